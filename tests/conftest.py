@@ -17,6 +17,7 @@ pytest_plugins = [
     "tests.brokers.activemq",
     "tests.brokers.mosquitto",
     "tests.brokers.nats_server",
+    "tests.brokers.rabbitmq_server",
     "tests.archive.bucket",
     "tests.reconcile.sparking",
 ]

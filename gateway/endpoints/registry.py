@@ -17,6 +17,7 @@ from gateway.endpoints.settings.jms import JmsSettings
 from gateway.endpoints.settings.memory import MemorySettings
 from gateway.endpoints.settings.mqtt import MqttSettings
 from gateway.endpoints.settings.nats import NatsSettings
+from gateway.endpoints.settings.rabbitmq import RabbitmqSettings
 from gateway.endpoints.settings.solace import SolaceSettings
 from gateway.endpoints.settings.yami4 import Yami4Settings
 from gateway.errors import DriverMissingError, EndpointError, first_line
@@ -140,6 +141,22 @@ _ROWS: Final = (
                 4222,
                 'url: "nats://{address}"  # tls:// with TLS\n'
                 "# stream: PLANT\n# create_stream: true\n# subjects: [plant.>]\n" + _LOG_IN,
+            ),
+        },
+    ),
+    EndpointKind(
+        "rabbitmq",
+        RabbitmqSettings,
+        "gateway.endpoints.rabbitmq",
+        extra="rabbitmq",
+        encrypted_schemes=("amqps",),
+        delivery_variants={"rabbitmq": "queue_type: classic"},
+        starters={
+            "rabbitmq": Starter(
+                "rabbitmq",
+                5672,
+                'url: "amqp://{address}/"  # amqps:// with TLS; /NAME for another vhost\n'
+                "# exchange: amq.topic\n# queue_type: quorum\n" + _LOG_IN,
             ),
         },
     ),

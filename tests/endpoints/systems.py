@@ -164,6 +164,18 @@ def _nats(request: pytest.FixtureRequest) -> System:
     )
 
 
+def _rabbitmq(request: pytest.FixtureRequest) -> System:
+    vhost = request.getfixturevalue("rabbitmq")
+    return System(
+        replace(vhost.settings, queue="gateway-{instance}", on_unroutable="drop"),
+        spell=".".join,
+        rest=lambda levels: ".".join((*levels, "#")),
+        illegal="a.*.b",
+        stop=vhost.server.stop,
+        start=vhost.server.start,
+    )
+
+
 SYSTEMS: dict[str, Callable[[pytest.FixtureRequest], System]] = {
     "memory": _memory,
     "mqtt-3.1.1": _mqtt_3,
@@ -172,4 +184,5 @@ SYSTEMS: dict[str, Callable[[pytest.FixtureRequest], System]] = {
     "jms": _jms,
     "solace": _solace,
     "nats": _nats,
+    "rabbitmq": _rabbitmq,
 }

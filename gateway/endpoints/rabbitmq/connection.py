@@ -1,0 +1,286 @@
+"""A connection of pika with an event loop in a thread of its own."""
+
+from __future__ import annotations
+
+import logging
+import re
+import struct
+from collections.abc import Callable
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as LateError
+from contextlib import suppress
+from threading import Thread, current_thread
+from typing import Any, Final
+
+import pika
+from pika.adapters.select_connection import IOLoop
+from pika.exceptions import AMQPError, ChannelClosedByBroker
+from pika.frame import Header
+
+from gateway.endpoints.settings.base import TlsSettings
+from gateway.endpoints.settings.rabbitmq import RabbitmqSettings
+from gateway.endpoints.tls import client_context, encryption_hint
+from gateway.errors import EndpointError, NotConnectedError, first_line
+
+log = logging.getLogger(__name__)
+
+CLOSE_TIMEOUT: Final = 1.0  # seconds
+NOT_FOUND: Final = 404
+_ANSWER: Final = re.compile(r"\((\d{3})\) \\?['\"](.*?)\\?['\"]")  # in the texts of pika's errors
+_REFUSALS: Final = frozenset({403, 406, 530})  # access refused, precondition failed, not allowed
+_FRAME_HEADER, _HEADER_START = 2, 12  # the type of a frame; bytes before its properties
+_FRAME: Final = struct.Struct(">BHI")
+_BODY_SIZE: Final = struct.Struct(">Q")
+
+
+class Properties(pika.BasicProperties):  # type: ignore[misc]  # pika has no types
+    """Encoded properties: pika sends them as they are, and leaves received ones alone."""
+
+    def __init__(self, encoded: bytes) -> None:
+        super().__init__()
+        self.encoded = encoded
+
+    def encode(self) -> list[bytes]:
+        return [self.encoded]
+
+
+class _Connection(pika.SelectConnection):  # type: ignore[misc]  # pika has no types
+    """Does not decode properties: a strange header of one message would end the connection."""
+
+    def _read_frame(self) -> Any:  # noqa: ANN401  # the driver's
+        data = self._frame_buffer
+        if len(data) > _FRAME.size and data[0] == _FRAME_HEADER:
+            _, channel, size = _FRAME.unpack_from(data)
+            if len(data) > _FRAME.size + size:
+                start = _FRAME.size + _HEADER_START
+                (body,) = _BODY_SIZE.unpack_from(data, _FRAME.size + 4)
+                properties = Properties(data[start : _FRAME.size + size])
+                return _FRAME.size + size + 1, Header(channel, body, properties)
+        return super()._read_frame()
+
+    def drop(self) -> None:
+        """Close the socket without an answer of the server."""
+        if self._transport is not None:
+            self._transport.abort()
+
+
+class RabbitmqConnection:
+    """One log-in with one channel; `on_end` is called once, in any thread, when it ends by itself.
+
+    The library is used in its own thread alone: `ask` and `spawn` go there. `blocked` is true
+    while the server takes no messages (connection.blocked). Mutable.
+    """
+
+    def __init__(
+        self, settings: RabbitmqSettings, on_end: Callable[[NotConnectedError], None]
+    ) -> None:
+        """Connect.
+
+        Raises:
+            NotConnectedError: no server answers.
+            EndpointError: the log-in or the vhost is refused, or a file cannot be used.
+        """
+        logging.getLogger("pika").setLevel(logging.CRITICAL)  # it logs what it also raises
+        self._settings, self._on_end = settings, on_end
+        self.is_over = False
+        self.blocked = False
+        self.channel: Any = None
+        self._amqp: Any = None
+        self._asked: Future[Any] | None = None
+        self._closed: Future[None] = Future()
+        self.loop = IOLoop()
+        self._thread = Thread(target=self._run, name=f"{settings.name}-rabbitmq", daemon=True)
+        self._thread.start()
+        try:
+            self._connect()
+            self.channel = self.open_channel()
+            self.channel.add_on_close_callback(self._channel_closed)
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def max_header(self) -> int:
+        """Bytes of the longest header frame: properties, and 12 before them."""
+        frame: int = self._amqp.params.frame_max
+        return frame - _FRAME.size - 1
+
+    def spawn(self, work: Callable[[], object]) -> None:
+        """Run `work` in the connection's thread, behind earlier ones; nothing after the end."""
+        self.loop.add_callback_threadsafe(work)
+
+    def open_channel(self) -> Any:  # noqa: ANN401  # the driver's
+        """Return another channel. Raises as `ask` does."""
+        return self.ask(lambda done: self._amqp.channel(on_open_callback=done))
+
+    def ask(
+        self,
+        work: Callable[[Callable[[Any], None]], object],
+        channel: Any = None,  # noqa: ANN401  # the driver's
+    ) -> Any:  # noqa: ANN401
+        """Send a request and return the answer; one thread asks at a time.
+
+        `work` gets the function to call with the answer. `channel` is the one that a refusal
+        closes.
+
+        Raises:
+            ChannelClosedByBroker: the server refuses, on a `channel` given.
+            EndpointError: the server refuses.
+            NotConnectedError: no answer in time, or the connection is lost.
+        """
+        future: Future[Any] = Future()
+        self._asked = future
+
+        def start() -> None:
+            try:
+                if channel is not None:
+                    channel.add_on_close_callback(lambda _, error: _fail(future, error))
+                work(lambda answer: _answer(future, answer))
+            except Exception as error:  # noqa: BLE001  # for the thread that asks
+                _fail(future, error)
+
+        if self.is_over:
+            raise NotConnectedError(f"{self._settings.name}: not connected")
+        self.spawn(start)
+        return self._result(future)
+
+    def _result(self, future: Future[Any]) -> Any:  # noqa: ANN401
+        try:
+            return future.result(self._settings.answer_timeout)
+        except (TimeoutError, LateError) as error:
+            raise NotConnectedError(f"{self._settings.name}: no answer in time") from error
+        except (ChannelClosedByBroker, EndpointError):
+            raise
+        except (AMQPError, OSError) as error:
+            raise refusal(self._settings, error) from error
+
+    def end(self, reason: str) -> None:
+        """End the connection for `reason`; the first reason counts."""
+        error = NotConnectedError(f"{self._settings.name}: {reason}")
+        if not self.is_over:
+            self.is_over = True
+            self._on_end(error)
+        if self._asked is not None:
+            _fail(self._asked, error)
+
+    def close(self) -> None:
+        """Release everything, after what is already written; never raises."""
+        self.is_over = True
+        if not self._thread.is_alive():
+            return
+        self.spawn(self._leave)
+        if self._thread is not current_thread():
+            with suppress(TimeoutError, LateError):
+                self._closed.result(CLOSE_TIMEOUT)
+        self.spawn(self._drop)
+        if self._thread is not current_thread():
+            self._thread.join(CLOSE_TIMEOUT)
+
+    def _leave(self) -> None:
+        if self._amqp is None or self._amqp.is_closed:
+            _answer(self._closed, None)
+        elif not self._amqp.is_closing:
+            self._amqp.close()
+
+    def _drop(self) -> None:
+        if self._amqp is not None:
+            self._amqp.drop()
+        self.spawn(self.loop.stop)
+
+    def _run(self) -> None:
+        try:
+            self.loop.start()
+        except Exception as error:  # of the driver: the connection is made again
+            log.debug("%s: the driver failed", self._settings.name, exc_info=True)
+            self.end(f"{type(error).__name__}: {first_line(error)}")
+        finally:
+            _answer(self._closed, None)
+            self.loop.close()
+
+    def _connect(self) -> None:
+        failure: EndpointError | None = None
+        for url in self._settings.urls:
+            try:
+                self._amqp = self._try(url)
+            except NotConnectedError as error:
+                failure = failure or error
+                continue
+            self._amqp.add_on_connection_blocked_callback(self._block)
+            self._amqp.add_on_connection_unblocked_callback(self._unblock)
+            return
+        hint = encryption_hint(self._settings.addresses)
+        raise NotConnectedError(f"{failure or self._settings.name}{hint}") from failure
+
+    def _try(self, url: str) -> Any:  # noqa: ANN401  # the driver's
+        future: Future[Any] = Future()
+        self._asked = future
+        parameters = self._parameters(url)
+
+        def start() -> None:
+            try:
+                _Connection(
+                    parameters,
+                    on_open_callback=lambda connection: _answer(future, connection),
+                    on_open_error_callback=lambda _, error: _fail(future, error),
+                    on_close_callback=self._ended,
+                    custom_ioloop=self.loop,
+                )
+            except Exception as error:  # noqa: BLE001  # for the thread that asks
+                _fail(future, error)
+
+        self.spawn(start)
+        return self._result(future)
+
+    def _parameters(self, url: str) -> pika.ConnectionParameters:
+        settings = self._settings
+        found = pika.URLParameters(url)
+        if settings.username is not None or settings.password is not None:
+            found.credentials = pika.PlainCredentials(
+                settings.username or found.credentials.username, settings.password or ""
+            )
+        if settings.tls is not None or url.startswith("amqps:"):
+            tls = settings.tls or TlsSettings()
+            context = client_context(settings.name, tls)
+            found.ssl_options = pika.SSLOptions(context, tls.server_hostname or found.host)
+        found.heartbeat = settings.heartbeat
+        found.connection_attempts, found.retry_delay = 1, 0
+        found.socket_timeout = settings.connect_timeout
+        found.stack_timeout = settings.connect_timeout
+        found.blocked_connection_timeout = None
+        found.client_properties = {"connection_name": settings.name}
+        return found
+
+    def _block(self, _connection: object, frame: Any) -> None:  # noqa: ANN401  # the driver's
+        self.blocked = True
+        reason = frame.method.reason
+        log.warning("%s: the server takes no messages now: %s", self._settings.name, reason)
+
+    def _unblock(self, _connection: object, _frame: object) -> None:
+        self.blocked = False
+        log.info("%s: the server takes messages again", self._settings.name)
+
+    def _channel_closed(self, _channel: object, error: Exception) -> None:
+        self.end(first_line(error))
+
+    def _ended(self, _connection: object, error: Exception) -> None:
+        self.end(first_line(error))
+        _answer(self._closed, None)
+
+
+def _answer(future: Future[Any], answer: Any) -> None:  # noqa: ANN401
+    if not future.done():
+        future.set_result(answer)
+
+
+def _fail(future: Future[Any], error: BaseException) -> None:
+    if not future.done():
+        future.set_exception(error)
+
+
+def refusal(settings: RabbitmqSettings, error: BaseException) -> EndpointError:
+    """Return the error of a failed log-in or request: lost, or refused for good."""
+    found = _ANSWER.search(repr(error))
+    if found is None:
+        return NotConnectedError(f"{settings.name}: {first_line(error)}")
+    kind = EndpointError if int(found[1]) in _REFUSALS else NotConnectedError
+    return kind(f"{settings.name}: {found[2]}")

@@ -1,0 +1,207 @@
+"""Headers of a message to the properties of AMQP 0-9-1 and back.
+
+A property of a message is a header of the table, with its type. The server itself reads a few
+headers (`CC` and `BCC` route a message anywhere); properties of these names stand in a table in
+the header `gateway_properties`. Fields that AMQP cannot say exactly are headers, too.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Mapping
+from typing import Any, Final
+
+from gateway.endpoints.rabbitmq.tables import MAX_SHORT, TableReader, encode_table, short_text
+from gateway.endpoints.settings.rabbitmq import QUEUE, RabbitmqSettings
+from gateway.errors import TranslationError, WireError
+from gateway.model.message import DeliveryMode, Headers, Value, identity_of
+
+ORIGIN, TIME, EXPIRY = "gateway_origin", "gateway_time", "gateway_expiry"
+PROPERTIES: Final = "gateway_properties"
+PREFIX: Final = "amqp_"  # of properties that are fields of AMQP alone
+MALFORMED: Final = f"{PREFIX}malformed"  # property with the reason of unreadable headers
+STREAM_OFFSET: Final = "x-stream-offset"
+_OWN: Final = frozenset({ORIGIN, TIME, EXPIRY, PROPERTIES})
+_SERVER: Final = re.compile(r"CC|BCC|x-.*", re.DOTALL)  # headers that the server reads or sets
+_MICROSECONDS: Final = 1_000_000
+_PER_MS: Final = 1_000
+_MAX_TTL: Final = 4_294_967_295  # ms: rabbit_misc:check_expiry
+_MAX_PRIORITY: Final = 9
+_TEXT, _TABLE, _OCTET, _SECONDS = range(4)
+_FIELDS: Final = (  # by their flags, from bit 15 down: AMQP 0-9-1, class basic
+    ("content_type", _TEXT), ("content_encoding", _TEXT), ("headers", _TABLE),
+    ("delivery_mode", _OCTET), ("priority", _OCTET), ("correlation_id", _TEXT),
+    ("reply_to", _TEXT), ("expiration", _TEXT), ("message_id", _TEXT), ("timestamp", _SECONDS),
+    ("type", _TEXT), ("user_id", _TEXT), ("app_id", _TEXT), ("cluster_id", _TEXT),
+)  # fmt: skip
+_EXTRA: Final = ("content_encoding", "type", "app_id")  # properties both ways, with the prefix
+_READ_ONLY: Final = ("user_id", "cluster_id")  # the server compares `user_id` with the log-in
+
+
+def write_properties(headers: Headers, settings: RabbitmqSettings, now: int) -> bytes:
+    """Return the encoded properties; `now` is in microseconds.
+
+    Raises:
+        TranslationError: a header has no form in AMQP.
+    """
+    fields: dict[str, Any] = {
+        "content_type": headers.content_type,
+        "delivery_mode": 2 if headers.mode >= DeliveryMode.AT_LEAST_ONCE else 1,
+        "priority": headers.priority,
+        "correlation_id": headers.correlation_id,
+        "message_id": _message_id(headers),
+    }
+    table: dict[str, Value] = {}
+    hidden: dict[str, Value] = {}
+    for name, value in headers.properties.items():
+        if name in _OWN:
+            reason = f"the property name {name!r} is the gateway's"
+            raise TranslationError("rabbitmq", "", "property-name", reason)
+        field = name.removeprefix(PREFIX)
+        if name.startswith(PREFIX) and field in _EXTRA and isinstance(value, str):
+            fields[field] = value
+        elif _SERVER.fullmatch(name):
+            hidden[name] = value
+        else:
+            table[name] = value
+    if headers.reply_to is not None:
+        fields["reply_to"] = _reply_text(headers.reply_to, settings.exchange)
+    if headers.time is not None:
+        table[TIME] = headers.time
+        fields["timestamp"] = max(0, headers.time // _MICROSECONDS)
+    if headers.expiry is not None:
+        table[EXPIRY] = headers.expiry
+        fields["expiration"] = str(min(max(0, -(-(headers.expiry - now) // _PER_MS)), _MAX_TTL))
+    if headers.origin:
+        table[ORIGIN] = ",".join(headers.origin)
+    if hidden:
+        table[PROPERTIES] = hidden
+    fields["headers"] = table or None
+    return _encode({name: value for name, value in fields.items() if value is not None})
+
+
+def read_properties(
+    data: bytes,
+    settings: RabbitmqSettings,
+    place: Mapping[str, Value],
+    *,
+    now: int,
+    redelivered: bool,
+) -> tuple[Headers, Mapping[str, Value]]:
+    """Return the headers of a received message, and the server's own headers (`x-...`).
+
+    `place` are further properties. Malformed headers are a property with the reason, and the
+    payload goes on.
+    """
+    try:
+        fields = _decode(data)
+    except WireError as error:
+        properties: dict[str, Value] = {**place, MALFORMED: str(error)}
+        mode = DeliveryMode.AT_LEAST_ONCE
+        return Headers(mode=mode, redelivered=redelivered, properties=properties), {}
+    found: dict[str, Value] = fields.pop("headers", {})
+    of_server = {name: found.pop(name) for name in tuple(found) if name.startswith("x-")}
+    for name in (*_EXTRA, *_READ_ONLY):
+        if name in fields:
+            found[PREFIX + name] = fields[name]
+    origin, time, expiry = found.pop(ORIGIN, None), found.pop(TIME, None), found.pop(EXPIRY, None)
+    hidden = found.pop(PROPERTIES, None)
+    if isinstance(hidden, Mapping):
+        found |= hidden
+    found |= place
+    message_id = fields.get("message_id")
+    trusted = settings.unique_message_ids or isinstance(origin, str)
+    if message_id is not None and not (trusted and isinstance(message_id, str)):
+        found[f"{PREFIX}message_id"] = message_id
+        message_id = None
+    if not isinstance(time, int):
+        time = fields["timestamp"] * _MICROSECONDS if "timestamp" in fields else None
+    if not isinstance(expiry, int):
+        expiry = _expiry(fields.get("expiration"), now)
+    persistent = fields.get("delivery_mode") == 2  # noqa: PLR2004  # AMQP 0-9-1, class basic
+    priority = fields.get("priority")
+    headers = Headers(
+        mode=DeliveryMode.AT_LEAST_ONCE if persistent else DeliveryMode.AT_MOST_ONCE,
+        redelivered=redelivered,
+        priority=None if priority is None else min(priority, _MAX_PRIORITY),
+        expiry=expiry,
+        time=time,
+        content_type=_plain(fields.get("content_type")),
+        correlation_id=fields.get("correlation_id"),
+        reply_to=_reply_address(_plain(fields.get("reply_to")), settings.exchange),
+        source_id=message_id,
+        origin=tuple(origin.split(",")) if isinstance(origin, str) and origin else (),
+        properties=found,
+    )
+    return headers, of_server
+
+
+def _message_id(headers: Headers) -> str | None:
+    identity = identity_of(headers)
+    if identity is None or len(identity.encode("utf-8", "surrogatepass")) > MAX_SHORT:
+        return None
+    return identity
+
+
+def _reply_text(address: str, exchange: str) -> str:
+    """Return `reply_to`: the name of a queue, or EXCHANGE/KEY, as Spring AMQP writes it."""
+    if address.startswith(QUEUE):
+        return address.removeprefix(QUEUE)
+    return f"{exchange}/{address}"
+
+
+def _reply_address(text: str | None, exchange: str) -> str | None:
+    if not text:
+        return None
+    start = f"{exchange}/"
+    return text.removeprefix(start) if text.startswith(start) else QUEUE + text
+
+
+def _expiry(text: object, now: int) -> int | None:
+    """Return when a message expires that has `expiration`; how long it waited is unknown."""
+    if not isinstance(text, str) or not (text.isascii() and text.isdigit()):
+        return None
+    return now + min(int(text[:20]), _MAX_TTL) * _PER_MS
+
+
+def _plain(value: object) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _encode(fields: Mapping[str, Any]) -> bytes:
+    flags, parts = 0, []
+    for place, (name, kind) in enumerate(_FIELDS):
+        value = fields.get(name)
+        if value is None:
+            continue
+        flags |= 1 << (15 - place)
+        match kind:
+            case 0:
+                parts.append(short_text(value, f"`{name}`"))
+            case 1:
+                parts.append(encode_table(value))
+            case 2:
+                parts.append(bytes((value,)))
+            case _:
+                parts.append(struct.pack(">Q", value))
+    return struct.pack(">H", flags) + b"".join(parts)
+
+
+def _decode(data: bytes) -> dict[str, Any]:
+    reader = TableReader(data)
+    flags = int.from_bytes(reader.take(2), "big")
+    fields: dict[str, Any] = {}
+    for place, (name, kind) in enumerate(_FIELDS):
+        if not flags & 1 << (15 - place):
+            continue
+        match kind:
+            case 0:
+                fields[name] = reader.short()
+            case 1:
+                fields[name] = reader.table()
+            case 2:
+                fields[name] = reader.take(1)[0]
+            case _:
+                fields[name] = int.from_bytes(reader.take(8), "big")
+    return fields

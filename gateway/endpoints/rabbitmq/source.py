@@ -1,0 +1,334 @@
+"""A RabbitMQ source: a durable queue bound to the patterns, and queues that patterns name.
+
+Acknowledgements leave in the order of arrival. A queue gives back in its order what was not
+acknowledged; a stream keeps everything, and the source remembers its position beside the gateway.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from functools import partial
+from secrets import token_hex
+from sys import maxsize
+from time import monotonic
+from typing import Any, Final
+
+from pika.exceptions import AMQPError, ChannelClosedByBroker
+
+from gateway.endpoints.base import Batch, Settle, Subscription
+from gateway.endpoints.continuity import Continuity, Retention
+from gateway.endpoints.kept_subscriptions import SubscriptionStore
+from gateway.endpoints.rabbitmq.addresses import read_key
+from gateway.endpoints.rabbitmq.connection import NOT_FOUND, RabbitmqConnection, refusal
+from gateway.endpoints.rabbitmq.headers import STREAM_OFFSET, read_properties
+from gateway.endpoints.rabbitmq.topology import (
+    Binding,
+    bind,
+    close_channel,
+    find_exchange,
+    find_queue,
+    unbind,
+)
+from gateway.endpoints.redelivery_queue import MAX_BATCH, RedeliveryQueue, mark_redelivered
+from gateway.endpoints.settings.rabbitmq import QUEUE, RabbitmqSettings
+from gateway.errors import NotConnectedError, SubscriptionRefusedError, first_line
+from gateway.model.memory_size import messages_size
+from gateway.model.message import Message, Value
+from gateway.model.outcome import Outcome, Settlement
+
+OVERHEAD: Final = 300  # bytes of memory of an arrival beside its message
+SAVE_INTERVAL: Final = 1.0  # seconds between saved positions in a stream
+CANCELLED: Final = "the server cancelled the consumer: its queue was deleted, or its node is down"
+DROPPED: Final = "the stream's retention removed messages before they were read"
+
+
+@dataclass(slots=True)
+class Arrival:
+    """A received message and its delivery tag. Mutable: whether it became a dead letter."""
+
+    message: Message
+    tag: int
+    offset: int = -1  # in a stream
+    is_dead: bool = False
+
+
+@dataclass(slots=True)
+class Position:
+    """The place of a source in its stream: `last` is the offset of the last settled message.
+
+    `stream` distinguishes a stream from a later one of its name, as offsets begin again.
+    Mutable: owned by the source.
+    """
+
+    stream: str = ""
+    last: int = -1
+
+    def identity(self, queue: str, offset: int) -> str:
+        return f"rabbitmq {queue} {self.stream} {offset}" if offset >= 0 else ""
+
+
+class RabbitmqSource:
+    """Receives over one channel.
+
+    Thread-safe: arrivals are added in the connection's thread; the queue guards them.
+    """
+
+    def __init__(
+        self, settings: RabbitmqSettings, subscriptions: Sequence[Subscription], instance: str
+    ) -> None:
+        self._settings = settings
+        patterns = list(dict.fromkeys(each.pattern for each in subscriptions))
+        self._queues = [each.removeprefix(QUEUE) for each in patterns if each.startswith(QUEUE)]
+        self._bindings = [
+            (settings.exchange, each) for each in patterns if not each.startswith(QUEUE)
+        ]
+        template = settings.queue or f"gateway-{settings.name}-{{instance}}"
+        self._queue_name = template.replace("{instance}", instance)
+        self._session = f"{settings.broker_key} {self._queue_name}"
+        self.continuity = Continuity(Retention.KEPT)
+        self.subscription_store: SubscriptionStore | None = None
+        self._connection: RabbitmqConnection | None = None
+        self._is_stream = settings.queue_type == "stream"
+        self._position = Position()
+        self._saved = -1  # offset of the saved position
+        self._saved_at = 0.0
+        self._fresh: list[Arrival] = []
+        self._unanswered: deque[Arrival] = deque()
+        self._queue = self._new_queue()
+        self._queue.fail(NotConnectedError(f"{settings.name}: is closed; open it first"))
+
+    def open(self) -> None:
+        self.close()
+        queue = self._queue = self._new_queue()
+        self._fresh, self._unanswered = [], deque()
+        connection = self._connection = RabbitmqConnection(self._settings, queue.fail)
+        try:
+            self._start(connection, queue)
+        except ChannelClosedByBroker as error:
+            self.close()
+            raise self._refused(error) from error
+        except BaseException:
+            self.close()
+            raise
+
+    def receive(self, timeout: float) -> Batch | None:
+        taken = self._queue.take(MAX_BATCH, timeout)
+        if taken is None:
+            return None
+        arrivals, settle = taken
+        messages = [each.message for each in arrivals]
+        name, position = self._queue_name, self._position
+        identities = (
+            [position.identity(name, each.offset) for each in arrivals] if self._is_stream else ()
+        )
+        return Batch(messages, _Settle(arrivals, settle), identities)
+
+    def close(self) -> None:
+        connection, self._connection = self._connection, None
+        self._queue.fail(NotConnectedError(f"{self._settings.name}: is closed; open it first"))
+        if connection is not None:
+            connection.close()
+            self._save_position()
+
+    def _new_queue(self) -> RedeliveryQueue[Arrival]:
+        return RedeliveryQueue(maxsize, _measure, _mark, self._confirm)
+
+    def _refused(self, error: ChannelClosedByBroker) -> Exception:
+        """Return the error of a consumer that the server does not accept."""
+        text = f"{self._settings.name}: {error.reply_text}"
+        if error.reply_code == NOT_FOUND or "exclusive" in error.reply_text:
+            return NotConnectedError(text)  # somebody may create it, or leave it
+        found = refusal(self._settings, error)
+        return found if found.retryable else SubscriptionRefusedError(str(found))
+
+    def _start(self, connection: RabbitmqConnection, queue: RedeliveryQueue[Arrival]) -> None:
+        settings, channel = self._settings, connection.channel
+        self._find_queue(connection)
+        channel.add_on_cancel_callback(lambda _frame: self._cancelled(connection))
+        window = settings.receive_window
+        connection.ask(lambda done: channel.basic_qos(prefetch_count=window, callback=done))
+        wanted = [(name, QUEUE + name) for name in self._queues]
+        if self._bindings:
+            wanted.insert(0, (self._queue_name, ""))
+        for name, address in wanted:
+            arguments: dict[str, Any] = {}
+            if not address and self._is_stream:
+                last = self._position.last
+                arguments[STREAM_OFFSET] = last + 1 if last >= 0 else settings.start
+            take = partial(self._take, connection, queue, address)
+            connection.ask(_consumer(channel, name, take, arguments), channel)
+
+    def _find_queue(self, connection: RabbitmqConnection) -> None:
+        """Make the queue have the bindings of this source, and no others of an earlier one."""
+        settings, store = self._settings, self.subscription_store
+        known: set[Binding] = set()
+        if store is not None:
+            known = {
+                (exchange, pattern)
+                for exchange, pattern in map(json.loads, store.load(self._session))
+            }
+        self.continuity.retention = Retention.KEPT
+        if self._bindings:
+            find_exchange(connection, settings, binds=True)
+            is_old = find_queue(connection, settings, self._queue_name)
+            if not is_old:
+                self.continuity.retention = Retention.NEW
+            if self._is_stream:
+                self._find_position(connection, is_old=is_old)
+            if store is not None:
+                store.save(self._session, _texts(known | {*self._bindings}))
+            bind(connection, settings, self._queue_name, self._bindings)
+        gone = sorted(known.difference(self._bindings))
+        left = unbind(connection, self._queue_name, gone)
+        if store is not None and gone:
+            store.save(self._session, _texts({*self._bindings, *left}))
+
+    def _find_position(self, connection: RabbitmqConnection, *, is_old: bool) -> None:
+        """Find the place in the stream; a new stream begins at its first message."""
+        if self.subscription_store is not None and not self._position.stream:
+            saved = self.subscription_store.load(f"{self._session} position")
+            if saved:
+                stream, last = json.loads(saved[0])
+                self._position = Position(stream, last)
+        if not is_old:
+            self._position = Position()
+        elif self._position.last < 0 and self._settings.start != "first":
+            self.continuity.retention = Retention.NEW
+        if not self._position.stream:
+            self._position.stream = token_hex(4)
+        if self._position.last >= 0 and self._first_offset(connection) > self._position.last + 1:
+            self.continuity.report_loss(DROPPED)  # the server's own entries have offsets, too
+
+    def _first_offset(self, connection: RabbitmqConnection) -> int:
+        """Return the offset of the stream's first message, 0 for a stream without messages."""
+        channel = connection.open_channel()
+        found: Future[int] = Future()
+
+        def take(_channel: object, _method: object, properties: Any, _payload: bytes) -> None:  # noqa: ANN401
+            _, of_server = read_properties(
+                properties.encoded, self._settings, {}, now=0, redelivered=False
+            )
+            offset = of_server.get(STREAM_OFFSET)
+            if not found.done():  # a stream sends a whole chunk
+                found.set_result(offset if isinstance(offset, int) else 0)
+
+        connection.ask(lambda done: channel.basic_qos(prefetch_count=1, callback=done))
+        connection.ask(
+            _consumer(channel, self._queue_name, take, {STREAM_OFFSET: "first"}), channel
+        )
+        try:
+            return found.result(self._settings.answer_timeout)
+        except TimeoutError:
+            return 0
+        finally:
+            close_channel(connection, channel)
+
+    def _take(  # noqa: PLR0913, PLR0917  # a delivery of the driver
+        self,
+        connection: RabbitmqConnection,
+        queue: RedeliveryQueue[Arrival],
+        address: str,
+        _channel: object,
+        method: Any,  # noqa: ANN401
+        properties: Any,  # noqa: ANN401
+        payload: bytes,
+    ) -> None:
+        at = self.continuity.heard = self.continuity.clock()
+        key = read_key(method.routing_key)
+        place: dict[str, Value] = {}
+        if address:
+            place = {"amqp_exchange": read_key(method.exchange), "amqp_routing_key": key}
+        headers, of_server = read_properties(
+            properties.encoded, self._settings, place, now=at, redelivered=method.redelivered
+        )
+        arrival = Arrival(Message(address or key, payload, headers), method.delivery_tag)
+        offset = of_server.get(STREAM_OFFSET)
+        if not address and isinstance(offset, int):
+            arrival.offset = offset
+        if not self._fresh:
+            connection.loop.call_later(0, lambda: self._put(queue))
+        self._fresh.append(arrival)
+
+    def _put(self, queue: RedeliveryQueue[Arrival]) -> None:
+        """Hand over what was read together."""
+        fresh, self._fresh = self._fresh, []
+        self._unanswered.extend(fresh)
+        queue.put(fresh)
+
+    def _confirm(self, count: int) -> None:
+        """Answer for the `count` oldest messages; the queue calls this in order."""
+        connection, unanswered = self._connection, self._unanswered
+        answers = [unanswered.popleft() for _ in range(min(count, len(unanswered)))]
+        if connection is not None and answers:
+            connection.spawn(lambda: self._answer(connection, answers))
+
+    def _answer(self, connection: RabbitmqConnection, arrivals: Sequence[Arrival]) -> None:
+        """Acknowledge; a dead letter of ours goes to the queue's dead-letter exchange, if any."""
+        channel, last = connection.channel, 0
+        try:
+            for arrival in arrivals:
+                if not arrival.is_dead:
+                    last = arrival.tag
+                    continue
+                if last:
+                    channel.basic_ack(last, multiple=True)
+                channel.basic_reject(arrival.tag, requeue=False)
+                last = 0
+            if last:
+                channel.basic_ack(last, multiple=True)
+        except (AMQPError, OSError) as error:
+            connection.end(first_line(error))
+            return
+        self._position.last = max(self._position.last, *(each.offset for each in arrivals))
+        if monotonic() - self._saved_at > SAVE_INTERVAL:
+            self._save_position()
+
+    def _save_position(self) -> None:
+        store, position = self.subscription_store, self._position
+        if store is None or position.last == self._saved:
+            return
+        self._saved, self._saved_at = position.last, monotonic()
+        store.save(f"{self._session} position", [json.dumps([position.stream, position.last])])
+
+    def _cancelled(self, connection: RabbitmqConnection) -> None:
+        self.continuity.report_loss(CANCELLED)
+        connection.end(CANCELLED)
+
+
+class _Settle:
+    """Notes which messages became dead letters, then settles in the queue."""
+
+    def __init__(self, arrivals: Sequence[Arrival], settle: Settle) -> None:
+        self._arrivals, self._settle = arrivals, settle
+
+    def __call__(self, settlements: Sequence[Settlement]) -> None:
+        for arrival, settlement in zip(self._arrivals, settlements, strict=True):
+            if settlement.outcome is Outcome.REJECTED:
+                arrival.is_dead = True
+        self._settle(settlements)
+
+
+def _consumer(
+    channel: Any,  # noqa: ANN401  # the driver's
+    queue: str,
+    take: Callable[..., None],
+    arguments: dict[str, Any],
+) -> Callable[[Callable[[Any], None]], object]:
+    return lambda done: channel.basic_consume(queue, take, arguments=arguments, callback=done)
+
+
+def _texts(bindings: set[Binding]) -> list[str]:
+    return sorted(map(json.dumps, bindings))
+
+
+def _measure(arrivals: Sequence[Arrival]) -> int:
+    return messages_size([each.message for each in arrivals]) + OVERHEAD * len(arrivals)
+
+
+def _mark(arrival: Arrival) -> Arrival:
+    arrival.message = mark_redelivered(arrival.message)
+    return arrival

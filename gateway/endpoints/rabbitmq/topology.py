@@ -1,0 +1,153 @@
+"""Exchange, queues and bindings of an endpoint at the server."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection
+from typing import Any, Final
+
+from pika.exceptions import ChannelClosedByBroker
+
+from gateway.endpoints.rabbitmq.connection import NOT_FOUND, RabbitmqConnection, refusal
+from gateway.endpoints.settings.rabbitmq import RabbitmqSettings
+from gateway.errors import EndpointError
+
+log = logging.getLogger(__name__)
+
+Binding = tuple[str, str]  # exchange and pattern
+_OTHER_TYPE: Final = "inequivalent arg 'type'"
+
+
+def find_exchange(
+    connection: RabbitmqConnection, settings: RabbitmqSettings, *, binds: bool = False
+) -> None:
+    """Look for the endpoint's exchange, or create it when the settings ask for that.
+
+    Raises:
+        EndpointError: there is none; or one to bind a queue to is no topic exchange.
+    """
+    name = settings.exchange
+
+    def declare(channel: Any, done: Any) -> None:  # noqa: ANN401  # the driver's
+        channel.exchange_declare(name, "topic", durable=True, callback=done)
+
+    error = _attempt(
+        connection,
+        lambda channel, done: channel.exchange_declare(name, passive=True, callback=done),
+    )
+    if error is None:
+        # an equal exchange stays as it is; a user without the permission is not told its type
+        error = _attempt(connection, declare) if binds else None
+        if error is not None and _OTHER_TYPE in error.reply_text:
+            reason = f"{name!r} is no topic exchange, so that no pattern selects its messages"
+            raise EndpointError(f"{settings.name}: {reason}") from error
+    elif error.reply_code != NOT_FOUND:
+        raise refusal(settings, error) from error
+    elif not settings.create_exchange:
+        reason = f"there is no exchange {name!r}; create it, or set `create_exchange`"
+        raise EndpointError(f"{settings.name}: {reason}") from error
+    elif (error := _attempt(connection, declare)) is not None:
+        raise refusal(settings, error) from error
+
+
+def find_queue(connection: RabbitmqConnection, settings: RabbitmqSettings, queue: str) -> bool:
+    """Look for the queue of a source, or create it; return whether it was there.
+
+    Raises:
+        EndpointError: the server does not create it.
+    """
+    if has_queue(connection, settings, queue):
+        return True
+    arguments: dict[str, Any] = {"x-queue-type": settings.queue_type}
+    if settings.queue_type != "stream":  # two readers would divide a subject, and its order
+        arguments["x-single-active-consumer"] = True
+    error = _attempt(
+        connection,
+        lambda channel, done: channel.queue_declare(
+            queue, durable=True, arguments=arguments, callback=done
+        ),
+    )
+    if error is not None:
+        raise refusal(settings, error) from error
+    return False
+
+
+def has_queue(connection: RabbitmqConnection, settings: RabbitmqSettings, queue: str) -> bool:
+    """Return whether there is this queue.
+
+    Raises:
+        EndpointError: the server refuses to tell.
+    """
+    error = _attempt(
+        connection, lambda channel, done: channel.queue_declare(queue, passive=True, callback=done)
+    )
+    if error is not None and error.reply_code != NOT_FOUND:
+        raise refusal(settings, error) from error
+    return error is None
+
+
+def bind(
+    connection: RabbitmqConnection,
+    settings: RabbitmqSettings,
+    queue: str,
+    bindings: Collection[Binding],
+) -> None:
+    """Bind the queue.
+
+    Raises:
+        EndpointError: the server refuses a binding.
+    """
+    channel = connection.open_channel()
+    for exchange, pattern in bindings:
+        try:
+            connection.ask(_binding(channel.queue_bind, queue, exchange, pattern), channel)
+        except ChannelClosedByBroker as error:
+            raise refusal(settings, error) from error
+    close_channel(connection, channel)
+
+
+def unbind(
+    connection: RabbitmqConnection, queue: str, bindings: Collection[Binding]
+) -> list[Binding]:
+    """Remove bindings; return those that the server refused to remove."""
+    left: list[Binding] = []
+    for exchange, pattern in bindings:
+        error = _attempt(
+            connection,
+            lambda channel, done, exchange=exchange, pattern=pattern: _binding(
+                channel.queue_unbind, queue, exchange, pattern
+            )(done),
+        )
+        if error is not None and error.reply_code != NOT_FOUND:
+            log.warning("a binding of %r stays: %s", queue, error.reply_text)
+            left.append((exchange, pattern))
+    return left
+
+
+def _binding(
+    change: Callable[..., object], queue: str, exchange: str, pattern: str
+) -> Callable[[Any], object]:
+    return lambda done: change(queue, exchange, pattern, callback=done)
+
+
+def _attempt(
+    connection: RabbitmqConnection, work: Callable[..., object]
+) -> ChannelClosedByBroker | None:
+    """Send a request on a channel of its own, which a refusal closes; return the refusal."""
+    channel = connection.open_channel()
+    try:
+        connection.ask(lambda done: work(channel, done), channel)
+    except ChannelClosedByBroker as error:
+        return error
+    close_channel(connection, channel)
+    return None
+
+
+def close_channel(connection: RabbitmqConnection, channel: Any) -> None:  # noqa: ANN401  # the driver's
+    """Close a channel that `open_channel` returned."""
+
+    def close(done: Callable[[Any], None]) -> None:
+        channel.add_on_close_callback(lambda _channel, _error: done(None))
+        channel.close()
+
+    connection.ask(close)

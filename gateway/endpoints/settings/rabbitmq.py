@@ -1,0 +1,171 @@
+"""Settings of a RabbitMQ endpoint."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from urllib.parse import SplitResult, unquote, urlsplit
+
+from gateway.endpoints.settings.base import (
+    ALL_FIELDS,
+    U16,
+    SettingFault,
+    TlsSettings,
+    address_faults,
+    first_backoff,
+    longest_backoff,
+)
+from gateway.model.message import DeliveryMode
+from gateway.setting import setting
+
+QUEUE: str = "queue:"  # begins the address of a queue, which the default exchange reaches
+MAX_SHORT = 255  # bytes of a name: AMQP 0-9-1, 4.2.5.3
+_URL = re.compile(r"amqps?://([^/@\s]*@)?(\[[^\]\s]+\]|[^/:@\[\]\s]+)(:[0-9]{1,5})?(/[^/\s]*)?")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RabbitmqSettings:
+    """RabbitMQ server, protocol AMQP 0-9-1."""
+
+    name: str = setting("name of the endpoint in the configuration", default="rabbitmq")
+    dialect: str = setting("system whose naming rules the names follow", default="rabbitmq")
+    url: str = setting(
+        "address of the server: amqp://host:port/vhost, or amqps:// with TLS; without a vhost it is"
+        " `/`, and a slash in its name is %2F. Several addresses, of nodes of one cluster, are"
+        " separated by commas and tried in turn",
+        default="amqp://localhost:5672/",
+    )
+    username: str | None = setting("user name; that of the address when absent", default=None)
+    password: str | None = setting(
+        "password; that of the address when absent", default=None, secret=True
+    )
+    tls: TlsSettings | None = setting(
+        "TLS; when absent and the address is amqps://, verified against the system's trust store",
+        default=None,
+    )
+    exchange: str = setting(
+        "topic exchange that a sink publishes to, and to which a source binds its queue",
+        default="amq.topic",
+    )
+    create_exchange: bool = setting(
+        "create the exchange, durable, when it does not exist", default=False
+    )
+    queue: str = setting(
+        "durable queue of a source, {instance} stands for the route; when empty, `gateway.name`,"
+        " `-`, the name of the endpoint, `-` and the route. It is created when it does not exist",
+        default="",
+    )
+    queue_type: str = setting(
+        "type of a queue that is created",
+        default="classic",
+        choices=("classic", "quorum", "stream"),
+    )
+    start: str = setting(
+        "first message that a source without a position reads from a stream",
+        default="first",
+        choices=("first", "last", "next"),
+    )
+    on_unroutable: str = setting(
+        "fate of a message for which no queue has a binding: a dead letter (`reject`), or dropped,"
+        " as that of any publisher (`drop`)",
+        default="reject",
+        choices=("reject", "drop"),
+    )
+    unique_message_ids: bool = setting(
+        "publishers give each message a `message_id` of its own, so that a repeat is a duplicate",
+        default=False,
+    )
+    max_message: int = setting(
+        "bytes of the longest payload that the server takes (`max_message_size` there); a longer"
+        " one would close the channel with every message in it",
+        default=134_217_728,
+        minimum=1,
+    )
+    receive_window: int = setting(
+        "messages that the server delivers ahead of the gateway's acknowledgements (prefetch)",
+        default=2_000,
+        minimum=1,
+        maximum=U16,
+    )
+    send_window: int = setting(
+        "messages that a sink sends ahead of the server's confirms",
+        default=5_000,
+        minimum=1,
+        maximum=U16,
+    )
+    heartbeat: int = setting(
+        "seconds of the heartbeat; after twice as many without a sign of the server the connection"
+        " counts as lost",
+        default=15,
+        minimum=1,
+        maximum=U16,
+    )
+    connect_timeout: float = setting("seconds for connecting", default=10.0, minimum=0.1)
+    answer_timeout: float = setting(
+        "seconds after which an unanswered request or message makes the connection count as stuck,"
+        " unless the server has blocked it",
+        default=30.0,
+        minimum=0.1,
+    )
+    backoff_min: float = first_backoff()
+    backoff_max: float = longest_backoff()
+
+    def for_gateway(self, gateway: str) -> RabbitmqSettings:
+        """Return the settings with the queue of the gateway with this name."""
+        return replace(self, queue=self.queue or f"{gateway}-{self.name}-{{instance}}")
+
+    def faults(self) -> Iterator[SettingFault]:
+        """Yield the faults that only a connection would show."""
+        form = "amqp://host:port/vhost or amqps://host:port/vhost"
+        yield from address_faults("url", self.url.split(","), _URL, form)
+        if not self.exchange:
+            hint = "write the name of a topic exchange; the address queue:NAME reaches a queue"
+            yield SettingFault("exchange", "it has no name", hint)
+        for key, name in (("exchange", self.exchange), ("queue", self.queue)):
+            if len(name.encode("utf-8", "surrogatepass")) > MAX_SHORT:
+                yield SettingFault(key, f"it has more than {MAX_SHORT} bytes", "shorten it")
+        if self.queue.startswith("amq."):
+            reason = "queues of this name belong to the server"
+            yield SettingFault("queue", reason, "begin it with something else than `amq.`")
+
+    @property
+    def urls(self) -> tuple[str, ...]:
+        """Addresses of the servers, with log-in."""
+        return tuple(each.strip() for each in self.url.split(","))
+
+    @property
+    def addresses(self) -> tuple[str, ...]:
+        """URLs of the servers; their schemes tell whether the connection is encrypted."""
+        scheme = "amqps" if self.tls else ""
+        return tuple(f"{scheme or one.scheme}://{_host(one.netloc)}" for one in self._parts)
+
+    @property
+    def broker_key(self) -> str:
+        """Address of the server and its vhost; equal for two endpoints of the same broker."""
+        parts = self._parts
+        hosts = sorted(_host(one.netloc) for one in parts)
+        return f"amqp://{','.join(hosts)}/{unquote(parts[0].path[1:]) or '/'}"
+
+    @property
+    def kind_prefixes(self) -> tuple[str, ...]:
+        """Beginnings of an address that choose the kind of its destination."""
+        return (QUEUE,)
+
+    @property
+    def carries(self) -> frozenset[str]:
+        """Fields of `Headers` that survive a round trip through the system."""
+        return ALL_FIELDS - {"redelivered", "retained"}
+
+    @property
+    def mode(self) -> DeliveryMode:
+        """Strongest delivery mode of the endpoint."""
+        return DeliveryMode.AT_LEAST_ONCE
+
+    @property
+    def _parts(self) -> tuple[SplitResult, ...]:
+        return tuple(map(urlsplit, self.urls))
+
+
+def _host(netloc: str) -> str:
+    return netloc.rpartition("@")[2]

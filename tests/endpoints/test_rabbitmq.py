@@ -1,0 +1,438 @@
+"""RabbitMQ beside the conformance suite: returns, bindings, queues, streams, alarms and headers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from gateway.endpoints.base import Source, Subscription
+from gateway.endpoints.registry import make_sink, make_source
+from gateway.endpoints.settings.base import faults_of
+from gateway.endpoints.settings.rabbitmq import RabbitmqSettings
+from gateway.errors import EndpointError, NotConnectedError
+from gateway.model.message import DeliveryMode, Headers, Message
+from gateway.model.outcome import ACCEPTED, NO_ROOM, RETRY, Outcome, rejected
+from tests.brokers.mosquitto import free_port
+from tests.brokers.rabbitmq_server import RabbitmqServer, Vhost
+from tests.endpoints.exchange import (
+    Answer,
+    collect,
+    hold,
+    opened,
+    receive,
+    reopen,
+    send,
+    wait_for_loss,
+)
+from tests.waiting import until
+
+MODE = DeliveryMode.AT_LEAST_ONCE
+QUEUE = "gateway-rabbitmq-r"  # of the sources below
+
+
+class Store:
+    """Remembers subscriptions in memory. Mutable."""
+
+    def __init__(self) -> None:
+        self.saved: dict[str, list[str]] = {}
+
+    def load(self, session: str) -> Sequence[str]:
+        return self.saved.get(session, [])
+
+    def save(self, session: str, subscriptions: Collection[str]) -> None:
+        self.saved[session] = [*subscriptions]
+
+
+def source_of(settings: RabbitmqSettings, *patterns: str, store: Store | None = None) -> Source:
+    wanted = [Subscription(each) for each in patterns or ("t.#",)]
+    source = make_source(settings, wanted, instance="r")
+    source.subscription_store = store  # type: ignore[attr-defined]  # of this source
+    return source
+
+
+def say(number: int, key: str = "t.x", source_id: str | None = None) -> Message:
+    return Message(key, str(number).encode(), Headers(mode=MODE, source_id=source_id))
+
+
+def numbers(messages: list[Message]) -> list[int]:
+    return [int(bytes(each.payload)) for each in messages]  # type: ignore[arg-type]  # bytes were sent
+
+
+@contextmanager
+def plain_channel(vhost: Vhost) -> Iterator[Any]:
+    """A channel of another client."""
+    import pika  # noqa: PLC0415  # the fixture skips without it
+
+    connection = pika.BlockingConnection(pika.URLParameters(vhost.url))
+    try:
+        yield connection.channel()
+    finally:
+        connection.close()
+
+
+def test_an_unroutable_message_is_a_dead_letter_and_the_others_are_sent(rabbitmq: Vhost) -> None:
+    sink = make_sink(rabbitmq.settings)
+    with opened(source_of(rabbitmq.settings), sink):
+        keys = ["t.x", "other", "t.y", "other", "other.z", "t.x"]
+        answers = send(sink, *(say(1, key) for key in keys))
+
+    assert [each.rule for each in answers] == ["", "unroutable", "", "unroutable", "unroutable", ""]
+    assert answers[1].outcome is Outcome.REJECTED
+    assert "'other'" in answers[1].reason
+
+
+def test_an_unroutable_message_is_dropped_on_request(rabbitmq: Vhost) -> None:
+    sink = make_sink(replace(rabbitmq.settings, on_unroutable="drop"))
+    with opened(sink):
+        assert send(sink, say(1), say(1)) == [ACCEPTED] * 2
+
+    assert getattr(sink, "counts") == {"unroutable": 2}  # noqa: B009  # of this sink alone
+
+
+@pytest.mark.parametrize(
+    ("address", "rule"),
+    [
+        ("t.*", "wildcard-in-name"),
+        ("#.t", "wildcard-in-name"),
+        ("t" * 256, "too-long"),
+        ("queue:", "empty-name"),
+        ("queue:absent", "unroutable"),
+        ("t\udc80", "surrogate"),
+    ],
+)
+def test_an_address_without_a_place_is_refused(rabbitmq: Vhost, address: str, rule: str) -> None:
+    sink = make_sink(rabbitmq.settings)
+    with opened(sink):
+        (wrong,) = send(sink, say(1, address))
+
+    assert (wrong.outcome, wrong.rule) == (Outcome.REJECTED, rule)
+
+
+@pytest.mark.parametrize(
+    ("message", "rule"),
+    [
+        (Message("t.x", b"", Headers(content_type="x" * 256)), "header-bytes"),
+        (Message("t.x", b"", Headers(properties={"x" * 256: 1})), "header-bytes"),
+        (Message("t.x", b"", Headers(properties={"x": "y" * 200_000})), "header-bytes"),
+        (Message("t.x", b"", Headers(properties={"x": 1 << 63})), "property"),
+        (Message("t.x", b"", Headers(properties={"x": float("inf")})), "property"),
+        (Message("t.x", b"", Headers(properties={"gateway_origin": "a"})), "property-name"),
+        (Message("t.x", {"a": 1}), "payload-kind"),
+        (Message("t.x", b"x" * 1_001), "message-bytes"),
+    ],
+)
+def test_a_message_that_would_close_the_channel_is_refused(
+    rabbitmq: Vhost, message: Message, rule: str
+) -> None:
+    sink = make_sink(replace(rabbitmq.settings, max_message=1_000))
+    with opened(source_of(rabbitmq.settings), sink):
+        first, wrong, last = send(sink, say(1), message, say(2))
+
+    assert (first, last) == (ACCEPTED, ACCEPTED)
+    assert (wrong.outcome, wrong.rule) == (Outcome.REJECTED, rule)
+
+
+def test_headers_cross(rabbitmq: Vhost) -> None:
+    headers = Headers(
+        mode=MODE, priority=7, time=5_000_001, expiry=1 << 60, content_type="a/b",
+        correlation_id=b"\0\xff", reply_to="t.back", source_id="id", origin=("a", "b"),
+        properties={
+            "text": "é", "n": -7, "f": 1.5, "b": b"\0", "bool": True,
+            "none": None, "list": [1, "a", [b"x"]], "table": {"a": {"b": False}}, "": "",
+            "CC": ["t.cc"], "BCC": "t.bcc", "x-match": "all", "amqp_type": "T",
+        },
+    )  # fmt: skip
+    source, sink = source_of(rabbitmq.settings), make_sink(rabbitmq.settings)
+    with opened(source, sink):
+        send(sink, Message("t.x", "text", headers))
+        (got,) = collect(source, 1)
+        assert source.receive(0.2) is None  # CC and BCC route nothing
+
+    assert got == Message("t.x", b"text", headers)
+
+
+def test_a_queue_as_the_place_of_a_reply_crosses(rabbitmq: Vhost) -> None:
+    source, sink = source_of(rabbitmq.settings), make_sink(rabbitmq.settings)
+    headers = Headers(mode=MODE, reply_to="queue:amq.gen-1")
+    with opened(source, sink), plain_channel(rabbitmq) as channel:
+        channel.queue_bind(channel.queue_declare("plain").method.queue, "amq.topic", "t.#")
+        send(sink, Message("t.x", b"", headers))
+        (got,) = collect(source, 1)
+        _, properties, _ = channel.basic_get("plain", auto_ack=True)
+
+    assert (got.headers.reply_to, properties.reply_to) == ("queue:amq.gen-1", "amq.gen-1")
+
+
+def test_the_properties_of_other_clients_are_read(rabbitmq: Vhost) -> None:
+    import pika  # noqa: PLC0415  # the fixture skips without it
+
+    source = source_of(rabbitmq.settings)
+    with opened(source), plain_channel(rabbitmq) as channel:
+        properties = pika.BasicProperties(
+            message_id="same", timestamp=5, priority=200, expiration="60000", app_id="app",
+            delivery_mode=1, headers={"n": 1, "l": [b"\xff", None]},
+        )  # fmt: skip
+        for _ in range(2):
+            channel.basic_publish("amq.topic", "t.x", b"1", properties)
+        got = collect(source, 2)
+
+    headers = got[0].headers
+    assert (headers.mode, headers.source_id) == (DeliveryMode.AT_MOST_ONCE, None)
+    assert (headers.time, headers.priority) == (5_000_000, 9)
+    assert headers.expiry is not None
+    assert headers.properties == {
+        "n": 1, "l": [b"\xff", None], "amqp_app_id": "app", "amqp_message_id": "same",
+    }  # fmt: skip
+
+
+def test_the_ids_of_publishers_are_taken_on_request(rabbitmq: Vhost) -> None:
+    import pika  # noqa: PLC0415  # the fixture skips without it
+
+    source = source_of(replace(rabbitmq.settings, unique_message_ids=True))
+    with opened(source), plain_channel(rabbitmq) as channel:
+        channel.basic_publish("amq.topic", "t.x", b"", pika.BasicProperties(message_id="one"))
+        (got,) = collect(source, 1)
+
+    assert got.headers.source_id == "one"
+
+
+def test_bindings_that_are_gone_are_removed(rabbitmq: Vhost) -> None:
+    store = Store()
+    for patterns in (["a.#", "b.*"], ["b.*", "c"], ["queue:other"]):
+        with plain_channel(rabbitmq) as channel:
+            channel.queue_declare("other")
+        with opened(source_of(rabbitmq.settings, *patterns, store=store)):
+            wanted = sorted(each for each in patterns if not each.startswith("queue:"))
+            until(lambda: rabbitmq.bindings(QUEUE) == wanted)  # noqa: B023  # called at once
+
+
+def test_messages_wait_in_the_queue_while_the_source_is_away(rabbitmq: Vhost) -> None:
+    source, sink = source_of(rabbitmq.settings), make_sink(rabbitmq.settings)
+    with opened(source):
+        assert source.continuity.retention.value == "new"  # type: ignore[attr-defined]
+    with opened(sink):
+        send(sink, say(1), say(2))
+    with opened(source):
+        assert source.continuity.retention.value == "kept"  # type: ignore[attr-defined]
+        assert numbers(collect(source, 2)) == [1, 2]
+
+
+def test_a_queue_is_sent_to_and_read_by_its_name(rabbitmq: Vhost) -> None:
+    with plain_channel(rabbitmq) as channel:
+        channel.queue_declare("work", durable=True)
+        channel.queue_bind("work", "amq.topic", "t.#")
+    source, sink = source_of(rabbitmq.settings, "queue:work"), make_sink(rabbitmq.settings)
+    with opened(source, sink):
+        assert send(sink, say(1, "queue:work"), say(2)) == [ACCEPTED] * 2
+        got = collect(source, 2)
+
+    assert [each.address for each in got] == ["queue:work"] * 2
+    assert [each.headers.properties["amqp_routing_key"] for each in got] == ["work", "t.x"]
+
+
+def test_an_absent_queue_is_waited_for(rabbitmq: Vhost) -> None:
+    source = source_of(rabbitmq.settings, "queue:later")
+    with pytest.raises(NotConnectedError, match="no queue 'later'"):
+        source.open()
+    with plain_channel(rabbitmq) as channel:
+        channel.queue_declare("later")
+    with opened(source):
+        pass
+
+
+def test_a_full_queue_has_no_room(rabbitmq: Vhost) -> None:
+    arguments = {"x-max-length": 2, "x-overflow": "reject-publish"}
+    with plain_channel(rabbitmq) as channel:
+        channel.queue_declare("full", durable=True, arguments=arguments)
+    sink = make_sink(rabbitmq.settings)
+    with opened(sink):
+        answers = send(sink, *(say(number, "queue:full") for number in range(5)))
+
+    assert answers == [ACCEPTED] * 2 + [NO_ROOM] * 3
+
+
+def test_a_memory_alarm_is_no_room_and_no_break(rabbitmq: Vhost) -> None:
+    source, sink = source_of(rabbitmq.settings), make_sink(rabbitmq.settings)
+    with opened(source, sink):
+        rabbitmq.server.ctl("set_vm_memory_high_watermark", "0.0001")
+        late = Answer()
+        try:
+            sink.send([say(1)], late)  # the server blocks a connection when it publishes
+            until(lambda: send(sink, say(2)) == [NO_ROOM] if late.has_come else is_blocked(sink))
+            assert send(sink, say(2)) == [NO_ROOM]
+        finally:
+            rabbitmq.server.ctl("set_vm_memory_high_watermark", "0.4")
+        assert late.wait() == [ACCEPTED]
+        until(lambda: send(sink, say(3)) == [ACCEPTED])
+
+        assert numbers(collect(source, 2)) == [1, 3]
+
+
+def is_blocked(sink: Any) -> bool:  # noqa: ANN401  # a part of this sink
+    connection = sink._connection  # noqa: SLF001  # nothing else says it without a send
+    return connection is not None and connection.blocked
+
+
+def test_a_deleted_queue_is_a_gap(rabbitmq: Vhost) -> None:
+    source = source_of(rabbitmq.settings)
+    with opened(source):
+        rabbitmq.delete_queue(QUEUE)
+        wait_for_loss(source)
+        losses = source.continuity.take_losses()  # type: ignore[attr-defined]
+        reopen(source)
+
+        assert "was deleted" in losses[0].reason
+        assert source.continuity.retention.value == "new"  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("kind", "end"), [("classic", RabbitmqServer.kill), ("quorum", RabbitmqServer.stop)]
+)  # a quorum queue of Debian's 3.10.8 with messages elects no leader after a kill
+def test_an_ended_server_loses_nothing_and_keeps_the_order(
+    rabbitmq: Vhost, kind: str, end: Callable[[RabbitmqServer], None]
+) -> None:
+    settings = replace(rabbitmq.settings, queue_type=kind)
+    source, sink = source_of(settings), make_sink(settings)
+    with opened(source, sink):
+        assert send(sink, *(say(number) for number in range(50))) == [ACCEPTED] * 50
+        hold(source, 50)
+        end(rabbitmq.server)
+        wait_for_loss(source)
+        rabbitmq.server.start()
+        reopen(sink)
+        reopen(source)
+        until(lambda: send(sink, say(50)) != [RETRY])
+        got = collect(source, 51)
+
+    assert numbers(got)[:51] == list(range(51))
+    assert got[0].headers.redelivered
+
+
+def test_a_frozen_server_is_noticed(rabbitmq: Vhost) -> None:
+    source = source_of(replace(rabbitmq.settings, heartbeat=1))
+    with opened(source):
+        rabbitmq.server.freeze()
+        wait_for_loss(source)
+        rabbitmq.server.thaw()
+
+
+def test_a_dead_letter_goes_to_the_exchange_of_its_queue(rabbitmq: Vhost) -> None:
+    source, sink = source_of(rabbitmq.settings, "queue:work"), make_sink(rabbitmq.settings)
+    with plain_channel(rabbitmq) as channel:
+        channel.queue_declare("dead")
+        arguments = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"}
+        channel.queue_declare("work", arguments=arguments)
+        with opened(source, sink):
+            send(sink, *(say(number, "queue:work") for number in range(4)))
+            for batch in hold(source, 4):
+                batch.settle(
+                    [
+                        rejected("rule", "reason") if each in ([1], [3]) else ACCEPTED
+                        for each in ([number] for number in numbers(list(batch.messages)))
+                    ]
+                )
+            until(lambda: channel.queue_declare("dead", passive=True).method.message_count == 2)
+        bodies = [channel.basic_get("dead", auto_ack=True)[2] for _ in range(2)]
+
+    assert bodies == [b"1", b"3"]
+
+
+def test_a_stream_is_read_on_from_its_position_with_offsets_as_identities(
+    rabbitmq: Vhost,
+) -> None:
+    settings, store = replace(rabbitmq.settings, queue_type="stream"), Store()
+    source, sink = source_of(settings, store=store), make_sink(settings)
+    with opened(source, sink):
+        send(sink, *(say(number) for number in range(4)))
+        first = hold(source, 4)
+        identities = [each for batch in first for each in batch.identities]
+        for batch in first:
+            batch.settle([ACCEPTED if each.payload != b"3" else RETRY for each in batch.messages])
+    source = source_of(settings, store=store)
+    with opened(source):
+        batch = receive(source)
+
+    assert numbers(list(batch.messages)) == [3]
+    assert batch.identities == [identities[3]]
+    assert len({*identities}) == 4
+
+
+def test_messages_that_a_stream_removed_unread_are_a_gap(rabbitmq: Vhost) -> None:
+    arguments = {
+        "x-queue-type": "stream", "x-max-length-bytes": 20_000,
+        "x-stream-max-segment-size-bytes": 10_000,
+    }  # fmt: skip
+    with plain_channel(rabbitmq) as channel:
+        channel.queue_declare(QUEUE, durable=True, arguments=arguments)
+    settings, store = replace(rabbitmq.settings, queue_type="stream"), Store()
+    source, sink = source_of(settings, store=store), make_sink(settings)
+    with opened(source, sink):
+        send(sink, say(0))
+        collect(source, 1)
+    with opened(sink):
+        for number in range(1, 40):
+            payload = f"{number} ".encode() + b" " * 3_000
+            send(sink, Message("t.x", payload, Headers(mode=MODE)))
+    with opened(source):
+        got = collect(source, 1)
+        (loss,) = source.continuity.take_losses()  # type: ignore[attr-defined]
+
+    assert loss.messages is None  # entries of the server itself have offsets, too
+    assert numbers(got)[0] > 1
+
+
+@pytest.mark.parametrize(
+    ("changed", "text"),
+    [
+        ({"password": "wrong"}, "ACCESS_REFUSED"),
+        ({"exchange": "absent"}, "no exchange 'absent'"),
+        ({"exchange": "amq.direct"}, "no topic exchange"),
+    ],
+)
+def test_a_refusal_for_good_is_told_from_a_lost_server(
+    rabbitmq: Vhost, changed: dict[str, Any], text: str
+) -> None:
+    source = source_of(replace(rabbitmq.settings, **changed))
+    with pytest.raises(EndpointError, match=text) as caught:
+        source.open()
+
+    assert not caught.value.retryable
+
+
+def test_an_absent_vhost_is_refused(rabbitmq: Vhost) -> None:
+    source = source_of(replace(rabbitmq.settings, url=rabbitmq.url + "-absent"))
+    with pytest.raises(EndpointError, match="vhost") as caught:
+        source.open()
+
+    assert not caught.value.retryable
+
+
+def test_the_exchange_is_created_on_request(rabbitmq: Vhost) -> None:
+    settings = replace(rabbitmq.settings, exchange="plant", create_exchange=True)
+    source, sink = source_of(settings), make_sink(settings)
+    with opened(source, sink):
+        send(sink, say(1))
+        assert numbers(collect(source, 1)) == [1]
+
+
+def test_the_next_address_is_tried(rabbitmq: Vhost) -> None:
+    settings = replace(rabbitmq.settings, url=f"amqp://127.0.0.1:{free_port()}, {rabbitmq.url}")
+    with opened(source_of(settings)):
+        pass
+
+
+def test_faults_of_settings() -> None:
+    wrong = RabbitmqSettings(url="http://x", exchange="", queue="amq.q")
+
+    assert [fault.key for fault in faults_of(wrong)] == ["url", "exchange", "queue"]
+
+
+def test_an_address_without_its_log_in() -> None:
+    settings = RabbitmqSettings(url="amqp://u:secret@b:1/v%2Fx,amqps://u:secret@a")
+
+    assert settings.addresses == ("amqp://b:1", "amqps://a")
+    assert settings.broker_key == "amqp://a,b:1/v/x"
