@@ -1,161 +1,177 @@
-"""Counts what the driver of a night touches while it verifies, for any number of gateways.
+"""Measures a night of many gateways: what its driver holds, and the requests that a bucket gets.
 
-    python -m benchmarks.night_driver [--gateways N] [--journals N]
+    python -m benchmarks.night_driver [--gateways N] [--messages N] [--folder DIR] [--bucket]
 
-The archive is made up while it is read: seals of the date and both neighbours, chained as gateways
-write them, and hashes as executors send them. A day of ten billion rows therefore needs no disk.
+One gateway writes a day of N messages; the others are its copies under other names. The segments
+hold their id sets and name pairs, and no rows, so that 1,000,000,000 rows of 200 gateways take a
+gigabyte of disk. With --bucket an S3 server (moto) has the archive and counts its requests.
 """
 
 from __future__ import annotations
 
 import argparse
 import hashlib
-import pickle
-import resource
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
 from collections import Counter
-from collections.abc import Mapping
-from datetime import date, timedelta
-from functools import lru_cache
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import date
 from pathlib import Path
-from time import process_time
 
-from gateway.archive.heads import WriterHead
+import pyarrow as pa
+
+from benchmarks.tree import PeakMemory, resident, tree
+from gateway.archive.heads import from_json, head_path
 from gateway.archive.heads import to_json as head_json
-from gateway.archive.layout import HEADS, SEALS, JournalName, hour_folder, seal_folder
-from gateway.archive.location import ArchiveLocation
-from gateway.archive.seals.seal import End, Seal, SegmentEntry, to_json
-from gateway.archive.signed_json import Previous, StoredDigest
-from gateway.archive.storage import StoredFile
-from gateway.archive.verification.verify import verify_day
-from gateway.reconcile.input.inputs import list_inputs, microseconds
-from gateway.reconcile.input.survey import survey_tasks
+from gateway.archive.parquet import PAIRS_KEY, SETS_KEY, append_tables, row_group_writer
+from gateway.archive.seals.seal import Seal, SegmentEntry, to_json
+from gateway.archive.seals.store import read_seals, seal_days, seal_path
+from gateway.archive.segments.reading import open_parquet
+from gateway.archive.segments.tables import SCHEMA
+from gateway.archive.signed_json import StoredDigest
+from gateway.archive.storage import LocalStorage, RemoteStorage
+from gateway.trial.synthetic.generate_archive import generate
+from gateway.trial.synthetic.traffic import Traffic
+from tests.archive.bucket import Bucket
 
 DAY = date(2026, 3, 14)
-DATES = [DAY + timedelta(days=each) for each in (-1, 0, 1)]
-START = microseconds(DATES[0])
-BYTE = b"x"
-DIGEST = StoredDigest(hashlib.sha256(BYTE).hexdigest(), len(BYTE))
-TASKS = 400  # of 100 executors' cores
-
-
-class PaperStorage:
-    """The seals and files of `gateways`, each with `journals` a day, and counts of their uses."""
-
-    def __init__(self, gateways: int, journals: int) -> None:
-        self._gateways, self._journals = gateways, journals
-        self._length = 86_400_000_000 // journals  # microseconds
-        self.used: Counter[str] = Counter()
-        self.seal_bytes = 0
-
-    def names(self, folder: Path) -> list[str]:
-        if folder in {Path(), Path(SEALS)}:
-            return [f"date={each}" for each in DATES]
-        if folder == Path(HEADS):
-            return [f"gateway{each}.json" for each in range(self._gateways)]
-        days = [each for each in DATES if folder == seal_folder(Path(), each)]
-        found = [f"{self._stem(*each)}.json" for day in days for each in self._of_day(day)]
-        self.used["seals listed"] += len(found)
-        return found
-
-    def files(self, folder: Path) -> list[StoredFile]:
-        days = [each for each in DATES if folder.parts[0] == f"date={each}"]
-        if not days:
-            return []
-        found = [StoredFile(self._path(*each), 1) for each in self._of_day(days[0])]
-        self.used["segments listed"] += len(found)
-        return found
-
-    def read(self, path: Path) -> bytes | None:
-        if path.parts[0] == HEADS:
-            self.used["heads read"] += 1
-            return head_json(self._head(int(path.stem.removeprefix("gateway"))))
-        if path.suffix != ".json" or path.parts[0] != SEALS:
-            return None
-        gateway, _, number = path.stem.rsplit("-", 2)
-        content = to_json(self._seal(int(gateway.removeprefix("gateway")), int(number)))
-        self.used["seals read"] += 1
-        self.seal_bytes += len(content)
-        return content
-
-    def hash_files(self, files: Mapping[Path, int]) -> dict[Path, StoredDigest]:
-        """Return the hashes that executors would send."""
-        self.used["hashes of segments"] += len(files)
-        return dict.fromkeys(files, DIGEST)
-
-    def owns(self, folder: Path) -> bool:
-        del folder
-        return True
-
-    def _of_day(self, day: date) -> list[tuple[int, int]]:
-        first = DATES.index(day) * self._journals
-        last = self._ends()[day]
-        numbers = range(first, first + last)
-        return [(gateway, number) for gateway in range(self._gateways) for number in numbers]
-
-    def _head(self, gateway: int) -> WriterHead:
-        """Return the head of a gateway that writes the journal after its last seal."""
-        sealed = sum(self._ends().values())
-        last = self._seal(gateway, sealed - 1)
-        name = f"gateway{gateway}"
-        opened = self._stem(gateway, sealed)
-        return WriterHead(name, name, last.closed + 1, last.link, opened).signed(None)
-
-    def _ends(self) -> dict[date, int]:
-        """Return the number of sealed journals of each date; it is six o'clock on the last."""
-        return {each: self._journals // (4 if each == DATES[-1] else 1) for each in DATES}
-
-    @staticmethod
-    def _stem(gateway: int, number: int) -> str:
-        return str(JournalName(f"gateway{gateway}", START, number))
-
-    def _path(self, gateway: int, number: int) -> Path:
-        opened = START + number * self._length
-        return hour_folder(Path(), opened) / f"{self._stem(gateway, number)}-0000.parquet"
-
-    @lru_cache(maxsize=4)  # noqa: B019  # of one run
-    def _seal(self, gateway: int, number: int) -> Seal:
-        opened = START + number * self._length
-        closed = opened + self._length - 1
-        path = self._path(gateway, number).as_posix()
-        entry = SegmentEntry(path, 69_444, 1, DIGEST.sha256, opened, opened, 0)
-        before = Previous(self._stem(gateway, number - 1), DIGEST.sha256, opened - 1)
-        return Seal(
-            f"gateway{gateway}", f"gateway{gateway}", self._stem(gateway, number), START, number,
-            opened, closed, before if number else None, DIGEST.sha256, End.CLOSED, 69_444,
-            4_000_000, segments=(entry,),
-        ).signed(None)  # fmt: skip
+SEGMENT = 45_000  # messages of a journal, and at most a quarter of an hour of them
+QUARTERS = 96
+REQUEST = re.compile(rb"(GET|HEAD|PUT|POST|DELETE) /night/?(\S*) HTTP")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--gateways", type=int, default=10)
-    parser.add_argument("--journals", type=int, default=1_440, help="of a gateway and date")
+    parser.add_argument("--gateways", type=int, default=20)
+    parser.add_argument("--messages", type=int, default=2_500_000, help="of each gateway")
+    parser.add_argument("--folder", type=Path, help="folder for the archives (temporary)")
+    parser.add_argument("--bucket", action="store_true")
     args = parser.parse_args()
-    storage = PaperStorage(args.gateways, args.journals)
-    began = process_time()
-    verified = verify_day(
-        storage,  # type: ignore[arg-type]  # all it calls
-        DAY,
-        today=DATES[-1],
-        hash_files=storage.hash_files,
-    )
-    seconds = process_time() - began
-    assert verified.complete, verified.findings[:3]
-    began = process_time()
-    segments = list_inputs(storage, DAY).all  # type: ignore[arg-type]  # as above
-    listed = process_time() - began
-    print(f"{args.gateways} gateways, {args.journals} journals each a day")
-    for name, number in sorted(storage.used.items()):
-        print(f"  {name:16} {number:10,}")
-    print(f"  {'seals':16} {storage.seal_bytes / 1e6:10,.1f} MB")
-    print(f"  {'verified in':16} {seconds:10,.1f} s of one core, with making the seals up")
-    print(f"  {'listed in':16} {listed:10,.1f} s of one core, without the requests")
-    began = process_time()
-    tasks = survey_tasks(ArchiveLocation(Path("archive")), DAY, segments, TASKS, full=False)
-    size = sum(len(pickle.dumps(each)) for each in tasks)
-    print(f"  {'tasks':16} {size / 1e6:10,.1f} MB, {process_time() - began:,.1f} s")
-    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
-    print(f"  {'memory':16} {memory:10,.0f} MB at most")
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = args.folder or Path(temporary)
+        one, root = folder / "one", folder / "archive"
+        if not one.exists():
+            traffic = Traffic(args.messages, DAY, routes=10)
+            generate(one, traffic, {}, segment=min(SEGMENT, args.messages // QUARTERS))
+        if not root.exists():
+            copy(one, root, args.gateways)
+        files = [path for path in root.rglob("*") if path.is_file()]
+        size = sum(path.stat().st_size for path in files) / 1e6
+        print(f"{args.gateways} gateways, {2 * args.gateways * args.messages:,} rows")
+        print(f"  {len(files):,} files, {size:,.0f} MB without the rows")
+        if args.bucket:
+            with served(root, folder / "requests") as url:
+                night(url)
+            for name, number in sorted(requests(folder / "requests").items()):
+                print(f"  {name:32} {number:8,}")
+        else:
+            night(str(root))
+
+
+def copy(one: Path, root: Path, gateways: int) -> None:
+    """Write the archive of `one` for each gateway, without its rows."""
+    storage = LocalStorage(one)
+    found = [each.seal for day in seal_days(storage) for each in read_seals(storage, day)]
+    seals = [each for each in found if isinstance(each, Seal)]
+    tables: dict[str, dict[bytes, pa.Table]] = {}
+    for path in (entry.path for seal in seals for entry in seal.segments):
+        with open_parquet(storage.open(Path(path))) as file:
+            tables[path] = {key: file.beside(key) for key in (SETS_KEY, PAIRS_KEY)}
+    content = storage.read(head_path(Path(), seals[0].writer))
+    assert content is not None
+    head = from_json(content)
+    for number in range(gateways):
+        name = f"gateway{number:03}"
+        renamed = [_renamed(root, name, seal, tables) for seal in seals]
+        for seal in renamed:
+            _put(root / seal_path(seal), to_json(seal.signed(None)))
+        own = replace(head, writer=name, gateway=name, closed=renamed[-1].link).signed(None)
+        _put(root / head_path(Path(), name), head_json(own))
+
+
+def _renamed(root: Path, name: str, seal: Seal, tables: dict[str, dict[bytes, pa.Table]]) -> Seal:
+    """Write the segments of a seal for the gateway `name`; return its seal."""
+    writer = seal.writer
+    entries: list[SegmentEntry] = []
+    for entry in seal.segments:
+        content = pa.BufferOutputStream()
+        with row_group_writer(SCHEMA, content) as parquet:
+            own = {key: _named(table, name) for key, table in tables[entry.path].items()}
+            append_tables(parquet, content, own)
+        path = entry.path.replace(writer, name)
+        stored = _put(root / path, content.getvalue().to_pybytes())
+        entries.append(replace(entry, path=path, sha256=stored.sha256, size=stored.size))
+    previous = seal.previous
+    if previous is not None:
+        previous = replace(previous, journal=previous.journal.replace(writer, name))
+    return replace(
+        seal, writer=name, gateway=name, journal=seal.journal.replace(writer, name),
+        previous=previous, segments=tuple(entries),
+    )  # fmt: skip
+
+
+def _named(table: pa.Table, name: str) -> pa.Table:
+    place = table.schema.get_field_index("gateway")
+    return table.set_column(place, "gateway", pa.array([name] * len(table)))
+
+
+def _put(path: Path, content: bytes) -> StoredDigest:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
+    return StoredDigest(hashlib.sha256(content).hexdigest(), len(content))
+
+
+def night(archive: str) -> None:
+    """Run a night of `archive`, and print its verdict, its time and the memory of its processes."""
+    began = time.monotonic()
+    command = [sys.executable, "-m", "gateway", "reconcile", archive]
+    with subprocess.Popen(command, text=True, stdout=subprocess.PIPE) as child:  # noqa: S603
+        own = PeakMemory(lambda: resident(child.pid) / 1e6)
+        with own as driver, PeakMemory(lambda: _others(child.pid)) as others:
+            printed, _ = child.communicate()
+    print(next(line for line in printed.splitlines() if line.startswith(("Clean", "Not clean"))))
+    print(f"  {'seconds':32} {time.monotonic() - began:8,.0f}")
+    print(f"  {'the command, MB':32} {driver.megabytes:8,.0f}")
+    print(f"  {'Java and its Python, MB':32} {others.megabytes:8,.0f}")
+
+
+def _others(pid: int) -> float:
+    return sum(map(resident, tree(pid)[1:])) / 1e6
+
+
+@contextmanager
+def served(root: Path, log: Path) -> Iterator[str]:
+    """Put the archive into the bucket of an S3 server, which writes its requests to `log`."""
+    os.environ.update(AWS_ACCESS_KEY_ID="test", AWS_SECRET_ACCESS_KEY="test")  # noqa: S106
+    bucket = Bucket()
+    with log.open("wb") as lines:
+        try:
+            bucket.start(lines)
+            storage = RemoteStorage(bucket.url)
+            for path in root.rglob("*"):
+                if path.is_file():
+                    storage.put(path.relative_to(root), path.read_bytes())
+            lines.truncate(0)
+            yield bucket.url
+        finally:
+            bucket.stop()
+
+
+def requests(log: Path) -> Counter[str]:
+    """Count the requests by method and by the kind of object."""
+    found: Counter[str] = Counter()
+    for line in log.read_bytes().splitlines():
+        if match := REQUEST.search(line):
+            path = match[2].decode().removeprefix("gateway/archive/")
+            kind = "list" if "?" in path.split("/")[0] else path.split("/")[0].split("=")[0]
+            found[f"{match[1].decode()} {kind}"] += 1
+    return found
 
 
 if __name__ == "__main__":

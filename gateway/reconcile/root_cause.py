@@ -11,6 +11,7 @@ _MAX_CAUSES: Final = 30  # of a chain, which may be a cycle
 _TRACEBACK: Final = "Traceback (most recent call last)"
 _RAISED: Final = re.compile(r"^[A-Za-z_][\w.]*(?:: |$)")
 _CAUSED: Final = re.compile(r"^Caused by: (\S.*)$", re.MULTILINE)
+_NO_MODULE: Final = re.compile(r"ModuleNotFoundError: No module named '(\w+)")
 _LOST_TASK: Final = re.compile(r"Lost task [^\n]*?\): ([^\n]+)")
 
 
@@ -37,7 +38,7 @@ def cause_in(text: str) -> str:
     if _TRACEBACK in text:
         for line in text.rpartition(_TRACEBACK)[2].splitlines():
             if _RAISED.match(line):
-                return _without_module(line)
+                return _of_executors(line)
     if caused := _CAUSED.findall(text):
         return str(caused[-1])
     if lost := _LOST_TASK.findall(text):
@@ -45,7 +46,12 @@ def cause_in(text: str) -> str:
     return first_line(Exception(text)) if text else ""
 
 
-def _without_module(line: str) -> str:
+def _of_executors(line: str) -> str:
     """Return the message of our own errors, and name and message of other exceptions."""
+    if absent := _NO_MODULE.match(line):
+        return (
+            f"the Python of the executors has no {absent[1]!r}; install the dependencies of"
+            " 'gateway[reconcile]' there, or name such a Python in PYSPARK_PYTHON"
+        )
     name, _, message = line.partition(": ")
     return message if name.startswith("gateway.errors.") else line

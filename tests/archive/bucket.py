@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Final
+from typing import IO, Final
 
 import pytest
 from pyarrow import fs
@@ -34,10 +34,10 @@ class Bucket:
         options = f"endpoint_override=127.0.0.1:{self.port}&scheme=http&region=us-east-1"
         return f"s3://{BUCKET}/gateway/archive?{options}"
 
-    def start(self) -> None:
+    def start(self, log: int | IO[bytes] = subprocess.DEVNULL) -> None:
         command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(self.port)]
         self.process = subprocess.Popen(  # noqa: S603  # our own interpreter
-            command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+            command, stdout=subprocess.DEVNULL, stderr=log
         )
         until(self._answers)
         address = f"127.0.0.1:{self.port}"

@@ -30,8 +30,13 @@ def free_port() -> int:
 
 
 @contextmanager
-def cluster(folder: Path, workers: int = 2) -> Iterator[str]:
-    """The URL of a master with `workers` registered workers; all end with the block."""
+def cluster(
+    folder: Path, workers: int = 2, children: list[subprocess.Popen[bytes]] | None = None
+) -> Iterator[str]:
+    """The URL of a master with `workers` registered workers; all end with the block.
+
+    `children` gets the processes of the workers.
+    """
     port, page = free_port(), free_port()
     with ExitStack() as stack:
         address = ["--host", "127.0.0.1", "--port", str(port)]
@@ -44,7 +49,10 @@ def cluster(folder: Path, workers: int = 2) -> Iterator[str]:
             place = ["--work-dir", str(folder / f"work-{number}"), f"spark://127.0.0.1:{port}"]
             name = f"worker-{number}"
             host = ["--host", "127.0.0.1"]
-            stack.enter_context(_process(folder, name, "worker.Worker", *host, *own, *place))
+            worker = _process(folder, name, "worker.Worker", *host, *own, *place)
+            child = stack.enter_context(worker)
+            if children is not None:
+                children.append(child)
         until(lambda: _alive(page) == workers, "all workers are registered", _START_TIMEOUT)
         yield f"spark://127.0.0.1:{port}"
 
@@ -65,7 +73,9 @@ def _alive(page: int) -> int:
 
 
 @contextmanager
-def _process(folder: Path, name: str, program: str, *arguments: str) -> Iterator[None]:
+def _process(
+    folder: Path, name: str, program: str, *arguments: str
+) -> Iterator[subprocess.Popen[bytes]]:
     home = Path(pyspark.__file__).parent
     environment = {
         **os.environ,
@@ -78,7 +88,7 @@ def _process(folder: Path, name: str, program: str, *arguments: str) -> Iterator
         command = [str(home / "bin" / "spark-class"), f"{_CLASS}.{program}", *arguments]
         child = subprocess.Popen(command, env=environment, stdout=log, stderr=log)  # noqa: S603
         try:
-            yield
+            yield child
         finally:
             child.terminate()
             child.wait(PATIENCE)

@@ -33,6 +33,13 @@ TEXTS = [
         id="python",
     ),
     pytest.param(
+        "Traceback (most recent call last):\n"
+        "ModuleNotFoundError: No module named 'pyarrow.lib'; 'pyarrow' is not a package\n\tat A",
+        "the Python of the executors has no 'pyarrow'; install the dependencies of"
+        " 'gateway[reconcile]' there, or name such a Python in PYSPARK_PYTHON",
+        id="no-module",
+    ),
+    pytest.param(
         "An error occurred while calling o26.parquet.\nCaused by: java.io.IOException: first\n"
         "\tat A\nCaused by: java.io.IOException: No space left on device\n\tat B",
         "java.io.IOException: No space left on device",
