@@ -148,7 +148,10 @@ class Replay:
             return ReplayCopy(row, delivery, None, delivery.reason)
         dialect = self._routers[row["endpoint"]].dialect
         try:
-            return ReplayCopy(row, delivery, self._sender.make(message, delivery, dialect))
+            made = self._sender.make(
+                message, delivery, dialect, row["endpoint"], row["id"], row["trace"]
+            )
+            return ReplayCopy(row, delivery, made)
         except TranslationError as error:
             return ReplayCopy(row, delivery, None, str(error))
 

@@ -123,7 +123,8 @@ class Resend:
             return ResendAttempt(letter, "", letter.message, refusal)
         try:
             dialect = self._router(letter.source).dialect
-            message = self._sender.make(letter.message, delivery, dialect)
+            sender, source = self._sender, letter.source
+            message = sender.make(letter.message, delivery, dialect, source, letter.id)
         except TranslationError as error:
             return ResendAttempt(letter, "", letter.message, rejected(error.rule, str(error)))
         route = delivery.route.name if delivery.route else letter.route

@@ -21,6 +21,7 @@ from gateway.model.message import Message
 from gateway.model.outcome import RETRY, Outcome, Settlement
 from gateway.routing.payload_conversion import convert_payload
 from gateway.routing.router import Delivery
+from gateway.runtime.inbound.copies import with_ids
 from gateway.runtime.inbound.header_mapping import HeaderMapper
 from gateway.runtime.record.counters import RouteCounters
 from gateway.runtime.wiring import (
@@ -75,8 +76,16 @@ class ReplaySender:
         self._sinks: dict[str, Sink] = {}
         self._writer: ArchiveWriter | None = None
 
-    def make(self, message: Message, delivery: Delivery, dialect: Dialect) -> Message:
-        """The target's copy of a message from a source with `dialect`.
+    def make(  # noqa: PLR0913, PLR0917  # the message, its place and its ids
+        self,
+        message: Message,
+        delivery: Delivery,
+        dialect: Dialect,
+        source: str,
+        message_id: bytes,
+        trace: bytes | None = None,
+    ) -> Message:
+        """The target's copy of a message from the endpoint `source` with `dialect`.
 
         Raises:
             TranslationError: the mapping or a rule of the target refuses the message.
@@ -94,7 +103,10 @@ class ReplaySender:
         payload = message.payload
         if target.conversion is not None:
             payload = convert_payload(payload, target.conversion)
-        return replace(message, address=delivery.address, payload=payload, headers=headers)
+        made = replace(message, address=delivery.address, payload=payload, headers=headers)
+        if target.add_message_id:
+            made = with_ids(made, message, source, message_id, trace=trace)
+        return made
 
     def send(self, endpoint: str, messages: Sequence[Message]) -> Sequence[Settlement]:
         """The settlements of `endpoint`; RETRY for each message if it does not answer.

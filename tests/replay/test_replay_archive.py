@@ -33,7 +33,14 @@ from gateway.endpoints.base import Sink, Source, Subscription
 from gateway.endpoints.registry import make_sink, make_source
 from gateway.endpoints.settings.memory import MemorySettings
 from gateway.errors import ArchiveError
-from gateway.model.message import DeliveryMode, Headers, Message, Value
+from gateway.model.message import (
+    GATEWAY_ID,
+    GATEWAY_TRACE,
+    DeliveryMode,
+    Headers,
+    Message,
+    Value,
+)
 from gateway.model.outcome import RETRY, Settlement
 from gateway.replay.replay_archive import Replay, ReplayChoice
 from gateway.replay.sender import ReplaySender
@@ -178,6 +185,20 @@ def test_messages_are_sent_again_unchanged_and_marked_as_a_second_attempt(
     assert {(row["attempt"], row["replayed"]) for row in delivered} == {(1, None), (2, True)}
     writers = {path.name.rpartition("-")[0] for path in rig.archive.glob("date=*/*/*.parquet")}
     assert {writer.split("-")[0] for writer in writers} == {"gateway", "gateway~replay"}
+
+
+def test_a_replayed_copy_has_the_ids_of_the_first_one(tmp_path: Path) -> None:
+    with replay_rig(tmp_path) as rig:
+        text = rig.file.read_text().replace('.{rest...}"}', '.{rest...}", add_message_id: true}')
+        rig.file.write_text(text)
+        first = rig.relay(*MESSAGES)
+
+        assert rig.replay() == 0
+        again = collect(rig.out, len(MESSAGES))
+
+    for one, other in zip(first, again, strict=True):
+        for name in (GATEWAY_ID, GATEWAY_TRACE):
+            assert one.headers.properties[name] == other.headers.properties[name] != ""
 
 
 def test_a_dry_run_shows_the_changes_of_the_mapping_and_sends_nothing(

@@ -21,7 +21,7 @@ from gateway.archive.layout import (
     staged_path,
 )
 from gateway.archive.seals.seal import MergeSeal
-from gateway.archive.seals.store import THREADS, digest_of, write_seal
+from gateway.archive.seals.store import THREADS, HashFiles, write_seal
 from gateway.archive.storage import Storage
 
 _FOLDERS: Final = (Path(), Path(COMPACTING))
@@ -40,19 +40,22 @@ def write_merge_seal(
     return seal
 
 
-def finish(storage: Storage, seal: MergeSeal, *, checked: bool) -> list[Finding]:
+def finish(storage: Storage, seal: MergeSeal, hash_files: HashFiles | None = None) -> list[Finding]:
     """Give the merged segments of a committed compaction their names, and remove the replaced ones.
 
-    Without `checked`, a replaced segment is removed only when its content is still that of the
-    seal. When a merged segment is absent, no replaced segment is removed.
+    With `hash_files`, which hashes them, a replaced segment is removed only when its content is
+    still that of the seal; without it they were compared just now. When a merged segment is absent,
+    no replaced segment is removed.
 
     Raises:
         OSError: the archive cannot be reached, or a folder is behind a symbolic link.
     """
     day = date.fromisoformat(seal.date)
-    present = {path for folder in _FOLDERS for path, _ in storage.files(day_folder(folder, day))}
+    present = {
+        path: size for folder in _FOLDERS for path, size in storage.files(day_folder(folder, day))
+    }
     merged = {Path(entry.path): staged_path(Path(), Path(entry.path)) for entry in seal.segments}
-    if lost := [path for path, staged in merged.items() if not {path, staged} & present]:
+    if lost := [path for path, staged in merged.items() if not {path, staged} & present.keys()]:
         text = "is absent; the segments that it replaces stay"
         return [error("missing-segment", path.as_posix(), text) for path in lost]
     for path, staged in merged.items():
@@ -60,21 +63,18 @@ def finish(storage: Storage, seal: MergeSeal, *, checked: bool) -> list[Finding]
             storage.move(staged, path)
     findings: list[Finding] = []
     going: list[Path] = []
-    for each in seal.replaces:
-        path = Path(each.path)
-        if path in present and not checked and _is_other(storage, path, each.sha256):
+    replaced = {Path(each.path): each.sha256 for each in seal.replaces}
+    left = {path: present[path] for path in replaced if path in present}
+    digests = hash_files(left) if hash_files is not None and left else {}
+    for path in left:
+        if path in digests and digests[path].sha256 != replaced[path]:
             text = "differs from the segment that was compacted; it stays, and does not count"
-            findings.append(error("changed-segment", each.path, text))
-            continue
-        going += {path} & present
+            findings.append(error("changed-segment", path.as_posix(), text))
+        else:
+            going.append(path)
     with ThreadPoolExecutor(THREADS) as pool:
         list(pool.map(storage.delete, going))
     return findings
-
-
-def _is_other(storage: Storage, path: Path, sha256: str) -> bool:
-    found = digest_of(storage, path)
-    return found is not None and found.sha256 != sha256
 
 
 def remove_uncommitted(storage: Storage, day: date, committed: Collection[int]) -> None:

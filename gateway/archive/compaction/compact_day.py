@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date
+from functools import partial
 from pathlib import Path
 from typing import TypeAlias
 
@@ -15,6 +16,7 @@ from gateway.archive.findings import Finding
 from gateway.archive.layout import day_folder
 from gateway.archive.location import ArchiveLocation
 from gateway.archive.seals.seal import MergeSeal
+from gateway.archive.seals.store import HashFiles, digests_of
 from gateway.archive.storage import Storage, open_storage
 from gateway.errors import ArchiveError
 
@@ -40,11 +42,13 @@ def compact_day(  # noqa: PLR0913  # the archive, its key, and the means
     *,
     key: bytes | None = None,
     size: int = 200 << 20,
+    hash_files: HashFiles | None = None,
 ) -> CompactionReport:
     """Compact the sealed segments of `day` into merged ones of about `size` bytes of segments.
 
     A segment that is absent, unsealed, or different from its seal is a finding and stays. A second
-    call finishes what an interrupted one began, and compacts segments that came since.
+    call finishes what an interrupted one began, and compacts segments that came since. `hash_files`
+    hashes the segments that an interrupted one left, by default in threads of this process.
 
     Raises:
         ArchiveError: the seals are keyed and `key` is None, a folder is behind a symbolic link, or
@@ -55,7 +59,8 @@ def compact_day(  # noqa: PLR0913  # the archive, its key, and the means
     _check_folders(storage, day)
     sealed = read_sealed_day(storage, day, key)
     show_step("finishing an interrupted compaction")
-    findings = [each for seal in sealed.merges for each in finish(storage, seal, checked=False)]
+    hashed = hash_files or partial(digests_of, storage)
+    findings = [each for seal in sealed.merges for each in finish(storage, seal, hashed)]
     remove_uncommitted(storage, day, sealed.generations)
     plan = plan_sealed(sealed)
     findings += plan.findings
@@ -68,7 +73,7 @@ def compact_day(  # noqa: PLR0913  # the archive, its key, and the means
     show_step("committing")
     seal = write_merge_seal(storage, day, sealed.next_generation, results, key)
     if seal is not None:
-        findings += finish(storage, seal, checked=True)
+        findings += finish(storage, seal)
         remove_uncommitted(storage, day, {*sealed.generations, seal.generation})
     return _report(seal, findings)
 

@@ -72,8 +72,8 @@ class ResultFolder:
 
     def write(self, name: str, table: pa.Table) -> None:
         """Write a table of results; no column needs quotes in a query."""
-        named = table.rename_columns([_UNQUOTED.sub("_", each) for each in table.column_names])
-        open_storage(self.location).write(self.new / name / "part-00000.parquet", named)
+        path = self.new / name / "part-00000.parquet"
+        open_storage(self.location).write(path, unquoted(table))
 
     def write_frame(self, name: str, frame: DataFrame, number: int, schema: pa.Schema) -> None:
         """Write a table of `number` rows; executors write a long one."""
@@ -113,6 +113,11 @@ class ResultFolder:
         with suppress(ReconcileError):
             return None if content is None else from_json(content)
         return None
+
+
+def unquoted(table: pa.Table) -> pa.Table:
+    """Return `table` with names of columns that need no quotes in a query."""
+    return table.rename_columns([_UNQUOTED.sub("_", each) for each in table.column_names])
 
 
 def first_rows(table: pa.Table) -> list[Row]:

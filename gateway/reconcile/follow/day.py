@@ -26,6 +26,7 @@ from gateway.errors import ReconcileError
 from gateway.model.copy_class import CopyClass
 from gateway.reconcile.classify import tables
 from gateway.reconcile.classify.evidence import Scope, joined, survey
+from gateway.reconcile.classify.output import unquoted
 from gateway.reconcile.follow import tables as follow_tables
 from gateway.reconcile.follow.state import FollowedDay
 from gateway.reconcile.input.inputs import Inputs, unreadable_segments
@@ -153,7 +154,7 @@ class DayReconciler:
         path = folder / f"batch={self.number}"
         rmtree(path, ignore_errors=True)
         if changed.num_rows:
-            LocalStorage(path).write(Path("part-00000.parquet"), changed)
+            LocalStorage(path).write(Path("part-00000.parquet"), unquoted(changed))
 
     def _print(self, groups: Sequence[Row]) -> None:
         printed = [row for row in groups if row["class"] not in _UNPRINTED_CLASSES]

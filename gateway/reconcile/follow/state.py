@@ -19,6 +19,7 @@ from gateway.reconcile.report.summary import VERSION, finding_of
 
 STATE: Final = "state.json"
 SUMMARY: Final = "summary.json"
+STATE_VERSION: Final = 1
 SEALING_HOURS: Final = 6  # after a date, in which its rows may still arrive
 _DAY: Final = timedelta(days=1)
 
@@ -87,15 +88,7 @@ def read_state(folder: Path) -> FollowState | None:
     """
     path = folder / STATE
     try:
-        content: Any = json.loads(read_regular(path))
-        return FollowState(
-            int(content["batch"]),
-            date.fromisoformat(content["open_from"]),
-            {str(name): int(at) for name, at in content["last"].items()},
-            [_followed_day(each) for each in content["days"]],
-            [finding_of(each) for each in content["damaged"]],
-            [finding_of(each) for each in content["late"]],
-        )
+        return _parsed(json.loads(read_regular(path)))
     except FileNotFoundError:
         return None
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as fault:
@@ -104,9 +97,23 @@ def read_state(folder: Path) -> FollowState | None:
         ) from fault
 
 
+def _parsed(content: Any) -> FollowState:  # noqa: ANN401  # of JSON
+    if content["version"] != STATE_VERSION:
+        raise ValueError(f"it has version {content['version']!r}, not {STATE_VERSION}")
+    return FollowState(
+        int(content["batch"]),
+        date.fromisoformat(content["open_from"]),
+        {str(name): int(at) for name, at in content["last"].items()},
+        [_followed_day(each) for each in content["days"]],
+        [finding_of(each) for each in content["damaged"]],
+        [finding_of(each) for each in content["late"]],
+    )
+
+
 def write_state(folder: Path, state: FollowState) -> None:
     """Commit a batch durably."""
     content = {
+        "version": STATE_VERSION,
         "batch": state.batch,
         "open_from": state.open_from.isoformat(),
         "last": state.last,

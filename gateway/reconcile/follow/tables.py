@@ -76,7 +76,8 @@ def _newest(folder: Path, batch: int, schema: pa.Schema, keys: Sequence[str]) ->
         if number < batch:
             for path in sorted(part.glob("*.parquet")):
                 with open_parquet(pa.OSFile(os.fsencode(path))) as file:
-                    newest |= _by_key(file.read().cast(schema), keys)
+                    rows = file.read().rename_columns(schema.names).cast(schema)
+                    newest |= _by_key(rows, keys)
     return newest
 
 

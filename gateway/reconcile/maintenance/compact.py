@@ -6,8 +6,9 @@ Executors reach the archive through `gateway.archive.storage`, local or remote, 
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
+from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
@@ -17,9 +18,11 @@ from pyspark.errors import PySparkException
 from gateway.archive.compaction.compact_day import CompactionReport, compact_day
 from gateway.archive.compaction.merge import MergeResult, MergeTask, merge
 from gateway.archive.location import ArchiveLocation
+from gateway.archive.signed_json import StoredDigest
 from gateway.errors import ArchiveError, ReconcileError
 from gateway.reconcile.archive_lock import archive_lock
 from gateway.reconcile.input.executors import collect
+from gateway.reconcile.input.inputs import hashed_by
 from gateway.reconcile.root_cause import root_cause
 from gateway.reconcile.session import spark_session
 from gateway.reconcile.task_shares import task_shares
@@ -51,9 +54,16 @@ def compact(  # noqa: PLR0913  # the archive, its key, and the means
         check_held()  # before the commit
         return [pickle.loads(each.as_py()) for each in rows["result"]]  # noqa: S301  # `_merged` wrote it
 
+    def hash_files(files: Mapping[Path, int]) -> Mapping[Path, StoredDigest]:
+        with spark_session(master) as spark:
+            return hashed_by(spark, location)(files)
+
     try:
         with archive_lock(location) as check_held:
-            return compact_day(location, day, run_tasks, show_step, key=key, size=size << 20)
+            return compact_day(
+                location, day, run_tasks, show_step,
+                key=key, size=size << 20, hash_files=hash_files,
+            )  # fmt: skip
     except (PySparkException, Py4JError) as fault:
         reason = root_cause(fault)
         raise ReconcileError(f"spark: the compaction failed: {reason}") from fault

@@ -16,6 +16,7 @@ from gateway.runtime.delivery.outbound_batch import OutboundBatch
 from gateway.runtime.delivery.received_batch import ReceivedBatch
 from gateway.runtime.inbound.header_mapping import HeaderMapper
 from gateway.runtime.inbound.in_flight import InFlightBatch
+from gateway.tracing.context import trace_of
 
 log = logging.getLogger(__name__)
 
@@ -50,8 +51,9 @@ class CopyMaker:
                     payload = convert_payload(payload, target.conversion)
                 message = Message(delivery.address, payload, headers)
                 if target is not None and target.add_message_id:
-                    copy = self._copy_id(received, position)
-                    message = _with_ids(message, copy, received.trace(position).hex())
+                    number = received.identities[position] if received.identities else ""
+                    own = received.message_id(position)
+                    message = with_ids(message, original, self._endpoint, own, number)
             except TranslationError as error:
                 in_flight.refuse(position, replace(delivery, rule=error.rule, reason=str(error)))
                 continue
@@ -67,19 +69,24 @@ class CopyMaker:
             messages.append(message)
         return OutboundBatch(in_flight, when_full, messages, positions, deliveries)
 
-    def _copy_id(self, batch: ReceivedBatch, position: int) -> str:
-        """The id of the copies of a message: from the identity of its source where it has one."""
-        message = batch.messages[position]
-        given = message.headers.properties.get(GATEWAY_ID)
-        identity = given if isinstance(given, str) else message.headers.source_id
-        if identity is None and batch.identities:
-            identity = batch.identities[position]
-        if not identity:
-            return batch.message_id(position).hex()
-        return copy_id(self._endpoint, identity, message)
 
+def with_ids(  # noqa: PLR0913, PLR0917  # a copy, and all that its ids follow from
+    copy: Message,
+    received: Message,
+    endpoint: str,
+    message_id: bytes,
+    number: str = "",
+    trace: bytes | None = None,
+) -> Message:
+    """Add the properties `gateway_id` and `gateway_trace` to a copy of a received message.
 
-def _with_ids(message: Message, copy: str, trace: str) -> Message:
-    """Add the properties `gateway_id` and `gateway_trace` to a copy."""
-    properties = {**message.headers.properties, GATEWAY_ID: copy, GATEWAY_TRACE: trace}
-    return replace(message, headers=replace(message.headers, properties=properties))
+    Its id follows from the identity that its source `endpoint` gave the message, or from the
+    `number` that the broker gave it; without one it is the `message_id` of the gateway. `trace` is
+    that of the archive, where it is known.
+    """
+    given = received.headers.properties.get(GATEWAY_ID)
+    identity = (given if isinstance(given, str) else received.headers.source_id) or number
+    own = copy_id(endpoint, identity, received) if identity else message_id.hex()
+    trace = trace or trace_of(received.headers.properties) or message_id
+    properties = {**copy.headers.properties, GATEWAY_ID: own, GATEWAY_TRACE: trace.hex()}
+    return replace(copy, headers=replace(copy.headers, properties=properties))

@@ -6,7 +6,7 @@ import json
 import os
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pyarrow as pa
@@ -19,7 +19,9 @@ from gateway.archive.compaction.compact_day import CompactionReport, compact_day
 from gateway.archive.compaction.current import current_files
 from gateway.archive.layout import SCHEMA_VERSION, day_folder, seal_folder
 from gateway.archive.location import ArchiveLocation, parse_location
+from gateway.archive.seals.store import digests_of
 from gateway.archive.segments.tables import sort_rows, to_table
+from gateway.archive.signed_json import StoredDigest
 from gateway.archive.storage import LocalStorage, Storage, open_storage
 from gateway.errors import ArchiveError
 from gateway.trial.synthetic.sealed_rows import write_sealed
@@ -158,6 +160,30 @@ def test_a_crash_at_any_change_leaves_every_row_once(
         assert done.findings == ()
         assert counted(storage) == before, number
         assert len(names(storage)) == 2
+
+
+def test_another_process_hashes_what_an_interrupted_compaction_left(tmp_path: Path) -> None:
+    location = ArchiveLocation(tmp_path / "archive")
+    write_day(location, ("east",))
+    shutil.copytree(location.local / FOLDER, tmp_path / "kept")
+    compacted(location)
+    shutil.copytree(tmp_path / "kept", location.local / FOLDER, dirs_exist_ok=True)
+    edits_a_segment(location.local)
+    asked: list[Path] = []
+
+    def hash_elsewhere(files: Mapping[Path, int]) -> Mapping[Path, StoredDigest]:
+        asked.extend(files)
+        found = digests_of(open_storage(location), files)
+        assert all(files[path] == each.size for path, each in found.items())
+        return found
+
+    done = compact_day(location, DAY, merged_here, silent, hash_files=hash_elsewhere)
+
+    assert len(asked) == 4
+    assert rules(done) == ["changed-segment"]
+    assert [each for each in asked if (location.local / each).exists()] == [
+        Path(done.findings[0].place)
+    ]
 
 
 def copies_a_segment(root: Path) -> None:

@@ -97,6 +97,7 @@ def appended(root: Path, table: str, day: date = DAY) -> list[dict[str, object]]
         for part in folder.glob("batch=*")
         for row in pq.read_table(part, partitioning=None).to_pylist()
     ]
+    assert all(name.isidentifier() for row in found for name in row)  # a query quotes none
     return sorted(found, key=lambda row: int(str(row["batch"])))
 
 
@@ -118,7 +119,10 @@ def newest_minutes(root: Path) -> list[dict[str, object]]:
 
 
 def counts(root: Path) -> dict[str, int]:
-    return {name: sum(int(str(row[name])) for row in newest_minutes(root)) for name in COUNTED}
+    return {
+        name: sum(int(str(row[name.replace(" ", "_")])) for row in newest_minutes(root))
+        for name in COUNTED
+    }
 
 
 def parts(made: Night, *starts: int) -> list[Night]:
@@ -474,6 +478,7 @@ def test_one_run_at_a_time(tmp_path: Path) -> None:
     [
         pytest.param("{", "is no state of --follow", id="no-json"),
         pytest.param("{}", "is no state of --follow", id="nothing-in-it"),
+        pytest.param('{"version": 2}', "has version 2, not 1; remove", id="version"),
         pytest.param(None, "checkpoint is absent; remove the folder", id="no-checkpoint"),
     ],
 )
