@@ -33,6 +33,7 @@ _END_TIMEOUT: Final = 0.5  # seconds, for a Java process that breaks its connect
 
 _SETTINGS: Final[Mapping[str, str]] = {
     "spark.app.name": "gateway reconcile",
+    "spark.driver.maxResultSize": "0",  # 1 GiB by default; the heap is the limit
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.session.timeZone": "UTC",

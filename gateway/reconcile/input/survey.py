@@ -61,6 +61,7 @@ _TAPS: Final = pa.schema(
 
 # Blocks of all files; `file` is the path of the segment in its archive.
 BLOCK_COLUMNS: Final[Mapping[str, str]] = {"file": "string", **SETS}
+_COMPRESSED: Final = pa.ipc.IpcWriteOptions(compression="zstd")  # a day has a gigabyte of counts
 TARGET: Final = ("gateway", "route", "target")
 
 
@@ -134,7 +135,7 @@ def run_survey(task: SurveyTask) -> Iterator[pa.Table]:
 
 def _packed(kind: str, table: pa.Table) -> Iterator[pa.Table]:
     content = pa.BufferOutputStream()
-    with pa.ipc.new_stream(content, table.schema) as stream:
+    with pa.ipc.new_stream(content, table.schema, options=_COMPRESSED) as stream:
         stream.write_table(table)
     yield pa.table(
         {"kind": pa.array([kind]), "content": pa.array([content.getvalue().to_pybytes()])}

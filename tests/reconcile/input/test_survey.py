@@ -1,0 +1,51 @@
+"""What the tasks of a survey read, and what they send to the driver."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from gateway.archive.location import ArchiveLocation
+from gateway.archive.schema import SETS
+from gateway.archive.segments.sets import blocks_of
+from gateway.archive.segments.tables import sort_rows, to_table
+from gateway.archive.storage import LocalStorage
+from gateway.reconcile.input.inputs import Segment, list_inputs
+from gateway.reconcile.input.survey import (
+    EvaluationTask,
+    SurveyTask,
+    merged,
+    run_blocks,
+    run_evaluation,
+)
+from gateway.trial.synthetic.generate_archive import generate
+from gateway.trial.synthetic.traffic import Traffic
+from tests.archive.samples import DAY, delivered, received
+
+
+def test_the_counts_of_a_day_reach_the_driver_compressed(tmp_path: Path) -> None:
+    """A billion rows of 200 gateways have a gigabyte of them, which is Spark's limit."""
+    generate(tmp_path, Traffic(20_000, DAY, routes=5), {}, segment=2_000)
+    location = ArchiveLocation(tmp_path)
+    segments = list_inputs(LocalStorage(tmp_path), DAY).day
+    blocks = pa.concat_tables(run_blocks(SurveyTask(location, DAY, segments)))
+
+    results = pa.concat_tables(run_evaluation(EvaluationTask(location, DAY, 300), blocks))
+
+    proven = merged(results).proven
+    assert pc.sum(proven["received"]).as_py() > 19_000
+    assert pc.sum(pc.binary_length(results["content"])).as_py() < proven.nbytes / 3
+
+
+def test_the_sets_of_a_file_without_any_are_computed_from_its_rows(tmp_path: Path) -> None:
+    rows, _ = to_table([each([1, 2], gateway="edge") for each in (received, delivered)])
+    rows = sort_rows(rows)
+    pq.write_table(rows, tmp_path / "foreign.parquet")
+    segment = Segment(Path("foreign.parquet"), 1, proven=True)
+
+    (found,) = run_blocks(SurveyTask(ArchiveLocation(tmp_path), DAY, [segment]))
+
+    assert found.select(list(SETS)).equals(blocks_of(rows))
