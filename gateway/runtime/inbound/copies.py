@@ -13,7 +13,6 @@ from gateway.routing.router import Delivery
 from gateway.runtime.delivery.distribution import Copies
 from gateway.runtime.delivery.duplicates import copy_id
 from gateway.runtime.delivery.outbound_batch import OutboundBatch
-from gateway.runtime.delivery.received_batch import ReceivedBatch
 from gateway.runtime.inbound.header_mapping import HeaderMapper
 from gateway.runtime.inbound.in_flight import InFlightBatch
 from gateway.tracing.context import trace_of
