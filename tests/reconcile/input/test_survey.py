@@ -1,4 +1,4 @@
-"""What the tasks of a survey read, and what they send to the driver."""
+"""The tasks of a survey: the sets that they read, and the size of their results."""
 
 from __future__ import annotations
 
