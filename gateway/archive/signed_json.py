@@ -1,4 +1,4 @@
-"""Signed JSON: the digests that it states, its `mac`, and the strict way back to values.
+"""SignedValue JSON: the digests that it states, its `mac`, and the strict way back to values.
 
 A `mac` is the SHA-256 of the canonical JSON of all other members; with a key, the HMAC-SHA256
 (RFC 2104). Canonical JSON has sorted keys, no spaces, and only ASCII characters.
@@ -17,7 +17,7 @@ from types import NoneType, UnionType
 from typing import Any, Final, Protocol, TypeVar, get_args, get_origin, get_type_hints
 
 
-class Signed(Protocol):
+class SignedValue(Protocol):
     """A dataclass whose JSON is signed: `keyed` when there was a key, and the `mac` of the rest."""
 
     @property
@@ -27,7 +27,7 @@ class Signed(Protocol):
     def mac(self) -> str: ...
 
 
-S = TypeVar("S", bound=Signed)
+S = TypeVar("S", bound=SignedValue)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +107,7 @@ def sign(value: S, version: int, key: bytes | None) -> S:
     return signed
 
 
-def to_json(value: Signed, version: int) -> bytes:
+def to_json(value: SignedValue, version: int) -> bytes:
     """Return the canonical JSON of `value`."""
     return canonical_json(_document(value, version))
 
@@ -141,7 +141,7 @@ def document_of(content: bytes, version: int) -> dict[str, Any]:
     return document
 
 
-def fault_of(value: Signed, version: int, key: bytes | None) -> str:
+def fault_of(value: SignedValue, version: int, key: bytes | None) -> str:
     """Return why nothing proves `value`, as a predicate; empty when its `mac` is right."""
     if value.keyed and key is None:
         return ""  # nothing can be said: the finding `unchecked-seals` says so
@@ -153,11 +153,11 @@ def fault_of(value: Signed, version: int, key: bytes | None) -> str:
     return ""
 
 
-def _document(value: Signed, version: int) -> dict[str, Any]:
+def _document(value: SignedValue, version: int) -> dict[str, Any]:
     return {"version": version, **asdict(value)}  # type: ignore[call-overload]  # a dataclass
 
 
-def _mac_of(value: Signed, version: int, key: bytes | None) -> str:
+def _mac_of(value: SignedValue, version: int, key: bytes | None) -> str:
     document = _document(value, version)
     del document["mac"]
     return mac_of(document, key)

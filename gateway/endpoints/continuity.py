@@ -23,7 +23,7 @@ class Retention(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Loss:
+class DroppedMessages:
     """Messages that were dropped before they reached the source, by the broker or the driver.
 
     `messages` is None when their number is unknown.
@@ -56,7 +56,7 @@ class Continuity:
         self.heard = 0
         self.dropped: int | None = None
         self._opened = self._away_since = 0
-        self._losses: dict[str, Loss] = {}  # by reason
+        self._losses: dict[str, DroppedMessages] = {}  # by reason
         self._lock = threading.Lock()
 
     def begin_counting(self) -> None:
@@ -86,7 +86,7 @@ class Continuity:
             found = self._losses.get(reason)
             if found is None:
                 begin = min(since or self.heard or at, at)
-                self._losses[reason] = Loss(begin, at, reason, messages)
+                self._losses[reason] = DroppedMessages(begin, at, reason, messages)
                 return
             known = found.messages is not None and messages is not None
             total = (found.messages or 0) + (messages or 0) if known else None
@@ -94,7 +94,7 @@ class Continuity:
                 total = min(total, MAX_LOST)  # any client may publish counts
             self._losses[reason] = replace(found, end=at, messages=total)
 
-    def take_losses(self) -> list[Loss]:
+    def take_losses(self) -> list[DroppedMessages]:
         """Return the losses reported since the last call; those of one reason are one."""
         if not self._losses:
             return []

@@ -26,7 +26,7 @@ ANY_ONE = AnyOne()
 
 
 @dataclass(frozen=True, slots=True)
-class Chain:
+class Automaton:
     """An automaton over levels.
 
     State `i` is reached when `steps[:i]` are matched. In a state of `loops`, any level that a
@@ -60,7 +60,7 @@ class Chain:
         return {state for state in kept if state >= loop}
 
 
-def chain_of(pattern: Pattern) -> Chain:
+def chain_of(pattern: Pattern) -> Automaton:
     steps: list[Single] = []
     loops: set[int] = set()
     minimum, unbounded = 0, False
@@ -75,7 +75,7 @@ def chain_of(pattern: Pattern) -> Chain:
             steps.append(level)
     _add_wildcards(steps, loops, minimum, unbounded=unbounded)
     exclusions = _effective_exclusions(steps, loops, pattern.exclusions)
-    return Chain(tuple(steps), frozenset(loops), exclusions)
+    return Automaton(tuple(steps), frozenset(loops), exclusions)
 
 
 def _effective_exclusions(
@@ -107,7 +107,7 @@ def admits(step: Single, level: str, exclusions: WildcardExclusions, *, first: b
     return not (first and level.startswith(exclusions.first_level_prefixes))
 
 
-def only_level(chain: Chain, state: int) -> Literal | None:
+def only_level(chain: Automaton, state: int) -> Literal | None:
     """Return the literal of the next level, when `chain` accepts no other level in `state`."""
     if state in chain.loops or state == len(chain.steps):
         return None
@@ -116,7 +116,7 @@ def only_level(chain: Chain, state: int) -> Literal | None:
 
 
 def collect_tests(
-    chain: Chain, state: int, exact: dict[str, None], globs: dict[Glob, None], *, first: bool
+    chain: Automaton, state: int, exact: dict[str, None], globs: dict[Glob, None], *, first: bool
 ) -> None:
     """Add the literals and globs by which `chain` distinguishes levels in `state`."""
     step = chain.steps[state] if state < len(chain.steps) else None

@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from gateway.errors import SearchBudgetExceeded
 from gateway.model.alphabet import EVERYTHING, Universe, sample_levels
-from gateway.model.chain import Chain, chain_of, collect_tests, only_level
+from gateway.model.chain import Automaton, chain_of, collect_tests, only_level
 from gateway.model.pattern import Glob, Pattern
 from gateway.model.quick_overlap import quick_overlap
 
@@ -130,7 +130,7 @@ class _Search:
         return [frozenset({state}) for state in states] if self._both else [states]
 
     def _after(
-        self, chains: Sequence[Chain], states: Iterable[_State], level: str, *, first: bool
+        self, chains: Sequence[Automaton], states: Iterable[_State], level: str, *, first: bool
     ) -> _States:
         moved: dict[int, list[int]] = {}
         for number, state in states:
@@ -190,5 +190,5 @@ class _Search:
             raise SearchBudgetExceeded("pattern algebra", question, "steps", self._steps, MAX_STEPS)
 
 
-def _accepting(chains: Sequence[Chain], states: Iterable[_State]) -> bool:
+def _accepting(chains: Sequence[Automaton], states: Iterable[_State]) -> bool:
     return any(state == len(chains[number].steps) for number, state in states)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final, Generic, TypeAlias, TypeVar
 
-from gateway.model.chain import Chain, Single, chain_of
+from gateway.model.chain import Automaton, Single, chain_of
 from gateway.model.matching import glob_matches
 from gateway.model.pattern import AnyOne, Glob, Literal, Pattern
 
@@ -102,7 +102,7 @@ class _Node:
         return self.loop
 
 
-def _insert(node: _Node, chain: Chain, slot: int) -> None:
+def _insert(node: _Node, chain: Automaton, slot: int) -> None:
     inside: _Node | None = None
     for state, step in enumerate(chain.steps):
         if state in chain.loops:

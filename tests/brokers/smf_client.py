@@ -20,8 +20,8 @@ from gateway.wire.smf.assured_control import (
 )
 from gateway.wire.smf.frames import (
     GUARANTEED,
-    FrameDecoder,
     Protocol,
+    SmfDecoder,
     encode_frame,
     protocol_of,
     split_frame,
@@ -79,7 +79,7 @@ class SmfClient:
         self.connection = socket.create_connection(("127.0.0.1", port), PATIENCE)
         if tls is not None:
             self.connection = tls.wrap_socket(self.connection)
-        self._decoder = FrameDecoder()
+        self._decoder = SmfDecoder()
         self._frames: list[bytes] = []
         self.published = 0
         if name:

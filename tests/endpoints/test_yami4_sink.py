@@ -10,7 +10,7 @@ import pytest
 from gateway.endpoints.base import Subscription
 from gateway.endpoints.settings.yami4 import Yami4Settings
 from gateway.endpoints.yami4 import Yami4Sink, Yami4Source, open_sink
-from gateway.endpoints.yami4.publish_state import PublishState
+from gateway.endpoints.yami4.request_state import RequestState
 from gateway.errors import NotConnectedError
 from gateway.model.message import NO_HEADERS, DeliveryMode, Headers, Message
 from gateway.model.outcome import ACCEPTED, NO_ROOM, RETRY, Outcome, Settlement
@@ -357,9 +357,9 @@ def test_a_slow_close_does_not_close_a_later_connection(
     broker: Yami4Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     closed, go_on = Event(), Event()
-    close = PublishState.close
+    close = RequestState.close
 
-    def linger(state: PublishState) -> None:
+    def linger(state: RequestState) -> None:
         close(state)
         if current_thread() is closer:
             closed.set()
@@ -368,7 +368,7 @@ def test_a_slow_close_does_not_close_a_later_connection(
     sink = sink_of(broker.url)
     with opened(sink):
         closer = Thread(target=sink.close)
-        monkeypatch.setattr(PublishState, "close", linger)
+        monkeypatch.setattr(RequestState, "close", linger)
         closer.start()
         assert closed.wait(PATIENCE)
         sink.open()

@@ -231,7 +231,7 @@ def mqtt_session() -> Parser:
 
 def smf_stream() -> Parser:
     def parse(data: bytes) -> None:
-        decoder = smf_frames.FrameDecoder(max_message=8_192, max_header=2_048)
+        decoder = smf_frames.SmfDecoder(max_message=8_192, max_header=2_048)
         try:
             in_two(decoder.feed, data)
         finally:
@@ -252,7 +252,7 @@ def smf_stream() -> Parser:
 
 def smf_control() -> Parser:
     def parse(data: bytes) -> None:
-        frames = smf_frames.FrameDecoder().feed(data)
+        frames = smf_frames.SmfDecoder().feed(data)
         for frame in frames:
             for read in (_smf_control, decode_login, decode_subscription, read_topic):
                 try:

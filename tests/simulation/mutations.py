@@ -23,8 +23,8 @@ from gateway.endpoints.mqtt import publish_encoder, publish_state
 from gateway.endpoints.mqtt.publish_state import PublishState
 from gateway.endpoints.mqtt.receive_state import PACKET_ID, ReceiveState
 from gateway.endpoints.solace import sink as solace_sink
-from gateway.endpoints.yami4 import publish_encoder as yami4_encoder
-from gateway.endpoints.yami4.publish_state import PublishState as Yami4State
+from gateway.endpoints.yami4 import request_encoder as yami4_encoder
+from gateway.endpoints.yami4.request_state import RequestState as Yami4State
 from gateway.model.message import Headers, Message, Payload
 from gateway.model.outcome import ACCEPTED, RETRY
 from gateway.runtime import pump

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.errors import WireError
-from gateway.wire.smf.frames import FrameDecoder, Protocol, encode_frame, protocol_of, split_frame
+from gateway.wire.smf.frames import Protocol, SmfDecoder, encode_frame, protocol_of, split_frame
 from gateway.wire.smf.parameters import (
     LIGHT_TAG,
     RESPONSE,
@@ -32,7 +32,7 @@ FRAMES = st.builds(
 def test_any_slicing_gives_the_same_frames(frames: list[bytes], cuts: list[int]) -> None:
     data = b"".join(frames)
     bounds = [0, *sorted(min(cut, len(data)) for cut in cuts), len(data)]
-    decoder = FrameDecoder()
+    decoder = SmfDecoder()
 
     got = [f for a, b in pairwise(bounds) for f in decoder.feed(data[a:b])]
 
@@ -43,7 +43,7 @@ def test_any_slicing_gives_the_same_frames(frames: list[bytes], cuts: list[int])
 def test_all_recorded_bytes_are_whole_messages() -> None:
     stream = b"".join(map(bytes.fromhex, DUMPS.values()))
 
-    frames = FrameDecoder().feed(stream)
+    frames = SmfDecoder().feed(stream)
 
     assert frames == [bytes.fromhex(text) for text in DUMPS.values()]
     assert {protocol_of(frame) for frame in frames} == set(Protocol)
@@ -61,12 +61,12 @@ BROKEN = [
 @pytest.mark.parametrize(("data", "text"), BROKEN)
 def test_bytes_that_are_not_smf_are_refused_immediately(data: str, text: str) -> None:
     with pytest.raises(WireError, match=text):
-        FrameDecoder(max_message=1000, max_header=500).feed(bytes.fromhex(data))
+        SmfDecoder(max_message=1000, max_header=500).feed(bytes.fromhex(data))
 
 
 def test_single_bytes_are_joined_once() -> None:
     frame = encode_frame(Protocol.MESSAGE, b"", b"x" * 20_000)
-    decoder = FrameDecoder()
+    decoder = SmfDecoder()
 
     got = [f for i in range(len(frame)) for f in decoder.feed(frame[i : i + 1])]
 

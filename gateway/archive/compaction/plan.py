@@ -57,7 +57,7 @@ class SealedDay:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class MergePlan:
     """The segments to merge by hour, with their sizes, and findings about files that stay.
 
     Units: microseconds; the keys are the starts of hours.
@@ -134,7 +134,7 @@ def generation_of(path: Path) -> int:
     return int(generation) if is_merged and generation.isdecimal() else 0
 
 
-def plan_sealed(sealed: SealedDay) -> Plan:
+def plan_sealed(sealed: SealedDay) -> MergePlan:
     """Return the sealed segments of the date that are in no merged one.
 
     A segment that is absent, or that no seal names, is a finding.
@@ -152,7 +152,7 @@ def plan_sealed(sealed: SealedDay) -> Plan:
         for path in sorted(sealed.files.keys() - sealed.known)
         if not PurePosixPath(path).name.startswith(".")
     ]
-    return Plan(hours, tuple(findings))
+    return MergePlan(hours, tuple(findings))
 
 
 def hour_of(path: str) -> int:
@@ -162,7 +162,9 @@ def hour_of(path: str) -> int:
     return start + int(hour.removeprefix("hour=")) * HOUR
 
 
-def tasks_of(location: ArchiveLocation, plan: Plan, generation: int, size: int) -> list[MergeTask]:
+def tasks_of(
+    location: ArchiveLocation, plan: MergePlan, generation: int, size: int
+) -> list[MergeTask]:
     """Divide the inputs of each hour into merged segments of about `size` bytes."""
     tasks: list[MergeTask] = []
     for hour, inputs in sorted(plan.hours.items()):

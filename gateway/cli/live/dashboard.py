@@ -24,7 +24,7 @@ MIN_LINES: Final = 4  # of a table, even on a small terminal
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class DashboardSize:
     """The limits of a dashboard: rows of each table, and lines of all."""
 
     rows: int | None = None
@@ -32,11 +32,14 @@ class Limits:
     hint: str = ""  # ends the line that counts the hidden rows
 
 
-NO_LIMITS: Final = Limits()
+UNLIMITED: Final = DashboardSize()
 
 
 def dashboard(
-    status: StatusJson, before: StatusJson | None, console: Console, limits: Limits = NO_LIMITS
+    status: StatusJson,
+    before: StatusJson | None,
+    console: Console,
+    limits: DashboardSize = UNLIMITED,
 ) -> list[Text]:
     """Return the lines of `status`, with rates since the status `before`.
 

@@ -14,7 +14,7 @@ OVERHEAD: Final = 200  # bytes of memory of an arrival beside its message
 
 
 @dataclass(frozen=True, slots=True)
-class Arrival:
+class FlowMessage:
     """One received message, and the number to acknowledge it by.
 
     It is decoded before it waits: the decoded message can take ten times the memory of its bytes,
@@ -25,7 +25,7 @@ class Arrival:
     message_id: int  # 0 for direct messages, which are not acknowledged
 
 
-ArrivalQueue: TypeAlias = RedeliveryQueue[Arrival]
+ArrivalQueue: TypeAlias = RedeliveryQueue[FlowMessage]
 
 
 def arrival_queue(capacity: int) -> ArrivalQueue:
@@ -33,9 +33,9 @@ def arrival_queue(capacity: int) -> ArrivalQueue:
     return RedeliveryQueue(capacity, _measure, _mark)
 
 
-def _measure(arrivals: Sequence[Arrival]) -> int:
+def _measure(arrivals: Sequence[FlowMessage]) -> int:
     return messages_size([each.message for each in arrivals]) + OVERHEAD * len(arrivals)
 
 
-def _mark(arrival: Arrival) -> Arrival:
+def _mark(arrival: FlowMessage) -> FlowMessage:
     return replace(arrival, message=mark_redelivered(arrival.message))

@@ -29,7 +29,7 @@ from gateway.endpoints.continuity import Continuity, Retention
 from gateway.endpoints.kept_subscriptions import SubscriptionStore
 from gateway.endpoints.redelivery_queue import MAX_BATCH
 from gateway.endpoints.settings.solace import SolaceSettings
-from gateway.endpoints.solace.arrivals import Arrival, ArrivalQueue, arrival_queue
+from gateway.endpoints.solace.arrivals import ArrivalQueue, FlowMessage, arrival_queue
 from gateway.endpoints.solace.connection import SolaceConnection, detach_finalizers
 from gateway.endpoints.solace.error_codes import connect_error
 from gateway.endpoints.solace.message_reader import SolaceMessageReader, decoding_error
@@ -227,20 +227,20 @@ class SolaceSource:
         self.continuity.heard = self.continuity.clock()
         queue.put_when_room([self._decode(frame, 0, now())])
 
-    def _decode(self, frame: bytes, message_id: int, at: int) -> Arrival:
+    def _decode(self, frame: bytes, message_id: int, at: int) -> FlowMessage:
         """Decode a message that arrived at `at` (microseconds); count and log a malformed one."""
         message = self._reader.read(frame, at)
         if not message.address:
             self.undecoded += 1
             error = decoding_error(message)
             log.warning("%s: a message cannot be read: %s", self._settings.name, error)
-        return Arrival(message, message_id)
+        return FlowMessage(message, message_id)
 
     def _settle(
         self,
         queue: ArrivalQueue,
         receiver: Any,  # noqa: ANN401
-        arrivals: Sequence[Arrival],
+        arrivals: Sequence[FlowMessage],
         settle: Settle,
         settlements: Sequence[Settlement],
     ) -> None:
@@ -329,7 +329,7 @@ def _queue_name(settings: SolaceSettings, instance: str) -> str:
     return name
 
 
-def _identity(arrival: Arrival) -> str:
+def _identity(arrival: FlowMessage) -> str:
     """Return the broker's number of a guaranteed message; direct messages are never redelivered.
 
     The application message id is no identity: senders may use one for many messages.

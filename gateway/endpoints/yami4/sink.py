@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from gateway.endpoints.base import Settle
 from gateway.endpoints.settings.yami4 import Yami4Settings
 from gateway.endpoints.yami4.connection import connect
-from gateway.endpoints.yami4.publish_encoder import PublishBatch
-from gateway.endpoints.yami4.publish_state import PublishState
+from gateway.endpoints.yami4.request_encoder import RequestBatch
+from gateway.endpoints.yami4.request_state import RequestState
 from gateway.errors import NotConnectedError
 from gateway.model.message import Message
 
@@ -26,11 +26,11 @@ class Yami4Sink:
 
     def __init__(self, settings: Yami4Settings) -> None:
         self._settings = settings
-        self._state: PublishState | None = None
+        self._state: RequestState | None = None
 
     def open(self) -> None:
         self.close()
-        self._state = state = PublishState(self._settings, connect(self._settings))
+        self._state = state = RequestState(self._settings, connect(self._settings))
         state.await_broker()
 
     def send(self, messages: Sequence[Message], settled: Settle) -> None:
@@ -39,7 +39,7 @@ class Yami4Sink:
             raise NotConnectedError(f"{self._settings.name}: not connected")
         state.check()
         if messages:
-            state.send(messages, PublishBatch(len(messages), settled))
+            state.send(messages, RequestBatch(len(messages), settled))
         else:
             settled(())
 

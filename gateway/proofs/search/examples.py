@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 from gateway.errors import SearchBudgetExceeded
 from gateway.model.alphabet import EVERYTHING, PREFERRED_CHARACTERS, Universe, sample_levels
-from gateway.model.chain import Chain, chain_of, collect_tests, only_level
+from gateway.model.chain import Automaton, chain_of, collect_tests, only_level
 from gateway.model.matching import matches
 from gateway.model.pattern import AnyMany, AnyOne, Glob, Literal, Pattern
 from gateway.model.quick_overlap import quick_overlap
@@ -128,7 +128,7 @@ def _search_example(
 
 
 def _after(
-    unions: Sequence[Sequence[Chain]], state: _State, level: str, *, first: bool
+    unions: Sequence[Sequence[Automaton]], state: _State, level: str, *, first: bool
 ) -> _State | None:
     """Return the state after `level`; None when no subject can follow."""
     after: list[_Positions] = []
@@ -147,11 +147,11 @@ def _after(
     return tuple(after)
 
 
-def _is_sink(chain: Chain, at: int) -> bool:
+def _is_sink(chain: Automaton, at: int) -> bool:
     return at == len(chain.steps) and at in chain.loops and not chain.exclusions.whole_levels
 
 
-def _accepted(unions: Sequence[Sequence[Chain]], state: _State) -> bool:
+def _accepted(unions: Sequence[Sequence[Automaton]], state: _State) -> bool:
     ends = [
         any(at == len(union[number].steps) for number, at in positions)
         for union, positions in zip(unions, state, strict=True)
@@ -159,7 +159,9 @@ def _accepted(unions: Sequence[Sequence[Chain]], state: _State) -> bool:
     return all(ends[:-1]) and not ends[-1]
 
 
-def _letters(unions: Sequence[Sequence[Chain]], state: _State, *, first: bool) -> tuple[str, ...]:
+def _letters(
+    unions: Sequence[Sequence[Automaton]], state: _State, *, first: bool
+) -> tuple[str, ...]:
     """Return one level for each class that the patterns distinguish in this state."""
     for union, positions in zip(unions[:-1], state, strict=False):
         only = {only_level(union[number], at) for number, at in positions}

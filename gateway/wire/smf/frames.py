@@ -36,7 +36,7 @@ def protocol_of(frame: bytes) -> int:
 
 
 def split_frame(frame: bytes) -> tuple[bytes, bytes]:
-    """Return the header parameters and the body of a message from `FrameDecoder`."""
+    """Return the header parameters and the body of a message from `SmfDecoder`."""
     header_size: int = _LENGTHS.unpack_from(frame, 4)[0]
     return frame[HEADER_SIZE:header_size], frame[header_size:]
 
@@ -52,7 +52,7 @@ def encode_frame(
     return head + parameters + body
 
 
-class FrameDecoder:
+class SmfDecoder:
     """Collects slices of bytes and returns whole messages.
 
     It holds an incomplete message of at most `max_message` bytes, plus one slice. After a WireError

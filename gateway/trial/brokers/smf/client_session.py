@@ -11,7 +11,7 @@ from gateway.errors import WireError
 from gateway.trial.brokers.smf.queues import ConsumerFlow
 from gateway.trial.brokers.smf.vpn import PublisherFlow, ShareGroup, Vpn
 from gateway.trial.brokers.smf.write_buffer import MemoryBudget, WriteBuffer
-from gateway.wire.smf.frames import FrameDecoder
+from gateway.wire.smf.frames import SmfDecoder
 
 log = logging.getLogger(__name__)
 
@@ -52,7 +52,7 @@ class ClientSession(asyncio.Protocol):
 
     def __init__(self, broker: SessionHost) -> None:
         self._broker = broker
-        self._decoder = FrameDecoder(broker.max_frame)
+        self._decoder = SmfDecoder(broker.max_frame)
         self.vpn: Vpn | None = None  # set by the login
         self.name = ""
         self.keepalive = 0

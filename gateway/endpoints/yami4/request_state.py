@@ -13,10 +13,10 @@ from threading import Condition, Lock
 from gateway.endpoints.leader_followers import Leadership
 from gateway.endpoints.settings.yami4 import Yami4Settings
 from gateway.endpoints.yami4.connection import Yami4Connection
-from gateway.endpoints.yami4.publish_encoder import (
+from gateway.endpoints.yami4.request_encoder import (
     EncodedChunk,
     PendingAnswer,
-    PublishBatch,
+    RequestBatch,
     RequestEncoder,
     settle_all,
 )
@@ -34,7 +34,7 @@ _CHECK_INTERVAL = 0.1  # seconds, while another thread reads the answers
 _CLOSE_TIMEOUT = 1.0  # seconds for the thread of a closed connection to end
 
 
-class PublishState:
+class RequestState:
     """The messages without an answer of one connection.
 
     A thread that sends writes. The answers are read by a thread that waits for them, by one that
@@ -75,7 +75,7 @@ class PublishState:
         self.check()
         self._is_known = True
 
-    def send(self, messages: Sequence[Message], batch: PublishBatch) -> None:
+    def send(self, messages: Sequence[Message], batch: RequestBatch) -> None:
         """Send as `Sink.send` does."""
         position = 0
         while position < len(messages):
@@ -164,7 +164,7 @@ class PublishState:
                     self._changed.wait_for(lambda: self._over or is_done(), left)
 
     def _send_chunk(
-        self, batch: PublishBatch, messages: Sequence[Message], start: int, room: int
+        self, batch: RequestBatch, messages: Sequence[Message], start: int, room: int
     ) -> int:
         """Write messages from `start` on; return the first position that was not written."""
         deadline = time.monotonic() + self._settings.answer_timeout

@@ -22,7 +22,7 @@ _MAX_CACHED = 8_192
 _MAX_CACHED_ADDRESS = 1_024  # characters
 
 
-class PublishBatch:
+class RequestBatch:
     """One batch given to the sink; its `settled` is called once, with the last settlement.
 
     Thread-safe: guarded by self._lock.
@@ -56,13 +56,13 @@ class PendingAnswer:
 
     deadline: float
     weight: int
-    batch: PublishBatch | None = None  # None for a question for statistics
+    batch: RequestBatch | None = None  # None for a question for statistics
     position: int = 0
 
 
 def settle_all(answered: Sequence[tuple[PendingAnswer, Settlement]]) -> None:
     """Settle the answered messages, with one call for each run of equal settlements."""
-    runs: list[tuple[PublishBatch, Settlement, list[int]]] = []
+    runs: list[tuple[RequestBatch, Settlement, list[int]]] = []
     for answer, settlement in answered:
         batch = answer.batch
         if batch is None:
@@ -111,7 +111,7 @@ class RequestEncoder:
         start: int,
         room: int,
         deadline: float,
-        batch: PublishBatch,
+        batch: RequestBatch,
     ) -> EncodedChunk:
         """Encode up to `room` messages from `start` on, at most about a megabyte."""
         chunk = EncodedChunk(next_position=start)
