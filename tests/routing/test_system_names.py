@@ -92,7 +92,6 @@ def test_an_ordinary_pattern_has_no_note(system: str) -> None:
     [
         ("_INBOX.{rest...}", "re/a/b", ["_INBOX.a.b"]),
         ("{rest...}", "re/%5FINBOX/b", ["reserved"]),
-        ("_INB{rest...}", "re/OX/b", ["reserved"]),
     ],
 )
 def test_a_reply_reaches_an_inbox_that_the_template_names(
