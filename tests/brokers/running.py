@@ -90,7 +90,7 @@ def _as_fields(line: str) -> dict[str, object]:
     try:
         found: dict[str, object] = json.loads(line)
     except ValueError:
-        return {"message": line.rstrip()}
+        return {"level": "", "message": line.rstrip()}
     return found
 
 
