@@ -255,7 +255,8 @@ def test_gaps_of_sources_have_their_own_verdict(tmp_path: Path) -> None:
     ]
 
 
-def test_two_instances_of_a_gateway_are_judged_as_one(tmp_path: Path) -> None:
+@pytest.mark.parametrize("killed", [False, True])
+def test_two_instances_of_a_gateway_are_judged_as_one(tmp_path: Path, *, killed: bool) -> None:
     """Instance b ends with a copy in its spool, which a takes over with the lease."""
     root = tmp_path / "archive"
     spooled = delivered([2], received=NOON, leg="spooled", outcome="spooled")
@@ -264,7 +265,12 @@ def test_two_instances_of_a_gateway_are_judged_as_one(tmp_path: Path) -> None:
         root, "edge", START, QUICK, instance="b", lease=first, clock=lambda: NOON
     )
     put(writer, received([1, 2]), delivered([1], received=NOON), spooled)
+    if killed:
+        shutil.copytree(root, tmp_path / "killed")
     writer.close()
+    if killed:  # its journal waits for a converter
+        shutil.rmtree(root)
+        shutil.move(tmp_path / "killed", root)
     later = NOON + 2 * MINUTE
     writer = ArchiveWriter(
         root, "edge", START + 1, QUICK, instance="a", lease=second, clock=lambda: later

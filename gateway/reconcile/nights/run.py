@@ -20,6 +20,7 @@ from gateway.archive.retired import retired_writers
 from gateway.archive.routes import routes_files
 from gateway.archive.seals.seal import Seal, has_valid_mac
 from gateway.archive.seals.store import THREADS, read_seal, seal_days
+from gateway.archive.segments.convert import convert_abandoned
 from gateway.archive.signed_json import Previous
 from gateway.archive.storage import Storage, open_storage
 from gateway.archive.verification.waiting import waiting_journals
@@ -65,6 +66,8 @@ def run_night(job: Job, show_step: ShowStep, expect: str | None = None) -> Night
         make_folders(location.local / NIGHTS)
     conflict = "another gateway reconcile writes the next night; wait for its end"
     with exclusive_in(location, _LOCK, conflict) as check_held:
+        if location.local.is_dir():  # a journal that is only not converted yet is not away
+            convert_abandoned(location, storage, job.key)
         chain = read_chain(storage, job.key, expect)
         previous = chain.newest
         at = now() if job.now is None else job.now

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from gateway.archive.layout import HOUR
+from gateway.archive.journal.writer import ArchiveWriter
+from gateway.archive.layout import HOUR, writer_name
+from gateway.archive.location import parse_location
+from gateway.archive.lookup.name_store import NameStore
 from gateway.archive.retired import retire
 from gateway.archive.seals.seal import End
 from gateway.archive.signed_json import NO_TERM, Term
 from gateway.archive.storage import LocalStorage, RemoteStorage, Storage
 from gateway.archive.verification.holders import Holder
+from gateway.archive.verification.verify import verify_day
 from tests.archive.bucket import Bucket
-from tests.archive.samples import DAY, NOON
+from tests.archive.samples import DAY, NOON, QUICK, delivered, put, received
 from tests.archive.verification.chained import MIDNIGHT, SECOND, Chained, errors
 
 AFTER = [DAY + timedelta(days=number) for number in range(1, 4)]
@@ -160,3 +165,29 @@ def test_two_instances_without_a_lease_must_not_hand_over_at_once(tmp_path: Path
     (text,) = texts(made, "two-holders")
 
     assert text.endswith("and have no lease: one instance of a gateway is active")
+
+
+def test_two_instances_with_their_own_disks_share_a_bucket(tmp_path: Path, bucket: Bucket) -> None:
+    bucket.start()
+    storage = RemoteStorage(bucket.url)
+    for number, (name, lease) in enumerate({"b": FIRST, "a": SECOND_LEASE}.items()):
+        time = NOON + number * HOUR
+        location = parse_location(bucket.url, str(tmp_path / name))
+        writer = ArchiveWriter(
+            location, "edge", time, QUICK, instance=name, lease=lease, clock=partial(int, time)
+        )
+        store = NameStore(location.local, writer_name("edge", name))
+        store.remember(f"digest{number}", ("level",))
+        store.commit()
+        put(writer, received([number], time=time), delivered([number], time=time))
+        writer.close()
+        store.close()
+
+    assert storage.names(Path("_heads")) == ["edge@a.json", "edge@b.json"]
+    assert storage.names(Path("_names")) == ["edge@a.jsonl", "edge@b.jsonl"]
+    verified = verify_day(storage, DAY)
+    assert errors(verified) == []
+    assert [(each.writer, each.lease) for each in verified.holders] == [
+        ("edge@b", 3),
+        ("edge@a", 4),
+    ]
