@@ -1,4 +1,4 @@
-"""SignedValue JSON: the digests that it states, its `mac`, and the strict way back to values.
+"""Signed JSON: the digests that it states, its `mac`, and the strict way back to values.
 
 A `mac` is the SHA-256 of the canonical JSON of all other members; with a key, the HMAC-SHA256
 (RFC 2104). Canonical JSON has sorted keys, no spaces, and only ASCII characters.

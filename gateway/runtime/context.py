@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TypeAlias
 
 from gateway.endpoints.base import Source
 from gateway.routing.router import Router
@@ -12,22 +12,13 @@ from gateway.runtime.delivery.admission import AdmissionRules
 from gateway.runtime.delivery.outbound_batch import OutboundBatch
 from gateway.runtime.inbound.echo_cache import EchoCache
 from gateway.runtime.monitor.heartbeat import Heartbeat
-from gateway.runtime.outbound.lane import SinkBinding
+from gateway.runtime.outbound.lane import Lane
 from gateway.runtime.record.connection_log import ConnectionLog
 from gateway.runtime.record.ledger import Ledger
 from gateway.runtime.record.message_ids import MessageIds
 from gateway.translate.shorten import ShortNames
 
-
-class OutboundLane(Protocol):
-    """The lane of one target as a pump uses it: a plain lane or a traced one."""
-
-    @property
-    def binding(self) -> SinkBinding:
-        """The sink of the lane and its settings."""
-
-    def deliver(self, batch: OutboundBatch) -> None:
-        """Accept the batch; batches are sent in the order of the calls."""
+TraceBatch: TypeAlias = Callable[[OutboundBatch, frozenset[str]], None]  # carried header fields
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,13 +26,14 @@ class GatewayContext:
     """State shared by all pumps of the gateway named `gateway`."""
 
     gateway: str
-    lanes: Mapping[str, OutboundLane]
+    lanes: Mapping[str, Lane]
     ledger: Ledger
     message_ids: MessageIds
     echoes: EchoCache
     heartbeats: Mapping[str, Heartbeat]  # by route; only routes with a heartbeat
     connections: ConnectionLog | None = None  # with an archive only
     require_lease: Callable[[], None] = lambda: None  # raises LeaseNotHeldError
+    trace: TraceBatch | None = None  # with tracing only
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,13 +25,13 @@ from gateway.errors import ArchiveError, LeaseNotHeldError
 from gateway.lease.holder import LeaseHolder
 from gateway.routing.route import Route
 from gateway.runtime import wiring
-from gateway.runtime.context import GatewayContext, OutboundLane, SourceBinding
+from gateway.runtime.context import GatewayContext, SourceBinding, TraceBatch
 from gateway.runtime.delivery.backlog import SpoolLimits
 from gateway.runtime.delivery.dead_letter import DeadLetter
 from gateway.runtime.inbound.dedup_recovery import RecoveredState, recover, save_echoes
 from gateway.runtime.inbound.echo_cache import EchoCache
 from gateway.runtime.monitor.heartbeat import Heartbeat
-from gateway.runtime.monitor.tracing import Sampler, TracedLanes, open_span_recorder
+from gateway.runtime.monitor.tracing import Sampler, Tracer, open_span_recorder
 from gateway.runtime.monitor.watchdog import Watchdog
 from gateway.runtime.outbound.dead_letters import DeadLetters
 from gateway.runtime.outbound.lane import Lane, SinkBinding
@@ -295,25 +295,25 @@ class Gateway:
     def _context(self) -> GatewayContext:
         return GatewayContext(
             self.configuration.gateway.name,
-            self._outbound_lanes(),
+            self.lanes,
             self._ledger,
             self._message_ids,
             self._echoes,
             self.heartbeats,
             self._connections,
             self._require_lease,
+            self._tracing(),
         )
 
     def _open_span_recorder(self) -> SpanRecorder | None:
         ref = self.configuration.tracing
         return None if ref is None else open_span_recorder(ref, self.configuration.gateway.name)
 
-    def _outbound_lanes(self) -> Mapping[str, OutboundLane]:
-        """The lanes, wrapped for tracing only when tracing is configured."""
+    def _tracing(self) -> TraceBatch | None:
         if self._span_recorder is None or self.configuration.tracing is None:
-            return self.lanes
+            return None
         sampler = Sampler(self.configuration.tracing.sample)
-        return TracedLanes(self.lanes, self._span_recorder, sampler, self._clock)
+        return Tracer(self._span_recorder, sampler, self._clock).trace
 
     def _make_lane(self, name: str, binding: SinkBinding | None = None) -> Lane:
         binding = binding or wiring.make_sink_binding(self.configuration, name, self._echoes)

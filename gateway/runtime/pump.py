@@ -22,7 +22,7 @@ from gateway.errors import (
 )
 from gateway.routing.route import Route
 from gateway.routing.router import RouteMatch
-from gateway.runtime.context import GatewayContext, OutboundLane, SourceBinding
+from gateway.runtime.context import GatewayContext, SourceBinding, TraceBatch
 from gateway.runtime.delivery.admission import Admission
 from gateway.runtime.delivery.backoff import Backoff
 from gateway.runtime.delivery.distribution import ByLane, Refused, distribute
@@ -33,6 +33,7 @@ from gateway.runtime.delivery.rows import BatchOrigin
 from gateway.runtime.inbound.copies import CopyMaker
 from gateway.runtime.inbound.header_mapping import HeaderMapper
 from gateway.runtime.inbound.in_flight import InFlightBatch
+from gateway.runtime.outbound.lane import Lane
 from gateway.runtime.record.counters import ConnectionState, EndpointState
 from gateway.runtime.record.gap_recorder import GapRecorder
 from gateway.runtime.record.gap_rows import watched_by
@@ -239,7 +240,7 @@ class Pump:
         for position, delivery in refused:
             in_flight.refuse(position, delivery)
         for lane, made in outbound:
-            _hand_over(in_flight, lane, made)
+            _hand_over(in_flight, lane, made, self._context.trace)
         for positions, matches in groups.values():  # after sending: recording delays no message
             in_flight.record_received(positions, matches)
         if received.cuts:
@@ -249,9 +250,9 @@ class Pump:
 
     def _copy(
         self, in_flight: InFlightBatch, by_lane: ByLane, refused: Refused
-    ) -> list[tuple[OutboundLane, OutboundBatch]]:
+    ) -> list[tuple[Lane, OutboundBatch]]:
         """Make the copies of every lane, which may shorten names."""
-        outbound: list[tuple[OutboundLane, OutboundBatch]] = []
+        outbound: list[tuple[Lane, OutboundBatch]] = []
         for (endpoint, when_full), copies in by_lane.items():
             lane = self._context.lanes.get(endpoint)
             if lane is None:  # a reload removed it while this thread waited
@@ -339,11 +340,15 @@ class Pump:
         return in_flight
 
 
-def _hand_over(in_flight: InFlightBatch, lane: OutboundLane, batch: OutboundBatch) -> None:
+def _hand_over(
+    in_flight: InFlightBatch, lane: Lane, batch: OutboundBatch, trace: TraceBatch | None
+) -> None:
     """Deliver the copies, in parts that a nearly full disk takes one after the other."""
     if batch.size > MAX_PART_BYTES and len(batch.messages) > 1:
         for half in batch.halves():
-            _hand_over(in_flight, lane, half)
+            _hand_over(in_flight, lane, half, trace)
         return
+    if trace is not None:
+        trace(batch, lane.binding.carries)
     in_flight.expect_answer()
     lane.deliver(batch)

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -20,7 +20,7 @@ from gateway.model.message import Headers, Message
 from gateway.model.outcome import ACCEPTED, SPOOLED, Settlement, rejected
 from gateway.runtime.delivery.lane import LaneLimits
 from gateway.runtime.delivery.outbound_batch import OutboundBatch, PendingRow
-from gateway.runtime.monitor.tracing import Sampler, TracedLanes, open_span_recorder
+from gateway.runtime.monitor.tracing import Sampler, Tracer, open_span_recorder
 from gateway.runtime.outbound.lane import Lane, SinkBinding
 from gateway.runtime.record.counters import EndpointState
 from gateway.tracing import spans as exporting
@@ -57,10 +57,22 @@ def batch_of(answers: list[Settlement], *messages: Message) -> OutboundBatch:
     return answering(messages, lambda settled, _: answers.extend(settled), [end])
 
 
+@dataclass(frozen=True, slots=True)
+class TracedLane:
+    """A lane whose batches are traced, as the pump hands them over."""
+
+    lane: Lane
+    tracer: Tracer
+
+    def deliver(self, batch: OutboundBatch) -> None:
+        self.tracer.trace(batch, self.lane.binding.carries)
+        self.lane.deliver(batch)
+
+
 @contextmanager
 def lanes(
     sink: ScriptedSink, share: float, carries: frozenset[str] = frozenset({"properties"})
-) -> Iterator[tuple[Collector, TracedLanes]]:
+) -> Iterator[tuple[Collector, TracedLane]]:
     lane = Lane(
         SinkBinding(sink, "mqtt", carries, LaneLimits((0.01, 0.02))),
         EndpointState("target", "sink"),
@@ -71,7 +83,7 @@ def lanes(
         lane.start()
         until(lambda: lane.direct)
         try:
-            yield collector, TracedLanes({"target": lane}, spans, Sampler(share, lambda: 0.5), now)
+            yield collector, TracedLane(lane, Tracer(spans, Sampler(share, lambda: 0.5), now))
         finally:
             lane.stop()
             spans.close()
@@ -89,7 +101,7 @@ def test_a_span_has_the_outcome_of_its_message(answer: Settlement, rule: str) ->
     sink, answers = ScriptedSink(), list[Settlement]()
     sink.answer = lambda _: answer
     with lanes(sink, 0) as (collector, traced):
-        traced["target"].deliver(batch_of(answers, PLAIN, SAMPLED))
+        traced.deliver(batch_of(answers, PLAIN, SAMPLED))
         until(lambda: answers == [answer] * 2)
         collector.wait_for(lambda spans: len(spans) == 1)
 
@@ -105,7 +117,7 @@ def test_a_message_that_is_sent_again_keeps_its_span() -> None:
     sink, answers = ScriptedSink(), list[Settlement]()
     with lanes(sink, 1) as (collector, traced):
         sink.mute = True
-        traced["target"].deliver(batch_of(answers, SAMPLED))
+        traced.deliver(batch_of(answers, SAMPLED))
         sink.mute = False
         sink.drop()
         sink.up = True
@@ -123,7 +135,7 @@ def test_messages_that_are_not_traced_pass_as_the_same_objects() -> None:
     off = replace(SAMPLED, headers=Headers(properties={"traceparent": TEXT[:-1] + "0"}))
     with lanes(sink, 0.5) as (collector, traced):
         whole = batch_of(answers, PLAIN, off)
-        traced["target"].deliver(whole)
+        traced.deliver(whole)
         until(lambda: len(answers) == 2)
 
     assert sink.received[0] is PLAIN
@@ -134,7 +146,7 @@ def test_messages_that_are_not_traced_pass_as_the_same_objects() -> None:
 def test_a_target_without_properties_gets_the_message_unchanged() -> None:
     sink, answers = ScriptedSink(), list[Settlement]()
     with lanes(sink, 0.6, frozenset()) as (collector, traced):
-        traced["target"].deliver(batch_of(answers, PLAIN, SAMPLED))
+        traced.deliver(batch_of(answers, PLAIN, SAMPLED))
         collector.wait_for(lambda spans: len(spans) == 2)
 
     assert sink.received[0] is PLAIN

@@ -1,4 +1,4 @@
-"""Lanes with tracing; used only when tracing is configured.
+"""Tracing of the batches that lanes get; used only when tracing is configured.
 
 A message is traced if its trace context is sampled. Among messages without a context, the share
 `sample` is traced. A span lasts from the receipt to the target's answer; if the target carries
@@ -7,7 +7,7 @@ properties, the copy carries the span's context. All other messages pass unchang
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
 from random import random
@@ -19,7 +19,6 @@ from gateway.errors import DriverMissingError
 from gateway.extras import install_command
 from gateway.model.message import Message
 from gateway.runtime.delivery.outbound_batch import Origin, OutboundBatch, PendingRow
-from gateway.runtime.outbound.lane import Lane, SinkBinding
 from gateway.tracing.context import TRACEPARENT, TraceContext, context_of, with_context
 
 if TYPE_CHECKING:  # the SDK is optional
@@ -56,68 +55,38 @@ class Sampler:
     share: float
     chance: Callable[[], float] = random
 
-    def select(self, messages: Sequence[Message]) -> list[tuple[int, TraceContext | None]]:
+    def select(self, messages: Sequence[Message]) -> dict[int, TraceContext | None]:
         """Positions of the messages to trace, each with its parent."""
-        return [*self._select(messages)]
-
-    def _select(self, messages: Sequence[Message]) -> Iterator[tuple[int, TraceContext | None]]:
+        found: dict[int, TraceContext | None] = {}
         for position, message in enumerate(messages):
             properties = message.headers.properties
             parent = context_of(properties) if TRACEPARENT in properties else None
             if parent.sampled if parent is not None else self.chance() < self.share:
-                yield position, parent
-
-
-class TracedLanes(Mapping[str, "TracedLane"]):
-    """A view of `lanes`, which may change, with tracing around each lane."""
-
-    def __init__(
-        self, lanes: Mapping[str, Lane], recorder: SpanRecorder, sampler: Sampler, clock: Clock
-    ) -> None:
-        self._lanes = lanes
-        self._recorder = recorder
-        self._sampler = sampler
-        self._clock = clock  # of the rows: a span begins with the receipt
-
-    def __getitem__(self, endpoint: str) -> TracedLane:
-        return TracedLane(self._lanes[endpoint], self._recorder, self._sampler, self._clock)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._lanes)
-
-    def __len__(self) -> int:
-        return len(self._lanes)
+                found[position] = parent
+        return found
 
 
 @dataclass(frozen=True, slots=True)
-class TracedLane:
-    """A lane that begins spans when it accepts a batch and ends them with the answer."""
+class Tracer:
+    """Begins the spans of a batch that is handed to a lane; they end with its answers."""
 
-    lane: Lane
     recorder: SpanRecorder
     sampler: Sampler
-    clock: Clock
+    clock: Clock  # of the rows: a span begins with the receipt
 
-    @property
-    def binding(self) -> SinkBinding:
-        return self.lane.binding
-
-    def deliver(self, batch: OutboundBatch) -> None:
+    def trace(self, batch: OutboundBatch, carries: frozenset[str]) -> None:
+        """Trace the selected messages for a target that carries these header fields."""
         selected = self.sampler.select(batch.messages)
-        if selected:
-            self._trace(batch, dict(selected))
-        self.lane.deliver(batch)
-
-    def _trace(self, batch: OutboundBatch, selected: Mapping[int, TraceContext | None]) -> None:
+        if not selected:
+            return
         messages = list(batch.messages)
-        carries_properties = "properties" in self.binding.carries
         open_spans: OpenSpans = []
         for pending in batch.origin.pending_rows(batch):
             for index, position in enumerate(pending.positions):
                 if position in selected:
                     span = _begin(self.recorder, pending, index, selected[position])
                     open_spans.append((position, span))
-                    if carries_properties:
+                    if "properties" in carries:
                         messages[position] = _with_span_context(messages[position], span)
         batch.origin = TracedOrigin(batch.origin, open_spans, self.recorder, self.clock)
         batch.messages = messages
