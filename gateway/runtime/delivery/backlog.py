@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import count
-from typing import Final, Protocol
+from typing import Final, TypeAlias
 
 from gateway.model.outcome import SPOOLED, rejected
 from gateway.routing.route import WhenFull
@@ -21,37 +21,11 @@ from gateway.runtime.delivery.outbound_batch import Origin, OutboundBatch, Spool
 MAX_JOINED: Final = 1_000  # messages of small batches that are taken as one
 
 
-class Backlog(Protocol):
-    """Batches that wait for a target, in order. Mutable: owned by the lane's state."""
-
-    on_disk: bool  # whether a batch in it counts as settled for its source
-    next_number: Callable[[], int]  # the place of the next batch in the order
-
-    def fits(self, batch: OutboundBatch) -> bool:
-        """Return whether there is room for the batch."""
-
-    def put(self, batch: OutboundBatch) -> Store | None:
-        """Append the batch."""
-
-    def put_back(self, batches: Iterable[OutboundBatch]) -> None:
-        """Take batches back that were taken, or that were sent without being put."""
-
-    @property
-    def puts_back(self) -> bool:
-        """Whether a newer batch must wait for one that was sent."""
-
-    def next_store(self) -> Store | None:
-        """A batch that was put back and must be written before any later one is taken."""
-
-    def take(self) -> OutboundBatch | DiskAction | None:
-        """Remove and return the first batch, or what must happen before; None if none is ready."""
-
-    def empty(self) -> bool:
-        """Return whether no batch is ready or about to be."""
-
-
 class MemoryBacklog:
-    """The backlog of a target without a spool; its lane limits the bytes."""
+    """The backlog of a target without a spool; its lane limits the bytes.
+
+    Mutable: owned by the lane's state.
+    """
 
     on_disk = False
 
@@ -112,7 +86,7 @@ class SpoolBacklog:
     which a dead run sent is marked as a repeated one.
     """
 
-    on_disk = True
+    on_disk = True  # a batch in it counts as settled for its source
 
     def __init__(
         self,
@@ -148,6 +122,7 @@ class SpoolBacklog:
         return Store(batch)
 
     def put_back(self, batches: Iterable[OutboundBatch]) -> None:
+        """Take batches back that were taken, or that were sent without being put."""
         for batch in sorted(batches, key=_number):
             if batch.rows:
                 insort(self._returned, batch, key=_number)
@@ -157,6 +132,7 @@ class SpoolBacklog:
                 self._unqueued.add(batch.number)
 
     def next_store(self) -> Store | None:
+        """A batch that was put back and must be written before any later one is taken."""
         return Store(self._unwritten.popleft()) if self._unwritten else None
 
     def written(self, batch: OutboundBatch, size: int) -> bool:
@@ -206,6 +182,7 @@ class SpoolBacklog:
         self._marked = max(self._marked, number)
 
     def take(self) -> OutboundBatch | DiskAction | None:
+        """Remove and return the first batch, or what must happen before; None if none is ready."""
         if self._returned:
             return self._returned.pop(0)
         if not self._rows:
@@ -240,6 +217,7 @@ class SpoolBacklog:
         return Finish(oldest)
 
     def empty(self) -> bool:
+        """Return whether no batch is ready or about to be."""
         return not (self._returned or self._rows or self._pending or self._last_read < self._stored)
 
     def freed(self, batch: OutboundBatch) -> None:
@@ -277,6 +255,9 @@ class SpoolBacklog:
 
     def _is_tried(self, row: SpoolRow) -> bool:
         return row.number <= self._last_tried
+
+
+Backlog: TypeAlias = MemoryBacklog | SpoolBacklog
 
 
 def _number(batch: OutboundBatch) -> int:
