@@ -127,11 +127,19 @@ def latencies_of(counts: pa.Table) -> pa.Table:
 
 
 def proven_latencies(proven: pa.Table) -> pa.Table:
-    """Return LATENCIES of the proven copies."""
-    rows, buckets, copies = nonzero_counts(proven["latency"])
-    own = proven.select(["minute", "route", "target"]).take(pa.array(rows))
-    columns = [_hour(own["minute"]), own["route"], own["target"], buckets, copies]
-    return pa.table(columns, schema=LATENCIES)
+    """Return LATENCIES of the proven copies, summed for each part that a task sent.
+
+    All parts of a billion rows have a gigabyte of counts, and places of as many bytes.
+    """
+    keys, parts = LATENCIES.names[:-1], [LATENCIES.empty_table()]
+    for batch in proven.to_batches():
+        part = pa.Table.from_batches([batch])
+        rows, buckets, copies = nonzero_counts(part["latency"])
+        own = part.select(["minute", "route", "target"]).take(pa.array(rows))
+        columns = [_hour(own["minute"]), own["route"], own["target"], buckets, copies]
+        sums = pa.table(columns, schema=LATENCIES).group_by(keys).aggregate([("copies", "sum")])
+        parts.append(sums.select([*keys, "copies_sum"]).rename_columns(LATENCIES.names))
+    return pa.concat_tables(parts)
 
 
 def per_hour(minutes: pa.Table, latencies: pa.Table, *keys: str) -> pa.Table:
