@@ -63,6 +63,13 @@ _KNOWN = (
         NameLimits(forbidden_characters=". "),
         ("https://github.com/nats-io/nats-server/pull/4243", "measured with 2.9.10"),
     ),
+    KnownBroker(
+        "rabbitmq-mqtt",
+        "RabbitMQ, MQTT plugin",
+        "mqtt",
+        NameLimits(forbidden_characters=".*"),  # it delivers them as / and +
+        ("https://www.rabbitmq.com/docs/mqtt", "measured with 3.10.8"),
+    ),
 )
 BROKERS: Mapping[str, KnownBroker] = MappingProxyType({each.name: each for each in _KNOWN})
 

@@ -12,7 +12,7 @@ from gateway.endpoints.settings.base import TlsSettings
 from gateway.errors import EndpointError
 
 PROBE_TIMEOUT: Final = 2.0  # seconds
-_ENCRYPTED_SCHEMES: Final = frozenset({"tcps", "ssl", "mqtts", "nio+ssl"})
+_ENCRYPTED_SCHEMES: Final = frozenset({"tcps", "ssl", "mqtts", "nio+ssl", "amqps", "tls"})
 
 
 def client_context(endpoint: str, tls: TlsSettings) -> ssl.SSLContext:

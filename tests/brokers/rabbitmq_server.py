@@ -35,6 +35,7 @@ class RabbitmqServer:
 
     def __init__(self, program: str, folder: Path) -> None:
         self.port, self.mqtt_port, self._web_port = free_port(), free_port(), free_port()
+        self.url = f"amqp://guest:guest@127.0.0.1:{self.port}/"
         self.folder = folder
         self._program = Path(program)
         config = folder / "rabbitmq.conf"
@@ -89,12 +90,6 @@ class RabbitmqServer:
         if self.is_running and self._process is not None:
             self._process.send_signal(signal.SIGCONT)
 
-    def end(self) -> None:
-        """Stop the node and its port mapper."""
-        self.stop()
-        if EPMD is not None:
-            self._call([EPMD, "-port", str(self._epmd_port), "-kill"])
-
     def ctl(self, *arguments: str) -> None:
         """Run rabbitmqctl."""
         command = [str(self._program.with_name("rabbitmqctl")), "--node"]
@@ -136,6 +131,8 @@ class RabbitmqServer:
             process.send_signal(number)
             process.send_signal(signal.SIGCONT)
             process.wait(PATIENCE)
+            if EPMD is not None:  # the next start brings another one
+                self._call([EPMD, "-port", str(self._epmd_port), "-kill"])
 
 
 class Vhost:
@@ -143,7 +140,7 @@ class Vhost:
 
     def __init__(self, server: RabbitmqServer, name: str) -> None:
         self.server, self.name = server, name
-        self.url = f"amqp://guest:guest@127.0.0.1:{server.port}/{name}"
+        self.url = server.url + name
         self.settings = RabbitmqSettings(url=self.url, backoff_min=0.05)
 
     def api(self, method: str, kind: str, rest: str = "", body: object = None) -> Any:  # noqa: ANN401  # any JSON
@@ -172,7 +169,7 @@ def session_rabbitmq(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rabbi
         server.start()
         yield server
     finally:
-        server.end()
+        server.stop()
 
 
 @pytest.fixture

@@ -14,15 +14,44 @@ import pytest
 
 from gateway.archive.layout import days, reconciled_folder
 from gateway.model.message import Message
+from gateway.trial.brokers.activemq import FACTORY, ActiveMq, client_jars
 from tests.brokers.mosquitto import StartMosquitto
 from tests.chaos.archived import check_marked, read_archive
-from tests.chaos.rig import CONFIRMED, Load, Witness, end_after_all, running
+from tests.chaos.rig import CONFIRMED, FAST_BACKOFF, Load, Witness, end_after_all, running
 from tests.chaos.test_kill import reconcile
-from tests.chaos.test_other_systems import NATS, Broker, connected, started, write_config
+from tests.chaos.test_other_systems import (
+    NATS,
+    RABBITMQ,
+    Broker,
+    connected,
+    rabbitmq,
+    started,
+    write_config,
+)
 from tests.strategies import PIECES
 
 pytestmark = pytest.mark.broker
 NAMES = 60
+OVER_TWO = """\
+gateway: {{name: test}}
+endpoints:
+  source: {{kind: mqtt, host: 127.0.0.1, port: {source}, {backoff}}}
+  middle: {{{work}, {backoff}}}
+  ems: {{{ems}, client_id: {mark}, durable: '{mark}-{{pattern}}', answer_timeout: 5, {backoff}}}
+  target: {{kind: mqtt, host: 127.0.0.1, port: {target}, {backoff}}}
+routes:
+  there:
+    from: {{endpoint: source, pattern: "src/{{rest...}}"}}
+    to: {{endpoint: middle, template: "mid.{{rest...}}"}}
+  over:
+    from: {{endpoint: middle, pattern: "mid.{{rest...}}"}}
+    to: {{endpoint: ems, template: "{mark}.{{rest...}}"}}
+  back:
+    from: {{endpoint: ems, pattern: "{mark}.{{rest...}}"}}
+    to: {{endpoint: target, template: "dst/{{rest...}}"}}
+archive: {{path: {folder}/archive}}
+spool: {{path: {folder}/spool}}
+"""
 
 
 def hard_names() -> list[str]:
@@ -51,14 +80,17 @@ class NamedLoad(Load):
         return Message(f"src/{name}", b"%d " % number, CONFIRMED)
 
 
-@pytest.mark.parametrize(
+FORMS = pytest.mark.parametrize(
     ("messages", "with_night"),
     [
         pytest.param(2_000, False, id="short"),
         pytest.param(10_000, True, id="long", marks=pytest.mark.nightly),
     ],
 )
-@pytest.mark.parametrize(("make", "separator"), [NATS])
+
+
+@FORMS
+@pytest.mark.parametrize(("make", "separator"), [NATS, RABBITMQ])
 def test_three_kills_lose_misname_and_disorder_nothing(
     tmp_path: Path,
     start_mosquitto: StartMosquitto,
@@ -68,44 +100,79 @@ def test_three_kills_lose_misname_and_disorder_nothing(
     *,
     with_night: bool,
 ) -> None:
-    source, target, names = start_mosquitto(), start_mosquitto(), hard_names()
+    source, target = start_mosquitto(), start_mosquitto()
     with started(make(tmp_path)) as broker:
         config = write_config(tmp_path, broker, separator, source.port, target.port)
-        load, witness = NamedLoad(source.port, names, messages / 5), Witness(target.port)
-        try:
-            with running(config) as gateway:
-                connected(gateway)
-                load.start(messages)
-                witness.wait_for(messages // 5)
-            with running(config):
-                witness.wait_for(2 * messages // 5)
-                broker.kill()
-                broker.start()
-                witness.wait_for(3 * messages // 5)
-            with running(config) as gateway:
-                witness.wait_for(messages)
-                sent = end_after_all(gateway, load, witness)
-        finally:
-            load.stop()
-            witness.stop()
+        names = hard_names()
+        sent = carry_through_kills(config, broker, names, source.port, target.port, messages)
+    if with_night:
+        check_night(tmp_path / "archive", 2 * sent)
+
+
+@FORMS
+def test_names_cross_rabbitmq_and_ems_through_three_kills(
+    tmp_path: Path,
+    start_mosquitto: StartMosquitto,
+    activemq: ActiveMq,
+    messages: int,
+    *,
+    with_night: bool,
+) -> None:
+    source, target = start_mosquitto(), start_mosquitto()
+    names = [name.replace(",", ";") for name in hard_names()]  # ActiveMQ divides a name there
+    jars = ", ".join(client_jars())
+    ems = f"kind: jms, classpath: [{jars}], factory: {FACTORY}, urls: ['{activemq.url}']"
+    with started(rabbitmq(tmp_path)) as broker:
+        config = tmp_path / "gateway.yaml"
+        config.write_text(
+            OVER_TWO.format(
+                source=source.port, work=broker.settings, ems=ems, target=target.port,
+                mark=f"hard-{messages}", folder=tmp_path, backoff=FAST_BACKOFF,
+            )
+        )  # fmt: skip
+        sent = carry_through_kills(config, broker, names, source.port, target.port, messages)
+    if with_night:
+        check_night(tmp_path / "archive", 3 * sent)
+
+
+def carry_through_kills(
+    config: Path, broker: Broker, names: list[str], source: int, target: int, messages: int
+) -> int:
+    """Kill the gateway twice and the broker once; return how many messages arrived, each right."""
+    load, witness = NamedLoad(source, names, messages / 5), Witness(target)
+    try:
+        with running(config) as gateway:
+            connected(gateway)
+            load.start(messages)
+            witness.wait_for(messages // 5)
+        with running(config):
+            witness.wait_for(2 * messages // 5)
+            broker.kill()
+            broker.start()
+            witness.wait_for(3 * messages // 5)
+        with running(config) as gateway:
+            witness.wait_for(messages)
+            sent = end_after_all(gateway, load, witness)
+    finally:
+        load.stop()
+        witness.stop()
 
     assert sent > messages
     arrived = {
         number: address for address, numbers in witness.numbers.items() for number in numbers
     }
     assert arrived == {number: f"dst/{names[number % NAMES]}" for number in range(sent)}
-    check_marked(read_archive(tmp_path), witness.duplicates)
-    if with_night:
-        check_night(tmp_path / "archive", sent)
+    check_marked(read_archive(config.parent), witness.duplicates)
+    return sent
 
 
-def check_night(archive: Path, sent: int) -> None:
-    """Check that a night finds each copy of both routes, and none that is not accounted for."""
+def check_night(archive: Path, copies: int) -> None:
+    """Check that a night finds each copy of all routes, and none that is not accounted for."""
     reconcile(archive)
     totals = [
         json.loads((reconciled_folder(archive, day) / "summary.json").read_text())["totals"]
         for day in days(archive)
     ]
-    assert sum(each["received"] for each in totals) >= 2 * sent
+    assert sum(each["received"] for each in totals) >= copies
     for name in ("missing", "altered", "unexpected", "refused", "dead-lettered", "in flight"):
         assert [each[name] for each in totals] == [0] * len(totals), (name, totals)

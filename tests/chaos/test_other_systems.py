@@ -1,4 +1,4 @@
-"""Kills, freezes, restarts and reloads with JMS, Solace, NATS and YAMI4 between two MQTT brokers.
+"""Kills, freezes, restarts and reloads with JMS, Solace, NATS, RabbitMQ and YAMI4 between brokers.
 
 Numbers go from one mosquitto over the other system to a second mosquitto, through one gateway
 process that both sends to the system and receives from it. The witness at the end is independent.
@@ -22,6 +22,7 @@ import pytest
 from gateway.trial.brokers.activemq import FACTORY, ActiveMq, client_jars
 from tests.brokers.mosquitto import StartMosquitto, free_port
 from tests.brokers.nats_server import NatsServer, installed_program
+from tests.brokers.rabbitmq_server import PROGRAM, RabbitmqServer
 from tests.brokers.running import Process
 from tests.chaos.archived import check_marked, read_archive
 from tests.chaos.rig import FAST_BACKOFF, end_after_all, load_and_witness, repetitions, running
@@ -157,6 +158,23 @@ def nats(folder: Path) -> Broker:
     return Nats(program, home, ())
 
 
+class Rabbitmq(RabbitmqServer):
+    """A node with classic queues."""
+
+    @property
+    def settings(self) -> str:
+        return f"kind: rabbitmq, url: '{self.url}', heartbeat: 1, answer_timeout: 5"
+
+
+def rabbitmq(folder: Path) -> Broker:
+    if PROGRAM is None:
+        pytest.skip("rabbitmq-server is not installed")
+    home = folder / "rabbitmq"
+    home.mkdir()
+    return Rabbitmq(PROGRAM, home)
+
+
+RABBITMQ = pytest.param(rabbitmq, ".", id="rabbitmq")
 NATS = pytest.param(nats, ".", id="nats")
 JMS = pytest.param(JmsBroker, ".", id="jms", marks=pytest.mark.nightly)  # two brokers of Java
 SOLACE = pytest.param(smf, "/", id="solace")
@@ -195,7 +213,7 @@ def connected(gateway: Process) -> None:
 
 
 @repetitions(3, 30)
-@pytest.mark.parametrize(("make", "separator"), [JMS, SOLACE, NATS])
+@pytest.mark.parametrize(("make", "separator"), [JMS, SOLACE, NATS, RABBITMQ])
 def test_kills_of_gateway_and_broker_lose_no_message(
     tmp_path: Path,
     start_mosquitto: StartMosquitto,
@@ -228,7 +246,7 @@ def test_kills_of_gateway_and_broker_lose_no_message(
 
 @repetitions(3, 20)
 @pytest.mark.parametrize(
-    ("make", "separator"), [JMS, SOLACE, NATS, pytest.param(yami4, ".", id="yami4")]
+    ("make", "separator"), [JMS, SOLACE, NATS, RABBITMQ, pytest.param(yami4, ".", id="yami4")]
 )
 def test_freezes_of_the_broker_and_reloads_lose_no_message(
     tmp_path: Path,
@@ -272,6 +290,7 @@ def test_freezes_of_the_broker_and_reloads_lose_no_message(
         pytest.param(yami4, ".", True, id="yami4-frozen"),
         pytest.param(nats, ".", False, id="nats-away"),
         pytest.param(nats, ".", True, id="nats-frozen"),
+        pytest.param(rabbitmq, ".", True, id="rabbitmq-frozen"),
     ],
 )
 def test_a_broker_that_is_away_or_frozen_for_long_loses_no_message(

@@ -26,14 +26,19 @@ from tests.endpoints.exchange import (
     send,
     wait_for_loss,
 )
-from tests.endpoints.systems import SYSTEMS, System
+from tests.endpoints.systems import NIGHTLY, SYSTEMS, System
 from tests.waiting import PATIENCE
 
 MEGABYTE = 1_048_576
 SPARE = 5  # threads and files that come and go, for example those of a Java machine
 
 
-@pytest.fixture(params=[pytest.param(name, id=name) for name in SYSTEMS])
+@pytest.fixture(
+    params=[
+        pytest.param(name, id=name, marks=[pytest.mark.nightly] if name in NIGHTLY else [])
+        for name in SYSTEMS
+    ]
+)
 def system(request: pytest.FixtureRequest) -> System:
     return SYSTEMS[request.param](request)
 

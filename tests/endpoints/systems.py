@@ -167,10 +167,31 @@ def _nats(request: pytest.FixtureRequest) -> System:
 def _rabbitmq(request: pytest.FixtureRequest) -> System:
     vhost = request.getfixturevalue("rabbitmq")
     return System(
-        replace(vhost.settings, queue="gateway-{instance}", on_unroutable="drop"),
+        replace(vhost.settings, queue="gateway", on_unroutable="drop"),
         spell=".".join,
         rest=lambda levels: ".".join((*levels, "#")),
         illegal="a.*.b",
+        stop=vhost.server.stop,
+        start=vhost.server.start,
+    )
+
+
+def _mqtt_of_rabbitmq(request: pytest.FixtureRequest) -> System:
+    """The MQTT plugin of RabbitMQ: no subscription with a wildcard gets retained messages."""
+    vhost = request.getfixturevalue("rabbitmq")
+    return System(
+        MqttSettings(
+            name="mqtt",
+            host="127.0.0.1",
+            port=vhost.server.mqtt_port,
+            version="3.1.1",
+            username=f"{vhost.name}:guest",
+            password="guest",  # noqa: S106  # of every new server
+            client_id=f"conformance-{next(_numbers)}",
+        ),
+        spell=_slashes,
+        rest=_below,
+        illegal="a/+/b",
         stop=vhost.server.stop,
         start=vhost.server.start,
     )
@@ -185,4 +206,6 @@ SYSTEMS: dict[str, Callable[[pytest.FixtureRequest], System]] = {
     "solace": _solace,
     "nats": _nats,
     "rabbitmq": _rabbitmq,
+    "mqtt-rabbitmq": _mqtt_of_rabbitmq,
 }
+NIGHTLY = frozenset({"mqtt-rabbitmq"})

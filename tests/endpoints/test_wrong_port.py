@@ -14,6 +14,7 @@ from gateway.endpoints.base import Subscription
 from gateway.endpoints.registry import make_source
 from gateway.endpoints.settings.base import EndpointSettings, TlsSettings
 from gateway.endpoints.settings.mqtt import MqttSettings
+from gateway.endpoints.settings.rabbitmq import RabbitmqSettings
 from gateway.endpoints.settings.solace import SolaceSettings
 from gateway.endpoints.settings.yami4 import Yami4Settings
 from gateway.endpoints.tls import encryption_hint
@@ -23,6 +24,7 @@ from gateway.trial.brokers.smf import SmfBroker
 from gateway.trial.brokers.yami4 import Yami4Broker
 from tests.brokers.hostile_servers import serving, tls_relaying
 from tests.brokers.mosquitto import Mosquitto
+from tests.brokers.rabbitmq_server import Vhost
 from tests.brokers.test_mqtt_tls import make_certificate
 
 pytestmark = pytest.mark.broker
@@ -31,7 +33,7 @@ PLAIN, ENCRYPTED = (
     "expects TLS: configure TLS, or use the port without TLS",
 )
 Make = Callable[[int, bool], EndpointSettings]
-KINDS = ["mqtt", "solace", "yami4", "jms"]
+KINDS = ["mqtt", "solace", "yami4", "jms", "rabbitmq"]
 
 
 @pytest.fixture
@@ -63,6 +65,13 @@ def start(request: pytest.FixtureRequest, stack: ExitStack) -> tuple[int, Make]:
         yami4 = stack.enter_context(Yami4Broker())
         return int(yami4.url.rpartition(":")[2]), lambda port, tls: Yami4Settings(
             url=f"{'tcps' if tls else 'tcp'}://127.0.0.1:{port}", tls=trusting
+        )
+    if kind == "rabbitmq":
+        vhost: Vhost = request.getfixturevalue("rabbitmq")
+        port = vhost.server.port
+        return port, lambda port, tls: RabbitmqSettings(
+            url=f"{'amqps' if tls else 'amqp'}://guest:guest@127.0.0.1:{port}/{vhost.name}",
+            tls=trusting if tls else None,
         )
     activemq: ActiveMq = request.getfixturevalue("activemq")
     return activemq.port, lambda port, tls: activemq.settings(

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import pika
 from pika.adapters.select_connection import IOLoop
-from pika.exceptions import AMQPError, ChannelClosedByBroker
+from pika.exceptions import ChannelClosedByBroker
 from pika.frame import Header
 
 from gateway.endpoints.settings.base import TlsSettings
@@ -151,7 +151,7 @@ class RabbitmqConnection:
             raise NotConnectedError(f"{self._settings.name}: no answer in time") from error
         except (ChannelClosedByBroker, EndpointError):
             raise
-        except (AMQPError, OSError) as error:
+        except Exception as error:  # the errors of pika have no common base
             raise refusal(self._settings, error) from error
 
     def end(self, reason: str) -> None:
@@ -279,8 +279,16 @@ def _fail(future: Future[Any], error: BaseException) -> None:
 
 def refusal(settings: RabbitmqSettings, error: BaseException) -> EndpointError:
     """Return the error of a failed log-in or request: lost, or refused for good."""
+    while (inner := _inner(error)) is not None:
+        error = inner
     found = _ANSWER.search(repr(error))
     if found is None:
         return NotConnectedError(f"{settings.name}: {first_line(error)}")
     kind = EndpointError if int(found[1]) in _REFUSALS else NotConnectedError
     return kind(f"{settings.name}: {found[2]}")
+
+
+def _inner(error: BaseException) -> BaseException | None:
+    """Return the error that one of pika wraps."""
+    wrapped = [*getattr(error, "exceptions", ()), getattr(error, "exception", None), *error.args]
+    return next((each for each in reversed(wrapped) if isinstance(each, BaseException)), None)

@@ -86,8 +86,8 @@ class RabbitmqSource:
         self._bindings = [
             (settings.exchange, each) for each in patterns if not each.startswith(QUEUE)
         ]
-        template = settings.queue or f"gateway-{settings.name}-{{instance}}"
-        self._queue_name = template.replace("{instance}", instance)
+        own = settings.queue or f"gateway-{settings.name}"
+        self._queue_name = f"{own}-{instance}" if instance else own
         self._session = f"{settings.broker_key} {self._queue_name}"
         self.continuity = Continuity(Retention.KEPT)
         self.subscription_store: SubscriptionStore | None = None

@@ -52,8 +52,8 @@ class RabbitmqSettings:
         "create the exchange, durable, when it does not exist", default=False
     )
     queue: str = setting(
-        "durable queue of a source, {instance} stands for the route; when empty, `gateway.name`,"
-        " `-`, the name of the endpoint, `-` and the route. It is created when it does not exist",
+        "durable queue of a source, created when it does not exist; when empty, `gateway.name`, `-`"
+        " and the name of the endpoint. A tap has its own, with `-` and its endpoint behind this",
         default="",
     )
     queue_type: str = setting(
@@ -113,7 +113,7 @@ class RabbitmqSettings:
 
     def for_gateway(self, gateway: str) -> RabbitmqSettings:
         """Return the settings with the queue of the gateway with this name."""
-        return replace(self, queue=self.queue or f"{gateway}-{self.name}-{{instance}}")
+        return replace(self, queue=self.queue or f"{gateway}-{self.name}")
 
     def faults(self) -> Iterator[SettingFault]:
         """Yield the faults that only a connection would show."""
