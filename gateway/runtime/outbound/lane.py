@@ -369,9 +369,9 @@ class Lane:
         return action
 
     def _next_step(self) -> Action:
-        return self._lane.next(
-            monotonic(), now(), sources_ready=self._sources_ready(self._lane.opened_at)
-        )
+        lane = self._lane
+        ready = lane.phase is not Phase.HELD or self._sources_ready(lane.opened_at)
+        return lane.next(monotonic(), now(), sources_ready=ready)
 
     def _open(self) -> None:
         """Connect the sink, and tell the state whether that worked."""
