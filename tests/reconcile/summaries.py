@@ -168,6 +168,22 @@ def gappy() -> Report:
     )
 
 
+def holder(instance: str, lease: int, begin: float, end: float, overlap: float = 0.0) -> Row:
+    """A row of `holders`; `begin` and `end` in hours."""
+    first, last = DAY + timedelta(hours=begin), DAY + timedelta(hours=end)
+    return {
+        "gateway": "plant-1", "writer": f"plant-1@{instance}", "lease": lease, "begin": first,
+        "end": last, "overlap": overlap,
+    }  # fmt: skip
+
+
+def paired() -> Report:
+    """A clean night of a pair: two takeovers, the second one with an overlap within the lease."""
+    turns = [holder("a", 7, -0.5, 9.25), holder("b", 8, 9.2528, 14.0364),
+             holder("a", 9, 14.035, 24, 5.04)]  # fmt: skip
+    return replace(clean(), holders=turns)
+
+
 def eventful() -> Report:
     """A night with gaps, recovered and missing copies, and a forged segment."""
     counts = {"missing": 3, "recovered": 5, "in flight": 2}

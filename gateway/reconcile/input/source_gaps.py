@@ -10,8 +10,8 @@ from typing import Final
 from gateway.archive.gaps import GapRule, SourceGap
 from gateway.archive.layout import safe_name
 from gateway.reconcile.input.inputs import day_range
-from gateway.reconcile.report.gaps import clock
 from gateway.reconcile.report.rows import Row
+from gateway.reconcile.report.timelines import clock
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _DAY: Final = 86_400_000_000  # microseconds

@@ -1,22 +1,28 @@
-"""The gaps of sources: rules, the outages in which routes may have missed messages, timelines."""
+"""The gaps of sources: rules, and the outages in which routes may have missed messages."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import date, datetime
 from types import MappingProxyType
 from typing import Final
 
 from gateway.archive.gaps import GapRule
 from gateway.reconcile.report.charts import Band
 from gateway.reconcile.report.rows import Row, word
+from gateway.reconcile.report.timelines import (
+    LEAST_WIDTH,
+    Timeline,
+    TimelineBar,
+    Timelines,
+    drawn,
+    time_of,
+    timeline_bar,
+)
 
-MAX_TIMELINES: Final = 40
-DAY_SECONDS: Final = 86_400
 HOUR_SECONDS: Final = 3_600
-_LEAST_WIDTH: Final = 240  # seconds; a shorter outage is drawn as wide as this
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,82 +164,27 @@ def _distinct(texts: Iterable[str]) -> Iterator[str]:
     return (text for text in dict.fromkeys(texts) if text)
 
 
-def time_of(value: object) -> datetime | None:
-    """Return a time of a row or of JSON in UTC; None when it is no time."""
-    if isinstance(value, str):
-        try:
-            value = datetime.fromisoformat(value)
-        except ValueError:
-            return None
-    if not isinstance(value, datetime):
-        return None
-    return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
-
-
-def clock(at: datetime | None, day: date) -> str:
-    """Return a time of `day` in seconds, with its date when it is on another; `-` if unknown."""
-    if at is None:
-        return "-"
-    if at.date() == day:
-        return f"{at:%H:%M:%S}"
-    if at == datetime.combine(day, time(), UTC) + timedelta(days=1):
-        return "24:00:00"
-    return f"{at:%Y-%m-%d %H:%M:%S}"
-
-
-@dataclass(frozen=True, slots=True)
-class TimelineBar:
-    """An outage within the day, or its part of the day.
-
-    Units: seconds after midnight.
-    """
-
-    css: str
-    begin: float
-    width: float
-    outage: ReportedOutage
-
-
-@dataclass(frozen=True, slots=True)
-class Timeline:
-    """The outages of one source, of one gateway when several have it."""
-
-    label: str
-    gateway: str  # "" when all outages are of one gateway
-    bars: Sequence[TimelineBar]
-
-
-@dataclass(frozen=True, slots=True)
-class Timelines:
-    """The timelines that are drawn, and the number of all."""
-
-    drawn: Sequence[Timeline]
-    total: int
-
-
 def timelines(found: Sequence[ReportedOutage], day: date) -> Timelines:
     """Return a timeline for each source with an outage, those with counted gaps first."""
-    midnight = datetime.combine(day, time(), UTC)
     several = len({each.gateway for each in found}) > 1
     by_source: dict[tuple[str, str], list[ReportedOutage]] = defaultdict(list)
     for each in found:
         by_source[each.label, each.gateway if several else ""].append(each)
-    drawn = [
-        Timeline(label, "" if label == f"gateway {gateway}" else gateway, _bars(group, midnight))
-        for (label, gateway), group in list(by_source.items())[:MAX_TIMELINES]
-    ]
-    return Timelines(drawn, len(by_source))
+    return drawn(
+        Timeline(label, "" if label == f"gateway {gateway}" else gateway, _bars(group, day))
+        for (label, gateway), group in by_source.items()
+    )
 
 
 def bands(found: Sequence[ReportedOutage], day: date, route: str | None = None) -> list[Band]:
     """Return the outages of `day` as bands of a chart, those that may have lost messages first.
 
     With a `route` only those that concern it; the outage of a gateway concerns every route.
-    Neighbours less than _LEAST_WIDTH apart, a pixel at most, are one band: so a day has 180 of a
+    Neighbours less than LEAST_WIDTH apart, a pixel at most, are one band: so a day has 180 of a
     style at most.
     """
     concerned = [each for each in found if route is None or not each.routes or route in each.routes]
-    bars = _bars(concerned, datetime.combine(day, time(), UTC))
+    bars = _bars(concerned, day)
     return [*_merged("bad", bars), *_merged("calm", bars)]
 
 
@@ -242,7 +193,7 @@ def _merged(css: str, bars: Sequence[TimelineBar]) -> list[Band]:
     for begin, end in sorted(
         (each.begin, each.begin + each.width) for each in bars if each.css == css
     ):
-        if spans and begin - spans[-1][1] < _LEAST_WIDTH:
+        if spans and begin - spans[-1][1] < LEAST_WIDTH:
             first, last, number = spans[-1]
             spans[-1] = (first, max(last, end), number + 1)
         else:
@@ -253,17 +204,8 @@ def _merged(css: str, bars: Sequence[TimelineBar]) -> list[Band]:
     ]
 
 
-def _bars(group: Sequence[ReportedOutage], midnight: datetime) -> list[TimelineBar]:
-    """Return the bars of the outages that touch the day; an unknown end is the end of the day."""
-    bars = []
-    for each in group:
-        begin = _second(each.begin, midnight, 0)
-        width = max(_second(each.end, midnight, DAY_SECONDS) - begin, _LEAST_WIDTH)
-        begin = min(begin, DAY_SECONDS - width)
-        bars.append(TimelineBar("bad" if each.counted else "calm", begin, width, each))
-    return bars
-
-
-def _second(at: datetime | None, midnight: datetime, unknown: float) -> float:
-    seconds = unknown if at is None else (at - midnight).total_seconds()
-    return min(max(seconds, 0), DAY_SECONDS)
+def _bars(group: Sequence[ReportedOutage], day: date) -> list[TimelineBar]:
+    return [
+        timeline_bar("bad" if each.counted else "calm", each.begin, each.end, day, each.rule)
+        for each in group
+    ]

@@ -32,7 +32,8 @@ from gateway.reconcile.report.formatting import (
     rest,
     shortened,
 )
-from gateway.reconcile.report.gaps import DAY_SECONDS, bands, clock, outages, rule_of, timelines
+from gateway.reconcile.report.gaps import bands, outages, rule_of, timelines
+from gateway.reconcile.report.instances import turn_timelines, turns
 from gateway.reconcile.report.report import REPORT_PAGE, Report
 from gateway.reconcile.report.rows import (
     count,
@@ -44,6 +45,7 @@ from gateway.reconcile.report.rows import (
     word,
 )
 from gateway.reconcile.report.summary import from_json
+from gateway.reconcile.report.timelines import DAY_SECONDS, clock
 from gateway.terminal import escaped
 
 _PACKAGE: Final = "gateway.reconcile.report"
@@ -74,6 +76,7 @@ def page(report: Report) -> str:
     state, sign = verdict.state(report)
     day = day_of(report.whole_day)
     found = outages(report.gaps)
+    active = turns(report.holders)
     return environment().get_template("report.html.j2").render(
         report=report,
         sections=[Section(title) for title in _titles(report)],
@@ -100,6 +103,8 @@ def page(report: Report) -> str:
         finding_groups=details.finding_groups(report),
         gap_timelines=timelines(found, report.day),
         outages=found,
+        turn_timelines=turn_timelines(active, report.day),
+        turns=active,
         step_durations=details.step_durations(report),
     )  # fmt: skip
 
@@ -109,6 +114,7 @@ def _titles(report: Report) -> Iterator[str]:
     content = {
         "The day": report.whole_day,
         "Source gaps": report.gaps,
+        "Instances": report.holders,
         "Routes": report.routes,
         "Hops": report.hops or report.hops_unchecked,
         "Routes by hour": report.routes and report.hours,

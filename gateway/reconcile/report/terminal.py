@@ -16,9 +16,11 @@ from rich.text import Text
 from gateway.archive.findings import Finding
 from gateway.model.copy_class import CLASSES, COLUMNS, HOP_CLASSES, Severity
 from gateway.reconcile.report.formatting import shortened
-from gateway.reconcile.report.gaps import ReportedOutage, clock, outages, rule_of, time_of
+from gateway.reconcile.report.gaps import ReportedOutage, outages, rule_of
+from gateway.reconcile.report.instances import Turn, turns
 from gateway.reconcile.report.report import Report, became_breach
 from gateway.reconcile.report.rows import Row, Rows, count, hop_ends
+from gateway.reconcile.report.timelines import clock
 from gateway.reconcile.report.verdict import state
 from gateway.terminal import visible
 from gateway.terminal.console import print_lines, unlimited_off_terminal
@@ -56,7 +58,7 @@ def print_report(report: Report, console: Console) -> None:
 
 def _details(report: Report) -> Iterator[str]:
     if report.day is not None:
-        yield from (_holder_line(row, report.day) for row in report.holders)
+        yield from _turn_lines(turns(report.holders), report.day)
         yield from _gap_lines(outages(report.gaps), report.day)
     yield from _finding_lines(report.findings)
     if report.names_unchecked:
@@ -160,11 +162,15 @@ def _gap_line(outage: ReportedOutage, day: date) -> str:
     return f"{word}: {shortened(outage.label)}, {interval}{lost}: {reason} [{outage.rule}]"
 
 
-def _holder_line(row: Row, day: date) -> str:
-    lease = f", lease {row['lease']}" if row["lease"] else ""
-    overlap = f", {row['overlap']:.1f} s beside another by their clocks" if row["overlap"] else ""
-    begin, end = (clock(time_of(row[name]), day) for name in ("begin", "end"))
-    return f"active: {row['writer']}, {begin} to {end}{lease}{overlap}"
+def _turn_lines(found: Sequence[Turn], day: date) -> Iterator[str]:
+    yield from (_turn_line(each, day) for each in found[:_MAX_LINES])
+    if len(found) > _MAX_LINES:
+        yield f"... and {len(found) - _MAX_LINES} more times of instances; --json has all"
+
+
+def _turn_line(turn: Turn, day: date) -> str:
+    interval = f"{clock(turn.begin, day)} to {clock(turn.end, day)}"
+    return ", ".join(filter(None, (f"active: {turn.writer}", interval, turn.text)))
 
 
 def _finding_lines(findings: Sequence[Finding]) -> Iterator[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import date, timedelta
 
 import pytest
 
@@ -11,18 +10,15 @@ from gateway.archive.gaps import GapRule
 from gateway.reconcile.report.charts import LARGE
 from gateway.reconcile.report.figures import figures
 from gateway.reconcile.report.gaps import (
-    DAY_SECONDS,
     GAP_RULES,
-    MAX_TIMELINES,
     bands,
-    clock,
     outages,
     rule_of,
     source_gaps,
-    time_of,
     timelines,
 )
 from gateway.reconcile.report.html import page
+from gateway.reconcile.report.timelines import DAY_SECONDS, MAX_TIMELINES
 from tests.reconcile.summaries import DAY, clean, eventful, gap, gappy
 
 
@@ -64,16 +60,6 @@ def test_the_number_of_lost_messages_is_that_of_the_source(
     )
 
     assert found.lost == shown
-
-
-def test_times_are_read_from_json_and_shown_for_the_day() -> None:
-    day = date(2026, 3, 14)
-
-    assert time_of("2026-03-14T06:12:00") == time_of("2026-03-14T07:12:00+01:00")
-    assert (time_of("soon"), time_of(7), clock(None, day)) == (None, None, "-")
-    assert clock(DAY + timedelta(seconds=3_661), day) == "01:01:01"
-    assert clock(DAY + timedelta(days=1), day) == "24:00:00"
-    assert clock(DAY - timedelta(seconds=1), day) == "2026-03-13 23:59:59"
 
 
 def test_a_lane_has_the_bars_of_one_source_within_the_day() -> None:

@@ -21,6 +21,7 @@ from tests.reconcile.summaries import (
     gappy,
     huge,
     lossy,
+    paired,
 )
 
 __all__ = ["chromium"]  # the fixture
@@ -63,6 +64,7 @@ def run(browser: webdriver.Chrome, script: str) -> Any:  # noqa: ANN401  # JSON
         pytest.param(huge(), "✗ Not clean: the archive may lack rows", 9, id="huge"),
         pytest.param(empty(), "? No answer", 2, id="empty"),
         pytest.param(gappy(), "! Clean for what was received", 6, id="gaps"),
+        pytest.param(paired(), "✓ Clean: all 21,600 deliveries arrived", 6, id="pair"),
         pytest.param(eventful(), "✗ Not clean: 12,000 rows of the date", 8, id="eventful"),
     ],
 )
@@ -132,6 +134,21 @@ def test_gaps_are_drawn_as_wide_as_they_last(browser: webdriver.Chrome, tmp_path
     assert abs(short - 240 / 86_400) < 0.001
     assert abs(half_an_hour - 1_800 / 86_400) < 0.001
     assert len(seen(browser, "#source-gaps tbody tr")) == 5
+
+
+def test_the_times_of_instances_are_drawn_as_long_as_they_last(
+    browser: webdriver.Chrome, tmp_path: Path
+) -> None:
+    opened(browser, paired(), tmp_path)
+
+    script = """
+        const width = (each) => each.getBoundingClientRect().width;
+        return [...document.querySelectorAll('#instances .timeline svg')].map((timeline) =>
+            [...timeline.querySelectorAll('rect')].map((bar) => width(bar) / width(timeline)));
+    """
+    (first, third), (second,) = run(browser, script)
+    assert [first, second, third] == pytest.approx([9.25 / 24, 4.784 / 24, 9.965 / 24], abs=0.002)
+    assert len(seen(browser, "#instances tbody tr")) == 3
 
 
 def test_zeros_are_grey_on_a_desktop_and_hidden_on_a_phone(

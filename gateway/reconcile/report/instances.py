@@ -1,0 +1,54 @@
+"""The instances of gateways over a day: which was active when, under which lease."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+
+from gateway.reconcile.report.rows import Row, count, number, word
+from gateway.reconcile.report.timelines import Timeline, Timelines, drawn, time_of, timeline_bar
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A time in which the targets of an instance took copies; `lease` is 0 without a lease.
+
+    `overlap` is for how long another instance handed over beside it, in seconds by their clocks.
+    """
+
+    writer: str
+    lease: int
+    begin: datetime | None
+    end: datetime | None
+    overlap: float
+
+    @property
+    def text(self) -> str:
+        """The lease and the overlap in words; empty without both."""
+        lease = f"lease {self.lease}" if self.lease else ""
+        beside = f"{self.overlap:.1f} s beside another by their clocks" if self.overlap else ""
+        return ", ".join(filter(None, (lease, beside)))
+
+
+def turns(rows: Iterable[Row]) -> list[Turn]:
+    """Return the turns in the rows of `holders`, in their order."""
+    return [
+        Turn(word(row, "writer"), count(row, "lease"), time_of(row.get("begin")),
+             time_of(row.get("end")), number(row, "overlap") or 0.0)
+        for row in rows
+    ]  # fmt: skip
+
+
+def turn_timelines(found: Sequence[Turn], day: date) -> Timelines:
+    """Return a timeline for each instance, in the order of their first turns."""
+    by_writer: dict[str, list[Turn]] = defaultdict(list)
+    for each in found:
+        by_writer[each.writer].append(each)
+    return drawn(
+        Timeline(
+            writer, "", [timeline_bar("calm", each.begin, each.end, day, each.text) for each in own]
+        )
+        for writer, own in by_writer.items()
+    )

@@ -1,0 +1,87 @@
+"""Times of a day as the report shows them, and intervals of it as bars of timelines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta
+from typing import Final
+
+MAX_TIMELINES: Final = 40
+DAY_SECONDS: Final = 86_400
+LEAST_WIDTH: Final = 240  # seconds; a shorter interval is drawn as wide as this
+
+
+@dataclass(frozen=True, slots=True)
+class TimelineBar:
+    """An interval within the day, or its part of the day; `hint` says its times and what it is.
+
+    Units: seconds after midnight.
+    """
+
+    css: str
+    begin: float
+    width: float
+    hint: str
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """The intervals of one source or instance, of one gateway when several have it."""
+
+    label: str
+    gateway: str  # "" when all intervals are of one gateway
+    bars: Sequence[TimelineBar]
+
+
+@dataclass(frozen=True, slots=True)
+class Timelines:
+    """The timelines that are drawn, and the number of all."""
+
+    drawn: Sequence[Timeline]
+    total: int
+
+
+def drawn(found: Iterable[Timeline]) -> Timelines:
+    """Return the first of the timelines, so that their number is bounded."""
+    every = list(found)
+    return Timelines(every[:MAX_TIMELINES], len(every))
+
+
+def timeline_bar(
+    css: str, begin: datetime | None, end: datetime | None, day: date, what: str
+) -> TimelineBar:
+    """Return the bar of an interval that touches `day`; an unknown end is the end of the day."""
+    midnight = datetime.combine(day, time(), UTC)
+    first = _second(begin, midnight, 0)
+    width = max(_second(end, midnight, DAY_SECONDS) - first, LEAST_WIDTH)
+    hint = f"{clock(begin, day)} to {clock(end, day)} {what}".rstrip()
+    return TimelineBar(css, min(first, DAY_SECONDS - width), width, hint)
+
+
+def _second(at: datetime | None, midnight: datetime, unknown: float) -> float:
+    seconds = unknown if at is None else (at - midnight).total_seconds()
+    return min(max(seconds, 0), DAY_SECONDS)
+
+
+def time_of(value: object) -> datetime | None:
+    """Return a time of a row or of JSON in UTC; None when it is no time."""
+    if isinstance(value, str):
+        try:
+            value = datetime.fromisoformat(value)
+        except ValueError:
+            return None
+    if not isinstance(value, datetime):
+        return None
+    return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+
+
+def clock(at: datetime | None, day: date) -> str:
+    """Return a time of `day` in seconds, with its date when it is on another; `-` if unknown."""
+    if at is None:
+        return "-"
+    if at.date() == day:
+        return f"{at:%H:%M:%S}"
+    if at == datetime.combine(day, time(), UTC) + timedelta(days=1):
+        return "24:00:00"
+    return f"{at:%Y-%m-%d %H:%M:%S}"
