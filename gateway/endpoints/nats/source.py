@@ -121,8 +121,14 @@ class NatsSource:
             connection.run(self._answer(connection, answers))
 
     async def _answer(self, connection: NatsConnection, arrivals: Sequence[Arrival]) -> None:
-        for arrival in arrivals:
+        """Send the answers; the server takes them in order, so it confirms the last for all."""
+        sync = self._settings.ack_sync
+        for arrival in arrivals[: len(arrivals) - sync]:
             await connection.client.publish(arrival.reply, arrival.answer)
+        if sync and arrivals:
+            last = arrivals[-1]
+            timeout = self._settings.answer_timeout
+            await connection.client.request(last.reply, last.answer, timeout)
 
     async def _subscribe(self, connection: NatsConnection, queue: RedeliveryQueue[Arrival]) -> None:
         """Subscribe in core NATS; of several patterns that select a message, the first takes it."""
@@ -179,6 +185,7 @@ class NatsSource:
             await jetstream.consumer_info(self._stream, self._consumer)
         except NotFoundError:
             self.continuity.retention = Retention.NEW
+            self._answered = 0
         only = self._patterns[0] if len(self._patterns) == 1 else None
         try:
             info = await jetstream.add_consumer(

@@ -86,6 +86,11 @@ class NatsSettings:
         default=30.0,
         minimum=1,
     )
+    ack_sync: bool = setting(
+        "wait for the server to confirm the answers of each batch; without a confirmation within"
+        " `answer_timeout` the connection counts as stuck",
+        default=False,
+    )
     receive_window: int = setting(
         "messages that the server delivers ahead of the gateway's answers",
         default=5_000,

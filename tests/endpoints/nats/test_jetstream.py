@@ -14,6 +14,7 @@ from gateway.endpoints.base import Source, Subscription
 from gateway.endpoints.registry import make_sink, make_source
 from gateway.endpoints.settings.base import faults_of
 from gateway.endpoints.settings.nats import NatsSettings
+from gateway.errors import EndpointError
 from gateway.model.message import DeliveryMode, Headers, Message
 from gateway.model.outcome import ACCEPTED, NO_ROOM, REPEATED, Outcome, rejected
 from tests.brokers.nats_server import NatsServer
@@ -199,6 +200,48 @@ def test_a_deleted_consumer_is_noticed_and_made_again(settings: NatsSettings) ->
         reopen(source)
 
         assert source.continuity.retention.value == "new"  # type: ignore[attr-defined]
+
+
+def test_a_deleted_stream_is_noticed_and_made_again(settings: NatsSettings) -> None:
+    source, sink = source_of(settings), make_sink(settings)
+    with opened(source):
+        with opened(sink):
+            send(sink, say(1), say(2))
+        collect(source, 2)
+        ask(replace(settings, create_stream=False), lambda js: js.delete_stream("T"))
+        wait_for_loss(source)
+        reopen(source)
+        assert source.continuity.retention.value == "new"  # type: ignore[attr-defined]  # of this source
+        with opened(sink):
+            send(sink, say(3))
+        assert numbers(collect(source, 1)) == [3]
+    assert source.continuity.take_losses() == []  # type: ignore[attr-defined]  # as above
+
+
+def test_a_stream_that_nobody_makes_is_named(settings: NatsSettings) -> None:
+    source = source_of(replace(settings, create_stream=False))
+
+    with pytest.raises(EndpointError, match="no stream 'T'"):
+        source.open()
+
+
+def test_unconfirmed_answers_end_the_connection(
+    settings: NatsSettings, nats_server: NatsServer
+) -> None:
+    settings = replace(settings, ack_sync=True, answer_timeout=0.5, keepalive=60.0)
+    source, sink = source_of(settings), make_sink(settings)
+    with opened(source):
+        with opened(sink):
+            send(sink, say(1), say(2))
+        first = receive(source)
+        nats_server.freeze()
+        first.settle([ACCEPTED] * len(first.messages))
+        wait_for_loss(source)
+        nats_server.thaw()
+        reopen(source)
+        with opened(sink):
+            send(sink, say(3))
+        assert numbers(collect(source, 1))[-1] == 3
 
 
 def test_a_dead_letter_is_not_delivered_again(settings: NatsSettings) -> None:
