@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import product
 
 from gateway.config.load import Configuration
 from gateway.config.section_checks import is_loopback
 from gateway.endpoints.registry import find_kind
 from gateway.endpoints.settings.base import EndpointSettings, scheme_and_host_of
 from gateway.errors import ConfigError
+from gateway.setting import fields_by_key
 
 
 def open_connections(configuration: Configuration) -> Iterator[ConfigError]:
@@ -20,11 +22,14 @@ def open_connections(configuration: Configuration) -> Iterator[ConfigError]:
             reason = f"endpoint {name!r}: anyone can pretend to be the broker"
             hint = "remove `verify: false`, and name the certificate authority in `ca_file`"
             yield location.error("tls-unverified", reason, hint, "warning")
-        if getattr(settings, "password", None) is None:
-            continue
-        for host in plain_hosts(settings):
-            location = configuration.location_of(("endpoints", name, "password"))
-            reason = f"endpoint {name!r}: the password goes to {host!r} in plain text"
+        secrets = [
+            key
+            for key, field in fields_by_key(type(settings)).items()
+            if field.metadata.get("secret") and getattr(settings, field.name) is not None
+        ]
+        for key, host in product(secrets, plain_hosts(settings) if secrets else ()):
+            location = configuration.location_of(("endpoints", name, key))
+            reason = f"endpoint {name!r}: the {key} goes to {host!r} in plain text"
             hint = "use TLS, unless you alone control the network between"
             yield location.error("no-tls", reason, hint, "note")
 

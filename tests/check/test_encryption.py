@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.check.encryption import plain_hosts
+from gateway.check.encryption import open_connections, plain_hosts
 from gateway.check.examine import examine
 from gateway.config.load import load
 from gateway.endpoints.settings.base import EndpointSettings, TlsSettings
@@ -84,3 +84,19 @@ def test_a_protected_connection_has_no_finding(tmp_path: Path, far: str) -> None
 @pytest.mark.parametrize(("settings", "hosts"), PLAIN)
 def test_hosts_without_encryption_are_listed(settings: EndpointSettings, hosts: list[str]) -> None:
     assert plain_hosts(settings) == hosts
+
+
+def test_a_token_in_plain_text_is_noted_as_a_password_is(tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("t")
+    file = tmp_path / "gateway.yaml"
+    file.write_text(
+        "endpoints:\n"
+        "  bus: {kind: nats, url: 'nats://far:4222', token: '${file:token}'}\n"
+        "  lab: {kind: memory, dialect: mqtt}\n"
+        'routes: {r: {from: {endpoint: lab, pattern: "#"}, to: {endpoint: bus}}}\n'
+    )
+
+    (found,) = open_connections(load(file))
+
+    assert (found.rule, found.line) == ("no-tls", 2)
+    assert "the token goes to 'far' in plain text" in found.reason
