@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from gateway.trial.brokers import nats
 from gateway.trial.brokers.activemq import missing
 from tests.brokers.mosquitto import PROGRAM
 from tests.own_network import own_network
@@ -23,7 +24,9 @@ def reason_to_skip(page: Path) -> str:
         return "mosquitto is not installed"
     if not own_network():
         return "no network namespaces"
-    return missing() if "gateway broker activemq" in page.read_text("utf-8") else ""
+    text = page.read_text("utf-8")
+    absent = missing() if "gateway broker activemq" in text else ""
+    return absent or (nats.missing() if "nats-server" in text else "")
 
 
 def walk(page: Path, folder: Path, *left_out: str, seconds: float = LIMIT) -> None:
