@@ -60,9 +60,13 @@ def is_order(topic: str) -> bool:
     return topic.startswith("shop/orders/")
 
 
+def is_of_the_plant(topic: str) -> bool:
+    return topic.startswith("plant/")
+
+
 def is_reading(topic: str) -> bool:
     """Return whether `topic` is a reading that EMS can name; TOO_LONG exceeds its limit."""
-    return topic.startswith("plant/") and topic != TOO_LONG
+    return is_of_the_plant(topic) and topic != TOO_LONG
 
 
 def is_temperature(topic: str) -> bool:

@@ -10,11 +10,11 @@ from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
 
-from gateway.trial.brokers import activemq
+from gateway.trial.brokers import activemq, nats
 from gateway.trial.brokers.smf import SmfBroker
 from gateway.trial.brokers.yami4 import Yami4Broker, Yami4BrokerOptions
 from gateway.trial.demo.broker import mqtt_broker
-from gateway.trial.demo.feed import is_order, is_reading, is_temperature
+from gateway.trial.demo.feed import is_of_the_plant, is_order, is_reading, is_temperature
 
 VERSIONS = {"mosquitto": "5", "amqtt": "3.1.1"}  # the newest that each broker supports
 
@@ -86,6 +86,12 @@ def _smf(_: Path) -> Iterator[Environment]:
         yield {"DEMO_SMF_URL": broker.url, "DEMO_SMF_PASSWORD": "demo"}
 
 
+@contextmanager
+def _nats(folder: Path) -> Iterator[Environment]:
+    with nats.running(folder) as url:
+        yield {"DEMO_NATS_URL": url}
+
+
 def _why_no_jms() -> str:
     return activemq.missing() or ("" if find_spec("jpype") else "pip install 'gateway[jms]'")
 
@@ -99,4 +105,5 @@ SYSTEMS = (
     DemoSystem("yami4", "20-yami4.yaml", _yami4, {"dashboard": is_temperature}),
     DemoSystem("jms", "30-jms.yaml", _jms, {"billing": is_order}, _why_no_jms),
     DemoSystem("solace", "40-solace.yaml", _smf, {"trades": is_order}, _why_no_smf),
+    DemoSystem("nats", "50-nats.yaml", _nats, {"stream": is_of_the_plant}, nats.missing),
 )
