@@ -8,6 +8,7 @@ Kustomize makes the config maps of the base and sets the names of its images.
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,9 +19,11 @@ FOLDER = Path(__file__).parent
 CHART = FOLDER / "helm" / "gateway"
 BASE = FOLDER / "kubernetes" / "base"
 BASE_VALUES = {
+    "name": "app",
     "images": {"gateway": "gateway-slim", "reconcile": "gateway-spark"},
     "settings": {"existing": "gateway-settings", "environmentFrom": "gateway-hosts"},
 }
+OF_HELM = re.compile(r"^ *(app\.kubernetes\.io/managed-by|helm\.sh/[-a-z]+):.*\n", re.MULTILINE)
 HEAD = "# Rendered from deploy/helm/gateway by `make manifests`; change the chart instead.\n"
 
 
@@ -39,10 +42,12 @@ def main() -> int:
 def base() -> dict[str, str]:
     """Return the manifests of the base by file name."""
     found = rendered(BASE_VALUES)
-    return {name: HEAD + text for name, text in found.items() if name.endswith(".yaml")}
+    return {
+        name: HEAD + OF_HELM.sub("", text) for name, text in found.items() if name.endswith(".yaml")
+    }
 
 
-def rendered(values: Mapping[str, object]) -> dict[str, str]:
+def rendered(values: Mapping[str, object], release: str = "gateway") -> dict[str, str]:
     """Return the texts of the chart's templates by file name, without empty ones.
 
     Raises:
@@ -50,7 +55,7 @@ def rendered(values: Mapping[str, object]) -> dict[str, str]:
     """
     with helm_python.Chart.load(str(CHART)) as chart:
         chart.validate_schema(dict(values))
-        texts = chart.render(dict(values), name="gateway", namespace="default")
+        texts = chart.render(dict(values), name=release, namespace="default")
     stripped = {path.rpartition("/")[2]: text.strip() for path, text in texts.items()}
     return {name: text + "\n" for name, text in stripped.items() if text}
 

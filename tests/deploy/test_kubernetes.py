@@ -59,7 +59,7 @@ def pod(overlay: str, kind: str, name: str) -> Manifest:
 
 def pods(overlay: str) -> Iterator[Manifest]:
     yield pod(overlay, "StatefulSet", "app")
-    yield pod(overlay, "CronJob", "reconcile")
+    yield pod(overlay, "CronJob", "app-reconcile")
     if overlay == "trial":
         yield pod(overlay, "Deployment", "mosquitto")
 
@@ -174,7 +174,7 @@ def test_every_reference_exists(overlay: str) -> None:
 
 @pytest.mark.parametrize("overlay", OVERLAYS)
 def test_the_reconciliation_job_mounts_the_archive_of_the_gateway(overlay: str) -> None:
-    spec = pod(overlay, "CronJob", "reconcile")
+    spec = pod(overlay, "CronJob", "app-reconcile")
     (volume,) = (each for each in spec["volumes"] if each["name"] == "state")
     term = spec["affinity"]["podAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"][0]
     application = one(overlay, "StatefulSet", "app")["spec"]
@@ -187,7 +187,7 @@ def test_the_reconciliation_job_mounts_the_archive_of_the_gateway(overlay: str) 
 @pytest.mark.parametrize("overlay", OVERLAYS)
 def test_gateway_and_job_keep_the_same_days(overlay: str, tmp_path: Path) -> None:
     configuration = load(settings(overlay, tmp_path), environment(overlay))
-    (job,) = pod(overlay, "CronJob", "reconcile")["containers"]
+    (job,) = pod(overlay, "CronJob", "app-reconcile")["containers"]
 
     assert configuration.archive is not None
     days = configuration.archive.keep_days
@@ -202,7 +202,7 @@ def test_gateway_and_job_keep_the_same_days(overlay: str, tmp_path: Path) -> Non
 def test_the_job_runs_the_next_night_and_writes_its_metrics(
     overlay: str, proven: int, compacted: int, status: int, tmp_path: Path
 ) -> None:
-    (job,) = pod(overlay, "CronJob", "reconcile")["containers"]
+    (job,) = pod(overlay, "CronJob", "app-reconcile")["containers"]
     program = tmp_path / "gateway"
     cases = f"reconcile) exit {proven};; *) exit {compacted};;"
     program.write_text(f'#!/bin/sh\necho "$*"\ncase $1 in {cases} esac\n')
@@ -221,7 +221,11 @@ def test_the_job_runs_the_next_night_and_writes_its_metrics(
 @pytest.mark.parametrize("kind", ["PodDisruptionBudget", "NetworkPolicy"])
 @pytest.mark.parametrize("overlay", OVERLAYS)
 def test_policies_select_the_application(overlay: str, kind: str) -> None:
-    policy = one(overlay, kind, "app")["spec"]
+    (policy,) = (
+        each["spec"]
+        for each in manifests(overlay)
+        if (each["kind"], each["metadata"]["name"]) == (kind, "app")
+    )
     labels = one(overlay, "StatefulSet", "app")["spec"]["selector"]
 
     assert policy.get("podSelector", policy.get("selector")) == labels
