@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 
 from gateway.endpoints.registry import find_kind
 from gateway.endpoints.settings.base import EndpointSettings
-from gateway.errors import GatewayError
-from gateway.model.message import DeliveryMode, Headers, Value
+from gateway.errors import GatewayError, TranslationError
+from gateway.model.message import HEADER_FIELDS, NO_HEADERS, DeliveryMode, Headers, Value
+from gateway.routing.header_draft import FIELD_NAMES, HeaderDraft, HeaderName
 from gateway.routing.selectors.ast import SelectorField
 from gateway.routing.selectors.selector import Selector
 from gateway.routing.selectors.values import compile_value
@@ -23,18 +24,45 @@ MAX_PRIORITY = 9
 
 
 def parse_properties(options: Sequence[str]) -> dict[str, str]:
-    """Return the values by name.
+    """Return the values of `--property` by name.
 
     Raises:
         GatewayError: an option is not NAME=VALUE, or the value of a JMS header is illegal.
     """
-    found: dict[str, str] = {}
-    for option in options:
-        name, sign, value = option.partition("=")
-        if not name or not sign:
-            raise GatewayError(f"--property {option}: write NAME=VALUE")
-        found[name] = value
+    found = _by_name("--property", options)
     jms_fields(found)
+    return found
+
+
+def parse_headers(options: Sequence[str], now_us: int) -> dict[str, Value]:
+    """Return the fields of `Headers` by name, from the names and values that header rules have.
+
+    Raises:
+        GatewayError: an option is not NAME=VALUE, or its name or value is illegal.
+    """
+    draft, fields = HeaderDraft(NO_HEADERS, now_us), set()
+    for name, value in _by_name("--header", options).items():
+        if name not in FIELD_NAMES:
+            known = ", ".join(FIELD_NAMES)
+            raise GatewayError(
+                f"--header {name}: unknown header; known are {known}; --property gives a property"
+            )
+        try:
+            draft.write(HeaderName(name, is_field=True), value)
+        except TranslationError as error:
+            raise GatewayError(f"--header {name}={value}: {error.reason}") from error
+        fields.add("expiry" if name == "ttl" else name)
+    made = draft.finish()
+    return {name: getattr(made, name) for name in HEADER_FIELDS if name in fields}
+
+
+def _by_name(option: str, texts: Sequence[str]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for text in texts:
+        name, sign, value = text.partition("=")
+        if not name or not sign:
+            raise GatewayError(f"{option} {text}: write NAME=VALUE")
+        found[name] = value
     return found
 
 

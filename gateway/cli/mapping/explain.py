@@ -9,17 +9,12 @@ from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 
-from gateway.check.given_headers import (
-    assumed_values,
-    given_headers,
-    parse_properties,
-    typed_values,
-)
+from gateway.check.given_headers import assumed_values
+from gateway.cli.mapping.explained_message import GivenMessage, RouteMessage, message_lines
 from gateway.cli.parsers import Commands, add_command, add_without_secrets
 from gateway.config.load import Configuration, load
-from gateway.model.message import Headers, Value
+from gateway.model.message import Value
 from gateway.routing.explain import RouteResult, TargetResult, explain
-from gateway.routing.route import Route
 from gateway.terminal import print_line
 
 _SELECTED = {
@@ -34,7 +29,7 @@ def add_parsers(commands: Commands) -> None:
         commands,
         "explain",
         "show the routes and the targets of a name",
-        "Exit status: 0 a target accepts the name, 1 no target does.",
+        "Exit status: 0 a target accepts the name, or the message, 1 no target does.",
     )
     parser.add_argument("name", metavar="NAME", help="name in the syntax of the source system")
     parser.add_argument(
@@ -56,6 +51,21 @@ def add_parsers(commands: Commands) -> None:
         help="property or JMS header of the message, for selectors: amount=150, JMSPriority=5;"
         " repeatable",
     )
+    parser.add_argument(
+        "--header",
+        dest="headers",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="header of the message, by its name in header rules: priority=7, ttl=30,"
+        " content_type=text/plain; repeatable",
+    )
+    parser.add_argument(
+        "--payload",
+        metavar="TEXT",
+        help="payload of the message; with it, or with headers or properties, the whole message of"
+        " each target is shown",
+    )
     add_without_secrets(parser)
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.set_defaults(run=run)
@@ -65,33 +75,45 @@ def run(args: argparse.Namespace) -> int:
     """Print the result of every route; exit status 0 when a target accepts the name, else 1."""
     configuration = load(args.config, without_secrets=args.without_secrets)
     hide = partial(configuration.references.hide, at=("routes",))
-    given = parse_properties(args.properties)
-
-    def headers_of(route: Route) -> Headers:
-        settings = configuration.endpoints[route.endpoint].settings
-        return given_headers(typed_values(given, settings), settings)
-
+    given = GivenMessage(args)
     results = [
         replace(each, pattern=hide(each.pattern), selector=hide(each.selector))
         for each in explain(
-            args.name, configuration.routes, args.endpoint, headers_of if given else None
+            args.name,
+            configuration.routes,
+            args.endpoint,
+            partial(given.headers_at, configuration=configuration) if given else None,
         )
     ]
-    assumed = list(_assumed(configuration, args.endpoint, given))
+    assumed = list(_assumed(configuration, args.endpoint, given.properties))
+    messages = [
+        given.at(each, configuration)
+        for each in configuration.routes
+        if args.endpoint in (None, each.endpoint)
+    ]
     arrives = any(made.name for each in results if each.selected is not False for made in each.made)
+    if given:
+        arrives = any(each.arrives for each in messages)
     if args.json:
-        shown = [
-            asdict(each) | {"assumed": values if each.selector else {}}
-            for each, values in zip(results, assumed, strict=True)
-        ]
-        print(json.dumps(shown, indent=2))
+        shown = [_as_json(*each) for each in zip(results, assumed, messages, strict=True)]
+        print(json.dumps(shown, indent=2, default=repr))
     else:
-        for each, values in zip(results, assumed, strict=True):
-            for line in _lines(each, values):
+        for each, values, message in zip(results, assumed, messages, strict=True):
+            for line in _lines(each, values, message):
                 print_line(line)
         if not arrives:
-            print_line("no target gets this name")
+            print_line(f"no target gets this {'message' if given else 'name'}")
     return 0 if arrives else 1
+
+
+def _as_json(
+    result: RouteResult, assumed: Mapping[str, Value], message: RouteMessage
+) -> dict[str, object]:
+    made = [
+        asdict(each) | ({"messages": message.at(number)} if message.made else {})
+        for number, each in enumerate(result.made)
+    ]
+    return asdict(result) | {"made": made, "assumed": assumed if result.selector else {}}
 
 
 def _assumed(
@@ -108,7 +130,9 @@ def _assumed(
             yield {}
 
 
-def _lines(result: RouteResult, assumed: Mapping[str, Value]) -> Iterator[str]:
+def _lines(
+    result: RouteResult, assumed: Mapping[str, Value], message: RouteMessage
+) -> Iterator[str]:
     head = f"{result.route}: from {result.endpoint}, {result.pattern}"
     if result.why_not:
         yield head
@@ -123,8 +147,13 @@ def _lines(result: RouteResult, assumed: Mapping[str, Value]) -> Iterator[str]:
             values = ", ".join(f"{name} = {value!r}" for name, value in assumed.items())
             yield f"  assumed: {values}"
     if result.selected is not False:
-        for made in result.made:
+        if message.left_out:
+            yield f"  {result.endpoint} does not carry: {', '.join(message.left_out)}"
+        for number, made in enumerate(result.made):
             yield from _made_lines(made)
+            for copy in message.at(number):
+                if not made.rule:
+                    yield from message_lines(copy, made.target)
 
 
 def _made_lines(made: TargetResult) -> Iterator[str]:

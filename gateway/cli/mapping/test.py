@@ -6,7 +6,8 @@ import argparse
 from collections.abc import Iterator
 from pathlib import Path
 
-from gateway.check.mapping_tests import MappingTestResult, fields_text, header_values, run_tests
+from gateway.check.copies import fields_text, header_values
+from gateway.check.mapping_tests import MappingTestResult, run_tests
 from gateway.cli.parsers import Commands, add_command, add_without_secrets
 from gateway.config.load import load
 from gateway.config.schema import ExpectedCopy

@@ -2,30 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from operator import attrgetter
-from typing import Final, TypeAlias
+from dataclasses import dataclass
+from typing import Final
 
 from gateway.clock import now
 from gateway.dialects.base import Dialect
-from gateway.errors import SubjectError, TranslationError
 from gateway.model.limited_cache import LimitedCache
 from gateway.model.memory_size import headers_size, text_size
-from gateway.model.message import HEADER_FIELDS, NO_HEADERS, Headers
+from gateway.model.message import NO_HEADERS, Headers
+from gateway.routing.carried_headers import MappedHeaders, map_reply, optional_values
 from gateway.routing.header_rules import NO_RULES
 from gateway.routing.router import Delivery
 from gateway.runtime.record.ledger import Counters
 
 MAX_CACHE_SIZE: Final = 16 << 20  # bytes of the results of a source; a full cache is cleared
 _OVERHEAD: Final = 800  # bytes of a result beside its texts and properties
-OPTIONAL_FIELDS: Final = tuple(
-    name
-    for name in HEADER_FIELDS
-    if name not in {"mode", "redelivered", "source_id", "time", "origin"}
-)
-MappedHeaders: TypeAlias = tuple[Headers, tuple[str, ...]]  # and the fields that were lost
-_optional = attrgetter(*OPTIONAL_FIELDS)
-_ABSENT = _optional(NO_HEADERS)
+_ABSENT = optional_values(NO_HEADERS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,29 +73,10 @@ class HeaderMapper:
         rules = delivery.rules
         headers = rules.apply(source, now()) if rules is not NO_RULES else source
         lost: tuple[str, ...] = ()
-        if _optional(headers) != _ABSENT:
-            headers, lost = self._translate_reply(headers, delivery, carries)
+        if optional_values(headers) != _ABSENT:
+            headers, lost = map_reply(headers, delivery.target, self._dialect, carries)
         if delivery.route is not None:  # even if not carried: an echo gets it back
             carried = f"{self._gateway}/{delivery.route.name}"
             taken = (delivery.source_mark,) if delivery.source_mark else ()
             headers = headers.with_origin((*headers.origin, *taken, carried))
         return headers, lost
-
-    def _translate_reply(
-        self, headers: Headers, delivery: Delivery, carries: frozenset[str]
-    ) -> MappedHeaders:
-        """Translate the reply address and list the fields that the target cannot carry."""
-        lost = [
-            field
-            for field in OPTIONAL_FIELDS
-            if field not in carries and getattr(headers, field) != getattr(NO_HEADERS, field)
-        ]
-        target = delivery.target
-        if headers.reply_to is not None and target is not None and "reply_to" not in lost:
-            try:
-                name = target.reply_name(self._dialect, headers.reply_to)
-                headers = replace(headers, reply_to=name)
-            except (SubjectError, TranslationError):
-                lost.append("reply_to")
-                headers = replace(headers, reply_to=None)
-        return headers, tuple(lost)

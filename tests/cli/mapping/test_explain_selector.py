@@ -67,7 +67,7 @@ def test_a_message_that_is_left_out_gets_no_name(
         == """\
 text: from mqtt5, a
   selector amount = '150': not true for this message, which the route leaves out
-no target gets this name
+no target gets this message
 """
     )
     assert main(arguments) == 0

@@ -1,0 +1,126 @@
+"""The message that `gateway explain` is given, at the source of a route and at its targets."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from gateway.check.copies import NOW, ResultCopy, copies, header_values
+from gateway.check.given_headers import (
+    given_headers,
+    is_property,
+    jms_fields,
+    parse_headers,
+    parse_properties,
+    typed_values,
+)
+from gateway.config.load import Configuration
+from gateway.model.message import Headers, Message
+from gateway.routing.route import Route
+
+_TYPES = {bytes: "bytes", str: "text"}
+Values: TypeAlias = Mapping[str, object]  # of one copy, by name, in the order shown
+
+
+@dataclass(frozen=True, slots=True)
+class RouteMessage:
+    """One message at a route: what its source leaves out, and the copies of each target."""
+
+    left_out: tuple[str, ...] = ()
+    made: tuple[tuple[Values, ...], ...] = ()  # by the position of the target
+
+    @property
+    def arrives(self) -> bool:
+        """Whether a target gets a copy."""
+        return any("refused" not in each for found in self.made for each in found)
+
+    def at(self, position: int) -> tuple[Values, ...]:
+        """Return the copies of one target; none without a message."""
+        return self.made[position] if position < len(self.made) else ()
+
+
+class GivenMessage:
+    """The headers, properties and payload in the arguments of `gateway explain`.
+
+    Raises:
+        GatewayError: a header or a property is illegal.
+    """
+
+    def __init__(self, args: argparse.Namespace) -> None:
+        self.properties = parse_properties(args.properties)
+        self._fields = parse_headers(args.headers, NOW)
+        self._name, self._payload = args.name, args.payload
+
+    def __bool__(self) -> bool:
+        """Whether the arguments say more than a name."""
+        return bool(self.properties or self._fields or self._payload is not None)
+
+    def headers_at(self, route: Route, configuration: Configuration) -> Headers:
+        """Return the headers with which the message arrives at the source of the route."""
+        settings = configuration.endpoints[route.endpoint].settings
+        headers = given_headers(typed_values(self.properties, settings), settings)
+        carried = {name: value for name, value in self._fields.items() if name in settings.carries}
+        return replace(headers, **carried)  # type: ignore[arg-type]  # fields of `parse_headers`
+
+    def at(self, route: Route, configuration: Configuration) -> RouteMessage:
+        """Return the message at the route, without values of references."""
+        if not self:
+            return RouteMessage()
+        carries = configuration.endpoints[route.endpoint].settings.carries
+        given = {**jms_fields(self.properties), **self._fields}
+        names = [*given, *(["properties"] if any(map(is_property, self.properties)) else [])]
+        payload = (self._payload or "").encode(errors="surrogateescape")
+        message = Message(self._name, payload, self.headers_at(route, configuration))
+        found = list(copies(route.endpoint, message, configuration))
+
+        def hide(text: str) -> str:
+            return configuration.references.hide(text, ("routes",))
+
+        return RouteMessage(
+            tuple(name for name in names if name not in carries),
+            tuple(
+                tuple(dict(_values(each, hide)) for each in found if each.target is target)
+                for target in route.targets
+            ),
+        )
+
+
+def _values(copy: ResultCopy, hide: Callable[[str], str]) -> Iterator[tuple[str, object]]:
+    if copy.message is None:
+        yield "refused", copy.refused
+        yield "reason", hide(copy.reason)
+        return
+    payload, headers = copy.message.payload, copy.message.headers
+    yield "name", hide(copy.message.address)
+    yield "mode", headers.mode.name.lower()
+    for name, value in {**header_values(headers), "reply_to": headers.reply_to}.items():
+        if value is not None:
+            yield name, _hidden(value, hide)
+    yield "properties", {name: _hidden(each, hide) for name, each in headers.properties.items()}
+    yield "payload_type", _TYPES.get(type(payload), "map")
+    yield "payload", payload.decode(errors="replace") if isinstance(payload, bytes) else payload
+    yield "not_carried", list(copy.lost)
+
+
+def _hidden(value: object, hide: Callable[[str], str]) -> object:
+    return hide(value) if isinstance(value, str) else value
+
+
+def message_lines(copy: Values, endpoint: str) -> Iterator[str]:
+    """Yield the lines for one copy of a target."""
+    match copy:
+        case {"refused": rule, "reason": reason}:
+            yield f"     message refused, rule {rule}: {reason}"
+        case {"properties": dict(properties), "not_carried": list(lost), **others}:
+            kind, payload = others.pop("payload_type"), others.pop("payload")
+            shown = {name: value for name, value in others.items() if name != "name"}
+            yield "     message " + ", ".join(f"{name} {value}" for name, value in shown.items())
+            for name, value in properties.items():
+                yield f"       property {name} = {value!r}"
+            yield f"       payload, {kind}: {payload}"
+            if lost:
+                yield f"       not carried by {endpoint}: {', '.join(lost)}"
+        case _:  # `_values` makes no other form
+            return
