@@ -15,6 +15,7 @@ from enum import Enum
 from typing import Final, TypeAlias
 
 MARGIN: Final = 0.02  # of the time, by which a holder stops early: for clocks of different speed
+TICK: Final = 1e-6  # seconds; the clock shows no shorter time
 RENEWALS: Final = 3  # within the time of a lease
 
 
@@ -132,7 +133,7 @@ class Lease:
             self._lose()
         if self._leaving and not self.left:
             return Give(self.number)
-        if now < self._next:
+        if now + TICK < self._next:
             return Pause(self._next - now)
         if self._until != float("-inf"):
             return Renew(self.number)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from multiprocessing import get_context
 
 from tests.simulation.faults import make_plan
+from tests.simulation.plan import Plan
 from tests.simulation.simulate import simulate
 
 
@@ -33,11 +35,11 @@ class Campaign:
         return f"{self.seconds:.0f} simulated seconds, {self.steps} steps: {counts}"
 
 
-def run_seeds(seeds: Iterable[int]) -> Campaign:
-    """Run each seed in this process."""
+def run_seeds(seeds: Iterable[int], make: Callable[[int], Plan] = make_plan) -> Campaign:
+    """Run the plan of each seed in this process."""
     found = Campaign()
     for seed in seeds:
-        result = simulate(make_plan(seed))
+        result = simulate(make(seed))
         if result.findings:
             found.findings[seed] = [str(each) for each in result.findings]
         found.coverage.update(result.coverage)
@@ -46,11 +48,16 @@ def run_seeds(seeds: Iterable[int]) -> Campaign:
     return found
 
 
-def run_in_processes(seeds: range, share: int = 200, processes: int | None = None) -> Campaign:
+def run_in_processes(
+    seeds: range,
+    share: int = 200,
+    processes: int | None = None,
+    make: Callable[[int], Plan] = make_plan,
+) -> Campaign:
     """Run the seeds in new processes, as many as there are processors by default."""
     shares = [seeds[at : at + share] for at in range(0, len(seeds), share)]
     total = Campaign()
     with ProcessPoolExecutor(processes or os.cpu_count(), mp_context=get_context("spawn")) as pool:
-        for each in pool.map(run_seeds, shares):
+        for each in pool.map(partial(run_seeds, make=make), shares):
             total.add(each)
     return total

@@ -9,10 +9,11 @@ from tempfile import TemporaryDirectory
 from typing import Final
 
 from gateway.config.load import Configuration, load
-from tests.simulation.plan import Plan
+from tests.simulation.plan import INSTANCES, Plan
 
 DIALECTS: Final = {"mqtt5": "mqtt", "mqtt311": "mqtt", "jms": "ems", "solace": "smf",
                    "yami4": "yami4"}  # fmt: skip
+LEASE_SECONDS: Final = 1
 DEAD_LETTERS: Final = "dead"  # the name of their published copies
 SEPARATORS: Final = {"mqtt": "/", "ems": ".", "smf": "/", "yami4": "."}
 _ALL: Final = {"mqtt": "#", "ems": ">", "smf": ">"}  # of a pattern
@@ -32,6 +33,7 @@ _ROUTES: Final = {
     "chain": {"g1": [("a", "b")], "g2": [("b", "c")]},
     "ring2": {"g1": [("a", "b")], "g2": [("b", "a")]},
     "ring3": {"g1": [("a", "b")], "g2": [("b", "c")], "g3": [("c", "a")]},
+    "pair": {each: [("a", "b")] for each in INSTANCES},
 }
 
 
@@ -65,7 +67,10 @@ def configuration(plan: Plan, gateway: str, folder: Path, variant: str = "") -> 
 
 def _yaml(plan: Plan, gateway: str, variant: str) -> str:
     settings = "stop_seconds: 4, heartbeat_seconds: 2, stuck_after_seconds: 4, isolate_after: 2"
-    lines = [f"gateway: {{name: {plan.prefix}{gateway}, {settings}}}", "endpoints:"]
+    name, _, instance = gateway.partition(".")
+    if plan.is_pair:
+        settings += f", instance: {instance}"
+    lines = [f"gateway: {{name: {plan.prefix}{name}, {settings}}}", "endpoints:"]
     for name, system in plan.brokers.items():
         changed = (variant, name) in {("sink", "b"), ("source", "a")}
         shortest, longest = plan.backoff
@@ -83,6 +88,8 @@ def _yaml(plan: Plan, gateway: str, variant: str) -> str:
         lines.append(f"spool: {{path: spool, bytes: 65536{limits}}}")
         if plan.dead_letter_endpoint:
             lines.append(f"dead_letters: {{endpoint: b, name: {DEAD_LETTERS}}}")
+    if plan.is_pair:
+        lines.append(f"standby: {{lease: {{kind: file, path: lease}}, seconds: {LEASE_SECONDS}}}")
     lines.append("routes:")
     for source, targets in _ROUTES[plan.shape][gateway]:
         chosen = targets.replace("c", "") if variant == "remove" else targets

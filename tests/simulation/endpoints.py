@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from gateway.endpoints.base import Batch, Settle, Subscription
@@ -213,3 +213,22 @@ def _wire(message: Message, carries: frozenset[str]) -> Message:
     if "origin" not in carries:
         headers = Headers(mode=DeliveryMode(headers.mode))
     return Message(message.address, message.payload, headers)
+
+
+@dataclass(frozen=True)
+class HoldersSink:
+    """A sink of a pair: `check` sees each send at the moment at which it is handed over."""
+
+    sink: SimulatedSink
+    check: Callable[[], None]
+
+    def open(self) -> None:
+        self.sink.open()
+
+    def send(self, messages: Sequence[Message], settle: Settle) -> None:
+        if messages:
+            self.check()
+        self.sink.send(messages, settle)
+
+    def close(self) -> None:
+        self.sink.close()

@@ -8,17 +8,21 @@ from functools import partial
 from typing import Final, cast
 
 from gateway.cli.live import run
+from gateway.cli.live.pair import is_over
 from gateway.cli.live.signals import SignalQueue
 from gateway.errors import GatewayError
+from gateway.lease.holder import LeaseHolder
 from gateway.runtime.gateway import Gateway
 from tests.simulation.brokers import Broker
-from tests.simulation.configurations import configuration
+from tests.simulation.configurations import LEASE_SECONDS, configuration
 from tests.simulation.disk import Disk
+from tests.simulation.leases import SharedRecord, SimulatedLeaseStore
 from tests.simulation.plan import Plan
 from tests.simulation.run_log import RunLog
 from tests.simulation.scheduler import Process, Scheduler
 
 STOP_SECONDS: Final = 4.0
+LOOK: Final = 0.1  # seconds between two looks of a process at its lease
 RESTART: Final = 0.5  # seconds until a process that ended itself runs again
 RELOAD_INTERVAL: Final = 0.1  # seconds until a gateway that does not run is reloaded again
 
@@ -37,6 +41,12 @@ class RunningGateway:
     wanted: bool = True  # whether it is started again
     stopping: bool = False
     removed: set[str] = field(default_factory=set)
+    lease: LeaseHolder | None = None  # of the process, in a pair
+
+    @property
+    def owner(self) -> str:
+        """The gateway by name, without the instance: its sessions have this name."""
+        return self.name.partition(".")[0]
 
 
 class _StopSignal:
@@ -71,6 +81,7 @@ class Processes:
         self.plan, self.scheduler, self.brokers, self.log = plan, scheduler, brokers, log
         self.stops: list[tuple[str, float]] = []  # processes, and the seconds that they took
         self.killed_while_connecting: set[str] = set()  # they could not record the answer
+        self.shared = SharedRecord()  # the lease of a pair
 
     def start(self, each: RunningGateway) -> None:
         """Start a process; called in the hub."""
@@ -84,8 +95,13 @@ class Processes:
 
     def _main(self, each: RunningGateway, process: Process) -> None:
         wanted = configuration(self.plan, each.name, each.disk.folder, each.variant)
+        lease = each.lease = self._lease(each) if self.plan.is_pair else None
+        if lease is not None:
+            lease.start()
+            while not lease.holds():
+                self.scheduler.sleep(LOOK)
         try:
-            gateway = Gateway(wanted)
+            gateway = Gateway(wanted, lease)
             process.thread_ended = partial(self._thread_ended, each, process, gateway)
             gateway.start()
         except GatewayError as error:
@@ -94,6 +110,24 @@ class Processes:
             return
         each.gateway = gateway
         self.log("started", process.name)
+        if lease is not None:
+            self._watch_lease(each, lease)
+
+    def _lease(self, each: RunningGateway) -> LeaseHolder:
+        store = SimulatedLeaseStore(self.shared, self.scheduler, self._lease_latency)
+        return LeaseHolder(store, each.name, LEASE_SECONDS)
+
+    def _lease_latency(self) -> float:
+        return self.scheduler.random.random() ** 6 * 1.5
+
+    def _watch_lease(self, each: RunningGateway, lease: LeaseHolder) -> None:
+        """Do what `gateway run` does while it holds the lease."""
+        while not each.stopping:
+            if is_over(lease):
+                self.log("lost", f"the lease of {each.name}")
+                self.scheduler.at(self.scheduler.now, partial(self.stop, each, RESTART))
+                return
+            self.scheduler.sleep(LOOK)
 
     def _thread_ended(
         self, each: RunningGateway, process: Process, gateway: Gateway, failure: str
@@ -116,7 +150,7 @@ class Processes:
             for connection in list(broker.connections.values()):
                 if connection.process is process:
                     connection.leave()
-        each.process = each.gateway = None
+        each.process = each.gateway = each.lease = None
         self.scheduler.at(self.scheduler.now + restart, lambda: self.start(each))
 
     def kill(self, each: RunningGateway, restart: float, *, power: bool = False) -> None:
@@ -138,7 +172,11 @@ class Processes:
 
     def stop(self, each: RunningGateway, restart: float) -> None:
         process, gateway = each.process, each.gateway
-        if process is None or gateway is None or each.stopping:
+        if process is None or each.stopping:
+            return
+        if gateway is None:
+            if each.lease is not None:  # a standby
+                self._ended(each, process, restart=restart)
             return
         each.stopping = True
         self.log("stop", process.name)
@@ -148,6 +186,8 @@ class Processes:
             settled = gateway.stop(STOP_SECONDS)
             self.stops.append((process.name, self.scheduler.now - begun))
             self.log("stopped", f"{process.name}: {'settled' if settled else 'unsettled'}")
+            if each.lease is not None:
+                each.lease.give()
             left = [task.name for task in process.tasks if task.name != "stop"
                     and not task.name.startswith(("up-", "down-"))]  # fmt: skip
             if left:

@@ -44,7 +44,7 @@ PREFIXES: Final = (
     "gateway.archive.journal", "gateway.endpoints.mqtt.publish_state",
     "gateway.endpoints.mqtt.receive_state", "gateway.endpoints.jms.sink",
     "gateway.endpoints.solace.sink", "gateway.endpoints.solace.receipts",
-    "gateway.endpoints.yami4",
+    "gateway.endpoints.yami4", "gateway.lease",
 )  # fmt: skip
 _REPLACED: Final[Mapping[int, object]] = {
     id(threading): THREADING, id(time): TIME, id(random): RANDOM,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import Any
 
 from tests.simulation.books import (
     ArchiveView,
@@ -39,7 +40,7 @@ class Judge:
         plan, books = self.outcomes.plan, self.outcomes.books
         kinds = {each.kind for each in plan.faults}
         # late heartbeats replace connections
-        gentle = not (plan.heartbeat or plan.is_open_ring) and kinds <= HARMLESS
+        gentle = not (plan.heartbeat or plan.is_open_ring or plan.is_pair) and kinds <= HARMLESS
         for payload, broker in books.overtaken:
             if not self._may_be_overtaken(payload):
                 books.report("order", f"{short(payload)} arrived at {broker} after a newer one")
@@ -55,7 +56,7 @@ class Judge:
             self._judge_journals(each)
             if each.disk.damaged or any(journal.changed for journal in each.disk.journals):
                 continue  # the night's verdict is bad
-            rows = [*each.disk.rows()]
+            rows = self._rows_of(each)
             left, removed = each.disk.stored("batches"), frozenset(each.removed)
             changed = each.disk.changed
             view = ArchiveView(each.name, rows, left, each.targets, removed, changed)
@@ -69,6 +70,13 @@ class Judge:
             )
             if lost and each.name not in killed_while_connecting:
                 compare_gaps(books, view)
+
+    def _rows_of(self, gateway: RunningGateway) -> list[dict[str, Any]]:
+        """The rows of all instances of a gateway."""
+        instances = self.outcomes.gateways.values()
+        return [
+            row for each in instances if each.owner == gateway.owner for row in each.disk.rows()
+        ]
 
     def _judge_journals(self, each: RunningGateway) -> None:
         """Check that the archive says which of its journals are damaged, and no others."""

@@ -20,7 +20,9 @@ SHAPES: Final = {  # the brokers of a topology
     "ring2": ("a", "b"),
     "ring3": ("a", "b", "c"),
     "relay": ("a", "b", "c"),
+    "pair": ("a", "b"),
 }
+INSTANCES: Final = ("g1.a", "g1.b")  # of the gateway of a pair
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +91,11 @@ class Plan:
     def loses_rows(self) -> bool:
         """Whether a power cut may lose rows of the archive."""
         return self.sync == "interval" and any(each.kind == "power" for each in self.faults)
+
+    @property
+    def is_pair(self) -> bool:
+        """Whether two instances share the sessions of one gateway, by a lease."""
+        return self.shape == "pair"
 
     @property
     def sink_qos(self) -> int | None:

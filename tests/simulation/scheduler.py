@@ -34,6 +34,7 @@ class Process:
     kept: dict[str, Any] = field(default_factory=dict)  # sessions of MQTT, by client
     tasks: list[Task] = field(default_factory=list)
     thread_ended: Callable[[str], None] = lambda _: None  # by an error
+    frozen_until: float = 0.0  # no task of it runs before
 
 
 class Task:
@@ -198,6 +199,11 @@ class Scheduler:
             action = self._kills.pop(0)[1]
             self._ready.append(task)
             action()
+            return
+        if task.process.frozen_until > self.now:
+            self._tickets += 1
+            task.ticket = self._tickets
+            heapq.heappush(self._timers, (task.process.frozen_until, task.ticket, task))
             return
         self.current = task
         task.run.switch()

@@ -77,6 +77,17 @@ def _slow_disk(world: World, fault: Fault, each: RunningGateway) -> None:
     world.later(fault, partial(setattr, each.disk, "delay", fast))
 
 
+def _freeze(world: World, fault: Fault, each: RunningGateway) -> None:
+    if each.process is not None:
+        each.process.frozen_until = world.scheduler.now + fault.seconds
+
+
+def _cut_off_lease(world: World, fault: Fault, each: RunningGateway) -> None:
+    cut_off = world.processes.shared.cut_off
+    cut_off.add(each.name)
+    world.later(fault, partial(cut_off.discard, each.name))
+
+
 def _fill_spool(world: World, fault: Fault, each: RunningGateway) -> None:
     if world.plan.spool:
         each.disk.small.room = each.disk.small.used()
@@ -151,6 +162,8 @@ _AT_GATEWAY: Final[Mapping[str, AtGateway]] = {
     "change-journal": _change_journal,
     "change-spool": _change_spool,
     "stop": lambda world, fault, each: world.processes.stop(each, fault.seconds),
+    "freeze": _freeze,
+    "cut-off-lease": _cut_off_lease,
     "slow-disk": _slow_disk,
     "full-spool": _fill_spool,
     "full-archive": _fill_archive,

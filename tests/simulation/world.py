@@ -22,7 +22,7 @@ from tests.simulation.brokers import Broker
 from tests.simulation.configurations import DEAD_LETTERS, DIALECTS, hops, name_of
 from tests.simulation.connections import Connection
 from tests.simulation.disk import Disk
-from tests.simulation.endpoints import Flavour, SimulatedSink, SimulatedSource
+from tests.simulation.endpoints import Flavour, HoldersSink, SimulatedSink, SimulatedSource
 from tests.simulation.exactly_once import ExactlyOnceSource, PacketSink
 from tests.simulation.gateways import STOP_SECONDS, Processes, RunningGateway
 from tests.simulation.judge import Judge
@@ -139,7 +139,7 @@ class World:
     def _has_receiver(self, broker: Broker) -> bool:
         """Whether each gateway that receives from `broker` has a session there."""
         receivers = [each for each in self.gateways.values() if broker.name in each.targets]
-        clients = {f"{each.name}/{broker.name}" for each in receivers}
+        clients = {f"{each.owner}/{broker.name}" for each in receivers}
         return clients <= broker.sessions.keys()
 
     def _lost(self, client: str, entry: Entry) -> None:
@@ -162,22 +162,25 @@ class World:
         self.log(kind, f"{short(entry.message.payload)} by {client}")
         if payload is None or is_tap(client) or len(self.books.origins(payload)) > 1:
             return  # of equal messages nobody knows which one this is
-        each = self.gateways[client.partition("/")[0]]
+        owner = client.partition("/")[0]
+        instances = [each for each in self.gateways.values() if each.owner == owner]
         expected = 0
-        for target in each.targets[broker.name]:
+        for target in instances[0].targets[broker.name]:
             if target in self.books.origins(payload):
                 continue
             expected += 1
-            if target in each.removed:
+            if target in instances[0].removed:
                 continue
             if self.books.arrivals.get((payload, target)) or self.books.is_damaged(payload):
                 continue
-            if not self.outcomes.is_on_disk(each, target, payload):
+            if not any(self.outcomes.is_on_disk(each, target, payload) for each in instances):
                 text = f"{short(payload)} of {client} is nowhere for {target}"
                 self.books.report("settled-too-early", text)
         if self._has_changed_rows():
             return
-        if expected and self.plan.archive and not each.disk.has_hash(xxh3_128_digest(payload)):
+        digest = xxh3_128_digest(payload)
+        archived = any(each.disk.has_hash(digest) for each in instances)
+        if expected and self.plan.archive and not archived:
             self.books.report("settled-without-row", f"{short(payload)} of {client}")
 
     # The faults.
@@ -203,7 +206,10 @@ class World:
             broker.only_accepts = broker.blocked = broker.retrying = False
             broker.refusing, broker.failing = None, 0
             broker.latency = self.latency
+        self.processes.shared.cut_off.clear()
         for each in self.gateways.values():
+            if each.process is not None:
+                each.process.frozen_until = 0.0
             each.disk.archive_full = False
             if ("full-spool", each.name) not in self._lasting:
                 each.disk.small.room = self.plan.disk
@@ -263,8 +269,11 @@ class World:
     def _is_drained(self) -> bool:
         if self._has_unsettled():
             return False
-        for each in self.gateways.values():
-            if each.process is None or each.gateway is None or each.stopping:
+        active = [each for each in self.gateways.values() if each.gateway is not None]
+        if not active or (len(active) < len(self.gateways) and not self.plan.is_pair):
+            return False
+        for each in active:
+            if each.process is None or each.stopping:
                 return False
             places = {place for targets in each.targets.values() for place in targets}
             places -= each.removed  # a changed row may be for none: the log says so
@@ -319,7 +328,7 @@ class World:
             self.books.report("thread-died", failure)
 
     def _is_slow(self) -> bool:
-        return any("slow" in each.kind for each in self.plan.faults)
+        return any("slow" in each.kind or each.kind == "freeze" for each in self.plan.faults)
 
     def has_damaged_spool(self) -> bool:
         return any(each.disk.damaged for each in self.gateways.values())
@@ -400,7 +409,17 @@ class World:
         if self.plan.sink_qos is not None and system == "mqtt5":
             assert isinstance(settings, MqttSettings)
             return PacketSink(self.brokers[settings.name], settings, client)
-        return SimulatedSink(self.brokers[settings.name], settings, client)
+        sink = SimulatedSink(self.brokers[settings.name], settings, client)
+        return HoldersSink(sink, self._check_holder) if self.plan.is_pair else sink
+
+    def _check_holder(self) -> None:
+        """Check that the instance which sends holds the lease, and that no other one does."""
+        process = stand_ins.running_process()
+        for each in self.gateways.values():
+            holds = each.lease is not None and each.lease.holds()
+            if holds is not (each.process is process):
+                text = f"{process.name} sends, and {each.name} {'holds' if holds else 'lost'} it"
+                self.books.report("sent-without-lease", text)
 
     def _sink_client(self, settings: EndpointSettings, instance: str = "") -> str:
         return (
