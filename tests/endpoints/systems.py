@@ -18,6 +18,8 @@ from gateway.endpoints.settings.nats import NatsSettings
 from gateway.endpoints.settings.yami4 import Yami4Settings
 from gateway.model.message import DeliveryMode
 from gateway.trial.brokers.yami4 import Yami4Broker, Yami4BrokerOptions
+from tests.brokers.mosquitto import free_port
+from tests.brokers.nats_server import StartNats
 
 _numbers = count()
 
@@ -88,6 +90,24 @@ def _mqtt_3(request: pytest.FixtureRequest) -> System:
     system = _mqtt(request)
     assert isinstance(system.settings, MqttSettings)
     return replace(system, settings=replace(system.settings, version="3.1.1"))
+
+
+def _mqtt_of_nats(request: pytest.FixtureRequest) -> System:
+    """The MQTT listener of nats-server, with names that it takes."""
+    start: StartNats = request.getfixturevalue("start_nats")
+    port = free_port()
+    server = start(
+        "server_name: mqtt", f'mqtt {{listen: "127.0.0.1:{port}", max_ack_pending: 10000}}'
+    )
+    return System(
+        MqttSettings(name="mqtt", host="127.0.0.1", port=port, version="3.1.1"),
+        spell=lambda levels: "/".join(levels).replace(" ", "_"),
+        rest=_below,
+        illegal="a/+/b",
+        retained=True,
+        stop=server.stop,
+        start=server.start,
+    )
 
 
 class _Yami4Brokers:
@@ -201,6 +221,7 @@ SYSTEMS: dict[str, Callable[[pytest.FixtureRequest], System]] = {
     "memory": _memory,
     "mqtt-3.1.1": _mqtt_3,
     "mqtt-5": _mqtt,
+    "mqtt-nats": _mqtt_of_nats,
     "yami4": _yami4,
     "jms": _jms,
     "solace": _solace,
