@@ -156,6 +156,9 @@ class NatsConnection:
                 )
             except (TimeoutError, NatsError, OSError) as error:
                 failure = self._noted[-1] if self._noted else error
+                if isinstance(failure, TimeoutError):
+                    silence = f"no answer within {self._settings.connect_timeout:g} s"
+                    failure = OSError(f"{url}: {silence}; is it a server of NATS?")
                 with suppress(TimeoutError):  # after a failed handshake its close never ends
                     await asyncio.wait_for(client.close(), _FORSAKEN)
                 client.abort()

@@ -23,6 +23,8 @@ _VALUE: Final = re.compile(r"(?:[!-~](?:[ -~]*[!-~])?)?")  # the library strips 
 _PLAIN: Final = (
     "priority", "expiry", "time", "content_type", "reply_to", "source_id",
 )  # fmt: skip
+_BITS: Final = 64  # of a number in a row of the archive
+FIELD_NAMES: Final = (*_PLAIN, "correlation_id", "origin", "properties", "retained")
 
 
 def write_headers(headers: Headers) -> dict[str, str]:
@@ -43,7 +45,11 @@ def write_headers(headers: Headers) -> dict[str, str]:
     fields["correlation_id"] = _encode(headers.correlation_id)
     fields["origin"], fields["properties"] = list(headers.origin), rest
     fields["retained"] = headers.retained
-    fields = {key: value for key, value in fields.items() if value not in (None, False, [], {})}
+    fields = {
+        key: value
+        for key, value in fields.items()
+        if value is not None and value is not False and value not in ([], {})  # 0 is a priority
+    }
     if fields:
         found[FIELDS] = json.dumps(fields, separators=(",", ":"))
     return found
@@ -76,8 +82,11 @@ def _read_fields(text: str) -> dict[str, Any]:
         texts = [raw.get(key) for key in ("content_type", "reply_to", "source_id")]
         origin = raw.get("origin", [])
         legal = (
-            set(raw) <= {*_PLAIN, "correlation_id", "origin", "properties", "retained"}
-            and all(each is None or type(each) is int for each in numbers)
+            set(raw) <= {*FIELD_NAMES}
+            and all(
+                each is None or (type(each) is int and each.bit_length() < _BITS)
+                for each in numbers
+            )
             and all(each is None or isinstance(each, str) for each in (*texts, *origin))
             and isinstance(raw.get("properties", {}), dict)
             and isinstance(raw.get("correlation_id"), str | bytes | None)

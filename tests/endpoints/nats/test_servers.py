@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -140,6 +141,13 @@ def test_servers_that_are_all_away_are_named() -> None:
 
     with pytest.raises(NotConnectedError, match="Connect call failed"):
         make_sink(replace(T, url=f"{away},{away}")).open()
+
+
+def test_a_port_that_says_nothing_is_named() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"nats://127.0.0.1:{silent.getsockname()[1]}"
+        with pytest.raises(NotConnectedError, match=f"{url}: no answer within 0.3 s"):
+            make_sink(replace(T, url=url, connect_timeout=0.3)).open()
 
 
 def test_a_cluster_carries_on_while_each_of_its_servers_is_killed(start_nats: StartNats) -> None:
