@@ -30,7 +30,6 @@ Json: TypeAlias = dict[str, Any]
 ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 STANDBY: Final = "standby.gateway/"  # with the name of an instance: an annotation of the lease
 WANTED: Final = "gateway/handover"
-TIMEOUT: Final = 2.0  # seconds for one answer
 MARK_EVERY: Final = 3  # looks; each mark of a standby is a write for the API server
 ATTEMPTS: Final = 3  # of a change that meets another
 REASONS: Final = {
@@ -45,6 +44,7 @@ class ApiServer:
 
     url: str
     account: Path = ACCOUNT
+    timeout: float = 2.0  # seconds for one answer
 
     @classmethod
     def of_pod(cls) -> ApiServer:
@@ -79,7 +79,7 @@ class ApiServer:
         headers = {"Authorization": f"Bearer {token}", "Content-Type": f"application/{kind}"}
         data = None if body is None else json.dumps(body).encode()
         request = Request(self.url + path, data, headers, method=method)  # noqa: S310  # our URL
-        with urlopen(request, timeout=TIMEOUT, context=self.tls) as answer:  # noqa: S310
+        with urlopen(request, timeout=self.timeout, context=self.tls) as answer:  # noqa: S310
             found: Json = json.load(answer)
         return found
 

@@ -18,6 +18,7 @@ from typing import Any
 import kubernetes_validate
 
 from gateway.lease.kubernetes_store import ApiServer
+from tests.waiting import PATIENCE
 
 PATH = "/apis/coordination.k8s.io/v1/namespaces/plant/leases"
 TOKEN = "token-of-the-account"  # noqa: S105  # of a test
@@ -109,7 +110,7 @@ def lease_api(folder: Path) -> Iterator[tuple[LeaseApi, ApiServer]]:
     thread = threading.Thread(target=api.serve_forever, kwargs={"poll_interval": 0.05})
     thread.start()
     try:
-        yield api, ApiServer(f"http://127.0.0.1:{api.server_port}", folder)
+        yield api, ApiServer(f"http://127.0.0.1:{api.server_port}", folder, PATIENCE)
     finally:
         api.shutdown()
         api.server_close()

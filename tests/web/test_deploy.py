@@ -86,10 +86,11 @@ def test_most_metrics_are_on_the_dashboard_or_in_an_alert() -> None:
     unused = {name for name in gateway_metrics if not re.search(rf"\b{name}\b", shown)}
 
     assert unused == {
-        "gateway_reconcile_copies",  # this and the next four describe a night: the report has all
+        "gateway_reconcile_copies",  # this and the next five describe a night: the report has all
         "gateway_reconcile_date_timestamp_seconds",
         "gateway_reconcile_duration_seconds",
         "gateway_reconcile_findings",
+        "gateway_reconcile_hop_messages",
         "gateway_reconcile_unproven_rows",
         "gateway_lease_number",  # says which of two holders came later
         "gateway_endpoint_messages_total",  # for several routes that share an endpoint
