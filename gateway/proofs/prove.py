@@ -127,7 +127,7 @@ def _prove_target(flow: Flow, edges: KnownEdges, *, only_errors: bool) -> Iterat
 def _unproven(flow: Flow) -> RouteFinding:
     text = f"the names at {flow.target.endpoint!r} are not proved: {SEARCH_TOO_LONG}"
     hint = "use fewer rest wildcards in the pattern"
-    return flow.source.finding("unproven", "warning", text, hint, target=flow.target_index)
+    return flow.finding("unproven", "warning", text, hint)
 
 
 def _prove_inverses(routes: Sequence[Route]) -> Iterator[RouteFinding]:

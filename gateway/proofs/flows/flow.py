@@ -98,6 +98,19 @@ class Flow:
     target_levels: tuple[TargetLevel, ...]
     target_pattern: Pattern
 
+    def finding(  # noqa: PLR0913, PLR0917  # the parts of one finding
+        self,
+        rule: str,
+        severity: Severity,
+        text: str,
+        hint: str,
+        example: Sequence[str] = (),
+        endpoints: Sequence[str] = (),
+    ) -> RouteFinding:
+        """Return a finding about this target; without `endpoints` all examples are source names."""
+        what = (rule, severity, text, hint, example, endpoints)
+        return self.source.finding(*what, target=self.target_index)
+
     @property
     def variable_names(self) -> dict[int, str]:
         """The name of each variable for a finding: `{name}` for a capture."""

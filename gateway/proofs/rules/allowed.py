@@ -65,19 +65,11 @@ def _outside(flow: Flow, patterns: Sequence[Pattern]) -> RouteFinding | None:
         tried.append(exact_pattern(made))
         if (names := _names(flow, tried[-1], patterns)) is not None:
             text = f"{names[0]!r} becomes {names[1]!r}, which {endpoint!r} does not allow"
-            return flow.source.finding(
-                "outside-allow",
-                "error",
-                text,
-                HINT,
-                names,
-                flow.endpoints,
-                target=flow.target_index,
-            )
+            return flow.finding("outside-allow", "error", text, HINT, names, flow.endpoints)
     if not tried:
         return None
     text = f"{endpoint!r} may not allow some names; no example was found"
-    return flow.source.finding("unproven", "warning", text, HINT, target=flow.target_index)
+    return flow.finding("unproven", "warning", text, HINT)
 
 
 def _names(flow: Flow, made: Pattern, allowed: Sequence[Pattern]) -> tuple[str, str] | None:

@@ -137,9 +137,7 @@ def _finding(cycle: Cycle, trace: _Trace) -> RouteFinding:
     both = any(flow.source.route.inverse for flow in cycle)
     hint = HINT + (BOTH_DIRECTIONS_HINT if both else "")
     endpoints = (first.source.route.endpoint, *(flow.target.endpoint for flow in cycle))
-    return first.source.finding(
-        "cycle", severity, text, hint, names, endpoints, target=first.target_index
-    )
+    return first.finding("cycle", severity, text, hint, names, endpoints)
 
 
 def unproven_cycle(cycle: Cycle, reason: str) -> RouteFinding:
@@ -147,4 +145,4 @@ def unproven_cycle(cycle: Cycle, reason: str) -> RouteFinding:
     first = cycle[0]
     routes = " -> ".join(repr(flow.source.route.name) for flow in (*cycle, first))
     text = f"{reason}: {routes}"
-    return first.source.finding("possible-cycle", "warning", text, HINT, target=first.target_index)
+    return first.finding("possible-cycle", "warning", text, HINT)

@@ -65,7 +65,7 @@ def prove_cycles(flows: Sequence[Flow]) -> Iterator[RouteFinding]:
             "and there may be more cycles"
         )
         hint = "mend the cycles found so far, then check again"
-        yield flow.source.finding("unproven", "warning", text, hint, target=flow.target_index)
+        yield flow.finding("unproven", "warning", text, hint)
 
 
 def _distinct_flows(flows: Sequence[Flow]) -> list[Flow]:

@@ -35,9 +35,7 @@ def prove_first_level(flow: Flow) -> Iterator[RouteFinding]:
         text = f"publishers choose how names at {flow.target.endpoint!r} begin: {shown}"
         names = [name for _, *names in clauses.values() for name in names]
         ends = [end for _, *names in clauses.values() for end in flow.endpoints[: len(names)]]
-        yield flow.source.finding(
-            "first-place", "note", text, HINT, names, ends, target=flow.target_index
-        )
+        yield flow.finding("first-place", "note", text, HINT, names, ends)
 
 
 def _prefixes(dialect: Dialect) -> list[str]:

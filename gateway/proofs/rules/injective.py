@@ -33,9 +33,7 @@ def prove_injective(flow: Flow) -> RouteFinding | None:
     if not loss or search.exhausted:
         return None
     text = f"{_reason(flow, loss)}; names may become one, and no example was found"
-    return flow.source.finding(
-        "possible-loss", "warning", text, _hint(loss), target=flow.target_index
-    )
+    return flow.finding("possible-loss", "warning", text, _hint(loss))
 
 
 def colliding_names(flow: Flow) -> Iterator[NamePair]:
@@ -170,13 +168,12 @@ def _finding(flow: Flow, loss: Loss, one: TranslatedName, other: TranslatedName)
         f"at {flow.target.endpoint!r}: {_reason(flow, loss)}"
     )
     lossy = flow.target.lossy
-    return flow.source.finding(
+    return flow.finding(
         "not-injective",
         "note" if lossy else "error",
         text,
         "the target is declared lossy" if lossy else _hint(loss),
         (one.source_name, other.source_name),
-        target=flow.target_index,
     )
 
 

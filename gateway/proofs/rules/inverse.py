@@ -117,15 +117,8 @@ def _judge_name(flow: Flow, inverse: RouteSource, levels: tuple[str, ...]) -> Ro
         names += [found.target_name] if isinstance(found, TranslatedName) else []
         severity: Severity = "error" if isinstance(found, TranslatedName) else "warning"
         endpoints = (*flow.endpoints, flow.source.route.endpoint)[: len(names)]
-        return flow.source.finding(
-            "not-inverse",
-            severity,
-            text,
-            _hint(found, inverse, sent_name),
-            names,
-            endpoints,
-            target=flow.target_index,
-        )
+        hint = _hint(found, inverse, sent_name)
+        return flow.finding("not-inverse", severity, text, hint, names, endpoints)
     return None
 
 

@@ -91,7 +91,7 @@ def _finding(flow: Flow, edges: Sequence[_Edge]) -> RouteFinding:
     text = f"{ends[1]!r} refuses some names of {ends[0]!r}, where {room}: {clauses}"
     names = [name for edge in edges for name in (edge.fits.source_name, edge.over.source_name)]
     names = [name for name in names if len(name) <= MAX_EXAMPLE_CHARACTERS]
-    return flow.source.finding("past-limit", "warning", text, HINT, names, target=flow.target_index)
+    return flow.finding("past-limit", "warning", text, HINT, names)
 
 
 def _room(dialect: Dialect) -> str:

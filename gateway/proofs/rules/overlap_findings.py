@@ -21,21 +21,21 @@ def overlap_findings(one: Flow, other: Flow, overlap: Overlap) -> Iterator[Route
     if overlap.unproven:
         text = f"names may collide with those of route {one.source.route.name!r}; no example found"
         hint = "give each of the two routes a prefix of its own"
-        yield other.source.finding("unproven", "warning", text, hint, target=other.target_index)
+        yield other.finding("unproven", "warning", text, hint)
 
 
 def more_pairs(flow: Flow) -> RouteFinding:
     """Return the note that a route has more findings than are reported."""
     text = "names of still more routes collide with those of this one; only the first are reported"
     hint = "mend the findings above, then check again"
-    return flow.source.finding("more", "note", text, hint, target=flow.target_index)
+    return flow.finding("more", "note", text, hint)
 
 
 def unproven_pairs(flow: Flow) -> RouteFinding:
     """Return the warning that a route has pairs that are not searched."""
     text = "names may collide with those of further routes: there are more pairs than were searched"
     hint = "give the route a prefix of its own, or use fewer rest wildcards"
-    return flow.source.finding("unproven", "warning", text, hint, target=flow.target_index)
+    return flow.finding("unproven", "warning", text, hint)
 
 
 def _copied(one: Flow, other: Flow, first: TranslatedName, second: TranslatedName) -> RouteFinding:
@@ -47,25 +47,13 @@ def _copied(one: Flow, other: Flow, first: TranslatedName, second: TranslatedNam
         if one.source.route.selector != other.source.route.selector:
             severity = "warning"
             text += ", unless their selectors never hold together"
-        return other.source.finding(
-            "delivered-twice",
-            severity,
-            text,
-            NARROW_HINT,
-            (name, made),
-            (source, target),
-            target=other.target_index,
+        return other.finding(
+            "delivered-twice", severity, text, NARROW_HINT, (name, made), (source, target)
         )
     text = f"a message to {name!r} reaches {target!r} as {first.target_name!r} and {made!r}: {by}"
-    return other.source.finding(
-        "copies",
-        "note",
-        text,
-        f"nothing to do when both copies are wanted; else {NARROW_HINT}",
-        (name, first.target_name, made),
-        (source, target, target),
-        target=other.target_index,
-    )
+    hint = f"nothing to do when both copies are wanted; else {NARROW_HINT}"
+    names = (name, first.target_name, made)
+    return other.finding("copies", "note", text, hint, names, (source, target, target))
 
 
 def _collision(
@@ -76,15 +64,8 @@ def _collision(
     names = f"{first.source_name!r} from {ends[0]!r} and {second.source_name!r} from {ends[1]!r}"
     text = f"{names} both become {made!r} at {target!r}: {_by(one, other)}"
     rule, severity, hint = _collision_rule(one, other, first, second)
-    return other.source.finding(
-        rule,
-        severity,
-        text,
-        hint,
-        (first.source_name, second.source_name, made),
-        (*ends, target),
-        target=other.target_index,
-    )
+    example = (first.source_name, second.source_name, made)
+    return other.finding(rule, severity, text, hint, example, (*ends, target))
 
 
 def _collision_rule(

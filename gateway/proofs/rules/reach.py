@@ -119,4 +119,4 @@ def prove_sendable(flow: Flow) -> RouteFinding | None:
     name, error = refused[0].source_name, refused[0].error
     text = f"no name can be sent to {target.endpoint!r}: {name!r} is refused ({error})"
     hint = "change the fixed part of the template, or remove the target"
-    return flow.source.finding("never-sent", "error", text, hint, (name,), target=flow.target_index)
+    return flow.finding("never-sent", "error", text, hint, (name,))

@@ -30,9 +30,7 @@ def prove_not_refused(flow: Flow) -> Iterator[RouteFinding]:
         clauses = "; ".join(f"{each.source_name!r} ({each.error})" for each in refused.values())
         text = f"{flow.target.endpoint!r} refuses some names of the route: {clauses}"
         names = [each.source_name for each in refused.values()]
-        yield flow.source.finding(
-            "forbidden-name", "note", text, HINT, names, target=flow.target_index
-        )
+        yield flow.finding("forbidden-name", "note", text, HINT, names)
 
 
 def _forbidden_names(dialect: Dialect) -> Iterator[tuple[str, Pattern]]:
