@@ -6,7 +6,6 @@ import errno
 import fcntl
 import os
 from pathlib import Path
-from types import TracebackType
 from typing import Final, Self
 
 _WITHOUT_LOCKS: Final = frozenset(  # NFS: no lock daemon; a lock of a file opened for reading
@@ -93,10 +92,5 @@ class FileLock:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()

@@ -8,7 +8,6 @@ import socket
 import time
 from pathlib import Path
 from threading import Thread
-from types import TracebackType
 from typing import Self
 
 from gateway.errors import EndpointError
@@ -46,12 +45,7 @@ class Yami4Broker:
         self._thread.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
         if self._thread is not None:
             self._thread.join()
