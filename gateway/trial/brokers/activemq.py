@@ -17,6 +17,7 @@ from pathlib import Path
 
 from gateway.endpoints.settings.jms import JmsSettings
 from gateway.errors import NotConnectedError
+from gateway.trial.brokers.listening import end
 
 JARS = Path("/usr/share/java")
 FACTORY = "org.apache.activemq.ActiveMQConnectionFactory"
@@ -149,21 +150,13 @@ class ActiveMq:
 
     def kill(self) -> None:
         """Kill the process."""
-        self._end(kill=True)
+        self._signal(signal.SIGKILL)
+        self.stop()
 
     def stop(self) -> None:
-        self._end(kill=False)
-
-    def _end(self, *, kill: bool) -> None:
         process, self._process = self._process, None
-        if process is None:
-            return
-        process.kill() if kill else process.terminate()
-        try:
-            process.wait(timeout=START_TIMEOUT)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+        if process is not None:
+            end(process, START_TIMEOUT)
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""A free port of the loopback interface, and the wait until a process listens there."""
+"""A free port of the loopback interface, the wait for a process that listens there, and its end."""
 
 from __future__ import annotations
 
@@ -29,3 +29,13 @@ def wait_until_it_listens(name: str, port: int, process: subprocess.Popen[bytes]
                 return
         pause.wait(0.05)
     raise NotConnectedError(f"{name} did not start on port {port}")
+
+
+def end(process: subprocess.Popen[bytes], timeout: float = 5.0) -> None:
+    """Terminate a process, and kill it when it has not ended after `timeout` seconds."""
+    process.terminate()
+    try:
+        process.wait(timeout)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()

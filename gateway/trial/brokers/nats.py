@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 
-from gateway.trial.brokers.listening import free_port, wait_until_it_listens
+from gateway.trial.brokers.listening import end, free_port, wait_until_it_listens
 
 PROGRAM = "nats-server"
 
@@ -46,9 +46,4 @@ def running(folder: Path) -> Iterator[str]:
         wait_until_it_listens(PROGRAM, port, process)
         yield f"nats://127.0.0.1:{port}"
     finally:
-        process.terminate()
-        try:
-            process.wait(timeout=5)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+        end(process)

@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from gateway.errors import DriverMissingError
-from gateway.trial.brokers.listening import free_port, wait_until_it_listens
+from gateway.trial.brokers.listening import end, free_port, wait_until_it_listens
 
 _MOSQUITTO = """\
 listener {port} 127.0.0.1
@@ -46,12 +46,7 @@ def mqtt_broker() -> Iterator[tuple[str, int]]:
             wait_until_it_listens(name, port, process)
             yield name, port
         finally:
-            process.terminate()
-            try:
-                process.wait(timeout=5)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+            end(process)
 
 
 def _command(port: int, folder: Path) -> tuple[str, list[str]]:

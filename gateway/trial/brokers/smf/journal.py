@@ -19,6 +19,7 @@ from zlib import crc32
 
 import msgpack
 
+from gateway.archive.durable import sync_folder
 from gateway.errors import EndpointError
 from gateway.file_lock import FileLock
 
@@ -116,7 +117,7 @@ class BrokerJournal:
             os.fsync(file.fileno())
         self._file.close()
         new_file.replace(self._path)
-        _synchronise(self._path.parent)
+        sync_folder(self._path.parent)
         self._file = self._open()
         self.size = self._file.tell()
 
@@ -136,12 +137,3 @@ class BrokerJournal:
 def _encode(record: Record) -> bytes:
     body: bytes = msgpack.packb(record)
     return _HEAD.pack(len(body), crc32(body)) + body
-
-
-def _synchronise(folder: Path) -> None:
-    """Synchronise `folder`, so that a renamed file survives a power failure."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -21,6 +21,11 @@ def record_nothing(kind: RecordType, *values: object) -> None:
     del kind, values
 
 
+def values_of(message: PublishedMessage) -> tuple[object, ...]:
+    """Return the values of a message in its record."""
+    return message.topic, message.flags, message.shared_parameters, message.body
+
+
 @dataclass(slots=True, eq=False)
 class QueuedMessage:
     """A message in a queue; `message_id` and `holder` are from its last delivery.
@@ -133,15 +138,7 @@ class MessageQueue:
     def put(self, message: PublishedMessage) -> None:
         self._last += 1
         self._add(self._last, message)
-        self.record(
-            RecordType.MESSAGE,
-            self.name,
-            self._last,
-            message.topic,
-            message.flags,
-            message.shared_parameters,
-            message.body,
-        )
+        self.record(RecordType.MESSAGE, self.name, self._last, *values_of(message))
 
     def contents(self) -> Iterator[tuple[int, PublishedMessage]]:
         """Return every message with its number, in order, unsettled ones included."""

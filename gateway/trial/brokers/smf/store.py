@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from gateway.trial.brokers.smf.journal import MAX_JOURNAL_BYTES, BrokerJournal, Record, RecordType
-from gateway.trial.brokers.smf.queues import MessageQueue
+from gateway.trial.brokers.smf.queues import MessageQueue, values_of
 from gateway.trial.brokers.smf.vpn import PublisherFlow, Vpn
 from gateway.wire.smf.relayed_message import PublishedMessage
 
@@ -66,12 +66,8 @@ def _records_of(vpn: str, queue: MessageQueue) -> Iterator[Record]:
     for topic in queue.topics:
         yield RecordType.TOPIC, vpn, queue.name, topic
     for number, message in queue.contents():
-        yield RecordType.MESSAGE, vpn, queue.name, number, *_values_of(message)
+        yield RecordType.MESSAGE, vpn, queue.name, number, *values_of(message)
     yield RecordType.DELIVERED, vpn, queue.name, queue.last_delivered
-
-
-def _values_of(message: PublishedMessage) -> tuple[object, ...]:
-    return message.topic, message.flags, message.shared_parameters, message.body
 
 
 def _apply(vpn: Vpn, kind: RecordType, values: list[Any]) -> None:

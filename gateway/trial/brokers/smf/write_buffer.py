@@ -62,21 +62,20 @@ class WriteBuffer:
         if self._dropped:
             self._dropped = False
             frame = bytes((frame[0] | DISCARDED,)) + frame[1:]
-        self._waiting.append(frame)
-        self._unwritten += len(frame)
-        if not self._is_listed:
-            self._is_listed = True
-            self._unflushed.append(self)
+        self._add(frame)
 
     def post(self, frame: bytes) -> None:
         """Add a message that must not be dropped; disconnect a client that does not read."""
+        self._add(frame)
+        if self._unwritten > 2 * self._limit:
+            self._transport.abort()
+
+    def _add(self, frame: bytes) -> None:
         self._waiting.append(frame)
         self._unwritten += len(frame)
         if not self._is_listed:
             self._is_listed = True
             self._unflushed.append(self)
-        if self._unwritten > 2 * self._limit:
-            self._transport.abort()
 
     def flush(self) -> None:
         """Write as much as the transport accepts; `resume` writes the rest."""
