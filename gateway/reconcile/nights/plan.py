@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import Final
 
@@ -177,16 +177,14 @@ def _record(night: Night | None, day: str) -> DateRecord | None:
 def _pending(day: str, before: DateRecord | None, macs: Sequence[str]) -> DateRecord:
     known = before or DateRecord(day, "", 0, NOT_JUDGED, 0, settled=False)
     evidence, journals = extended(known.evidence, macs), known.journals + len(macs)
-    return DateRecord(day, evidence, journals, known.status, known.in_flight, settled=False)
+    return replace(known, evidence=evidence, journals=journals, settled=False)
 
 
 def _judged(record: DateRecord, verdict: Judged | None) -> DateRecord:
     if verdict is None:
         return record
     settled = verdict.status != NO_ANSWER and not verdict.in_flight
-    return DateRecord(
-        record.date, record.evidence, record.journals, verdict.status, verdict.in_flight, settled
-    )
+    return replace(record, status=verdict.status, in_flight=verdict.in_flight, settled=settled)
 
 
 def _heads(previous: Night | None, world: World) -> tuple[HeadSeen, ...]:

@@ -6,14 +6,13 @@ the routes are complete, for scripts and log files.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import date
 from typing import Final
 
 from rich.console import Console
 from rich.text import Text
 
-from gateway.archive.findings import Finding
 from gateway.model.copy_class import CLASSES, COLUMNS, HOP_CLASSES, Severity
 from gateway.reconcile.report.formatting import shortened
 from gateway.reconcile.report.gaps import ReportedOutage, outages, rule_of
@@ -27,8 +26,7 @@ from gateway.terminal.console import print_lines, unlimited_off_terminal
 from gateway.terminal.row_layout import Column
 from gateway.terminal.table import Table
 
-_ALWAYS: Final = ("received", "delivered")  # the other counts are shown unless all are 0
-_HOP_ALWAYS: Final = ("expected", "delivered")
+_ALWAYS: Final = ("received", "expected", "delivered")  # the others are shown unless all are 0
 _BETWEEN: Final = ("expected", *reversed(HOP_CLASSES))
 _SAMPLED: Final = tuple(
     name for name, facts in CLASSES.items() if facts.severity in (Severity.BREACH, Severity.STRICT)
@@ -59,8 +57,11 @@ def print_report(report: Report, console: Console) -> None:
 def _details(report: Report) -> Iterator[str]:
     if report.day is not None:
         yield from _turn_lines(turns(report.holders), report.day)
-        yield from _gap_lines(outages(report.gaps), report.day)
-    yield from _finding_lines(report.findings)
+        gaps = outages(report.gaps)
+        yield from _first_lines(
+            (each.rule, each.counted, _gap_line(each, report.day)) for each in gaps
+        )
+    yield from _first_lines((each.rule, True, str(each)) for each in report.findings)
     if report.names_unchecked:
         yield f"names were not checked: {report.names_unchecked}"
     if report.hops_unchecked:
@@ -93,33 +94,35 @@ def _counts(report: Report) -> Iterator[str]:
 def _print_routes(report: Report, console: Console) -> None:
     names = [name for name in COLUMNS if name in _ALWAYS or report.total(name)]
     title = f"{report.day}: deliveries by route and target"
-    print_lines([Text(title, style="italic")], console)
-    table = Table(
-        Column("route", key=True),
-        Column("target", key=True),
-        *(Column(name, right=True, always=name in _ALWAYS) for name in names),
-        joint=" -> ",
-        more="more routes; --json has all",
-    )
-    for row in report.routes:
-        table.add_row(*_keys(row), *(_number(name, count(row, name)) for name in names))
-    max_rows = _MAX_ROUTES if console.is_terminal else None
-    print_lines(table.lines(console, max_rows=max_rows), console)
+    rows = [(_keys(row), row) for row in report.routes]
+    _print_counts(title, "routes", ("route", "target"), names, rows, console)
 
 
 def _print_hops(report: Report, console: Console) -> None:
-    names = [name for name in _BETWEEN if name in _HOP_ALWAYS or report.between(name)]
-    print_lines([Text("messages between gateways, by broker", style="italic")], console)
-    ends = ("sender", "broker", "receiver")
+    names = [name for name in _BETWEEN if name in _ALWAYS or report.between(name)]
+    title = "messages between gateways, by broker"
+    rows = [([Text(shortened(each)) for each in hop_ends(row)], row) for row in report.hops]
+    _print_counts(title, "hops", ("sender", "broker", "receiver"), names, rows, console)
+
+
+def _print_counts(  # noqa: PLR0913, PLR0917  # the parts of a table
+    title: str,
+    what: str,
+    keys: Sequence[str],
+    names: Sequence[str],
+    rows: Sequence[tuple[Sequence[Text], Row]],
+    console: Console,
+) -> None:
+    """Print the counts `names` of rows, each with the texts of its `keys`."""
+    print_lines([Text(title, style="italic")], console)
     table = Table(
-        *(Column(name, key=True) for name in ends),
-        *(Column(name, right=True, always=name in _HOP_ALWAYS) for name in names),
+        *(Column(name, key=True) for name in keys),
+        *(Column(name, right=True, always=name in _ALWAYS) for name in names),
         joint=" -> ",
-        more="more hops; --json has all",
+        more=f"more {what}; --json has all",
     )
-    for row in report.hops:
-        keys = [Text(shortened(each)) for each in hop_ends(row)]
-        table.add_row(*keys, *(_number(name, count(row, name)) for name in names))
+    for texts, row in rows:
+        table.add_row(*texts, *(_number(name, count(row, name)) for name in names))
     max_rows = _MAX_ROUTES if console.is_terminal else None
     print_lines(table.lines(console, max_rows=max_rows), console)
 
@@ -144,16 +147,6 @@ def _print_dead_letters(rows: Rows, console: Console) -> None:
         console.print(Text(f"{_INDENT}{shortened(str(row['reason'] or '-'))}"), soft_wrap=True)
 
 
-def _gap_lines(found: Sequence[ReportedOutage], day: date) -> Iterator[str]:
-    by_rule: dict[tuple[str, bool], list[ReportedOutage]] = {}
-    for outage in found:
-        by_rule.setdefault((outage.rule, outage.counted), []).append(outage)
-    for (rule, _), group in by_rule.items():
-        yield from (_gap_line(outage, day) for outage in group[:_MAX_LINES])
-        if len(group) > _MAX_LINES:
-            yield f"... and {len(group) - _MAX_LINES} more [{rule}]; --json has all"
-
-
 def _gap_line(outage: ReportedOutage, day: date) -> str:
     word = "source gap" if outage.counted else "source away"
     lost = "" if outage.lost is None else f", {outage.lost:,} messages lost"
@@ -173,11 +166,12 @@ def _turn_line(turn: Turn, day: date) -> str:
     return ", ".join(filter(None, (f"active: {turn.writer}", interval, turn.text)))
 
 
-def _finding_lines(findings: Sequence[Finding]) -> Iterator[str]:
-    by_rule: dict[str, list[Finding]] = {}
-    for finding in findings:
-        by_rule.setdefault(finding.rule, []).append(finding)
-    for rule, found in by_rule.items():
-        yield from map(str, found[:_MAX_LINES])
-        if len(found) > _MAX_LINES:
-            yield f"... and {len(found) - _MAX_LINES} more [{rule}]; --json has all"
+def _first_lines(found: Iterable[tuple[str, bool, str]]) -> Iterator[str]:
+    """Yield the first lines of each rule: of those that count, and of the others."""
+    groups: dict[tuple[str, bool], list[str]] = {}
+    for rule, counts, line in found:
+        groups.setdefault((rule, counts), []).append(line)
+    for (rule, _), lines in groups.items():
+        yield from lines[:_MAX_LINES]
+        if len(lines) > _MAX_LINES:
+            yield f"... and {len(lines) - _MAX_LINES} more [{rule}]; --json has all"
