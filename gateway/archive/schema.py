@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import Enum
-from types import MappingProxyType
 from typing import Final
 
 
@@ -43,36 +42,34 @@ class RowOutcome(Enum):
 # mapping may change later, so the received row lists its targets in `targets`, and every outcome
 # names its own in `target`. A target's label is the name of its endpoint, with a suffix where a
 # route has two targets at one endpoint.
-COLUMNS: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "gateway": "string",  # name of the gateway, from its configuration
-        "route": "string",  # name of the route; empty when no route matched the message
-        "leg": "string",  # received, delivered, spooled, dead, observed, gap or cut
-        "endpoint": "string",  # the endpoint at which the message has `name`
-        "system": "string",  # dialect of that endpoint
-        "target": "string",  # the target; empty on received, and on dead for all `targets`
-        "targets": "list",  # the expected targets; on received, and on dead for all of them
-        "name": "string",  # the name (or tag list) at that endpoint
-        "source_name": "string",  # on delivered and dead: the name at the source
-        "id": "binary",  # 16 bytes: start of the gateway in microseconds, then a counter
-        "origin_id": "string",  # the message id of the source system, where it has one
-        "trace": "binary",  # 16 bytes: the trace id of the message; null where it is `id`
-        "attempt": "int32",  # 1 for the first attempt of this leg
-        "source_time": "timestamp",  # time of sending, where known; on gap: its begin
-        "time": "timestamp",  # of this event; on received: the arrival; on gap: its end so far
-        "received": "timestamp",  # arrival of the message; the same on all its rows
-        "mode": "int32",  # delivery mode: 0 at most, 1 at least, 2 exactly once
-        "redelivered": "boolean",  # marked by the broker; on gap: it kept the messages
-        "replayed": "boolean",  # sent again by a replay command
-        "size": "int64",  # payload bytes; on gap: lost messages, where the broker says so
-        "hash": "binary",  # XXH3 of the payload, 16 bytes
-        "outcome": "string",  # received, accepted, converted, rejected, spooled, gap or cut
-        "rule": "string",  # what made it a dead letter, a gap or a cut; on delivered: a repeat
-        "reason": "string",  # the explanation of `rule`; on delivered: what encodes it after `hash`
-        "payload": "binary",  # only with `archive_payload`
-        "headers": "map",  # only with `archive_payload`
-    }
-)
+COLUMNS: Final[Mapping[str, str]] = {
+    "gateway": "string",  # name of the gateway, from its configuration
+    "route": "string",  # name of the route; empty when no route matched the message
+    "leg": "string",  # received, delivered, spooled, dead, observed, gap or cut
+    "endpoint": "string",  # the endpoint at which the message has `name`
+    "system": "string",  # dialect of that endpoint
+    "target": "string",  # the target; empty on received, and on dead for all `targets`
+    "targets": "list",  # the expected targets; on received, and on dead for all of them
+    "name": "string",  # the name (or tag list) at that endpoint
+    "source_name": "string",  # on delivered and dead: the name at the source
+    "id": "binary",  # 16 bytes: start of the gateway in microseconds, then a counter
+    "origin_id": "string",  # the message id of the source system, where it has one
+    "trace": "binary",  # 16 bytes: the trace id of the message; null where it is `id`
+    "attempt": "int32",  # 1 for the first attempt of this leg
+    "source_time": "timestamp",  # time of sending, where known; on gap: its begin
+    "time": "timestamp",  # of this event; on received: the arrival; on gap: its end so far
+    "received": "timestamp",  # arrival of the message; the same on all its rows
+    "mode": "int32",  # delivery mode: 0 at most, 1 at least, 2 exactly once
+    "redelivered": "boolean",  # marked by the broker; on gap: it kept the messages
+    "replayed": "boolean",  # sent again by a replay command
+    "size": "int64",  # payload bytes; on gap: lost messages, where the broker says so
+    "hash": "binary",  # XXH3 of the payload, 16 bytes
+    "outcome": "string",  # received, accepted, converted, rejected, spooled, gap or cut
+    "rule": "string",  # what made it a dead letter, a gap or a cut; on delivered: a repeat
+    "reason": "string",  # the explanation of `rule`; on delivered: what encodes it after `hash`
+    "payload": "binary",  # only with `archive_payload`
+    "headers": "map",  # only with `archive_payload`
+}
 
 REQUIRED: Final = ("gateway", "route", "leg", "endpoint", "system", "name", "id", "time")
 
@@ -83,67 +80,61 @@ REQUIRED: Final = ("gateway", "route", "leg", "endpoint", "system", "name", "id"
 # *Settled* are the copies with exactly two rows in the part: received, and delivered at the first
 # attempt with the same receipt and hash, or converted. None of their stream (gateway, route,
 # target, source name) is delivered out of order in the part. All other ids are *open*.
-SETS: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "gateway": "string",
-        "route": "string",
-        "target": "string",
-        "run": "int64",
-        "minute": "timestamp",  # start of the minute of `received`; of `time` where that is null
-        "part": "int32",
-        "settled_first": "counts",  # counters: sorted, disjoint intervals with both ends included
-        "settled_last": "counts",
-        "open_first": "counts",
-        "open_last": "counts",
-        "received": "int64",  # rows by leg; a row counts once for every target that it names
-        "delivered": "int64",
-        "dead": "int64",
-        "spooled": "int64",
-        "observed": "int64",
-        "settled": "int64",  # copies
-        "converted": "int64",  # of the settled copies
-        "redelivered": "int64",  # of the settled copies: marked by the source as a redelivery
-        "slowest": "int64",  # of the settled copies: microseconds from receipt to delivery
-        "latency": "counts",  # of the settled copies, by half octaves of microseconds
-        "first_time": "timestamp",  # of the deliveries that no command replayed: earliest, latest
-        "last_time": "timestamp",
-        "first_counter": "int64",  # of the same deliveries: smallest, largest
-        "last_counter": "int64",
-    }
-)
+SETS: Final[Mapping[str, str]] = {
+    "gateway": "string",
+    "route": "string",
+    "target": "string",
+    "run": "int64",
+    "minute": "timestamp",  # start of the minute of `received`; of `time` where that is null
+    "part": "int32",
+    "settled_first": "counts",  # counters: sorted, disjoint intervals with both ends included
+    "settled_last": "counts",
+    "open_first": "counts",
+    "open_last": "counts",
+    "received": "int64",  # rows by leg; a row counts once for every target that it names
+    "delivered": "int64",
+    "dead": "int64",
+    "spooled": "int64",
+    "observed": "int64",
+    "settled": "int64",  # copies
+    "converted": "int64",  # of the settled copies
+    "redelivered": "int64",  # of the settled copies: marked by the source as a redelivery
+    "slowest": "int64",  # of the settled copies: microseconds from receipt to delivery
+    "latency": "counts",  # of the settled copies, by half octaves of microseconds
+    "first_time": "timestamp",  # of the deliveries that no command replayed: earliest, latest
+    "last_time": "timestamp",
+    "first_counter": "int64",  # of the same deliveries: smallest, largest
+    "last_counter": "int64",
+}
 
 # The distinct pairs of source name and target name of a segment's deliveries.
-PAIRS: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "gateway": "string",
-        "route": "string",
-        "target": "string",
-        "leg": "string",
-        "system": "string",  # dialect of `name`
-        "source_name": "string",
-        "name": "string",
-        "count": "int64",
-        "first_id": "binary",  # smallest and largest
-        "last_id": "binary",
-        "first_time": "timestamp",  # of the deliveries, earliest and latest
-        "last_time": "timestamp",
-    }
-)
+PAIRS: Final[Mapping[str, str]] = {
+    "gateway": "string",
+    "route": "string",
+    "target": "string",
+    "leg": "string",
+    "system": "string",  # dialect of `name`
+    "source_name": "string",
+    "name": "string",
+    "count": "int64",
+    "first_id": "binary",  # smallest and largest
+    "last_id": "binary",
+    "first_time": "timestamp",  # of the deliveries, earliest and latest
+    "last_time": "timestamp",
+}
 
 # Shortened names with their whole names: a row for each target and shortened name sent there, and
 # a row without a target for each shortened name that no kept day has sent.
-DICTIONARY: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "target": "string",
-        "system": "string",  # dialect of `name` and `whole`; null without a target
-        "name": "string",  # as it was sent; the digest alone without a target
-        "digest": "string",  # its last level
-        "levels": "list",  # of the whole name in canonical form; null when unknown
-        "whole": "string",  # the whole name in that system's spelling, without its length limit
-        "sources": "list",  # names at the source, ten at most
-        "gateways": "list",  # gateways that sent it; without a target, that recorded it
-        "first_time": "timestamp",  # of its deliveries in the kept days
-        "last_time": "timestamp",
-        "count": "int64",  # of those deliveries
-    }
-)
+DICTIONARY: Final[Mapping[str, str]] = {
+    "target": "string",
+    "system": "string",  # dialect of `name` and `whole`; null without a target
+    "name": "string",  # as it was sent; the digest alone without a target
+    "digest": "string",  # its last level
+    "levels": "list",  # of the whole name in canonical form; null when unknown
+    "whole": "string",  # the whole name in that system's spelling, without its length limit
+    "sources": "list",  # names at the source, ten at most
+    "gateways": "list",  # gateways that sent it; without a target, that recorded it
+    "first_time": "timestamp",  # of its deliveries in the kept days
+    "last_time": "timestamp",
+    "count": "int64",  # of those deliveries
+}

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from difflib import get_close_matches
-from types import MappingProxyType
 
 from gateway.config.load import Configuration
 from gateway.config.nodes import KeyPath, SourceLocation
@@ -18,19 +17,15 @@ from gateway.routing.header_rules import HeaderRules
 
 MIN_SIMILARITY = 0.85  # of a name to a field, from 0 to 1
 MIN_TYPO_LENGTH = 6  # characters; shorter names must be equal
-FIELD_SYNONYMS = (
-    MappingProxyType(  # the systems' names of the fields, in lower case and without signs
-        {
-            **{name.replace("_", ""): name for name in FIELD_NAMES},
-            **dict.fromkeys(("jmspriority", "messagepriority"), "priority"),
-            **dict.fromkeys(("expiration", "jmsexpiration", "expires"), "expiry"),
-            **dict.fromkeys(("timetolive", "jmstimetolive", "messageexpiryinterval"), "ttl"),
-            **dict.fromkeys(("deliverymode", "jmsdeliverymode", "qos"), "mode"),
-            **dict.fromkeys(("correlationdata", "jmscorrelationid"), "correlation_id"),
-            **dict.fromkeys(("responsetopic", "jmsreplyto"), "reply_to"),
-        }
-    )
-)
+FIELD_SYNONYMS = {  # the systems' names of the fields, in lower case and without signs
+    **{name.replace("_", ""): name for name in FIELD_NAMES},
+    **dict.fromkeys(("jmspriority", "messagepriority"), "priority"),
+    **dict.fromkeys(("expiration", "jmsexpiration", "expires"), "expiry"),
+    **dict.fromkeys(("timetolive", "jmstimetolive", "messageexpiryinterval"), "ttl"),
+    **dict.fromkeys(("deliverymode", "jmsdeliverymode", "qos"), "mode"),
+    **dict.fromkeys(("correlationdata", "jmscorrelationid"), "correlation_id"),
+    **dict.fromkeys(("responsetopic", "jmsreplyto"), "reply_to"),
+}
 
 
 def field_meant(name: str) -> str:

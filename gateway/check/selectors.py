@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from gateway.config.load import Configuration
@@ -26,13 +25,11 @@ from gateway.routing.selectors.values import DEFAULT_PRIORITY
 
 _ABSENT: Final = Possible(frozenset({Kind.NULL}))
 _TEXT: Final = Possible(frozenset({Kind.NULL, Kind.TEXT}))
-_HEADERS: Final = MappingProxyType(  # field of `Headers`, and its values where it has any
-    {
-        "JMSMessageID": ("source_id", _TEXT),
-        "JMSTimestamp": ("time", Possible(frozenset({Kind.NULL, Kind.NUMBER}))),
-        "JMSCorrelationID": ("correlation_id", _TEXT),
-    }
-)
+_HEADERS: Final = {  # field of `Headers`, and its values where it has any
+    "JMSMessageID": ("source_id", _TEXT),
+    "JMSTimestamp": ("time", Possible(frozenset({Kind.NULL, Kind.NUMBER}))),
+    "JMSCorrelationID": ("correlation_id", _TEXT),
+}
 _MODES: Final = Possible(frozenset({Kind.TEXT}), ("PERSISTENT", "NON_PERSISTENT"))
 
 

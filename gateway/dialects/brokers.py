@@ -6,7 +6,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
-from types import MappingProxyType
 
 from gateway.dialects.dialect import Dialect
 from gateway.dialects.name_limits import NameLimits, Refusals
@@ -71,7 +70,7 @@ _KNOWN = (
         ("https://www.rabbitmq.com/docs/mqtt", "measured with 3.10.8"),
     ),
 )
-BROKERS: Mapping[str, KnownBroker] = MappingProxyType({each.name: each for each in _KNOWN})
+BROKERS: Mapping[str, KnownBroker] = {each.name: each for each in _KNOWN}
 
 
 def dialect_at(name: str) -> Dialect:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
-from types import MappingProxyType
 from typing import Final, Self
 
 
@@ -172,28 +171,23 @@ class CopyClass(Enum):
     )
 
 
-CLASSES: Final[Mapping[str, ClassFacts]] = MappingProxyType(
-    {each.value: each.facts for each in CopyClass}
-)
+CLASSES: Final[Mapping[str, ClassFacts]] = {each.value: each.facts for each in CopyClass}
 EXCEPTION_CLASSES: Final = tuple(name for name in CLASSES if name != CopyClass.DELIVERED.value)
 # The counts of a target: the copies of each class, and some of these copies again.
 TALLIES: Final = ("received", *CLASSES, "marked", "redelivered")
 # A message between two gateways is in a gap of the second one's source.
 IN_GAP: Final = "in gap"
 # The classes of such messages, the gravest first; each text completes "the messages ...".
-HOP_MEANINGS: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        CopyClass.MISSING.value: "were delivered to a broker by one gateway, and another one that"
-        " reads their names there has no receipt",
-        CopyClass.ALTERED.value: "were received by the next gateway with another payload",
-        CopyClass.DUPLICATED.value: "were received more often than they were delivered",
-        CopyClass.LATE.value: "were received later than the limit after their delivery",
-        IN_GAP: "were delivered while a source of the next gateway had a gap",
-        CopyClass.IN_FLIGHT.value: "may be at the broker, or in an open journal of the next"
-        " gateway",
-        CopyClass.DELIVERED.value: "were received by the next gateway once, unchanged and in time",
-    }
-)
+HOP_MEANINGS: Final[Mapping[str, str]] = {
+    CopyClass.MISSING.value: "were delivered to a broker by one gateway, and another one that"
+    " reads their names there has no receipt",
+    CopyClass.ALTERED.value: "were received by the next gateway with another payload",
+    CopyClass.DUPLICATED.value: "were received more often than they were delivered",
+    CopyClass.LATE.value: "were received later than the limit after their delivery",
+    IN_GAP: "were delivered while a source of the next gateway had a gap",
+    CopyClass.IN_FLIGHT.value: "may be at the broker, or in an open journal of the next gateway",
+    CopyClass.DELIVERED.value: "were received by the next gateway once, unchanged and in time",
+}
 HOP_CLASSES: Final = tuple(HOP_MEANINGS)
 HOP_LOSSES: Final = (CopyClass.MISSING.value, IN_GAP, CopyClass.IN_FLIGHT.value)  # not received
 COLUMNS: Final = (

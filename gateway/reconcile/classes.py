@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Final
 
 from pyspark.sql import Column
@@ -71,22 +70,20 @@ def _differs(later: str, word: str, earlier: str) -> Column:
 
 
 # A copy has the first class whose rule fits.
-RULES: Final[Mapping[CopyClass, Callable[[Limits], Column]]] = MappingProxyType(
-    {
-        CopyClass.UNEXPECTED: lambda _: ~F.col("was_received"),
-        CopyClass.ALTERED: lambda _: _is_delivered() & _is_altered(),
-        CopyClass.DUPLICATED: lambda _: _has_several_outcomes(),
-        CopyClass.LOST: lambda _: _is_delivered() & F.col("tapped") & (F.col("sightings") == 0),
-        CopyClass.RECOVERED: lambda _: _has("replays"),
-        CopyClass.DISORDERED: lambda _: F.lit(False),  # the order among copies decides it later
-        CopyClass.LATE: lambda limits: _is_delivered() & (F.col("latency") > limits.late),
-        CopyClass.DELIVERED: lambda _: _is_delivered(),
-        CopyClass.REFUSED: lambda _: _has("refusals"),
-        CopyClass.DEAD: lambda _: _has("dead_letters"),
-        CopyClass.IN_FLIGHT: lambda limits: F.col("recent") | _in_spool(limits.spooled_since),
-        CopyClass.MISSING: lambda _: F.lit(True),
-    }
-)
+RULES: Final[Mapping[CopyClass, Callable[[Limits], Column]]] = {
+    CopyClass.UNEXPECTED: lambda _: ~F.col("was_received"),
+    CopyClass.ALTERED: lambda _: _is_delivered() & _is_altered(),
+    CopyClass.DUPLICATED: lambda _: _has_several_outcomes(),
+    CopyClass.LOST: lambda _: _is_delivered() & F.col("tapped") & (F.col("sightings") == 0),
+    CopyClass.RECOVERED: lambda _: _has("replays"),
+    CopyClass.DISORDERED: lambda _: F.lit(False),  # the order among copies decides it later
+    CopyClass.LATE: lambda limits: _is_delivered() & (F.col("latency") > limits.late),
+    CopyClass.DELIVERED: lambda _: _is_delivered(),
+    CopyClass.REFUSED: lambda _: _has("refusals"),
+    CopyClass.DEAD: lambda _: _has("dead_letters"),
+    CopyClass.IN_FLIGHT: lambda limits: F.col("recent") | _in_spool(limits.spooled_since),
+    CopyClass.MISSING: lambda _: F.lit(True),
+}
 
 
 def class_column(limits: Limits) -> Column:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Final
 
 from pyspark.sql import types as T
@@ -11,47 +10,43 @@ from pyspark.sql import types as T
 from gateway.archive.schema import COLUMNS, DICTIONARY
 
 # Rows for the join: one for each row of the archive and each target that it names.
-JOIN_ROWS: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "gateway": "string",
-        "route": "string",
-        "target": "string",
-        "run": "int64",  # of the id: its first 8 bytes, and the last 8
-        "counter": "int64",
-        "leg": "string",
-        "no_id": "boolean",  # an observed row that does not know the message's id
-        "time": "timestamp",
-        "receipt_time": "timestamp",  # time of the row when an older gateway did not record it
-        "hash_high": "int64",
-        "hash_low": "int64",
-        "attempt": "int32",
-        "mode": "int32",
-        "redelivered": "boolean",
-        "replayed": "boolean",
-        "converted": "boolean",  # the route converted the payload
-        "recent": "boolean",  # the outcome may be in an open journal
-        "tapped": "boolean",  # the tap of the target was observing at this time
-        "size": "int64",
-        "name": "string",
-        "source_name": "string",
-        "rule": "string",
-        "reason": "string",
-    }
-)
+JOIN_ROWS: Final[Mapping[str, str]] = {
+    "gateway": "string",
+    "route": "string",
+    "target": "string",
+    "run": "int64",  # of the id: its first 8 bytes, and the last 8
+    "counter": "int64",
+    "leg": "string",
+    "no_id": "boolean",  # an observed row that does not know the message's id
+    "time": "timestamp",
+    "receipt_time": "timestamp",  # time of the row when an older gateway did not record it
+    "hash_high": "int64",
+    "hash_low": "int64",
+    "attempt": "int32",
+    "mode": "int32",
+    "redelivered": "boolean",
+    "replayed": "boolean",
+    "converted": "boolean",  # the route converted the payload
+    "recent": "boolean",  # the outcome may be in an open journal
+    "tapped": "boolean",  # the tap of the target was observing at this time
+    "size": "int64",
+    "name": "string",
+    "source_name": "string",
+    "rule": "string",
+    "reason": "string",
+}
 
-_TYPES: Final[Mapping[str, T.DataType]] = MappingProxyType(
-    {
-        "string": T.StringType(),
-        "binary": T.BinaryType(),
-        "int32": T.IntegerType(),
-        "int64": T.LongType(),
-        "boolean": T.BooleanType(),
-        "timestamp": T.TimestampType(),
-        "list": T.ArrayType(T.StringType()),
-        "counts": T.ArrayType(T.LongType()),
-        "map": T.MapType(T.StringType(), T.StringType()),
-    }
-)
+_TYPES: Final[Mapping[str, T.DataType]] = {
+    "string": T.StringType(),
+    "binary": T.BinaryType(),
+    "int32": T.IntegerType(),
+    "int64": T.LongType(),
+    "boolean": T.BooleanType(),
+    "timestamp": T.TimestampType(),
+    "list": T.ArrayType(T.StringType()),
+    "counts": T.ArrayType(T.LongType()),
+    "map": T.MapType(T.StringType(), T.StringType()),
+}
 
 
 def spark_schema(columns: Mapping[str, str]) -> T.StructType:

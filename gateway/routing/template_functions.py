@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from enum import Enum
 from hashlib import blake2b
-from types import MappingProxyType
 from typing import TypeAlias
 
 from gateway.errors import SubjectError, TranslationError, quoted
@@ -185,13 +184,11 @@ def _number(word: str) -> int:
     return int(word)
 
 
-_FUNCTION_TYPES: Mapping[str, _FunctionType] = MappingProxyType(
-    {
-        "upper": _FunctionType("upper", 0, _case(str.upper)),
-        "lower": _FunctionType("lower", 0, _case(str.lower)),
-        "slice": _FunctionType("slice:START:END", 2, _slice),
-        "join": _FunctionType("join:SEPARATOR", 1, _join, AcceptedLevels.MANY, joins=True),
-        "split": _FunctionType("split:SEPARATOR:INDEX", 2, _split, AcceptedLevels.ONE, joins=True),
-        "bucket": _FunctionType("bucket:NUMBER", 1, _bucket, joins=True),
-    }
-)
+_FUNCTION_TYPES: Mapping[str, _FunctionType] = {
+    "upper": _FunctionType("upper", 0, _case(str.upper)),
+    "lower": _FunctionType("lower", 0, _case(str.lower)),
+    "slice": _FunctionType("slice:START:END", 2, _slice),
+    "join": _FunctionType("join:SEPARATOR", 1, _join, AcceptedLevels.MANY, joins=True),
+    "split": _FunctionType("split:SEPARATOR:INDEX", 2, _split, AcceptedLevels.ONE, joins=True),
+    "bucket": _FunctionType("bucket:NUMBER", 1, _bucket, joins=True),
+}

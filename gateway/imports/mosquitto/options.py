@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from types import MappingProxyType
+from collections.abc import Mapping
+from typing import Final
 
-OPTION_ALIASES = MappingProxyType(
-    {
-        "addresses": "address",
-        "clientid": "remote_clientid",
-        "username": "remote_username",
-        "password": "remote_password",
-    }
-)
+OPTION_ALIASES: Final[Mapping[str, str]] = {
+    "addresses": "address",
+    "clientid": "remote_clientid",
+    "username": "remote_username",
+    "password": "remote_password",
+}
 SECRET_OPTIONS = frozenset({"remote_password", "local_password", "bridge_psk", "bridge_identity"})
 
 ALWAYS_OPEN = "a route is always open; start the gateway when it is needed"
@@ -19,50 +18,45 @@ STATE_MESSAGES = "the bridge publishes its state as messages; the gateway report
 NETWORK = "an endpoint has no such setting; use the system's network settings"
 TLS = "the version and the cipher are negotiated, TLS 1.2 or newer"
 
-UNSUPPORTED = MappingProxyType(  # option -> reason
-    {
-        "bridge_alpn": "an endpoint has no ALPN; use a port for MQTT only",
-        "bridge_attempt_unsubscribe": "the gateway never unsubscribes; a kept session keeps"
-        " its subscriptions",
-        "bridge_bind_address": NETWORK,
-        "bridge_capath": "an endpoint has one file of CA certificates; concatenate them for"
-        " `ca_file`",
-        "bridge_ciphers": TLS,
-        "bridge_ciphers_tls1.3": TLS,
-        "bridge_identity": "an endpoint has no pre-shared keys; use certificates",
-        "bridge_insecure": "`verify: false` would turn off more than the check of the host name;"
-        " write the name in the certificate as `server_hostname` under `tls`",
-        "bridge_max_topic_alias": "an endpoint uses no topic aliases",
-        "bridge_outgoing_retain": "the RETAIN flag is kept; a route can only ignore messages"
-        " retained before the subscription, with `retained: ignore`",
-        "bridge_psk": "an endpoint has no pre-shared keys; use certificates",
-        "bridge_reload_type": "the gateway reloads its configuration at SIGHUP",
-        "bridge_require_ocsp": "an endpoint checks no OCSP answers",
-        "bridge_tcp_keepalive": NETWORK,
-        "bridge_tcp_user_timeout": NETWORK,
-        "bridge_tls_version": TLS,
-        "idle_timeout": ALWAYS_OPEN,
-        "notification_topic": STATE_MESSAGES,
-        "notifications": STATE_MESSAGES,
-        "notifications_local_only": STATE_MESSAGES,
-        "round_robin": "an endpoint has one address; put a load balancer in front of the brokers",
-        "start_type": ALWAYS_OPEN,
-        "threshold": ALWAYS_OPEN,
-        "try_private": "the gateway is a client and not a broker; the origin path prevents loops",
-    }
-)
-NO_EFFECT = MappingProxyType(  # values that match the behaviour of the gateway
-    {
-        "bridge_attempt_unsubscribe": "false",
-        "bridge_insecure": "false",
-        "bridge_outgoing_retain": "true",
-        "bridge_require_ocsp": "false",
-        "notifications": "false",
-        "round_robin": "false",
-        "start_type": "automatic",
-        "try_private": "false",
-    }
-)
+UNSUPPORTED: Final[Mapping[str, str]] = {  # option -> reason
+    "bridge_alpn": "an endpoint has no ALPN; use a port for MQTT only",
+    "bridge_attempt_unsubscribe": "the gateway never unsubscribes; a kept session keeps"
+    " its subscriptions",
+    "bridge_bind_address": NETWORK,
+    "bridge_capath": "an endpoint has one file of CA certificates; concatenate them for `ca_file`",
+    "bridge_ciphers": TLS,
+    "bridge_ciphers_tls1.3": TLS,
+    "bridge_identity": "an endpoint has no pre-shared keys; use certificates",
+    "bridge_insecure": "`verify: false` would turn off more than the check of the host name;"
+    " write the name in the certificate as `server_hostname` under `tls`",
+    "bridge_max_topic_alias": "an endpoint uses no topic aliases",
+    "bridge_outgoing_retain": "the RETAIN flag is kept; a route can only ignore messages"
+    " retained before the subscription, with `retained: ignore`",
+    "bridge_psk": "an endpoint has no pre-shared keys; use certificates",
+    "bridge_reload_type": "the gateway reloads its configuration at SIGHUP",
+    "bridge_require_ocsp": "an endpoint checks no OCSP answers",
+    "bridge_tcp_keepalive": NETWORK,
+    "bridge_tcp_user_timeout": NETWORK,
+    "bridge_tls_version": TLS,
+    "idle_timeout": ALWAYS_OPEN,
+    "notification_topic": STATE_MESSAGES,
+    "notifications": STATE_MESSAGES,
+    "notifications_local_only": STATE_MESSAGES,
+    "round_robin": "an endpoint has one address; put a load balancer in front of the brokers",
+    "start_type": ALWAYS_OPEN,
+    "threshold": ALWAYS_OPEN,
+    "try_private": "the gateway is a client and not a broker; the origin path prevents loops",
+}
+NO_EFFECT: Final[Mapping[str, str]] = {  # values that match the behaviour of the gateway
+    "bridge_attempt_unsubscribe": "false",
+    "bridge_insecure": "false",
+    "bridge_outgoing_retain": "true",
+    "bridge_require_ocsp": "false",
+    "notifications": "false",
+    "round_robin": "false",
+    "start_type": "automatic",
+    "try_private": "false",
+}
 IMPORTED = frozenset(
     {
         "address", "bridge_cafile", "bridge_certfile", "bridge_keyfile", "bridge_max_packet_size",

@@ -6,7 +6,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
-from types import MappingProxyType
 from typing import Final
 
 from gateway.archive.gaps import GapRule
@@ -33,49 +32,47 @@ class GapAdvice:
     advice: str
 
 
-GAP_RULES: Final[Mapping[GapRule, GapAdvice]] = MappingProxyType(
-    {
-        GapRule.SESSION_LOST: GapAdvice(
-            "the broker had lost the gateway's session when it connected again",
-            "Ask the publishers to send the interval again. Raise the broker's session expiry, and"
-            " its limit of queued messages.",
-        ),
-        GapRule.DISCONNECTED: GapAdvice(
-            "the source was not connected, and its broker keeps nothing for it",
-            "Ask the publishers to send the interval again. A durable subscription, a queue or a"
-            " kept session (QoS 1) keeps messages for the next outage.",
-        ),
-        GapRule.TAKEN_OVER: GapAdvice(
-            "another client connected with the gateway's client id",
-            "Find the second client; its address is in the broker's log. Give each client its own"
-            " client_id.",
-        ),
-        GapRule.REFUSED: GapAdvice(
-            "the broker refused the subscription, so it sent nothing",
-            "Grant the gateway's user the right to subscribe, or correct the route's pattern.",
-        ),
-        GapRule.DROPPED: GapAdvice(
-            "the broker reported that it dropped messages",
-            "Raise the broker's queue limit, or find out why the gateway received slowly:"
-            " gateway status shows the full spool or the slow target. A count for all clients"
-            " may be of another client; the broker's log names it.",
-        ),
-        GapRule.NOT_RUNNING: GapAdvice(
-            "the gateway was not running",
-            "Messages of brokers that keep nothing are lost in this interval. Start the gateway"
-            " again; plan a stop while publishers are quiet, or let the broker keep a session.",
-        ),
-        GapRule.LOOP_LIMIT: GapAdvice(
-            "equal messages came back so often that the gateway took them for a loop and cut some",
-            "Find the gateways that return them: the log has the name. If an application repeats"
-            " the message, set loop_window: 0 on the endpoint, and ask it to send the value again.",
-        ),
-        GapRule.AWAY: GapAdvice(
-            "the source was away, and its broker kept the session; nothing was lost by itself",
-            "Nothing, unless the broker's limit of queued messages was reached.",
-        ),
-    }
-)
+GAP_RULES: Final[Mapping[GapRule, GapAdvice]] = {
+    GapRule.SESSION_LOST: GapAdvice(
+        "the broker had lost the gateway's session when it connected again",
+        "Ask the publishers to send the interval again. Raise the broker's session expiry, and"
+        " its limit of queued messages.",
+    ),
+    GapRule.DISCONNECTED: GapAdvice(
+        "the source was not connected, and its broker keeps nothing for it",
+        "Ask the publishers to send the interval again. A durable subscription, a queue or a"
+        " kept session (QoS 1) keeps messages for the next outage.",
+    ),
+    GapRule.TAKEN_OVER: GapAdvice(
+        "another client connected with the gateway's client id",
+        "Find the second client; its address is in the broker's log. Give each client its own"
+        " client_id.",
+    ),
+    GapRule.REFUSED: GapAdvice(
+        "the broker refused the subscription, so it sent nothing",
+        "Grant the gateway's user the right to subscribe, or correct the route's pattern.",
+    ),
+    GapRule.DROPPED: GapAdvice(
+        "the broker reported that it dropped messages",
+        "Raise the broker's queue limit, or find out why the gateway received slowly:"
+        " gateway status shows the full spool or the slow target. A count for all clients"
+        " may be of another client; the broker's log names it.",
+    ),
+    GapRule.NOT_RUNNING: GapAdvice(
+        "the gateway was not running",
+        "Messages of brokers that keep nothing are lost in this interval. Start the gateway"
+        " again; plan a stop while publishers are quiet, or let the broker keep a session.",
+    ),
+    GapRule.LOOP_LIMIT: GapAdvice(
+        "equal messages came back so often that the gateway took them for a loop and cut some",
+        "Find the gateways that return them: the log has the name. If an application repeats"
+        " the message, set loop_window: 0 on the endpoint, and ask it to send the value again.",
+    ),
+    GapRule.AWAY: GapAdvice(
+        "the source was away, and its broker kept the session; nothing was lost by itself",
+        "Nothing, unless the broker's limit of queued messages was reached.",
+    ),
+}
 _KEPT_ADVICE: Final = "Nothing: a source that missed messages has a gap of its own."
 _UNKNOWN: Final = GapAdvice("the source may have missed messages", "Read the reason of each gap.")
 

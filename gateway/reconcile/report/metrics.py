@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterator, Mapping
 from datetime import UTC, date, datetime, time
 from pathlib import Path
-from types import MappingProxyType
 from typing import Final
 
 from gateway.archive.durable import replacing
@@ -16,20 +15,18 @@ from gateway.model.copy_class import COLUMNS, HOP_CLASSES
 from gateway.reconcile.report.report import CLEAN, Report
 
 LAST_CLEAN: Final = "gateway_reconcile_last_clean_timestamp_seconds"
-FAMILIES: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "gateway_reconcile_status": "Verdict: 0 clean, 1 not clean, 2 no answer, 3 source gaps.",
-        "gateway_reconcile_copies": "Messages by target of the reconciled date, by class.",
-        "gateway_reconcile_hop_messages": "Messages between gateways with --hops, by class.",
-        "gateway_reconcile_unproven_rows": "Rows that seals list, in absent or changed segments.",
-        "gateway_reconcile_source_gaps": "Gaps in which sources may have missed messages.",
-        "gateway_reconcile_findings": "Findings about the archive, by weight.",
-        "gateway_reconcile_duration_seconds": "Duration of the run.",
-        "gateway_reconcile_date_timestamp_seconds": "End of the reconciled date.",
-        "gateway_reconcile_finished_timestamp_seconds": "End of the run.",
-        LAST_CLEAN: "End of the newest date with a clean verdict.",
-    }
-)
+FAMILIES: Final[Mapping[str, str]] = {
+    "gateway_reconcile_status": "Verdict: 0 clean, 1 not clean, 2 no answer, 3 source gaps.",
+    "gateway_reconcile_copies": "Messages by target of the reconciled date, by class.",
+    "gateway_reconcile_hop_messages": "Messages between gateways with --hops, by class.",
+    "gateway_reconcile_unproven_rows": "Rows that seals list, in absent or changed segments.",
+    "gateway_reconcile_source_gaps": "Gaps in which sources may have missed messages.",
+    "gateway_reconcile_findings": "Findings about the archive, by weight.",
+    "gateway_reconcile_duration_seconds": "Duration of the run.",
+    "gateway_reconcile_date_timestamp_seconds": "End of the reconciled date.",
+    "gateway_reconcile_finished_timestamp_seconds": "End of the run.",
+    LAST_CLEAN: "End of the newest date with a clean verdict.",
+}
 _SAMPLE = re.compile(rf"^{LAST_CLEAN}(?:\{{[^}}]*\}})? ([0-9.e+]+)$", re.MULTILINE)
 _DAY: Final = 86_400  # seconds
 _MODE: Final = 0o644  # the node exporter runs as another user

@@ -9,7 +9,6 @@ from __future__ import annotations
 import operator as operators
 import re
 from collections.abc import Callable, Mapping
-from types import MappingProxyType
 from typing import TypeAlias
 
 from gateway.model.message import Headers, Value
@@ -26,16 +25,14 @@ from gateway.routing.selectors.ast import (
 from gateway.routing.selectors.values import ReadValue, compile_value, is_number, promoted
 
 Condition: TypeAlias = Callable[[Headers], bool | None]
-_ORDER: Mapping[str, Callable[[float, float], bool]] = MappingProxyType(
-    {
-        "=": operators.eq,
-        "<>": operators.ne,
-        "<": operators.lt,
-        "<=": operators.le,
-        ">": operators.gt,
-        ">=": operators.ge,
-    }
-)
+_ORDER: Mapping[str, Callable[[float, float], bool]] = {
+    "=": operators.eq,
+    "<>": operators.ne,
+    "<": operators.lt,
+    "<=": operators.le,
+    ">": operators.gt,
+    ">=": operators.ge,
+}
 
 
 def compile_test(node: Node) -> Condition:

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from itertools import product
-from types import MappingProxyType
 from typing import Final, TypeAlias
 
 from gateway.model.message import Value
@@ -58,9 +57,12 @@ Fields: TypeAlias = Callable[[str], Possible]  # of a header or property, by its
 
 PRIORITIES: Final = Possible(frozenset({Kind.NUMBER}), tuple(range(10)))
 _BOTH: Final[Outcomes] = frozenset({True, False})
-_KINDS: Final[Mapping[type, Kind]] = MappingProxyType(
-    {bool: Kind.TRUTH, int: Kind.NUMBER, float: Kind.NUMBER, str: Kind.TEXT}
-)
+_KINDS: Final[Mapping[type, Kind]] = {
+    bool: Kind.TRUTH,
+    int: Kind.NUMBER,
+    float: Kind.NUMBER,
+    str: Kind.TEXT,
+}
 
 
 def possible_outcomes(node: Node, fields: Fields) -> Outcomes:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from types import MappingProxyType
 from typing import TypeAlias
 
 from gateway.model.message import DeliveryMode, Headers, Value
@@ -142,17 +141,18 @@ def _correlation(headers: Headers) -> Value:
         return found.hex()
 
 
-_HEADERS: Mapping[str, ReadValue] = MappingProxyType(
-    {
-        "JMSDeliveryMode": _delivery_mode,
-        "JMSPriority": lambda headers: (
-            DEFAULT_PRIORITY if headers.priority is None else headers.priority
-        ),
-        "JMSMessageID": lambda headers: headers.source_id,
-        "JMSTimestamp": _timestamp,
-        "JMSCorrelationID": _correlation,
-    }
-)  # JMSType is a property with that name
-_OPERATIONS: Mapping[str, Callable[[Value, Value], Value]] = MappingProxyType(
-    {"+": _added, "-": _subtracted, "*": _multiplied, "/": _divided}
-)
+_HEADERS: Mapping[str, ReadValue] = {
+    "JMSDeliveryMode": _delivery_mode,
+    "JMSPriority": lambda headers: (
+        DEFAULT_PRIORITY if headers.priority is None else headers.priority
+    ),
+    "JMSMessageID": lambda headers: headers.source_id,
+    "JMSTimestamp": _timestamp,
+    "JMSCorrelationID": _correlation,
+}  # JMSType is a property with that name
+_OPERATIONS: Mapping[str, Callable[[Value, Value], Value]] = {
+    "+": _added,
+    "-": _subtracted,
+    "*": _multiplied,
+    "/": _divided,
+}
