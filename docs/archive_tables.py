@@ -20,7 +20,7 @@ TYPES: Mapping[str, str] = {
     "counts": "list of int64",
     "map": "map of string to string",
 }
-LINE = re.compile(r'^ {8}"(?P<name>\w+)": "\w+",(?:  # (?P<text>.+))?$', re.MULTILINE)
+LINE = re.compile(r'^ {4}"(?P<name>\w+)": "\w+",(?:  # (?P<text>.+))?$', re.MULTILINE)
 VALUE = re.compile(r'^    (?P<name>[A-Z]+) = "\w+"  # (?P<text>.+)$', re.MULTILINE)
 
 
@@ -51,5 +51,5 @@ def _meanings(name: str) -> dict[str, str]:
     """Return the comment of each column in the declaration `name`."""
     source = Path(schema.__file__).read_text(encoding="utf-8")
     start = source.index(f"\n{name}: Final")
-    body = source[start : source.index("\n)", start)]
+    body = source[start : source.index("\n}", start)]
     return {each["name"]: (each["text"] or "").replace("|", "\\|") for each in LINE.finditer(body)}
