@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from gateway.config.load import Configuration
@@ -12,7 +12,7 @@ from gateway.model.message import NO_HEADERS, Headers, Message
 from gateway.routing.carried_headers import map_reply
 from gateway.routing.header_draft import MICROS_PER_SECOND
 from gateway.routing.payload_conversion import convert_payload
-from gateway.routing.route import Target
+from gateway.routing.route import Route, Target
 from gateway.routing.router import Delivery, RouteMatch, Router
 
 NOW = 1_700_000_000_000_000  # microseconds since 1970, the same at every run
@@ -60,16 +60,17 @@ def fields_text(reply_to: str | None, values: Mapping[str, object]) -> str:
     return "".join(f" {name}={value!r}" for name, value in shown.items() if value is not None)
 
 
-def copies(endpoint: str, message: Message, configuration: Configuration) -> Iterator[ResultCopy]:
-    """Yield the copies of a message that arrives at `endpoint`, in the order of the routes."""
-    routes = [each for each in configuration.routes if each.endpoint == endpoint]
+def copies(
+    routes: Sequence[Route], message: Message, configuration: Configuration
+) -> Iterator[ResultCopy]:
+    """Yield the copies that `routes`, all from one endpoint, make of a message there."""
     if not routes:
         return
     router = Router(routes[0].dialect, routes, configuration.dictionary)
     for match in router[message.address]:
         if _takes(match, message.headers):
             for delivery in match.deliveries:
-                yield _copy(message, delivery, router, endpoint, configuration)
+                yield _copy(message, delivery, router, routes[0].endpoint, configuration)
 
 
 def _takes(match: RouteMatch, headers: Headers) -> bool:

@@ -41,7 +41,8 @@ def run_tests(configuration: Configuration) -> list[MappingTestResult]:
 def _run(name: str, test: MappingTest, configuration: Configuration) -> MappingTestResult:
     try:
         settings = configuration.endpoints[test.given.endpoint].settings
-        found = list(copies(test.given.endpoint, _given(test.given, settings), configuration))
+        routes = [each for each in configuration.routes if each.endpoint == test.given.endpoint]
+        found = list(copies(routes, _given(test.given, settings), configuration))
         wanted = [(each, jms_fields(each.properties or {})) for each in test.expect]
     except GatewayError as error:
         raise GatewayError(f"test {name!r}: {error}") from error

@@ -36,6 +36,7 @@ MODULES = {  # and their commands, in the order of the help
     "mapping.test": ("test",),
     "mapping.explain": ("explain",),
     "live.connect": ("connect",),
+    "live.tail": ("tail",),
     "mapping.preflight": ("preflight",),
     "mapping.names": ("translate", "match", "names"),
     "mapping.schema": ("schema",),

@@ -42,6 +42,9 @@ class EndpointKind:
     share; "" where there is none. `origin_remedy` says what makes its messages carry the origin
     path, where the settings decide that.
 
+    `observer` has the settings of a further reader that takes no message from another one and
+    leaves nothing at the broker; None where the kind has no such reader.
+
     `delivery_variants` gives, by name, the keys that select each guarantee of delivery, as YAML;
     `docs/delivery.md` has a column each. `starters` are its choices in `gateway init`, by name.
     """
@@ -59,5 +62,6 @@ class EndpointKind:
     drops_setting: str = ""
     session_setting: str = ""
     origin_remedy: str = "let no other bridge join the same brokers"
+    observer: Mapping[str, object] | None = None
     delivery_variants: Mapping[str, str] = field(default_factory=lambda: NONE)
     starters: Mapping[str, Starter] = field(default_factory=dict)

@@ -42,6 +42,7 @@ _ROWS: Final = (
         drops_setting="dropped_topic",
         session_setting="session_expiry",
         origin_remedy="use MQTT 5 there when other bridges join the same brokers",
+        observer={"session_expiry": 0},
         delivery_variants={"mqtt-2": "qos: 2", "mqtt-1": "qos: 1", "mqtt-0": "qos: 0"},
         starters={
             "mqtt": Starter(
@@ -62,6 +63,7 @@ _ROWS: Final = (
         gives_identity=True,
         payload_encoding="the JMS library encodes texts and maps",
         encrypted_schemes=("ssl", "tls", "tcps", "smfs", "mqtts", "amqps", "https", "wss"),
+        observer={"durable": "", "shared": ""},
         delivery_variants={
             "jms-persistent": "delivery: persistent",
             "jms-reliable": "delivery: reliable",
@@ -102,6 +104,7 @@ _ROWS: Final = (
         gives_identity=True,
         payload_encoding="the Solace library encodes texts and maps (SDT)",
         encrypted_schemes=("tcps", "https", "wss"),
+        observer={"guaranteed": False, "share": ""},
         delivery_variants={
             "solace-guaranteed": "guaranteed: true",
             "solace-direct": "guaranteed: false",
@@ -120,6 +123,7 @@ _ROWS: Final = (
         Yami4Settings,
         "gateway.endpoints.yami4",
         payload_encoding="a YAMI4 message encodes every payload as parameters",
+        observer={"overflow_policy": "drop_update"},
         delivery_variants={
             "yami4-reject": "overflow_policy: reject_message",
             "yami4-drop": "overflow_policy: drop_update",
@@ -134,6 +138,7 @@ _ROWS: Final = (
         typed_properties=False,
         gives_identity=True,
         encrypted_schemes=("tls",),
+        observer={"jetstream": False, "queue_group": ""},
         delivery_variants={"nats-jetstream": "jetstream: true", "nats-core": "jetstream: false"},
         starters={
             "nats": Starter(

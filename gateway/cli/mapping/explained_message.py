@@ -73,7 +73,7 @@ class GivenMessage:
         names = [*given, *(["properties"] if any(map(is_property, self.properties)) else [])]
         payload = (self._payload or "").encode(errors="surrogateescape")
         message = Message(self._name, payload, self.headers_at(route, configuration))
-        found = list(copies(route.endpoint, message, configuration))
+        found = list(copies([route], message, configuration))
 
         def hide(text: str) -> str:
             return configuration.references.hide(text, ("routes",))
@@ -81,13 +81,17 @@ class GivenMessage:
         return RouteMessage(
             tuple(name for name in names if name not in carries),
             tuple(
-                tuple(dict(_values(each, hide)) for each in found if each.target is target)
+                tuple(dict(copy_values(each, hide)) for each in found if each.target is target)
                 for target in route.targets
             ),
         )
 
 
-def _values(copy: ResultCopy, hide: Callable[[str], str]) -> Iterator[tuple[str, object]]:
+def copy_values(copy: ResultCopy, hide: Callable[[str], str]) -> Iterator[tuple[str, object]]:
+    """Yield the name and the value of each part of a copy, in the order shown.
+
+    `hide` takes the values of references out of a text.
+    """
     if copy.message is None:
         yield "refused", copy.refused
         yield "reason", hide(copy.reason)
@@ -109,18 +113,19 @@ def _hidden(value: object, hide: Callable[[str], str]) -> object:
 
 
 def message_lines(copy: Values, endpoint: str) -> Iterator[str]:
-    """Yield the lines for one copy of a target."""
+    """Yield the lines for one copy of a target; without its payload if `copy` has none."""
     match copy:
         case {"refused": rule, "reason": reason}:
             yield f"     message refused, rule {rule}: {reason}"
         case {"properties": dict(properties), "not_carried": list(lost), **others}:
-            kind, payload = others.pop("payload_type"), others.pop("payload")
+            kind, payload = others.pop("payload_type"), others.pop("payload", None)
             shown = {name: value for name, value in others.items() if name != "name"}
             yield "     message " + ", ".join(f"{name} {value}" for name, value in shown.items())
             for name, value in properties.items():
                 yield f"       property {name} = {value!r}"
-            yield f"       payload, {kind}: {payload}"
+            if payload is not None:
+                yield f"       payload, {kind}: {payload}"
             if lost:
                 yield f"       not carried by {endpoint}: {', '.join(lost)}"
-        case _:  # `_values` makes no other form
+        case _:  # `copy_values` makes no other form
             return

@@ -1,0 +1,154 @@
+"""`gateway tail CONFIG ROUTE`: show the messages of a route as they pass."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import Any, Final
+
+from gateway.check.copies import NOW, copies
+from gateway.cli.mapping.explained_message import copy_values, message_lines
+from gateway.cli.parsers import Commands, add_command
+from gateway.clock import now
+from gateway.config.load import Configuration, load
+from gateway.endpoints.base import Source
+from gateway.endpoints.registry import find_kind, make_source
+from gateway.endpoints.settings.base import EndpointSettings, group_of
+from gateway.errors import GatewayError
+from gateway.model.message import Message
+from gateway.model.outcome import ACCEPTED
+from gateway.routing.route import Route
+from gateway.runtime.inbound.subscriptions import subscriptions
+from gateway.terminal import print_line
+
+RECEIVE_TIMEOUT: Final = 0.25  # seconds; an interrupt waits this long
+MAX_SHOWN: Final = 200  # characters of a payload
+
+
+def add_parsers(commands: Commands) -> None:
+    parser = add_command(
+        commands,
+        "tail",
+        "show the messages of a route as they pass",
+        "It subscribes at the source of the route with a client id of its own, and shows what the"
+        " route makes of each message; a running gateway is not asked. It takes no message from"
+        " another reader, keeps nothing at the broker and sends nothing. The broker sends each"
+        " message once more, and a log-in with this user. A queue, a shared subscription, RabbitMQ"
+        " and a broker in memory have no such reader and are refused. Ctrl-C ends it. Exit status:"
+        " 0 ended, 2 the route cannot be shown, or the connection ended.",
+    )
+    parser.add_argument(
+        "config", type=Path, metavar="CONFIG", help="YAML file, or a folder of YAML files"
+    )
+    parser.add_argument("route", metavar="ROUTE", help="name of the route")
+    parser.add_argument("--count", type=int, metavar="N", help="end after N messages of the route")
+    parser.add_argument(
+        "--payload",
+        action="store_true",
+        help=f"show payloads, too, up to {MAX_SHOWN} characters",
+    )
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the messages until a signal, or until there are `--count` of them.
+
+    Raises:
+        GatewayError: the route is unknown or its source has no further reader; the connection ends.
+    """
+    configuration = load(args.config)
+    route = _route(configuration, args.route)
+    source = _open_source(configuration, route)
+    try:
+        source.open()
+        shown = _shown(source, route, configuration, payload=args.payload)
+        for lines in islice(shown, args.count):
+            for line in lines:
+                print_line(line)
+            print(end="", flush=True)
+    except KeyboardInterrupt:
+        return 0
+    finally:
+        source.close()
+    return 0
+
+
+def _route(configuration: Configuration, name: str) -> Route:
+    for route in configuration.routes:
+        if route.name == name:
+            return route
+    known = ", ".join(each.name for each in configuration.routes)
+    raise GatewayError(f"{name!r} is no route; known are {known}")
+
+
+def _open_source(configuration: Configuration, route: Route) -> Source:
+    """Return a closed source that disturbs no other reader of the route's messages."""
+    settings = configuration.endpoints[route.endpoint].settings
+    observer = _observer(settings)
+    if observer is None:
+        raise GatewayError(
+            f"{route.endpoint}: kind {find_kind(settings).name} has no reader that leaves the"
+            " messages and the broker as they are"
+        )
+    if route.source.share or group_of(observer, route.source.text):
+        raise GatewayError(
+            f"route {route.name!r}: its source divides the messages among the readers of a queue or"
+            " share; a further reader would take some of them"
+        )
+    wanted = [replace(each, exclude_retained=True) for each in subscriptions([route])]
+    return make_source(observer, wanted, instance=f"tail-{os.getpid()}")
+
+
+def _observer(settings: EndpointSettings) -> EndpointSettings | None:
+    found = find_kind(settings).observer
+    if found is None:
+        return None
+    changed: Any = settings  # a dataclass, as every class of settings
+    return replace(changed, **found)  # type: ignore[no-any-return]
+
+
+def _shown(
+    source: Source, route: Route, configuration: Configuration, *, payload: bool
+) -> Iterator[list[str]]:
+    """Yield the lines of each message that the route takes."""
+    while True:
+        batch = source.receive(RECEIVE_TIMEOUT)
+        if batch is None:
+            continue
+        for message in batch.messages:
+            if lines := list(_lines(message, route, configuration, payload=payload)):
+                yield lines
+        batch.settle([ACCEPTED] * len(batch.messages))
+
+
+def _lines(
+    message: Message, route: Route, configuration: Configuration, *, payload: bool
+) -> Iterator[str]:
+    at = now()
+    expiry = message.headers.expiry
+    if expiry is not None:  # the rules are applied at NOW
+        headers = replace(message.headers, expiry=NOW + expiry - at)
+        message = replace(message, headers=headers)
+    hide = partial(configuration.references.hide, at=("routes",))
+    found = list(copies([route], message, configuration))
+    if found:
+        time = datetime.fromtimestamp(at / 1_000_000, UTC)
+        yield f"{time:%H:%M:%S.%f}Z {route.endpoint} {message.address}"
+    for copy in found:
+        values = dict(copy_values(copy, hide))
+        yield f"  -> {copy.endpoint}" + (f" {values['name']}" if "name" in values else "")
+        if payload and "payload" in values:
+            values |= {"payload": _cut(str(values["payload"]))}
+        else:
+            values.pop("payload", None)
+        yield from message_lines(values, copy.endpoint)
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}... ({len(text)} characters)"
