@@ -44,6 +44,7 @@ COMPACTING: Final = "_compacting"
 NAMES: Final = "_names"
 ROUTES: Final = "_routes"
 HEADS: Final = "_heads"
+OTHERS: Final = ".others"  # in the folders of heads and names of a buffer: copies
 NIGHTS: Final = Path("_nights")
 DONE_DAYS: Final = Path("_done")
 DICTIONARY: Final = "_dictionary"

@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from gateway.archive.journal.converter_process import fetch_others
 from gateway.archive.journal.head_file import HeadFile
 from gateway.archive.journal.writer import ArchiveWriter
 from gateway.archive.lookup.name_store import NameStore
@@ -242,6 +243,8 @@ class Gateway:
         name, instance = settings.name, settings.instance
         location = wiring.archive_location(archive)
         root = location.local
+        if location.url and instance:
+            fetch_others(location, settings.writer)
         recovered = recover(root, name, wiring.echo_brokers(self.configuration))
         options = wiring.archive_options(archive)
         for last in wiring.last_times(root, name, self.spool_database):

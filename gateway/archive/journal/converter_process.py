@@ -1,6 +1,7 @@
 """Starts the converter as a child process, one at a time, and retries failed conversions.
 
-A child process, because Parquet in the gateway would cost memory and delay messages.
+A child process, because Parquet in the gateway would cost memory and delay messages. Another one
+copies, before the start of an instance, what others left in a remote archive.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ _MAX_NICE_BYTES: Final = 256 << 20  # of journals; with more, freeing the disk h
 _ENVIRONMENT: Final = {"MIMALLOC_PURGE_DELAY": "0"}  # Arrow returns freed memory at once
 _MAX_RETRY_INTERVAL: Final = 30.0  # seconds
 _MAX_JOURNALS: Final = 1_000  # of one converter: the kernel limits the size of a command line
+FETCH_SECONDS: Final = 5.0  # limit of the copies before a start
 _MAX_REPORT: Final = 2_000  # bytes of the converter's output in the log, the last ones
 
 
@@ -176,6 +178,38 @@ class Converter:
         if report != self._logged:
             log.warning("archive: %s", report)
             self._logged = report
+
+
+def fetch_others(location: ArchiveLocation, writer: str, seconds: float | None = None) -> None:
+    """Copy the heads and short names of other instances of a gateway to the buffer of `writer`.
+
+    After `seconds`, or when the archive cannot be reached, the copies of an earlier start stay.
+    """
+    seconds = FETCH_SECONDS if seconds is None else seconds
+    command = [sys.executable, "-m", "gateway.archive.segments", str(location.local)]
+    command += ["--to", location.url, "--fetch", writer]
+    try:
+        subprocess.run(  # noqa: S603  # our own module, no shell
+            command,
+            env=_child_environment(None),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            check=True,
+            timeout=seconds,
+            process_group=0,  # as the converter
+        )
+    except subprocess.TimeoutExpired:
+        reason = f"no answer within {seconds:g} s"
+    except subprocess.CalledProcessError as error:
+        reason = error.stderr[-_MAX_REPORT:].decode(errors="replace").strip()
+    except OSError as error:
+        reason = str(error)
+    else:
+        return
+    log.warning(
+        "archive: the states and short names of other instances are those of an earlier start: %s",
+        reason,
+    )
 
 
 def _last_text(output: BinaryIO) -> str:

@@ -20,6 +20,7 @@ from gateway.archive.heads import (
     WriterHead,
     head_path,
     newest_heads,
+    parsed,
     read_head,
     write_head,
 )
@@ -29,6 +30,7 @@ from gateway.archive.layout import (
     DAMAGED,
     HEADS,
     OPEN,
+    OTHERS,
     is_instance,
     journal_folder,
     journals,
@@ -83,13 +85,7 @@ class HeadFile:
         Raises:
             OSError: a head cannot be read.
         """
-        heads = [
-            each
-            for path in listed(self.root / HEADS, ".json")
-            if is_instance(path.stem, self.gateway)
-            if (each := read_head(self.root, path.stem, self.key).head) is not None
-        ]
-        return next(iter(newest_heads(heads)), None)
+        return next(iter(newest_heads(_heads_of(self.root, self.gateway))), None)
 
     def set_aside(self) -> None:
         """Keep a copy of a head that its writer did not write, for the next verification.
@@ -155,10 +151,23 @@ def last_end(root: Path, gateway: str) -> int:
     with suppress(OSError):
         names = (parse_journal_name(path.stem) for path in journals(root))
         writers = {name.writer for name in names if name is not None}
-        writers |= {path.stem for path in listed(root / HEADS, ".json")}
-        links = (last_link(root, each) for each in writers if is_instance(each, gateway))
-        return max((link.closed for link in links if link is not None), default=0)
+        heads = _heads_of(root, gateway)
+        links = [last_link(root, each) for each in writers if is_instance(each, gateway)]
+        links += [head.closed for head in heads]
+        ends = [link.closed for link in links if link is not None]
+        return max([*ends, *(head.at for head in heads)], default=0)
     return 0
+
+
+def _heads_of(root: Path, gateway: str) -> list[WriterHead]:
+    """Return the heads of the instances of `gateway` in `root`, and the copies of others there."""
+    return [
+        head
+        for folder in (root / HEADS, root / HEADS / OTHERS)
+        for path in listed(folder, ".json")
+        if is_instance(path.stem, gateway)
+        if (head := parsed(path, read_regular(path)).head) is not None
+    ]
 
 
 def number_of(link: Previous | None) -> int:

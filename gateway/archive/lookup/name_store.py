@@ -2,6 +2,7 @@
 
     ARCHIVE/_names/<writer>.jsonl       an object for each name: digest, levels, time (microseconds)
     ARCHIVE/_names/.<writer>.index      an SQLite database: the line of each digest
+    BUFFER/_names/.others/              copies of the files of other instances of the gateway
 
 A name is durable in the name file before it is used: the names of a batch are synced together.
 The index holds nothing that the name files do not hold: a damaged or absent one is made again. An
@@ -29,7 +30,7 @@ from gateway.archive.durable import (
     open_regular,
     sync_folder,
 )
-from gateway.archive.layout import NAMES
+from gateway.archive.layout import NAMES, OTHERS
 from gateway.clock import now
 from gateway.errors import ArchiveError
 
@@ -282,30 +283,30 @@ def _updated_index(path: Path) -> sqlite3.Connection:
         index.execute("PRAGMA journal_mode = WAL")
         index.execute("PRAGMA synchronous = NORMAL")  # a lost commit is indexed again
         index.executescript(_SCHEMA)
-        for file in sorted(path.parent.glob("*.jsonl")):
+        for file in sorted([*path.parent.glob("*.jsonl"), *path.parent.glob(f"{OTHERS}/*.jsonl")]):
             with index:
-                _update(index, file)
+                _update(index, path.parent, str(file.relative_to(path.parent)))
     except BaseException:
         index.close()
         raise
     return index
 
 
-def _update(index: sqlite3.Connection, file: Path) -> None:
+def _update(index: sqlite3.Connection, folder: Path, file: str) -> None:
     """Add the names that follow the indexed part of `file`; a file that was cut is read again."""
-    found = index.execute("SELECT size FROM ends WHERE file = ?", (file.name,)).fetchone()
+    found = index.execute("SELECT size FROM ends WHERE file = ?", (file,)).fetchone()
     done = int(found[0]) if found else 0
-    with os.fdopen(open_regular(file), "rb") as lines:
+    with os.fdopen(open_regular(folder / file), "rb") as lines:
         if os.fstat(lines.fileno()).st_size < done:
             done = 0
-            index.execute("DELETE FROM lines WHERE file = ?", (file.name,))
+            index.execute("DELETE FROM lines WHERE file = ?", (file,))
         lines.seek(done)
         for line in lines:
             if not line.endswith(b"\n"):
                 break  # it is being written, or a crash cut it
-            index.executemany(_ADD_LINE, [(each, file.name, done) for each, _ in _entry(line)])
+            index.executemany(_ADD_LINE, [(each, file, done) for each, _ in _entry(line)])
             done += len(line)
-    index.execute(_SET_SIZE, (file.name, done))
+    index.execute(_SET_SIZE, (file, done))
 
 
 def _entry(line: bytes) -> Iterator[tuple[str, tuple[str, ...]]]:

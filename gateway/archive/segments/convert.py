@@ -20,7 +20,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from gateway.archive.durable import read_regular, sync_folder
+from gateway.archive.durable import make_folders, read_regular, replacing, sync_folder
 from gateway.archive.heads import upload_heads
 from gateway.archive.journal.ends import new_hash, read_head, read_trailer
 from gateway.archive.journal.file import (
@@ -34,8 +34,11 @@ from gateway.archive.journal.head_file import note_end
 from gateway.archive.journal.records import Damage, Rows, fault_of, read_records
 from gateway.archive.layout import (
     DAMAGED,
+    HEADS,
     NAMES,
+    OTHERS,
     converted_journals,
+    gateway_of,
     journals,
     oldest_kept,
     parse_journal_name,
@@ -242,6 +245,9 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument(
         "--to", metavar="URL", default="", help="write the segments there (default: ARCHIVE)"
     )
+    parser.add_argument(
+        "--fetch", metavar="WRITER", help="only copy what its other instances left there"
+    )
     parser.add_argument("--keep-days", metavar="N", type=int, help="remove older days")
     parser.add_argument("--nice", metavar="N", type=int, default=0, help="lower the priority by N")
     try:
@@ -251,12 +257,46 @@ def main(arguments: Sequence[str]) -> int:
     with suppress(OSError):
         os.nice(args.nice)
     location = ArchiveLocation(args.archive, args.to)
+    if args.fetch:
+        return _fetch(location, args.fetch)
     status = 0
     waiting = args.journals or journals(location.local)
     for failed, line in _convert_all(location, waiting, args.keep_days, key_from_environment()):
         status |= failed
         print(line, file=sys.stderr)  # noqa: T201  # the parent process logs it
     return status
+
+
+def _fetch(location: ArchiveLocation, writer: str) -> int:
+    """Copy what other instances of the gateway of `writer` uploaded; return 1 when it failed.
+
+    The copies lie apart, so that no converter uploads them: they grow old.
+    """
+    try:
+        storage = open_storage(location)
+        for path, size in [*storage.files(Path(HEADS)), *storage.files(Path(NAMES))]:
+            if path.suffix in {".json", ".jsonl"} and _is_other(path.stem, writer):
+                _copy(storage, path, size, location.local / path.parent / OTHERS / path.name)
+    except (ArchiveError, OSError) as error:
+        print(error, file=sys.stderr)  # noqa: T201  # the parent process logs it
+        return 1
+    return 0
+
+
+def _copy(storage: Storage, path: Path, size: int, copy: Path) -> None:
+    """Copy the file at `path`, of `size` bytes; a file of names only grows."""
+    if path.suffix == ".jsonl" and copy.exists() and copy.stat().st_size == size:
+        return
+    content = storage.read(path)
+    if content is None:
+        return
+    make_folders(copy.parent)
+    with replacing(copy) as file:
+        file.write(content)
+
+
+def _is_other(writer: str, own: str) -> bool:
+    return writer != own and gateway_of(writer) == gateway_of(own)
 
 
 def _convert_all(
