@@ -18,7 +18,7 @@ from packaging.utils import canonicalize_name
 from deploy.spdx import ALLOWED, licence, metadata_field
 
 DOCUMENT = Path(__file__).parents[1] / "docs" / "licences.md"
-EXTRAS = ("jms", "nats", "solace", "otel", "reconcile")
+EXTRAS = ("jms", "nats", "rabbitmq", "solace", "otel", "reconcile")
 HEAD = """\
 # Licences
 
