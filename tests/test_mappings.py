@@ -19,7 +19,7 @@ DEPLOYED = sorted(
     for file in (ROOT / "deploy").glob("*.yaml")
     if "\nroutes:" in file.read_text(encoding="utf-8")  # other files are for other programs
 )
-SYSTEMS = ("mqtt", "ems", "smf", "yami4", "ibm", "nats")
+SYSTEMS = ("mqtt", "ems", "smf", "yami4", "ibm", "nats", "rabbitmq")
 STORIES = ("plant-telemetry", "market-data", "control-tags", "request-reply", "migration")
 INDEX = (ROOT / "mappings/README.md").read_text(encoding="utf-8")
 
