@@ -21,7 +21,6 @@ from tests.chaos.rig import CONFIRMED, FAST_BACKOFF, Load, Witness, end_after_al
 from tests.chaos.test_kill import reconcile
 from tests.chaos.test_other_systems import (
     NATS,
-    RABBITMQ,
     Broker,
     connected,
     rabbitmq,
@@ -90,7 +89,7 @@ FORMS = pytest.mark.parametrize(
 
 
 @FORMS
-@pytest.mark.parametrize(("make", "separator"), [NATS, RABBITMQ])
+@pytest.mark.parametrize(("make", "separator"), [NATS])
 def test_three_kills_lose_misname_and_disorder_nothing(
     tmp_path: Path,
     start_mosquitto: StartMosquitto,

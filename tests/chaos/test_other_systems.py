@@ -174,7 +174,9 @@ def rabbitmq(folder: Path) -> Broker:
     return Rabbitmq(PROGRAM, home)
 
 
-RABBITMQ = pytest.param(rabbitmq, ".", id="rabbitmq")
+RABBITMQ = pytest.param(  # in the suite: tests/chaos/test_hard_names.py
+    rabbitmq, ".", id="rabbitmq", marks=pytest.mark.nightly
+)
 NATS = pytest.param(nats, ".", id="nats")
 JMS = pytest.param(JmsBroker, ".", id="jms", marks=pytest.mark.nightly)  # two brokers of Java
 SOLACE = pytest.param(smf, "/", id="solace")
@@ -290,7 +292,7 @@ def test_freezes_of_the_broker_and_reloads_lose_no_message(
         pytest.param(yami4, ".", True, id="yami4-frozen"),
         pytest.param(nats, ".", False, id="nats-away"),
         pytest.param(nats, ".", True, id="nats-frozen"),
-        pytest.param(rabbitmq, ".", True, id="rabbitmq-frozen"),
+        pytest.param(rabbitmq, ".", True, id="rabbitmq-frozen", marks=pytest.mark.nightly),
     ],
 )
 def test_a_broker_that_is_away_or_frozen_for_long_loses_no_message(

@@ -200,6 +200,16 @@ def test_the_ids_of_publishers_are_taken_on_request(rabbitmq: Vhost) -> None:
     assert got.headers.source_id == "one"
 
 
+def test_a_key_without_utf_8_reaches_the_router_as_a_name_that_it_refuses(rabbitmq: Vhost) -> None:
+    source = source_of(rabbitmq.settings)
+    with opened(source), plain_channel(rabbitmq) as channel:
+        channel.basic_publish("amq.topic", b"t.\xff", b"1")
+        channel.basic_publish("amq.topic", "t.x", b"2")
+        got = collect(source, 2)
+
+    assert [each.address for each in got] == ["t.\udcff", "t.x"]
+
+
 def test_bindings_that_are_gone_are_removed(rabbitmq: Vhost) -> None:
     store = Store()
     for patterns in (["a.#", "b.*"], ["b.*", "c"], ["queue:other"]):

@@ -30,6 +30,8 @@ from gateway.dialects.registry import DIALECTS
 from gateway.endpoints.jms.message_reader import BatchReader
 from gateway.endpoints.jms.subscription_filter import SubscriptionFilter
 from gateway.endpoints.jms.value_codec import ValueReader, write_value
+from gateway.endpoints.rabbitmq.headers import read_properties, write_properties
+from gateway.endpoints.settings.rabbitmq import RabbitmqSettings
 from gateway.endpoints.solace.message_reader import SolaceMessageReader, decoding_error
 from gateway.endpoints.yami4.bodies import BodyReader, BodyWriter
 from gateway.errors import (
@@ -496,6 +498,32 @@ def jms_values() -> Parser:
         (WireError,),
         [write_value(EVERYTHING), write_value([EVERYTHING] * 2)],
         (b"\x0d\0\0\0\x01", b"\x0c\0\0\0\x01\0\0\0\1a", b"\x09\0\0\xd8\0"),
+        large,
+    )
+
+
+def rabbitmq_properties() -> Parser:
+    settings = RabbitmqSettings()
+    headers = Headers(
+        mode=DeliveryMode.AT_LEAST_ONCE, priority=3, expiry=9, time=5, content_type="a/b",
+        correlation_id=b"\xff", reply_to="queue:q", source_id="i", origin=("a",),
+        properties=EVERYTHING | {"CC": ["a"]},
+    )  # fmt: skip
+
+    def parse(data: bytes) -> None:
+        read_properties(data, settings, {}, now=1, redelivered=False)
+
+    def large() -> Iterator[bytes]:
+        for kind in (b"A", b"F\0\0\0\0", b"V", b"S\0\0\0\0"):
+            table = b"\1a" + b"A" + struct.pack(">I", 130_000) + kind * 130_000
+            yield b"\x20\0" + struct.pack(">I", len(table)) + table
+
+    return Parser(
+        "rabbitmq.properties",
+        parse,
+        (),
+        [write_properties(headers, settings, 0)],
+        (b"\xff\xff\xff\xff", b"A\0\0\0\5", b"F\0\0\0\0", b"D\xff", b"T", b"d"),
         large,
     )
 
@@ -994,6 +1022,7 @@ PARSERS: Final[dict[str, Callable[[], Parser]]] = {
     "yami4.bodies": yami4_bodies,
     "jms.values": jms_values,
     "jms.batch": jms_batch,
+    "rabbitmq.properties": rabbitmq_properties,
     "payload.json": payloads,
     "names.json": names_requests,
     "names.text": names_and_patterns,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from threading import Condition
 from time import monotonic
 from typing import Any, Final
@@ -187,7 +188,7 @@ class RabbitmqSink:
         with self._changed:
             tags = [tag]
             if frame.method.multiple:
-                tags = [each for each in self._waiting if each <= tag]
+                tags = [*takewhile(tag.__ge__, self._waiting)]
             is_taken = isinstance(frame.method, Basic.Ack)
             answers = [
                 (each, self._waiting[each].settlement if is_taken else NO_ROOM)
@@ -203,10 +204,13 @@ class RabbitmqSink:
         """
         given = (method.exchange, method.routing_key, properties.encoded, payload)
         with self._changed:
-            for tag, waiting in self._waiting.items():
+            oldest = next(iter(self._waiting), self._next)
+            for tag in range(max(self._returned + 1, oldest), self._next):
+                if (waiting := self._waiting.get(tag)) is None:
+                    continue
                 message = waiting.message
                 known = (message.exchange, message.key, message.properties, message.payload)
-                if tag > self._returned and known == given:
+                if known == given:
                     self._returned = tag
                     waiting.settlement = self._unroutable(message)
                     return
