@@ -243,10 +243,10 @@ class Gateway:
         name, instance = settings.name, settings.instance
         location = wiring.archive_location(archive)
         root = location.local
-        if location.url and instance:
-            fetch_others(location, settings.writer)
-        recovered = recover(root, name, wiring.echo_brokers(self.configuration))
         options = wiring.archive_options(archive)
+        if location.url and instance:
+            fetch_others(location, settings.writer, options.seal_key)
+        recovered = recover(root, name, wiring.echo_brokers(self.configuration))
         for last in wiring.last_times(root, name, self.spool_database):
             self._clock.continue_from(last)
         self._message_ids = MessageIds(run := self._clock())

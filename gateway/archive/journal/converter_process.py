@@ -180,10 +180,13 @@ class Converter:
             self._logged = report
 
 
-def fetch_others(location: ArchiveLocation, writer: str, seconds: float | None = None) -> None:
+def fetch_others(
+    location: ArchiveLocation, writer: str, key: bytes | None, seconds: float | None = None
+) -> None:
     """Copy the heads and short names of other instances of a gateway to the buffer of `writer`.
 
-    After `seconds`, or when the archive cannot be reached, the copies of an earlier start stay.
+    With a `key`, heads without its signature are not copied. After `seconds`, or when the archive
+    cannot be reached, the copies of an earlier start stay.
     """
     seconds = FETCH_SECONDS if seconds is None else seconds
     command = [sys.executable, "-m", "gateway.archive.segments", str(location.local)]
@@ -191,7 +194,7 @@ def fetch_others(location: ArchiveLocation, writer: str, seconds: float | None =
     try:
         subprocess.run(  # noqa: S603  # our own module, no shell
             command,
-            env=_child_environment(None),
+            env=_child_environment(key),
             stdin=subprocess.DEVNULL,
             capture_output=True,
             check=True,

@@ -21,7 +21,7 @@ from typing import Final
 import pyarrow as pa
 
 from gateway.archive.durable import make_folders, read_regular, replacing, sync_folder
-from gateway.archive.heads import upload_heads
+from gateway.archive.heads import parsed, upload_heads
 from gateway.archive.journal.ends import new_hash, read_head, read_trailer
 from gateway.archive.journal.file import (
     acknowledged_size,
@@ -258,7 +258,7 @@ def main(arguments: Sequence[str]) -> int:
         os.nice(args.nice)
     location = ArchiveLocation(args.archive, args.to)
     if args.fetch:
-        return _fetch(location, args.fetch)
+        return _fetch(location, args.fetch, key_from_environment())
     status = 0
     waiting = args.journals or journals(location.local)
     for failed, line in _convert_all(location, waiting, args.keep_days, key_from_environment()):
@@ -267,28 +267,34 @@ def main(arguments: Sequence[str]) -> int:
     return status
 
 
-def _fetch(location: ArchiveLocation, writer: str) -> int:
+def _fetch(location: ArchiveLocation, writer: str, key: bytes | None) -> int:
     """Copy what other instances of the gateway of `writer` uploaded; return 1 when it failed.
 
     The copies lie apart, so that no converter uploads them: they grow old.
     """
+    faults: list[str] = []
     try:
         storage = open_storage(location)
         for path, size in [*storage.files(Path(HEADS)), *storage.files(Path(NAMES))]:
             if path.suffix in {".json", ".jsonl"} and _is_other(path.stem, writer):
-                _copy(storage, path, size, location.local / path.parent / OTHERS / path.name)
+                copy = location.local / path.parent / OTHERS / path.name
+                faults += _copy(storage, path, size, copy, key)
     except (ArchiveError, OSError) as error:
-        print(error, file=sys.stderr)  # noqa: T201  # the parent process logs it
-        return 1
-    return 0
+        faults.append(str(error))
+    for fault in faults:
+        print(fault, file=sys.stderr)  # noqa: T201  # the parent process logs it
+    return 1 if faults else 0
 
 
-def _copy(storage: Storage, path: Path, size: int, copy: Path) -> None:
-    """Copy the file at `path`, of `size` bytes; a file of names only grows."""
+def _copy(storage: Storage, path: Path, size: int, copy: Path, key: bytes | None) -> Iterator[str]:
+    """Copy the file at `path`, of `size` bytes, unless it is a head that has a fault: yield it."""
     if path.suffix == ".jsonl" and copy.exists() and copy.stat().st_size == size:
-        return
+        return  # a file of names only grows
     content = storage.read(path)
     if content is None:
+        return
+    if path.suffix == ".json" and (fault := parsed(path, content, key).fault):
+        yield f"{path}: {fault}"
         return
     make_folders(copy.parent)
     with replacing(copy) as file:

@@ -39,8 +39,8 @@ def left(location: ArchiveLocation, gateway: str, instance: str, lease: int, nam
     assert main([str(location.local), "--to", location.url]) == 0
 
 
-def fetched(location: ArchiveLocation, writer: str) -> list[str]:
-    fetch_others(location, writer, PATIENCE)
+def fetched(location: ArchiveLocation, writer: str, key: bytes | None = None) -> list[str]:
+    fetch_others(location, writer, key, PATIENCE)
     return sorted(
         path.name for folder in (HEADS, NAMES) for path in (location.local / folder).glob(".*/*")
     )
@@ -108,10 +108,23 @@ def test_a_bucket_that_is_away_is_logged_and_the_copies_stay(
     assert "other instances" in line.getMessage()
 
 
+def test_a_head_without_the_signature_of_the_archive_is_not_taken(
+    tmp_path: Path, bucket: Bucket, caplog: pytest.LogCaptureFixture
+) -> None:
+    bucket.start()
+    own, other = (parse_location(bucket.url, str(tmp_path / each)) for each in "ab")
+    left(other, "edge", "b", 7, "one")
+
+    assert fetched(own, "edge@a", b"the key of the archive") == ["edge@b.jsonl"]
+
+    assert "_heads/edge@b.json: has no signature" in caplog.text
+    assert last_end(own.local, "edge") == 0
+
+
 def test_a_bucket_that_does_not_answer_is_waited_for_no_longer_than_the_limit(
     tmp_path: Path, bucket: Bucket, caplog: pytest.LogCaptureFixture
 ) -> None:
     with socket.create_server(("127.0.0.1", bucket.port)):  # it takes connections, and is silent
-        fetch_others(parse_location(bucket.url, str(tmp_path)), "edge@a", 0.5)
+        fetch_others(parse_location(bucket.url, str(tmp_path)), "edge@a", None, 0.5)
 
     assert "no answer within 0.5 s" in caplog.text
