@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import date
 from functools import lru_cache
@@ -58,23 +58,12 @@ class EvidenceReader:
             for name in sorted(wanted.intersection(self._storage.names(seal_folder(Path(), day))))
         ]
 
-    def last_of(self, writer: str, days: Sequence[date]) -> list[Evidence]:
-        """Return the last seal of `writer` among those of `days`, which are sorted; none without.
+    def end_of(self, writer: str, days: Iterable[date], place: int) -> list[Evidence]:
+        """Return the first (`place` 0) or last (-1) seal of `writer` on the first day with one.
 
         Raises:
             OSError: the storage cannot be read.
         """
-        return self._one_of(writer, reversed(days), -1)
-
-    def first_of(self, writer: str, days: Sequence[date]) -> list[Evidence]:
-        """Return the first seal of `writer` among those of `days`, which are sorted; none without.
-
-        Raises:
-            OSError: the storage cannot be read.
-        """
-        return self._one_of(writer, days, 0)
-
-    def _one_of(self, writer: str, days: Iterable[date], place: int) -> list[Evidence]:
         for day in days:
             folder = seal_folder(Path(), day)
             named = (parse_journal_name(Path(name).stem) for name in self._names(folder))

@@ -5,10 +5,9 @@ The rows are neither read nor compared: that is the reconciliation's part. No Sp
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import date, timedelta
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -16,7 +15,7 @@ from typing import Final
 
 from gateway.archive.findings import Finding, Weight, error, warning
 from gateway.archive.heads import WriterHead, head_path, parsed
-from gateway.archive.layout import MAX_TIME, SEALS, journal_of, parse_day, staged_path
+from gateway.archive.layout import MAX_TIME, SEALS, day_start, journal_of, parse_day, staged_path
 from gateway.archive.routes import routes_findings
 from gateway.archive.seals.seal import Seal
 from gateway.archive.seals.store import HashFiles, digests_of
@@ -102,7 +101,7 @@ def verify_day(  # noqa: PLR0913  # the archive, its key, and the means
     reader = EvidenceReader(storage, key)
     hashed = hash_files or partial(digests_of, storage)
     verifier = _Verifier(storage, reader, journals, today or current_date(), hashed)
-    routes = routes_findings(storage, _midnight(day), _midnight(day + _DAY), key)
+    routes = routes_findings(storage, day_start(day), day_start(day + _DAY), key)
     return _merged([Verified(tuple(routes)), verifier.of_day(day)])
 
 
@@ -137,7 +136,7 @@ def sealed_files(storage: Storage, day: date, key: bytes) -> dict[Path, StoredDi
         ArchiveError: no seal of `key` names a file of the date.
         OSError: the archive cannot be read.
     """
-    period = Period(_midnight(day), _midnight(day + _DAY), _midnight(current_date()))
+    period = Period(day_start(day), day_start(day + _DAY), day_start(current_date()))
     files = files_of(storage, day)
     hashed = partial(digests_of, storage)
     verifier = _Verifier(storage, EvidenceReader(storage, key), None, current_date(), hashed)
@@ -168,15 +167,15 @@ class _Verifier:
 
     def of_writers(self) -> Verified:
         """Verify what the writers state now: an archive may have lost all its dates."""
-        begin = _midnight(self.today)
+        begin = day_start(self.today)
         writers = known_writers(self.storage, self.folder, self.reader.key)
         waiting = [] if self.folder is None else waiting_journals(self.folder)
         proofs = self._proofs(date.min, [], waiting)
-        period = Period(begin, _midnight(self.today + _DAY), begin)
+        period = Period(begin, day_start(self.today + _DAY), begin)
         return Verified(tuple(writer_findings(writers, period, proofs)), journals=tuple(waiting))
 
     def of_day(self, day: date) -> Verified:
-        period = Period(_midnight(day), _midnight(day + _DAY), _midnight(self.today))
+        period = Period(day_start(day), day_start(day + _DAY), day_start(self.today))
         # Before seals and journals: what a head names is there when these are read.
         writers = known_writers(self.storage, self.folder, self.reader.key)
         files = files_of(self.storage, day)
@@ -249,10 +248,11 @@ class _Verifier:
             last = head.closed
             if writer in near or last is None or (head.open is None and last.closed < period.begin):
                 continue
-            silent += self.reader.last_of(writer, [each for each in self.reader.days if each < day])
-            silent += self.reader.first_of(
-                writer, [each for each in self.reader.days if each > day]
+            days = self.reader.days
+            silent += self.reader.end_of(
+                writer, [each for each in reversed(days) if each < day], -1
             )
+            silent += self.reader.end_of(writer, [each for each in days if each > day], 0)
         return silent
 
     def _surroundings(
@@ -261,7 +261,7 @@ class _Verifier:
         oldest = self.reader.days[0] if self.reader.days else date.max
         return Surroundings(
             has_seal=self.reader.exists,
-            oldest=_midnight(oldest),
+            oldest=day_start(oldest),
             journals=waiting,
             in_reach=writers.in_reach,
             retired=writers.retired,
@@ -338,14 +338,13 @@ def _without_gaps(days: Sequence[date]) -> list[date]:
 def _merged(verified: Sequence[Verified]) -> Verified:
     """Return one result, with each finding once and at most `_MAX_PER_RULE` of a rule."""
     findings = list(dict.fromkeys(found for each in verified for found in each.findings))
-    counts = Counter(found.rule for found in findings)
     kept: dict[str, list[Finding]] = {}
     for found in findings:
         kept.setdefault(found.rule, []).append(found)
     shown: list[Finding] = []
-    for rule, same in kept.items():
+    for same in kept.values():
         shown += same[:_MAX_PER_RULE]
-        if (more := counts[rule] - _MAX_PER_RULE) > 0:
+        if (more := len(same) - _MAX_PER_RULE) > 0:
             last = same[_MAX_PER_RULE]
             shown.append(replace(last, text=f"{last.text} (and {more - 1} more of this kind)"))
     return Verified(
@@ -357,7 +356,3 @@ def _merged(verified: Sequence[Verified]) -> Verified:
         unproven=sum(each.unproven for each in verified),
         holders=tuple(holder for each in verified for holder in each.holders),
     )
-
-
-def _midnight(day: date) -> int:
-    return int(datetime.combine(day, time(), UTC).timestamp()) * 1_000_000
