@@ -147,10 +147,17 @@ def fault_of(value: SignedValue, version: int, key: bytes | None) -> str:
         return ""  # nothing can be said: the finding `unchecked-seals` says so
     if key is not None and not value.keyed:
         return "has no signature, although a key is given"
-    mac = _mac_of(value, version, key)
-    if not hmac.compare_digest(value.mac.encode(errors="replace"), mac.encode()):
+    if not has_valid_mac(value, version, key):
         return "is not what its writer wrote, or was signed with another key"
     return ""
+
+
+def has_valid_mac(value: SignedValue, version: int, key: bytes | None) -> bool:
+    """Return whether the `mac` is right; a keyed value needs its `key`."""
+    if value.keyed and key is None:
+        return False
+    mac = _mac_of(value, version, key if value.keyed else None)
+    return hmac.compare_digest(value.mac.encode(errors="replace"), mac.encode())
 
 
 def _document(value: SignedValue, version: int) -> dict[str, Any]:

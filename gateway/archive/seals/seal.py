@@ -6,20 +6,19 @@ Times are microseconds since 1970-01-01 UTC; digests are lower-case hexadecimal.
 
 from __future__ import annotations
 
-import hmac
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Final, Self, TypeAlias
+from typing import Final, Self, TypeAlias
 
+from gateway.archive import signed_json
 from gateway.archive.signed_json import (
     NO_TERM,
     Previous,
     StoredDigest,
     Term,
-    canonical_json,
     document_of,
-    mac_of,
     parse,
+    sign,
 )
 
 VERSION: Final = 1
@@ -109,8 +108,7 @@ class Seal:
 
     def signed(self, key: bytes | None) -> Self:
         """Return the seal with its `mac`; keyed when there is a `key`."""
-        keyed = replace(self, keyed=key is not None)
-        return replace(keyed, mac=_mac_of(keyed, key))
+        return sign(self, VERSION, key)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +121,7 @@ class MergeSeal:
     segments: tuple[SegmentEntry, ...]
     keyed: bool = False
     mac: str = ""
+    kind: str = _MERGED
 
     @property
     def name(self) -> str:
@@ -130,8 +129,7 @@ class MergeSeal:
 
     def signed(self, key: bytes | None) -> Self:
         """Return the seal with its `mac`; keyed when there is a `key`."""
-        keyed = replace(self, keyed=key is not None)
-        return replace(keyed, mac=_mac_of(keyed, key))
+        return sign(self, VERSION, key)
 
 
 AnySeal: TypeAlias = Seal | MergeSeal
@@ -139,15 +137,12 @@ AnySeal: TypeAlias = Seal | MergeSeal
 
 def to_json(seal: AnySeal) -> bytes:
     """Return the canonical JSON of `seal`."""
-    return canonical_json(_document(seal))
+    return signed_json.to_json(seal, VERSION)
 
 
 def has_valid_mac(seal: AnySeal, key: bytes | None) -> bool:
     """Return whether the `mac` is right; a keyed seal needs its `key`."""
-    if seal.keyed and key is None:
-        return False
-    mac = _mac_of(seal, key if seal.keyed else None)
-    return hmac.compare_digest(seal.mac.encode(errors="replace"), mac.encode())
+    return signed_json.has_valid_mac(seal, VERSION, key)
 
 
 def from_json(data: bytes) -> AnySeal:
@@ -157,17 +152,5 @@ def from_json(data: bytes) -> AnySeal:
         ValueError: `data` is no seal, or no seal of this version; the text is a predicate.
     """
     document = document_of(data, VERSION)
-    kind = document.pop("kind", None)
-    seal: AnySeal = parse(MergeSeal if kind == _MERGED else Seal, document)
+    seal: AnySeal = parse(MergeSeal if document.get("kind") == _MERGED else Seal, document)
     return seal
-
-
-def _mac_of(seal: AnySeal, key: bytes | None) -> str:
-    document = _document(seal)
-    del document["mac"]
-    return mac_of(document, key)
-
-
-def _document(seal: AnySeal) -> dict[str, Any]:
-    kind = {"kind": _MERGED} if isinstance(seal, MergeSeal) else {}
-    return {"version": VERSION, **kind, **asdict(seal)}
