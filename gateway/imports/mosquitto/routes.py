@@ -55,27 +55,7 @@ class RouteDraft:
     def crosses(self, direction: Direction) -> bool:
         return self.direction in {direction, Direction.BOTH}
 
-
-@dataclass(frozen=True, slots=True)
-class _Topic:
-    """A topic line whose common end of both prefixes is part of the stem.
-
-    So lines that rename in the same way have equal prefixes.
-    """
-
-    line: TopicLine
-    local: str
-    remote: str
-    stem: str
-
-    def pattern_at(self, direction: Direction) -> str:
-        """Return its pattern at the source of `direction`."""
-        return (self.remote if direction is Direction.IN else self.local) + self.stem
-
-    def crosses(self, direction: Direction) -> bool:
-        return self.line.direction in {direction, Direction.BOTH}
-
-    def has_same_prefixes(self, other: _Topic | RouteDraft) -> bool:
+    def has_same_prefixes(self, other: RouteDraft) -> bool:
         return (self.local, self.remote) == (other.local, other.remote)
 
 
@@ -101,16 +81,16 @@ def draft_routes(lines: Sequence[TopicLine]) -> tuple[list[RouteDraft], list[Omi
     return sorted(drafts, key=lambda draft: draft.lines[0].location), omitted
 
 
-def _distinct(lines: Sequence[TopicLine]) -> list[_Topic]:
+def _distinct(lines: Sequence[TopicLine]) -> list[RouteDraft]:
     """Return the lines in the order in which they decide; a repeated line never decides."""
-    found: dict[object, _Topic] = {}
+    found: dict[object, RouteDraft] = {}
     for line in sorted(lines, key=_without_prefix):
         topic = _topic(line)
         found.setdefault((topic.local, topic.remote, topic.stem, line.direction), topic)
     return list(found.values())
 
 
-def _overlaps(topics: Sequence[_Topic]) -> list[set[int]] | None:
+def _overlaps(topics: Sequence[RouteDraft]) -> list[set[int]] | None:
     """Return for each line the positions of the lines that overlap it; None when too many do."""
     overlapping: list[set[int]] = [{at} for at in range(len(topics))]
     free = MAX_OVERLAPS
@@ -130,8 +110,8 @@ def _overlaps(topics: Sequence[_Topic]) -> list[set[int]] | None:
 
 
 def _clusters(
-    topics: Sequence[_Topic], overlapping: Sequence[AbstractSet[int]]
-) -> Iterator[list[_Topic]]:
+    topics: Sequence[RouteDraft], overlapping: Sequence[AbstractSet[int]]
+) -> Iterator[list[RouteDraft]]:
     """Split the lines into groups that have no name in common; each group keeps its order."""
     seen: set[int] = set()
     for start in range(len(topics)):
@@ -149,7 +129,11 @@ def _without_prefix(line: TopicLine) -> bool:
     return not (line.local or line.remote)
 
 
-def _topic(line: TopicLine) -> _Topic:
+def _topic(line: TopicLine) -> RouteDraft:
+    """Return a draft of one line; the common end of both prefixes is part of its stem.
+
+    So lines that rename in the same way have equal prefixes.
+    """
     local, remote, stem = line.local, line.remote, line.pattern
     if stem == "#" and (local or remote):
         stem = "+/#"  # `L/#` matches `L` too, which has no prefix `L/` to replace
@@ -157,10 +141,12 @@ def _topic(line: TopicLine) -> _Topic:
     while same < min(len(local), len(remote)) and local[~same] == remote[~same]:
         same += 1
     cut = len(local) - same
-    return _Topic(line, local[:cut], remote[: len(remote) - same], local[cut:] + stem)
+    return RouteDraft(
+        local[:cut], remote[: len(remote) - same], local[cut:] + stem, line.direction, (line,)
+    )
 
 
-def _bidirectional(topics: Sequence[_Topic]) -> list[RouteDraft]:
+def _bidirectional(topics: Sequence[RouteDraft]) -> list[RouteDraft]:
     """Draft the names that one line sends out and the same or another line takes in."""
     found: dict[tuple[str, str, str], list[TopicLine]] = {}
     for out in topics:
@@ -168,7 +154,7 @@ def _bidirectional(topics: Sequence[_Topic]) -> list[RouteDraft]:
             stem = _common_stem(out, back)
             if stem is not None:
                 key = (out.local, out.remote, stem)
-                found.setdefault(key, []).extend((out.line, back.line))
+                found.setdefault(key, []).extend((*out.lines, *back.lines))
     wide = [key for key in found if not {"+", "#"}.isdisjoint(key[2])]
     widest = [key for key in found if not any(_within(key, other) for other in wide)]
     drafts: list[RouteDraft] = []
@@ -182,7 +168,7 @@ def _bidirectional(topics: Sequence[_Topic]) -> list[RouteDraft]:
         same = [
             draft.pattern_at(Direction.OUT)
             for draft in drafts
-            if _prefixes(draft) == (local, remote)
+            if (draft.local, draft.remote) == (local, remote)
         ]
         exclude = tuple(each for each in same if may_overlap(each, local + stem, MQTT))
         ordered = tuple(sorted(set(lines), key=lambda line: line.location))
@@ -191,11 +177,7 @@ def _bidirectional(topics: Sequence[_Topic]) -> list[RouteDraft]:
     return drafts
 
 
-def _prefixes(draft: RouteDraft) -> tuple[str, str]:
-    return draft.local, draft.remote
-
-
-def _common_stem(out: _Topic, back: _Topic) -> str | None:
+def _common_stem(out: RouteDraft, back: RouteDraft) -> str | None:
     if not (
         out.crosses(Direction.OUT) and back.crosses(Direction.IN) and out.has_same_prefixes(back)
     ):
@@ -215,7 +197,10 @@ def _within(key: tuple[str, str, str], other: tuple[str, str, str]) -> bool:
 
 
 def _one_way(
-    topic: _Topic, direction: Direction, earlier: Sequence[_Topic], both: Sequence[RouteDraft]
+    topic: RouteDraft,
+    direction: Direction,
+    earlier: Sequence[RouteDraft],
+    both: Sequence[RouteDraft],
 ) -> RouteDraft | None:
     """Draft the rest of a line in one direction; None when other lines cover it."""
     pattern = topic.pattern_at(direction)
@@ -229,7 +214,7 @@ def _one_way(
         for each in overlapping
         if not any(other != each and intersect(each, other) == each for other in overlapping)
     )
-    return RouteDraft(topic.local, topic.remote, topic.stem, direction, (topic.line,), exclude)
+    return RouteDraft(topic.local, topic.remote, topic.stem, direction, topic.lines, exclude)
 
 
 def _unused(line: TopicLine) -> OmittedLine:
@@ -245,13 +230,13 @@ def _too_many(line: TopicLine) -> OmittedLine:
     return OmittedLine(line.location, f"the topic {line.pattern!r}", reason)
 
 
-def _ambiguous(draft: RouteDraft, topics: Sequence[_Topic]) -> Iterator[OmittedLine]:
+def _ambiguous(draft: RouteDraft, topics: Sequence[RouteDraft]) -> Iterator[OmittedLine]:
     """Report names that an earlier line renames differently, in one direction only."""
     for direction in (Direction.OUT, Direction.IN):
         own = next(
             at
             for at, each in enumerate(topics)
-            if each.line in draft.lines
+            if each.lines[0] in draft.lines
             and each.crosses(direction)
             and intersect(each.stem, draft.stem) == draft.stem
         )
@@ -262,7 +247,7 @@ def _ambiguous(draft: RouteDraft, topics: Sequence[_Topic]) -> Iterator[OmittedL
                 and may_overlap(draft.pattern_at(direction), topic.pattern_at(direction), MQTT)
             ):
                 reason = (
-                    f"it and {topic.line.location} both match messages going {direction.value},"
+                    f"it and {topic.lines[0].location} both match messages going {direction.value},"
                     " which cross under two names, and mosquitto uses the name of that line only;"
                     " decide which you want"
                 )
