@@ -119,7 +119,6 @@ class AssuredControl:
 
 
 _V2: Final = 2
-_V4: Final = 4
 _HEAD_SIZES: Final = {2: 3, 3: 6, 4: 6}
 _WORD: Final = 4
 _ONE_BYTE_FIELDS: Final = frozenset(

@@ -24,7 +24,6 @@ LOGIN: Final = 0
 UPDATE: Final = 1
 
 CLIENT_CERTIFICATE: Final = 0x01  # authentication schemes; basic has none
-KERBEROS: Final = 0x02
 OAUTH: Final = 0x0A
 
 _SOFTWARE, _BUILD_DATE, _PLATFORM = 0x00, 0x01, 0x02

@@ -10,8 +10,6 @@ from typing import Final, NamedTuple
 from gateway.errors import WireError
 
 LIGHT_TAG: Final = -1  # light types are negative here: -1 is 0, -2 is 1, and so on
-LIGHT_TOPIC: Final = -2
-LIGHT_QUEUE: Final = -3
 LIGHT_ACK_NOW: Final = -4
 
 PUBLISHER_ID: Final = 0x01

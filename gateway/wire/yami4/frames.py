@@ -16,12 +16,8 @@ Packet: TypeAlias = tuple[bytes, bytes]  # header, body
 HEAD: Final = struct.Struct("<iiii")  # wire id, frame number, header size, payload size
 MAX_FRAME: Final = 4096  # bytes with the head; the default of every peer
 WORD: Final = 4
-_FRAME_PAYLOAD: Final = MAX_FRAME - HEAD.size
 _SINGLE: Final = -1  # frame number of a message of one frame
-_INVALID_NUMBERS: Final = (
-    0,
-    -(2**31),
-)  # no whole message has these numbers; such frames are dropped
+_INVALID_NUMBERS: Final = (0, -(2**31))  # of no whole message; such frames are dropped
 _FRAME_COST: Final = 128  # bytes of memory of a waiting frame beside its payload
 
 
