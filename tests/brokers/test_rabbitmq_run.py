@@ -10,13 +10,33 @@ from pathlib import Path
 
 import pytest
 
+from gateway.endpoints.base import Subscription
+from gateway.endpoints.registry import make_sink, make_source
+from gateway.endpoints.settings.mqtt import MqttSettings
+from gateway.model.message import DeliveryMode, Headers, Message
+from gateway.model.outcome import ACCEPTED
 from tests.archived import archived
+from tests.brokers.mosquitto import Mosquitto
 from tests.brokers.rabbitmq_server import Vhost
 from tests.brokers.running import Process
+from tests.endpoints.exchange import collect, opened, send
 from tests.waiting import until
 
 pytestmark = pytest.mark.broker
 QUEUE = "plant-source"
+ASKING = """\
+gateway: {{name: plant}}
+endpoints:
+  work: {{kind: rabbitmq, url: "{url}"}}
+  plant: {{kind: mqtt, host: 127.0.0.1, port: {port}}}
+routes:
+  ask:
+    from: {{endpoint: work, pattern: "ask.{{what}}"}}
+    to: {{endpoint: plant, template: "ask/{{what}}"}}
+  answer:
+    from: {{endpoint: plant, pattern: "queue:amq/{{name}}"}}
+    to: {{endpoint: work, template: "queue:amq.{{name}}"}}
+"""
 
 
 def write(folder: Path, vhost: Vhost, words: Sequence[str]) -> Path:
@@ -68,3 +88,38 @@ def test_a_deleted_queue_is_made_again_and_is_a_gap(tmp_path: Path, rabbitmq: Vh
     reasons = [row["reason"] for row in archived(tmp_path) if row["leg"] == "gap"]
 
     assert any("was deleted" in reason for reason in reasons), reasons
+
+
+def test_a_request_of_rabbitmq_is_answered_on_mqtt(
+    tmp_path: Path, rabbitmq: Vhost, mosquitto: Mosquitto
+) -> None:
+    import pika  # noqa: PLC0415  # the fixture skips without it
+
+    config = tmp_path / "gateway.yaml"
+    config.write_text(ASKING.format(url=rabbitmq.url, port=mosquitto.port))
+    settings = MqttSettings(host="127.0.0.1", port=mosquitto.port)
+    source, sink = make_source(settings, [Subscription("ask/#")]), make_sink(settings)
+    connection = pika.BlockingConnection(pika.URLParameters(rabbitmq.url))
+    process = Process(config)
+    try:
+        process.wait_for("connected", endpoint="work", side="source")
+        process.wait_for("connected", endpoint="work", side="sink")
+        process.wait_for("connected", endpoint="plant", side="source")
+        channel = connection.channel()
+        queue = channel.queue_declare("", exclusive=True).method.queue
+        with opened(source, sink):
+            asked = pika.BasicProperties(reply_to=queue, correlation_id="one")
+            channel.basic_publish("amq.topic", "ask.time", b"?", asked)
+            (request,) = collect(source, 1)
+            assert request.headers.reply_to is not None
+            headers = Headers(
+                mode=DeliveryMode.AT_LEAST_ONCE, correlation_id=request.headers.correlation_id
+            )
+            assert send(sink, Message(request.headers.reply_to, b"12", headers)) == [ACCEPTED]
+            until(lambda: channel.queue_declare(queue, passive=True).method.message_count == 1)
+        _, properties, body = channel.basic_get(queue, auto_ack=True)
+    finally:
+        process.end()
+        connection.close()
+
+    assert (properties.correlation_id, body) == ("one", b"12")
