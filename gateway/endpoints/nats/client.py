@@ -37,6 +37,13 @@ class GatewayClient(Client):
             self._auth_configured = True
         await self.connect(url, **options)
 
+    async def flush(self, timeout: float = 10) -> None:  # noqa: ASYNC109  # the library's
+        """Wait until the server has read everything; the library's PING overtakes what waits."""
+        if self._transport and self._pending:
+            self._transport.writelines(self._pending)
+            self._pending, self._pending_data_size = [], 0
+        await super().flush(timeout)  # type: ignore[arg-type]  # it takes any number
+
     def abort(self) -> None:
         """Close the socket at once; what is not written is dropped."""
         writer = getattr(self._transport, "_io_writer", None)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
+from collections import deque
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as LateError
@@ -27,8 +29,11 @@ T = TypeVar("T")
 
 CLOSE_TIMEOUT: Final = 2.0  # seconds
 _FORSAKEN: Final = 0.2  # seconds
+_KEPT: Final = 20  # the last errors
 _LOOK: Final = 0.2  # seconds between looks at the connection
 _MISSED: Final = 2  # unanswered questions that are tolerated
+_DENIED: Final = "permissions violation"
+_PUBLISH_DENIED: Final = re.compile(f'{_DENIED} for publish to "([^"]+)"')
 _REFUSALS: Final = ("authorization", "authentication", "user credentials", "permissions")
 
 
@@ -38,16 +43,21 @@ class NatsConnection:
     Thread-safe: the library is used in its own thread alone; `call` and `spawn` go there.
     """
 
-    def __init__(self, settings: NatsSettings, on_end: Callable[[NotConnectedError], None]) -> None:
-        """Connect.
+    def __init__(
+        self,
+        settings: NatsSettings,
+        on_end: Callable[[NotConnectedError], None],
+        on_denied: Callable[[str], None] = lambda _subject: None,
+    ) -> None:
+        """Connect; `on_denied` gets each subject, in small letters, that may not be published to.
 
         Raises:
             NotConnectedError: no server answers.
             EndpointError: the log-in is refused, or a file cannot be used.
         """
-        self._settings, self._on_end = settings, on_end
+        self._settings, self._on_end, self._on_denied = settings, on_end, on_denied
         self._reason = "the server closed the connection"
-        self._noted: list[Exception] = []
+        self._noted: deque[Exception] = deque(maxlen=_KEPT)
         self.is_over = False
         self.client: Any = None
         self.jetstream: Any = None
@@ -55,7 +65,8 @@ class NatsConnection:
         self._thread = Thread(target=self._run, name=f"{settings.name}-nats", daemon=True)
         self._thread.start()
         try:
-            self.call(self._connect(), len(settings.addresses) * settings.connect_timeout + 1)
+            each = settings.connect_timeout + 2 * _FORSAKEN
+            self.call(self._connect(), len(settings.addresses) * each + 1)
         except BaseException:
             self.close()
             raise
@@ -75,6 +86,7 @@ class NatsConnection:
             raise
         except (TimeoutError, LateError, asyncio.CancelledError) as error:
             future.cancel()
+            self.refuse_denied()
             raise NotConnectedError(f"{name}: no answer in time") from error
         except (NatsError, OSError) as error:
             raise refusal(name, error) from error
@@ -90,6 +102,12 @@ class NatsConnection:
         except RuntimeError as error:
             work.close()
             raise NotConnectedError(f"{self._settings.name}: not connected") from error
+
+    def refuse_denied(self) -> None:
+        """Raise EndpointError when the server denied a subject; it answers such a request not."""
+        for error in self._noted:
+            if _DENIED in str(error).lower():
+                raise refusal(self._settings.name, error) from error
 
     def run(self, work: Coroutine[Any, Any, None]) -> None:
         """Start `work` as `spawn` does; its error ends the connection."""
@@ -196,6 +214,8 @@ class NatsConnection:
     async def _note(self, error: Exception) -> None:
         log.debug("%s: %s", self._settings.name, error)
         self._noted.append(error)
+        if found := _PUBLISH_DENIED.search(str(error)):
+            self._on_denied(found[1])
         self._reason = first_line(error)
 
     async def _watch(self) -> None:

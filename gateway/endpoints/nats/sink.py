@@ -82,7 +82,7 @@ class NatsSink:
         self.close()
         self._failure = None
         self._order = asyncio.Lock()
-        connection = NatsConnection(self._settings, self._fail)
+        connection = NatsConnection(self._settings, self._fail, self._deny)
         try:
             connection.call(self._start(connection))
         except BaseException:
@@ -225,6 +225,19 @@ class NatsSink:
         except (TimeoutError, NatsError, OSError):
             pass  # JetStream itself does not answer: the message is sent again
         self._settle([(number, settlement)])
+
+    def _deny(self, subject: str) -> None:
+        """Refuse what was published to `subject`, in small letters; the server answers nothing."""
+        with self._changed:
+            found = [
+                (number, each.subject)
+                for number, each in self._waiting.items()
+                if each.subject.lower() == subject
+            ]
+        if len({each for _, each in found}) == 1:  # of others, the connection's end tells nothing
+            reason = f"no permission to publish to {found[0][1]!r}"
+            refused = rejected("not-authorised", f"{self._settings.name}: {reason}")
+            self._settle([(number, refused) for number, _ in found])
 
     def _settle(self, answers: Sequence[tuple[int, Settlement]]) -> None:
         complete: list[_SentBatch] = []

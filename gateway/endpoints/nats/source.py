@@ -143,6 +143,7 @@ class NatsSource:
                 pattern, queue=self._settings.queue_group, cb=take, pending_bytes_limit=0
             )
         await connection.client.flush(self._settings.answer_timeout)
+        connection.refuse_denied()
 
     async def _put_live(self, queue: RedeliveryQueue[Arrival], message: Any) -> None:  # noqa: ANN401
         if queue.full:

@@ -18,7 +18,7 @@ from gateway.endpoints.settings.base import TlsSettings
 from gateway.endpoints.settings.nats import NatsSettings
 from gateway.errors import EndpointError, NotConnectedError
 from gateway.model.message import DeliveryMode, Headers, Message
-from gateway.model.outcome import ACCEPTED
+from gateway.model.outcome import ACCEPTED, Outcome
 from tests.brokers.nats_server import NatsServer, StartNats
 from tests.brokers.test_mqtt_tls import make_certificate
 from tests.endpoints.exchange import collect, opened, send
@@ -178,3 +178,55 @@ def listen(listening: socket.socket, heard: list[bytes], says_tls: bool) -> None
                 client.sendall(b"INFO " + json.dumps(info).encode() + b"\r\n")
                 while data := client.recv(65_536):
                     heard.append(data)
+
+
+RIGHTS = (
+    "authorization {users: [{user: gw, password: right, permissions: {"
+    'publish: {deny: ["t.Denied"]}, subscribe: {deny: ["t.secret.>"]}}}]}'
+)
+
+
+@pytest.mark.parametrize("jetstream", [True, False], ids=["jetstream", "core"])
+def test_a_subject_without_permission_is_a_refusal(
+    start_nats: StartNats, *, jetstream: bool
+) -> None:
+    url = start_nats(RIGHTS).url
+    plain = common(url) if jetstream else NatsSettings(url=url, jetstream=False)
+    sink = make_sink(replace(plain, username="gw", password="right"))  # noqa: S106  # of a test
+    messages = [
+        Message(name, b"1", Headers(mode=plain.mode)) for name in ("t.a", "t.Denied", "t.b")
+    ]
+    with opened(sink):
+        first, denied, last = send(sink, *messages)
+
+    assert (first, last) == (ACCEPTED, ACCEPTED)
+    assert (denied.outcome, denied.rule) == (Outcome.REJECTED, "not-authorised")
+
+
+def test_a_subscription_without_permission_is_a_refusal(start_nats: StartNats) -> None:
+    settings = NatsSettings(
+        url=start_nats(RIGHTS).url,
+        jetstream=False,
+        username="gw",
+        password="right",  # noqa: S106  # of a test
+    )
+    source = make_source(settings, [Subscription("t.secret.>")])
+
+    with pytest.raises(EndpointError, match="permissions violation for subscription") as caught:
+        source.open()
+    assert not isinstance(caught.value, NotConnectedError)
+
+
+def test_an_api_without_permission_is_a_refusal(start_nats: StartNats) -> None:
+    rights = RIGHTS.replace('"t.Denied"', '"$JS.API.CONSUMER.>"')
+    settings = replace(
+        common(start_nats(rights).url),
+        username="gw",
+        password="right",  # noqa: S106  # of a test
+        answer_timeout=1.0,
+    )
+    source = make_source(settings, [Subscription("t.>")])
+
+    with pytest.raises(EndpointError, match="permissions violation for publish") as caught:
+        source.open()
+    assert not isinstance(caught.value, NotConnectedError)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import socket
+import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 
 import pytest
@@ -18,6 +20,7 @@ from tests.brokers.mosquitto import free_port
 from tests.brokers.nats_server import NatsServer, StartNats
 from tests.brokers.wire import Wire
 from tests.endpoints.exchange import Answer, collect, hold, opened, reopen, send, wait_for_loss
+from tests.waiting import PATIENCE
 
 T = NatsSettings(stream="T", create_stream=True, subjects=("t.>",), keepalive=0.2)
 
@@ -167,3 +170,30 @@ def test_a_cluster_carries_on_while_each_of_its_servers_is_killed(start_nats: St
     finally:
         source.close()
         sink.close()
+
+
+def test_core_nats_accepts_what_the_server_has_read() -> None:
+    """The server answers a PING; the library writes it before what waits to be written."""
+    heard: list[bytes] = []
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        port = listening.getsockname()[1]
+        thread = threading.Thread(target=answer_pings, args=(listening, heard), daemon=True)
+        thread.start()
+        sink = make_sink(NatsSettings(url=f"nats://127.0.0.1:{port}", jetstream=False))
+        with opened(sink):
+            assert send(sink, *(say(number) for number in range(3))) == [ACCEPTED] * 3
+            pings = b"".join(heard).split(b"PING\r\n")
+    thread.join(PATIENCE)
+
+    assert len(pings) > 2  # one of the log-in, one of the messages
+    assert pings[1].count(b"PUB t.x") == 3, pings
+
+
+def answer_pings(listening: socket.socket, heard: list[bytes]) -> None:
+    client, _ = listening.accept()
+    with client, suppress(OSError):
+        client.settimeout(PATIENCE)
+        client.sendall(b'INFO {"headers": true, "max_payload": 1048576}\r\n')
+        while data := client.recv(65_536):
+            heard.append(data)
+            client.sendall(b"PONG\r\n" * data.count(b"PING\r\n"))
