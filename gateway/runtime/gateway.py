@@ -65,6 +65,7 @@ class Gateway:
         self.configuration = configuration
         self.lease = lease
         self.started = self.reloaded = now()
+        self.reload_refused = False  # the last one; the previous configuration runs
         self.counters = {route.name: RouteCounters() for route in configuration.routes}
         self.lanes: dict[str, Lane] = {}
         self.pumps: dict[str, Pump] = {}

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from time import monotonic
 
 import gateway
+from gateway.archive.journal.rolling import Backlog
 from gateway.check.guarantee import effective_mode
 from gateway.clock import now
 from gateway.config.load import Configuration
@@ -107,6 +108,8 @@ class Status:
     dead_letter_bytes: int
     dead_letters_dropped: int
     pair: PairStatus | None = None  # None for a gateway alone
+    reload_refused: bool = False  # the last one
+    journals: Backlog = Backlog()  # noqa: RUF009  # a frozen value
 
 
 def take_status(running: Gateway) -> Status:
@@ -136,6 +139,8 @@ def take_status(running: Gateway) -> Status:
         dead_letter_bytes=letters.bytes if letters else 0,
         dead_letters_dropped=letters.dropped if letters else 0,
         pair=None if running.lease is None else _pair_status(running.lease),
+        reload_refused=running.reload_refused,
+        journals=archive.backlog if archive else Backlog(),
     )
 
 

@@ -76,6 +76,7 @@ class StatusCollector(Collector):
         snapshot = self._moment()
         yield from _gateway(snapshot)
         yield from _pair(snapshot.status)
+        yield _certificates(snapshot.expiries)
         yield from _endpoints(snapshot.status)
         yield from _routes(snapshot.status)
 
@@ -107,6 +108,10 @@ def _gateway(snapshot: StatusSnapshot) -> Iterator[Metric]:
             "Time at which the configuration was loaded, seconds since 1970-01-01 UTC.",
             status.reloaded / MICROSECONDS,
         ),
+        "gateway_reload_successful": (
+            "0 after a reload that was refused: the previous configuration runs.",
+            not status.reload_refused,
+        ),
         "gateway_heartbeat_interval_seconds": (
             "Seconds between two heartbeats.",
             status.heartbeat_seconds,
@@ -114,6 +119,14 @@ def _gateway(snapshot: StatusSnapshot) -> Iterator[Metric]:
         "gateway_archive_queued_bytes": (
             "Bytes of archive rows not yet on disk.",
             status.archive_queued,
+        ),
+        "gateway_archive_journals": (
+            "Closed journals that are not converted to segments yet.",
+            status.journals.journals,
+        ),
+        "gateway_archive_buffer_used_ratio": (
+            "Used share of the buffer of a remote archive, 0 to 1.",
+            status.journals.buffer_share,
         ),
         "gateway_archive_writing": (
             "0 while the archive cannot be written.",
@@ -128,6 +141,8 @@ def _gateway(snapshot: StatusSnapshot) -> Iterator[Metric]:
     dropped = status.dead_letters_dropped
     name = "gateway_dead_letters_dropped_total"
     yield CounterMetricFamily(name, "Oldest dead letters dropped at the limit.", dropped)
+    name = "gateway_archive_failed_conversions_total"
+    yield CounterMetricFamily(name, "Conversions that failed.", status.journals.failed)
 
 
 def _pair(status: Status) -> Iterator[Metric]:
@@ -144,6 +159,14 @@ def _pair(status: Status) -> Iterator[Metric]:
         family = GaugeMetricFamily(name, doc, labels=("gateway",))
         family.add_metric((status.gateway,), float(value))
         yield family
+
+
+def _certificates(expiries: Mapping[str, float]) -> Metric:
+    name = "gateway_certificate_expiry_time_seconds"
+    family = _family(name, "Expiry of a PEM file, seconds since 1970-01-01 UTC.", ("setting",))
+    for setting, time in expiries.items():
+        family.add_metric((setting,), time)
+    return family
 
 
 def _endpoints(status: Status) -> Iterator[Metric]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass, field
 from typing import Final, TypeAlias
 
 from gateway.runtime.record.counters import Refusal
@@ -39,6 +39,7 @@ class StatusSnapshot:
     config: str
     reasons: tuple[str, ...]
     refusals: tuple[RouteRefusal, ...] = ()
+    expiries: Mapping[str, float] = field(default_factory=dict)  # of certificates, by setting
 
 
 def snapshot_json(snapshot: StatusSnapshot) -> Json:

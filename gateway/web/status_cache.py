@@ -16,6 +16,7 @@ from gateway.runtime.gateway import Gateway
 from gateway.runtime.monitor.watchdog import MAX_MISSED
 from gateway.runtime.record.counters import ConnectionState, Refusal
 from gateway.runtime.status import EndpointStatus, RouteStatus, Status, take_status
+from gateway.web.certificates import expiries
 from gateway.web.rate_history import RateHistory, message_counts
 from gateway.web.snapshot import Json, RouteRefusal, StatusSnapshot, latest_refusals
 
@@ -71,6 +72,7 @@ class StatusCache:
         self._expires = 0.0
         self._redacted: Configuration | None = None  # the configuration whose secrets are redacted
         self._redactor = Redactor()
+        self._expiries: dict[str, float] = {}
         self._history = RateHistory(partial(message_counts, running))
 
     def snapshot(self) -> StatusSnapshot:
@@ -107,6 +109,7 @@ class StatusCache:
         if configuration is not self._redacted:
             self._redacted = configuration
             self._redactor.hide(secrets_of(configuration))
+            self._expiries = expiries(configuration.paths)  # a reload takes other files into use
         status = redacted(take_status(self._running), self._redactor.redact)
         hide = configuration.references.hide
         routes = (
@@ -118,7 +121,7 @@ class StatusCache:
             RouteRefusal(each.route, self._redact_refusal(each.refusal))
             for each in latest_refusals(status.routes)
         )
-        return StatusSnapshot(status, time.time(), self._config, unready, refusals)
+        return StatusSnapshot(status, time.time(), self._config, unready, refusals, self._expiries)
 
     def _redact_refusal(self, refusal: Refusal) -> Refusal:
         redact = self.redact

@@ -80,6 +80,10 @@ def test_segments_wait_for_an_unreachable_bucket(
     until(lambda: any("NETWORK_CONNECTION" in line for line in caplog.messages))
     assert not durable.is_set()
     assert len(journals(tmp_path)) >= 2
+    backlog = writer.backlog
+    assert backlog.journals >= 2
+    assert backlog.failed >= 1
+    assert 0 < backlog.buffer_share <= 1
 
     bucket.start()
     assert durable.wait(PATIENCE)
@@ -89,6 +93,7 @@ def test_segments_wait_for_an_unreachable_bucket(
     assert names(open_storage(location)) == wanted
     assert journals(tmp_path) == []
     assert writer.failure is None
+    assert (writer.backlog.journals, writer.backlog.buffer_share) == (0, 0)
     assert sum("converter works again" in line for line in caplog.messages) == 1
 
 

@@ -189,6 +189,10 @@ def test_the_rules_are_those_of_prometheus() -> None:
     spec = one({"monitoring": MONITORS}, "PrometheusRule")["spec"]
 
     assert spec == yaml.safe_load(ALERTS.read_text())
+    there = {"monitoring": {**MONITORS, "documents": "https://docs.plant.example"}}
+    for group in one(there, "PrometheusRule")["spec"]["groups"]:
+        for rule in group["rules"]:
+            assert rule["annotations"]["runbook_url"].startswith("https://docs.plant.example/")
 
 
 def test_no_monitor_is_made_unless_it_is_asked_for() -> None:

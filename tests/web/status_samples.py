@@ -103,7 +103,8 @@ class FakeStatus:
     def snapshot(self) -> StatusSnapshot:
         unready = tuple(reasons(self.status, 80))
         refusals = tuple(latest_refusals(self.status.routes))
-        return StatusSnapshot(self.status, time.time(), "gateway.yaml", unready, refusals)
+        expiries = {"web.cert_file": START + 86_400.0}
+        return StatusSnapshot(self.status, time.time(), "gateway.yaml", unready, refusals, expiries)
 
     def routes(self) -> Sequence[Route]:
         return self._routes

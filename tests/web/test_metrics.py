@@ -5,6 +5,7 @@ from collections import Counter
 from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
+from gateway.archive.journal.rolling import Backlog
 from gateway.runtime.status import Status
 from gateway.web.metrics import make_registry
 from tests.web.status_samples import HOLDER, START, FakeStatus, endpoint, route, status
@@ -41,7 +42,8 @@ def test_every_number_of_the_status_has_a_series() -> None:
             ),
         ),
         dead_letters=6, dead_letter_bytes=66, dead_letters_dropped=1, archive_queued=42,
-        archive_failure="disk full", pair=HOLDER,
+        archive_failure="disk full", pair=HOLDER, reload_refused=True,
+        journals=Backlog(journals=3, failed=2, buffer_share=0.5),
     )  # fmt: skip
 
     found = samples(full)
@@ -52,6 +54,11 @@ def test_every_number_of_the_status_has_a_series() -> None:
         ("gateway_archive_writing",): 0,
         ("gateway_spool_writing",): 1,
         ("gateway_archive_queued_bytes",): 42,
+        ("gateway_reload_successful",): 0,
+        ("gateway_archive_journals",): 3,
+        ("gateway_archive_failed_conversions_total",): 2,
+        ("gateway_archive_buffer_used_ratio",): 0.5,
+        ("gateway_certificate_expiry_time_seconds", "web.cert_file"): START + 86_400,
         ("gateway_dead_letters",): 6,
         ("gateway_dead_letter_bytes",): 66,
         ("gateway_dead_letters_dropped_total",): 1,

@@ -53,6 +53,7 @@ class Converter:
         self._child: subprocess.Popen[bytes] | None = None
         self._output: BinaryIO | None = None  # of the child
         self._failures = 0
+        self.failed = 0  # conversions since the start
         self._retry_time = 0.0
         self._logged = ""
 
@@ -65,6 +66,11 @@ class Converter:
     def held_bytes(self) -> int:
         """Bytes of the journals that are not converted yet."""
         return sum(self._sizes.values())
+
+    @property
+    def waiting(self) -> int:
+        """The number of these journals."""
+        return len(self._sizes)
 
     def add(self, journals: Iterable[Path]) -> None:
         """Convert `journals`, and those that failed before; return at once."""
@@ -173,6 +179,7 @@ class Converter:
     def _retry_later(self, report: str) -> None:
         """Double the retry interval, and log the report unless it is the same as the last."""
         self._failures += 1
+        self.failed += 1
         interval = min(_MAX_RETRY_INTERVAL, 2.0 ** min(self._failures, 10) / 2)
         self._retry_time = time.monotonic() + interval
         if report != self._logged:

@@ -103,6 +103,15 @@ class Writer:
         return self.clock.anchor() if isinstance(self.clock, RowClock) else self.clock()
 
 
+@dataclass(frozen=True, slots=True)
+class Backlog:
+    """The journals that are closed and not converted yet."""
+
+    journals: int = 0
+    failed: int = 0  # conversions since the start
+    buffer_share: float = 0.0  # used share of the buffer of a remote archive
+
+
 class RollingJournal:
     """The open journal, and the converter of the closed ones.
 
@@ -151,6 +160,14 @@ class RollingJournal:
             self._converter.add(leftover)
         elif options.keep_days is not None:
             self._converter.start_retention()
+
+    @property
+    def backlog(self) -> Backlog:
+        """The journals that wait; any thread may ask."""
+        journal, limit = self._journal, self._options.buffer_bytes
+        held = self._converter.held_bytes + (0 if journal is None else journal.size)
+        share = held / limit if limit else 0.0
+        return Backlog(self._converter.waiting, self._converter.failed, share)
 
     @property
     def can_append(self) -> bool:

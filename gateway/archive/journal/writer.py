@@ -19,6 +19,7 @@ from gateway.archive.journal.file import Journal
 from gateway.archive.journal.records import Cell, Rows, pack
 from gateway.archive.journal.rolling import (
     ArchiveOptions,
+    Backlog,
     Opener,
     RollingJournal,
     Writer,
@@ -83,6 +84,11 @@ class ArchiveWriter:
     def queued_bytes(self) -> int:
         """Bytes of rows that wait for the disk."""
         return self._queued
+
+    @property
+    def backlog(self) -> Backlog:
+        """The journals that are not converted yet."""
+        return self._journal.backlog
 
     def append(self, batches: Sequence[Rows], on_durable: DurableCallback) -> None:
         """Write the rows; all rows of one call become durable together, or none.

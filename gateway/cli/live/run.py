@@ -177,6 +177,7 @@ def reload(running: Gateway, path: Path, log_control: LogControl, server: WebSer
 
     An error that is no finding is a fault of the gateway; it is logged, and the gateway runs on.
     """
+    running.reload_refused = True
     try:
         wanted = load_proven(path)
         log_control.hide(secrets_of(wanted))
@@ -193,4 +194,5 @@ def reload(running: Gateway, path: Path, log_control: LogControl, server: WebSer
     except Exception:
         log.exception("reload failed; restart the gateway when routes or endpoints do not work")
     else:
+        running.reload_refused = False
         log.info("reloaded", extra={"routes": len(running.configuration.routes)})

@@ -135,6 +135,7 @@ def test_a_journal_that_ends_the_converter_does_not_hold_up_the_others(
         converter.finish(0)
 
     assert fatal.exists()
+    assert converter.failed >= 1
     assert "SIGABRT" in caplog.text
 
 
