@@ -67,6 +67,16 @@ def longest_backoff() -> float:
     )
 
 
+def send_rate() -> float:
+    """Declare the setting `rate`."""
+    return setting(
+        "most messages a second that the gateway sends, for example so that a target that was away"
+        " is not flooded with its backlog; 0: no limit",
+        default=0.0,
+        minimum=0,
+    )
+
+
 class SettingFault(NamedTuple):
     """A setting that makes every connection fail: its key, the reason, and what to do."""
 
@@ -79,8 +89,8 @@ class SettingFault(NamedTuple):
 class EndpointSettings(Protocol):
     """Properties of the settings of every kind, for the runtime.
 
-    Seven members are optional; the functions below have their values: `dialects`, `for_gateway`,
-    `kind_prefixes`, `faults`, `group`, `selector` and `default_kind`.
+    Eight members are optional; the functions below have their values: `dialects`, `for_gateway`,
+    `kind_prefixes`, `faults`, `group`, `selector`, `default_kind` and `rate`.
     """
 
     @property
@@ -147,6 +157,11 @@ def selector_of(settings: EndpointSettings) -> str:
 def default_kind_of(settings: EndpointSettings) -> str:
     """Return the kind of a destination whose address names none; empty where there is one kind."""
     return str(getattr(settings, "default_kind", ""))
+
+
+def rate_of(settings: EndpointSettings) -> float:
+    """Return the most messages a second to send; 0 without a limit."""
+    return float(getattr(settings, "rate", 0.0))
 
 
 def scheme_and_host_of(settings: EndpointSettings) -> Iterator[tuple[str, str]]:

@@ -13,6 +13,7 @@ from gateway.endpoints.settings.base import (
     address_faults,
     first_backoff,
     longest_backoff,
+    send_rate,
 )
 from gateway.model.message import DeliveryMode
 from gateway.setting import setting
@@ -190,6 +191,7 @@ class JmsSettings:
     close_timeout: float = setting(
         "seconds for closing a connection", default=3.0, minimum=0.1, maximum=60
     )
+    rate: float = send_rate()
     backoff_min: float = first_backoff()
     backoff_max: float = longest_backoff()
 

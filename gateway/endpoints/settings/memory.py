@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gateway.endpoints.settings.base import ALL_FIELDS, first_backoff, longest_backoff
+from gateway.endpoints.settings.base import ALL_FIELDS, first_backoff, longest_backoff, send_rate
 from gateway.model.message import DeliveryMode
 from gateway.setting import setting
 
@@ -28,6 +28,7 @@ class MemorySettings:
     headers: bool = setting(
         "carry all headers; false: only the headers of MQTT 3.1.1", default=True
     )
+    rate: float = send_rate()
     backoff_min: float = first_backoff()
     backoff_max: float = longest_backoff()
 

@@ -13,6 +13,7 @@ from gateway.endpoints.settings.base import (
     TlsSettings,
     first_backoff,
     longest_backoff,
+    send_rate,
 )
 from gateway.model.message import DeliveryMode
 from gateway.setting import setting
@@ -101,6 +102,7 @@ class MqttSettings:
         default=30.0,
         minimum=0.1,
     )
+    rate: float = send_rate()
     backoff_min: float = first_backoff()
     backoff_max: float = longest_backoff()
 

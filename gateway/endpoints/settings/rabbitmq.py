@@ -15,6 +15,7 @@ from gateway.endpoints.settings.base import (
     address_faults,
     first_backoff,
     longest_backoff,
+    send_rate,
 )
 from gateway.model.message import DeliveryMode
 from gateway.setting import setting
@@ -108,6 +109,7 @@ class RabbitmqSettings:
         default=30.0,
         minimum=0.1,
     )
+    rate: float = send_rate()
     backoff_min: float = first_backoff()
     backoff_max: float = longest_backoff()
 

@@ -49,7 +49,7 @@ class Yami4Settings:
         maximum=65_536,
     )
     rate: float = setting(
-        "most messages a second that a sink sends, 0: no limit; the reference broker deadlocks"
+        "most messages a second that the gateway sends, 0: no limit; the reference broker deadlocks"
         " when flooded with three subscribers or more",
         default=0.0,
         minimum=0,

@@ -36,6 +36,7 @@ from gateway.runtime.delivery.backoff import Backoff
 from gateway.runtime.delivery.isolation import Isolation, Search, reject_poisoned
 from gateway.runtime.delivery.lane_phase import CONNECTED, ENDED, TRANSITIONS, Event, Phase
 from gateway.runtime.delivery.outbound_batch import OutboundBatch
+from gateway.runtime.delivery.pace import Pace
 
 MAX_HELD_BYTES: Final = 64 << 20
 IDLE_CHECK_INTERVAL: Final = 1.0  # seconds between checks of an idle connection
@@ -54,6 +55,7 @@ class LaneLimits:
     capacity: int = MAX_HELD_BYTES  # bytes in flight and waiting in memory
     isolate_after: int = 3  # attempts after which a batch is searched by halves
     stuck_after_seconds: float = 60.0  # silence after which an unanswered target is stuck
+    rate: float = 0.0  # most messages a second; 0: no limit
 
 
 class LaneState:
@@ -78,6 +80,8 @@ class LaneState:
         self._unanswered: dict[int, Send] = {}  # by number
         self._sends = 0
         self._taken: OutboundBatch | None = None  # taken from the backlog, and not sent yet
+        self._rest: Sequence[int] = ()  # of the taken one, when a burst had its first messages
+        self._pace = Pace()
         self._isolation: Isolation | None = None
         self._search = Search()
 
@@ -103,6 +107,8 @@ class LaneState:
         if self.phase in ENDED:
             batch.number = self.backlog.next_number()
             return self._refuse_removed(batch) if self.phase is Phase.REMOVED else None
+        if self.limits.rate and self._is_paced(batch, now):
+            self._move(Event.PACED)
         if not self.has_room(batch):
             return None
         in_memory = self.phase is Phase.DIRECT or not self.backlog.on_disk
@@ -119,7 +125,11 @@ class LaneState:
 
     def offer(self, batch: OutboundBatch, now: float) -> Send | None:
         """Send the batch if that is possible at once, and never again."""
-        if self.phase is not Phase.DIRECT or not self._fits(batch.size):
+        if (
+            self.phase is not Phase.DIRECT
+            or not self._fits(batch.size)
+            or (self.limits.rate and self._is_paced(batch, now))
+        ):
             return None
         self.held += batch.size
         batch.number, batch.resend = self.backlog.next_number(), False
@@ -192,7 +202,10 @@ class LaneState:
         left = [each for each in {id(each): each for each in batches}.values() if each.unsettled]
         if self._isolation is not None and self.backlog.on_disk:
             in_memory.add(id(self._isolation.batch))
+        if self._rest:
+            in_memory.add(id(self._taken))
         self._taken = self._isolation = None
+        self._rest = ()
         freed = [each for each in left if id(each) in in_memory]
         if not self.backlog.on_disk:
             freed = [each for each in freed if not each.resend]
@@ -237,8 +250,7 @@ class LaneState:
             return self._next_attempt(now)
         if self.phase is Phase.HELD:
             if not sources_ready and now < self._held_until:
-                check = self._next_check(now)
-                return Wait(SOURCES_CHECK_INTERVAL) if isinstance(check, Wait) else check
+                return self._wait(SOURCES_CHECK_INTERVAL, now)
             self._move(Event.READY)
         return self._drain(now) or self._next_check(now)
 
@@ -248,7 +260,7 @@ class LaneState:
         """Return whether no batch in memory is unanswered; batches on disk do not count."""
         in_memory = not self.backlog.on_disk
         waiting = self._taken or self._isolation or not self.backlog.empty()
-        return not self._unanswered and not (in_memory and waiting)
+        return not self._unanswered and not self._rest and not (in_memory and waiting)
 
     def prepare_stop(self) -> None:
         """Send nothing more from the disk: the lane is about to stop."""
@@ -272,7 +284,7 @@ class LaneState:
         if not self.backlog.on_disk:
             while isinstance(batch := self.backlog.take(), OutboundBatch):
                 waiting.append(batch)
-        self._unanswered, self._taken, self._isolation = {}, None, None
+        self._unanswered, self._taken, self._isolation, self._rest = {}, None, None, ()
         self._move(Event.REMOVE)
         lost = {id(each): each for each in waiting if not each.rows}.values()
         return [Close(), *(self._refuse_removed(each) for each in lost)]
@@ -287,6 +299,11 @@ class LaneState:
 
     def _fits(self, size: int) -> bool:
         return not self.held or self.held + size <= self.limits.capacity
+
+    def _is_paced(self, batch: OutboundBatch, now: float) -> bool:
+        """Return whether the batch is too much for this moment."""
+        rate, count = self.limits.rate, len(batch.unsettled)
+        return self._pace.pause(rate, now) > 0 or self._pace.burst(rate, count) < count
 
     def _make_room(self, batch: OutboundBatch) -> Finish | Read | Wait:
         """The next step for a full spool: it gives up its oldest batch, or this one."""
@@ -306,6 +323,8 @@ class LaneState:
             self._last_answer = now
         send = self._unanswered[self._sends] = Send(self._sends, batch, positions, now)
         batch.attempts += 1
+        if self.limits.rate:
+            self._pace.sent(len(positions), self.limits.rate, now)
         return send
 
     def _next_on_disk(self, wall: int) -> Action | None:
@@ -320,6 +339,11 @@ class LaneState:
         self._move(Event.ATTEMPT)
         return Open()
 
+    def _wait(self, seconds: float, now: float) -> Action:
+        """Wait, unless the connection is to be checked."""
+        check = self._next_check(now)
+        return Wait(min(seconds, check.seconds or 0.0)) if isinstance(check, Wait) else check
+
     def _next_check(self, now: float) -> Action:
         if now < self._check_at:
             return Wait(self._check_at - now)
@@ -330,9 +354,11 @@ class LaneState:
         """The next step until the backlog is empty; None if the lane is direct."""
         if self.phase is Phase.DIRECT:
             return None
+        if pause := self._pace.pause(self.limits.rate, now):
+            return self._wait(pause, now)
         if self._isolation is not None and (action := self._send_part(self._isolation, now)):
             return action
-        if self.stopping:
+        if self.stopping and not self._rest:
             return Wait(None)
         if self._taken is None and (action := self._take()):
             return action
@@ -349,6 +375,9 @@ class LaneState:
         return Wait(None) if found is None and self.phase is not Phase.DIRECT else None
 
     def _send_taken(self, batch: OutboundBatch, now: float) -> Action:
+        if self._rest:
+            batch.attempts -= 1  # counted for the batch, not for each burst
+            return self._send_burst(batch, self._rest, now)
         if not batch.unsettled:  # its rows are damaged
             self._taken = None
             return Finish(batch)
@@ -356,14 +385,21 @@ class LaneState:
             if not self._fits(batch.size):
                 return Wait(None)
             self.held += batch.size
-        self._taken = None
         isolate_after = 1 if self._search.is_wary(now) else self.limits.isolate_after
         if batch.attempts < isolate_after and not batch.parts:
-            return self._send(batch, batch.unsettled, now)
+            return self._send_burst(batch, batch.unsettled, now)
+        self._taken = None
         until = now + self.limits.stuck_after_seconds
         attempts = batch.attempts if batch.parts else batch.attempts + 1
         self._isolation = Isolation(batch, until, attempts)
         return self._send_part(self._isolation, now) or Wait(0.0)
+
+    def _send_burst(self, batch: OutboundBatch, positions: Sequence[int], now: float) -> Send:
+        """Send the first of `positions` of the taken batch, as many as its rate allows."""
+        count = self._pace.burst(self.limits.rate, len(positions))
+        self._rest = positions[count:]
+        self._taken = batch if self._rest else None
+        return self._send(batch, positions[:count], now)
 
     def _send_part(self, isolation: Isolation, now: float) -> Action | None:
         """The next step for a batch that is sent part by part; None when it is done."""

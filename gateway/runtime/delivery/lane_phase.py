@@ -28,6 +28,7 @@ class Event(Enum):
     FAILED = auto()
     READY = auto()  # our sources at the broker are connected, or late
     EMPTY = auto()  # the backlog is
+    PACED = auto()  # a batch would exceed the rate
     LOST = auto()
     RECOVERED = auto()  # no send is in progress any more
     STOP = auto()
@@ -42,6 +43,7 @@ TRANSITIONS: Final[Mapping[tuple[Phase, Event], Phase]] = {
     (Phase.OPENING, Event.FAILED): Phase.AWAY,
     (Phase.HELD, Event.READY): Phase.DRAINING,
     (Phase.DRAINING, Event.EMPTY): Phase.DIRECT,
+    (Phase.DIRECT, Event.PACED): Phase.DRAINING,
     **{(phase, Event.LOST): Phase.BROKEN for phase in CONNECTED},
     (Phase.BROKEN, Event.RECOVERED): Phase.AWAY,
     **{(phase, Event.STOP): Phase.STOPPED for phase in Phase if phase not in ENDED},
