@@ -20,8 +20,8 @@ from typing import Final
 
 import pyarrow as pa
 
-from gateway.archive.durable import make_folders, read_regular, replacing, sync_folder
-from gateway.archive.heads import parsed, upload_heads
+from gateway.archive.durable import read_regular, sync_folder
+from gateway.archive.heads import upload_heads
 from gateway.archive.journal.ends import new_hash, read_head, read_trailer
 from gateway.archive.journal.file import (
     acknowledged_size,
@@ -34,11 +34,7 @@ from gateway.archive.journal.head_file import note_end
 from gateway.archive.journal.records import Damage, Rows, fault_of, read_records
 from gateway.archive.layout import (
     DAMAGED,
-    HEADS,
-    NAMES,
-    OTHERS,
     converted_journals,
-    gateway_of,
     journals,
     oldest_kept,
     parse_journal_name,
@@ -50,6 +46,7 @@ from gateway.archive.schema import REQUIRED
 from gateway.archive.seals.key import key_from_environment
 from gateway.archive.seals.seal import HandedOver, SealedDamage, SegmentEntry
 from gateway.archive.seals.store import write_seal
+from gateway.archive.segments.buffer import copy_others, upload_names
 from gateway.archive.segments.copies import handed_over
 from gateway.archive.segments.journal_facts import JournalFacts
 from gateway.archive.segments.tables import sort_rows, to_table
@@ -258,7 +255,7 @@ def main(arguments: Sequence[str]) -> int:
         os.nice(args.nice)
     location = ArchiveLocation(args.archive, args.to)
     if args.fetch:
-        return _fetch(location, args.fetch, key_from_environment())
+        return _fetch(location, args.fetch)
     status = 0
     waiting = args.journals or journals(location.local)
     for failed, line in _convert_all(location, waiting, args.keep_days, key_from_environment()):
@@ -267,42 +264,15 @@ def main(arguments: Sequence[str]) -> int:
     return status
 
 
-def _fetch(location: ArchiveLocation, writer: str, key: bytes | None) -> int:
-    """Copy what other instances of the gateway of `writer` uploaded; return 1 when it failed.
-
-    The copies lie apart, so that no converter uploads them: they grow old.
-    """
-    faults: list[str] = []
+def _fetch(location: ArchiveLocation, writer: str) -> int:
     try:
         storage = open_storage(location)
-        for path, size in [*storage.files(Path(HEADS)), *storage.files(Path(NAMES))]:
-            if path.suffix in {".json", ".jsonl"} and _is_other(path.stem, writer):
-                copy = location.local / path.parent / OTHERS / path.name
-                faults += _copy(storage, path, size, copy, key)
+        faults = [*copy_others(storage, location.local, writer, key_from_environment())]
     except (ArchiveError, OSError) as error:
-        faults.append(str(error))
+        faults = [str(error)]
     for fault in faults:
         print(fault, file=sys.stderr)  # noqa: T201  # the parent process logs it
     return 1 if faults else 0
-
-
-def _copy(storage: Storage, path: Path, size: int, copy: Path, key: bytes | None) -> Iterator[str]:
-    """Copy the file at `path`, of `size` bytes, unless it is a head that has a fault: yield it."""
-    if path.suffix == ".jsonl" and copy.exists() and copy.stat().st_size == size:
-        return  # a file of names only grows
-    content = storage.read(path)
-    if content is None:
-        return
-    if path.suffix == ".json" and (fault := parsed(path, content, key).fault):
-        yield f"{path}: {fault}"
-        return
-    make_folders(copy.parent)
-    with replacing(copy) as file:
-        file.write(content)
-
-
-def _is_other(writer: str, own: str) -> bool:
-    return writer != own and gateway_of(writer) == gateway_of(own)
 
 
 def _convert_all(
@@ -321,8 +291,8 @@ def _convert_all(
             upload_routes(storage, location.local)
         for path in waiting:
             yield from _convert(location, path, storage, key)
-        for path in sorted((location.local / NAMES).glob("*.jsonl")):
-            storage.upload(Path(NAMES) / path.name, path)
+        if location.url:
+            upload_names(storage, location.local)
         if keep_days is not None:
             for day in remove_days(storage, oldest_kept(keep_days, today()), key).days:
                 yield False, f"{day} is removed, as the archive keeps {keep_days} days"

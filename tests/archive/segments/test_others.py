@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import socket
 from dataclasses import replace
@@ -128,3 +129,19 @@ def test_a_bucket_that_does_not_answer_is_waited_for_no_longer_than_the_limit(
         fetch_others(parse_location(bucket.url, str(tmp_path)), "edge@a", None, 0.5)
 
     assert "no answer within 0.5 s" in caplog.text
+
+
+def test_the_names_in_a_bucket_outlive_the_buffer_of_their_writer(
+    tmp_path: Path, bucket: Bucket
+) -> None:
+    bucket.start()
+    old, new = (parse_location(bucket.url, str(tmp_path / each)) for each in ("old", "new"))
+    left(old, "edge", "a", 1, "old")
+
+    for name in ("new", "newer", "a-name-that-is-longer-than-all-names-before"):
+        left(new, "edge", "a", 2, name)
+
+    content = open_storage(new).read(Path(NAMES) / "edge@a.jsonl") or b""
+    digests = [json.loads(line)["digest"] for line in content.splitlines() if line]
+    wanted = ["old", "new", "newer", "a-name-that-is-longer-than-all-names-before"]
+    assert digests == [f"~{name}" for name in wanted]
