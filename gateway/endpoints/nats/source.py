@@ -35,6 +35,7 @@ ACK, NAK, TERM, PROGRESS = b"+ACK", b"-NAK", b"+TERM", b"+WPI"
 PULL: Final = 500  # messages of one request
 PULL_EXPIRES: Final = 5.0  # seconds
 MAX_RETURNED: Final = 100_000  # messages; the server redelivers older ones after `ack_wait`
+LONGEST_LINE: Final = 8_192  # bytes; a message counts with its subject and reply subject
 PAUSE: Final = 0.02  # seconds between looks at a full queue
 OVERHEAD: Final = 300  # bytes of memory of an arrival beside its message
 DROPPED: Final = "the stream's limits, or a purge, removed messages before they were read"
@@ -140,7 +141,11 @@ class NatsSource:
                     await self._put_live(queue, message)
 
             await connection.client.subscribe(
-                pattern, queue=self._settings.queue_group, cb=take, pending_bytes_limit=0
+                pattern,
+                queue=self._settings.queue_group,
+                cb=take,
+                pending_bytes_limit=0,  # the library would drop the rest uncounted
+                pending_msgs_limit=0,
             )
         await connection.client.flush(self._settings.answer_timeout)
         connection.refuse_denied()
@@ -278,13 +283,16 @@ class NatsSource:
         """Keep a request for messages open while there is room."""
         loop = asyncio.get_running_loop()
         subject = f"$JS.API.CONSUMER.MSG.NEXT.{self._stream}.{self._consumer}"
-        expires = json.dumps({"batch": PULL, "expires": int(PULL_EXPIRES * 1e9)}).encode()
+        least = connection.client.max_payload + LONGEST_LINE  # else a large message never comes
+        most = max(self._settings.receive_window_bytes, least)
+        wish = {"batch": PULL, "expires": int(PULL_EXPIRES * 1e9), "max_bytes": most}
+        request = json.dumps(wish).encode()
         late = 0.0
         while not connection.is_over:
             if (self._wanted <= 0 or loop.time() > late) and not queue.full:
                 self._wanted = PULL
                 late = loop.time() + 2 * PULL_EXPIRES
-                await connection.client.publish(subject, expires, reply=self._inbox)
+                await connection.client.publish(subject, request, reply=self._inbox)
             await asyncio.sleep(PAUSE if self._wanted > 0 or queue.full else 0)
 
     async def _ask_for_time(self, connection: NatsConnection) -> None:

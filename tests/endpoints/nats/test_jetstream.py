@@ -92,6 +92,22 @@ def test_the_longest_subject_of_the_dialect_arrives(settings: NatsSettings) -> N
         assert send(sink, say(2, long.address + "x"))[0].rule == "too-long"
 
 
+def test_a_source_asks_for_no_more_bytes_than_it_may_hold(settings: NatsSettings) -> None:
+    source = source_of(replace(settings, receive_window_bytes=65_536))
+    sink = make_sink(settings)
+    with opened(sink):
+        for number in range(40):
+            send(sink, replace(say(number), payload=b"%d" % number + bytes(1 << 20)))
+    with opened(source):
+        held = [*hold(source, 1)]
+        while (batch := source.receive(0.3)) is not None:
+            held.append(batch)
+        assert sum(len(each.messages) for each in held) < 10  # of 8 MiB, the server's largest
+        for each in held:
+            each.settle([ACCEPTED] * len(each.messages))
+        assert collect(source, 1)
+
+
 def test_a_full_stream_has_no_room(settings: NatsSettings) -> None:
     from nats.js.api import DiscardPolicy  # noqa: PLC0415
 
