@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from gateway.imports.source_lines import ContentLine, OmittedLine, ParsedFile, SourceLine
 
 TOPIC, QUEUE = "topic", "queue"
+NO_HEADING = "no readable heading is above it"
 TRANSPORT_TYPES = ("tibrv", "tibrvcm", "tibss")
 
 _HEADING = re.compile(r"\[(.*)\]")
@@ -82,9 +83,7 @@ def parse_bridges(parsed: ParsedFile) -> tuple[tuple[Bridge, ...], list[OmittedL
             open_heading = bridge is not None
             bridges += [bridge] if bridge is not None else []
         elif not open_heading:
-            omitted.append(
-                OmittedLine(line.location, "this line", "no readable heading is above it")
-            )
+            omitted.append(OmittedLine(line.location, "this line", NO_HEADING))
         elif (found := _TARGET.fullmatch(line.text)) is None:
             reason = 'it does not read topic=NAME or queue=NAME, with or without selector="..."'
             omitted.append(OmittedLine(line.location, "this line", reason))
@@ -120,9 +119,7 @@ def parse_transports(parsed: ParsedFile) -> tuple[tuple[Transport, ...], list[Om
             if open_heading := bool(name):
                 transports.append(Transport(line.location, name))
         elif not open_heading:
-            omitted.append(
-                OmittedLine(line.location, "this line", "no readable heading is above it")
-            )
+            omitted.append(OmittedLine(line.location, "this line", NO_HEADING))
         elif (option := _OPTION.fullmatch(line.text)) is None or option[2] is None:
             omitted.append(OmittedLine(line.location, "this line", "it does not read NAME = VALUE"))
         else:
