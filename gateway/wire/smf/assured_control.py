@@ -145,6 +145,10 @@ def encode_field(number: ControlField, value: int | bytes) -> tuple[int, bytes]:
     return number, value.to_bytes(_width(number), "big")
 
 
+def encode_fields(*fields: tuple[ControlField, int | bytes]) -> tuple[tuple[int, bytes], ...]:
+    return tuple(encode_field(*field) for field in fields)
+
+
 def _width(number: ControlField) -> int:
     return 1 if number in _ONE_BYTE_FIELDS else 8 if number in _EIGHT_BYTE_FIELDS else 4
 

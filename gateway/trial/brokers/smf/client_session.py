@@ -11,7 +11,14 @@ from gateway.errors import WireError
 from gateway.trial.brokers.smf.queues import ConsumerFlow
 from gateway.trial.brokers.smf.vpn import PublisherFlow, ShareGroup, Vpn
 from gateway.trial.brokers.smf.write_buffer import MemoryBudget, WriteBuffer
+from gateway.wire.smf.assured_control import (
+    AssuredControl,
+    ControlField,
+    encode_control_reply,
+    encode_fields,
+)
 from gateway.wire.smf.frames import SmfDecoder
+from gateway.wire.smf.parameters import SmfResponse
 
 log = logging.getLogger(__name__)
 
@@ -131,6 +138,15 @@ class ClientSession(asyncio.Protocol):
             raise WireError(f"smf: more than {_MAX_LOGIN_BYTES} bytes before the login")
         if held and memory.held > memory.limit:
             raise WireError("smf: the broker's memory is used up")
+
+    def answer(
+        self,
+        request: AssuredControl,
+        response: SmfResponse,
+        *fields: tuple[ControlField, int | bytes],
+    ) -> None:
+        """Answer an assured control message."""
+        self.output.post(encode_control_reply(request, response, encode_fields(*fields)))
 
     def end(self, reason: str) -> None:
         """Write pending answers and close; later input is ignored."""

@@ -21,8 +21,7 @@ from gateway.wire.smf.assured_control import (
     ControlField,
     ControlType,
     encode_control,
-    encode_control_reply,
-    encode_field,
+    encode_fields,
 )
 from gateway.wire.smf.frames import DMQ_ELIGIBLE
 from gateway.wire.smf.parameters import OK, SmfResponse
@@ -44,26 +43,20 @@ def create_queue(session: ClientSession, vpn: Vpn, request: AssuredControl) -> N
         elif len(vpn.queues) >= vpn.options.max_queues:
             response = NO_SPACE
     if response != OK:
-        session.output.post(encode_control_reply(request, response))
+        session.answer(request, response)
         return
     vpn.add_queue(name, exclusive=request.get_int(ControlField.ACCESS) != _NON_EXCLUSIVE)
-    session.output.post(
-        encode_control_reply(
-            request,
-            OK,
-            (encode_field(ControlField.QUEUE, name), encode_field(ControlField.DURABILITY, 1)),
-        )
-    )
+    session.answer(request, OK, (ControlField.QUEUE, name), (ControlField.DURABILITY, 1))
 
 
 def delete_queue(session: ClientSession, vpn: Vpn, request: AssuredControl) -> None:
     queue = vpn.queues.get(request.get_text(ControlField.QUEUE))
     if queue is None:
-        session.output.post(encode_control_reply(request, UNKNOWN_QUEUE))
+        session.answer(request, UNKNOWN_QUEUE)
         return
     shut_queue(queue)
     vpn.remove_queue(queue)
-    session.output.post(encode_control_reply(request, OK))
+    session.answer(request, OK)
 
 
 def bind(session: ClientSession, vpn: Vpn, request: AssuredControl, flow_id: int) -> None:
@@ -73,7 +66,7 @@ def bind(session: ClientSession, vpn: Vpn, request: AssuredControl, flow_id: int
     refusal = vpn.faults.bind.get(name.decode("utf-8", "replace"))
     refusal = refusal or _refuse(queue, request, vpn.options.max_flows)
     if refusal is not None or queue is None:
-        session.output.post(encode_control_reply(request, refusal or UNKNOWN_QUEUE))
+        session.answer(request, refusal or UNKNOWN_QUEUE)
         return
     flow = ConsumerFlow(flow_id, session.name, queue, session.output)
     flow.window = request.get_int(ControlField.WINDOW)
@@ -82,9 +75,7 @@ def bind(session: ClientSession, vpn: Vpn, request: AssuredControl, flow_id: int
     session.flows[flow_id] = flow
     if last := request.get_int(ControlField.LAST_RECEIVED):
         queue.reclaim(flow, last)
-    session.output.post(
-        encode_control_reply(request, OK, _describe(queue, flow, vpn.options.max_message))
-    )
+    session.answer(request, OK, *_describe(queue, flow, vpn.options.max_message))
     queue.deliver_waiting()
 
 
@@ -109,19 +100,14 @@ def unbind(session: ClientSession, vpn: Vpn, request: AssuredControl) -> None:
         release(flow)
         if not flow.queue.durable and not flow.queue.flows:
             vpn.remove_queue(flow.queue)
-    session.output.post(
-        encode_control_reply(request, OK, (encode_field(ControlField.FLOW_ID, flow_id),))
-    )
+    session.answer(request, OK, (ControlField.FLOW_ID, flow_id))
 
 
 def release(flow: ConsumerFlow) -> None:
     """Return the messages of a flow to its queue, and notify the flow that becomes active."""
     successor = flow.queue.release(flow)
     if successor is not None and successor.reports_activity:
-        fields = (
-            encode_field(ControlField.FLOW_ID, successor.flow_id),
-            encode_field(ControlField.ACTIVE, 1),
-        )
+        fields = encode_fields((ControlField.FLOW_ID, successor.flow_id), (ControlField.ACTIVE, 1))
         successor.output.post(encode_control(AssuredControl(ControlType.FLOW_CHANGE, 2, fields)))
     flow.queue.deliver_waiting()
 
@@ -131,7 +117,7 @@ def shut_queue(queue: MessageQueue) -> None:
     queue.is_shut = True
     for flow in list(queue.flows):
         queue.release(flow)
-        fields = (encode_field(ControlField.FLOW_ID, flow.flow_id),)
+        fields = encode_fields((ControlField.FLOW_ID, flow.flow_id))
         notice = AssuredControl(ControlType.UNBIND, 2, fields, response=QUEUE_SHUTDOWN)
         flow.output.post(encode_control(notice))
 
@@ -161,20 +147,20 @@ def _refuse(
 
 def _describe(
     queue: MessageQueue, flow: ConsumerFlow, max_message: int
-) -> tuple[tuple[int, bytes], ...]:
+) -> tuple[tuple[ControlField, int | bytes], ...]:
     return (
-        encode_field(ControlField.FLOW_ID, flow.flow_id),
-        encode_field(ControlField.LAST_ACKED, 0),
-        encode_field(ControlField.WINDOW, flow.window),
-        encode_field(ControlField.QUEUE, queue.name),
-        encode_field(ControlField.DURABILITY, 1 if queue.durable else _TEMPORARY),
-        encode_field(ControlField.ACCESS, 1 if queue.exclusive else _NON_EXCLUSIVE),
-        encode_field(ControlField.PERMISSIONS, _ALL_PERMISSIONS),
-        encode_field(ControlField.OTHERS_PERMISSIONS, _ALL_PERMISSIONS),
-        encode_field(ControlField.QUOTA, max(1, queue.quota // _MEGABYTE)),
-        encode_field(ControlField.MAX_MESSAGE, max_message),
-        encode_field(ControlField.RESPECTS_TTL, 0),
-        encode_field(ControlField.ENDPOINT_ID, flow.flow_id),
-        encode_field(ControlField.MAX_UNACKED, queue.max_unacked),
-        encode_field(ControlField.ACTIVE, int(queue.is_active(flow))),
+        (ControlField.FLOW_ID, flow.flow_id),
+        (ControlField.LAST_ACKED, 0),
+        (ControlField.WINDOW, flow.window),
+        (ControlField.QUEUE, queue.name),
+        (ControlField.DURABILITY, 1 if queue.durable else _TEMPORARY),
+        (ControlField.ACCESS, 1 if queue.exclusive else _NON_EXCLUSIVE),
+        (ControlField.PERMISSIONS, _ALL_PERMISSIONS),
+        (ControlField.OTHERS_PERMISSIONS, _ALL_PERMISSIONS),
+        (ControlField.QUOTA, max(1, queue.quota // _MEGABYTE)),
+        (ControlField.MAX_MESSAGE, max_message),
+        (ControlField.RESPECTS_TTL, 0),
+        (ControlField.ENDPOINT_ID, flow.flow_id),
+        (ControlField.MAX_UNACKED, queue.max_unacked),
+        (ControlField.ACTIVE, int(queue.is_active(flow))),
     )

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from gateway.trial.brokers.smf.client_session import ClientSession
 from gateway.trial.brokers.smf.journal import RecordType
-from gateway.trial.brokers.smf.responses import (
-    UNKNOWN_FLOW,
-)
+from gateway.trial.brokers.smf.responses import UNKNOWN_FLOW
 from gateway.trial.brokers.smf.subscription_changes import find_injected_refusal
 from gateway.trial.brokers.smf.vpn import PublisherFlow, Vpn
 from gateway.wire.smf.assured_control import (
@@ -14,8 +12,7 @@ from gateway.wire.smf.assured_control import (
     ControlField,
     ControlType,
     encode_control,
-    encode_control_reply,
-    encode_field,
+    encode_fields,
 )
 from gateway.wire.smf.parameters import OK, SmfResponse
 from gateway.wire.smf.relayed_message import decode_published
@@ -28,20 +25,19 @@ def open_publisher(session: ClientSession, vpn: Vpn, request: AssuredControl, fl
     name = request.get_text(ControlField.FLOW_NAME)
     publisher = vpn.open_publisher(name)
     if publisher is None:
-        session.output.post(encode_control_reply(request, UNKNOWN_FLOW))
+        session.answer(request, UNKNOWN_FLOW)
         return
     session.publishers[flow_id] = publisher
-    fields = (
-        encode_field(ControlField.FLOW_ID, flow_id),
-        encode_field(
-            ControlField.WINDOW, min(request.get_int(ControlField.WINDOW, MAX_WINDOW), MAX_WINDOW)
-        ),
-        encode_field(ControlField.LAST_ACKED, publisher.last_id),
-        encode_field(ControlField.LAST_SENT, publisher.last_id),
-        encode_field(ControlField.FLOW_NAME, publisher.name),
-        encode_field(ControlField.PUBLISHER_ID, flow_id),
+    session.answer(
+        request,
+        OK,
+        (ControlField.FLOW_ID, flow_id),
+        (ControlField.WINDOW, min(request.get_int(ControlField.WINDOW, MAX_WINDOW), MAX_WINDOW)),
+        (ControlField.LAST_ACKED, publisher.last_id),
+        (ControlField.LAST_SENT, publisher.last_id),
+        (ControlField.FLOW_NAME, publisher.name),
+        (ControlField.PUBLISHER_ID, flow_id),
     )
-    session.output.post(encode_control_reply(request, OK, fields))
 
 
 def close_publisher(session: ClientSession, vpn: Vpn, request: AssuredControl) -> None:
@@ -49,9 +45,7 @@ def close_publisher(session: ClientSession, vpn: Vpn, request: AssuredControl) -
     flow_id = request.get_int(ControlField.FLOW_ID)
     session.publishers.pop(flow_id, None)
     session.acks.pop(flow_id, None)
-    session.output.post(
-        encode_control_reply(request, OK, (encode_field(ControlField.FLOW_ID, flow_id),))
-    )
+    session.answer(request, OK, (ControlField.FLOW_ID, flow_id))
 
 
 def spool_message(session: ClientSession, vpn: Vpn, frame: bytes) -> None:
@@ -85,11 +79,10 @@ def _acknowledge(
     session: ClientSession, flow_id: int, publisher: PublisherFlow, response: SmfResponse
 ) -> None:
     """Send an acknowledgement; without 200 OK the client would report its last error again."""
-    fields = (
-        encode_field(ControlField.FLOW_ID, flow_id),
-        encode_field(ControlField.LAST_ACKED, publisher.last_id),
-        encode_field(ControlField.WINDOW, MAX_WINDOW),
+    fields = encode_fields(
+        (ControlField.FLOW_ID, flow_id),
+        (ControlField.LAST_ACKED, publisher.last_id),
+        (ControlField.WINDOW, MAX_WINDOW),
     )
-    session.output.post(
-        encode_control(AssuredControl(ControlType.ACK, 2, fields, response=response))
-    )
+    notice = AssuredControl(ControlType.ACK, 2, fields, response=response)
+    session.output.post(encode_control(notice))
