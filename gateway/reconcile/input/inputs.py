@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import date, timedelta
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from gateway.archive.compaction.current import current_files
 from gateway.archive.findings import Finding, Weight, error
 from gateway.archive.gaps import GapRule, SourceGap
-from gateway.archive.layout import parse_day
+from gateway.archive.layout import day_start, parse_day
 from gateway.archive.location import ArchiveLocation
 from gateway.archive.parquet import PAIRS_KEY, SETS_KEY
 from gateway.archive.seals.store import HashFiles, digests_of
@@ -252,8 +252,7 @@ def _hour(path: Path) -> int:
 
 def microseconds(day: date, hours: int = 0) -> int:
     """Return the time `hours` after the beginning of `day`, in microseconds."""
-    start = datetime.combine(day, time(), UTC)
-    return int(start.timestamp()) * 1_000_000 + hours * 3_600_000_000
+    return day_start(day) + hours * 3_600_000_000
 
 
 def day_range(day: date) -> tuple[int, int]:

@@ -8,7 +8,7 @@ same traffic.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import date
 from functools import cached_property
 from typing import Final
 
@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from gateway.archive.layout import HOUR
+from gateway.archive.layout import HOUR, day_start
 from gateway.archive.segments.tables import SCHEMA
 
 Numbers = npt.NDArray[np.int64]
@@ -50,10 +50,7 @@ class Traffic:
     @property
     def midnight(self) -> int:
         """Start of the day in microseconds."""
-        return (
-            int(datetime(self.day.year, self.day.month, self.day.day, tzinfo=UTC).timestamp())
-            * 1_000_000
-        )
+        return day_start(self.day)
 
     @cached_property
     def jitter(self) -> int:
