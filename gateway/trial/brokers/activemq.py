@@ -10,14 +10,13 @@ import socket
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from gateway.endpoints.settings.jms import JmsSettings
 from gateway.errors import NotConnectedError
-from gateway.trial.brokers.listening import end
+from gateway.trial.brokers.listening import end, wait_until_it_listens
 
 JARS = Path("/usr/share/java")
 FACTORY = "org.apache.activemq.ActiveMQConnectionFactory"
@@ -117,23 +116,13 @@ class ActiveMq:
             self._process = subprocess.Popen(  # noqa: S603  # an installed program
                 command, stdout=log, stderr=log, cwd=folder
             )
-        self._await_ports()
-
-    def _await_ports(self) -> None:
-        process = self._process
-        deadline = time.monotonic() + START_TIMEOUT
-        waiting = [self.port, self.mqtt_port]
-        while waiting:
-            if process is None or process.poll() is not None or time.monotonic() > deadline:
-                self.kill()
-                output = (self.folder / "broker.log").read_text()[-2000:]
-                raise NotConnectedError(f"activemq did not start: {output}")
-            try:
-                socket.create_connection(("127.0.0.1", waiting[0]), timeout=1).close()
-            except OSError:
-                time.sleep(0.02)  # no event signals an open port
-            else:
-                waiting.pop(0)
+        try:
+            for port in (self.port, self.mqtt_port):
+                wait_until_it_listens("activemq", port, self._process, START_TIMEOUT)
+        except NotConnectedError as error:
+            self.kill()
+            output = (self.folder / "broker.log").read_text()[-2000:]
+            raise NotConnectedError(f"activemq did not start: {output}") from error
 
     def freeze(self) -> None:
         """Suspend the process; its connections stay open without answers."""

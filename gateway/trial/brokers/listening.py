@@ -20,8 +20,15 @@ def free_port() -> int:
         return port
 
 
-def wait_until_it_listens(name: str, port: int, process: subprocess.Popen[bytes]) -> None:
-    deadline = monotonic() + START_TIMEOUT
+def wait_until_it_listens(
+    name: str, port: int, process: subprocess.Popen[bytes], timeout: float = START_TIMEOUT
+) -> None:
+    """Wait until `process` listens on `port` of the loopback interface.
+
+    Raises:
+        NotConnectedError: it ended before, or does not listen within `timeout` seconds.
+    """
+    deadline = monotonic() + timeout
     pause = Event()
     while monotonic() < deadline and process.poll() is None:
         with closing(socket.socket()) as probe:
