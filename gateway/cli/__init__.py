@@ -90,7 +90,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parsed(words: Sequence[str]) -> argparse.Namespace:
     """Return the arguments of a command line; a help, or a wrong line, ends the process."""
     try:
-        return make_parser(words[0] if words else "").parse_args(words)
+        args, unknown = make_parser(words[0] if words else "").parse_known_args(words)
+        if unknown:  # of the command, whose usage is shown, and not of `gateway`
+            args.command_parser.error(f"unrecognized arguments: {' '.join(unknown)}")
+        return args
     finally:
         print(end="", flush=True)  # the help
 

@@ -21,7 +21,10 @@ def add_command(
     commands, and the first sentence of its own help. `details` are further sentences.
     """
     sentence = f"{summary[:1].upper()}{summary[1:]}."
-    return commands.add_parser(name, help=summary, description=f"{sentence} {details}".rstrip())
+    description = f"{sentence} {details}".rstrip()
+    parser = commands.add_parser(name, help=summary, description=description)
+    parser.set_defaults(command_parser=parser)
+    return parser
 
 
 def add_without_secrets(parser: argparse.ArgumentParser) -> None:

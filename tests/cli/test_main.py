@@ -65,3 +65,22 @@ def test_a_text_that_is_no_time_is_named(
     assert main([given.get(each, each) for each in words]) == 2
 
     assert capsys.readouterr().err.endswith(f": {reason}\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "usage"),
+    [
+        (["check", "--strct", "a.yaml"], "usage: gateway check [-h]"),
+        (["archive", "verify", "a", "b"], "usage: gateway archive verify [-h]"),
+        (["import", "ems"], "usage: gateway import ems [-h]"),
+        (["import", "ems", "a", "--what"], "usage: gateway import ems [-h]"),
+    ],
+)
+def test_a_wrong_command_line_shows_the_usage_of_its_command(
+    words: list[str], usage: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(words)
+
+    assert ended.value.code == 2
+    assert capsys.readouterr().err.startswith(usage)
