@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from gateway.imports.source_lines import LineStatus, OmittedLine, SourceLine
+from gateway.imports.source_lines import LineStatus, OmittedLine, SourceLine, grouped
 from gateway.imports.yaml_text import Value, comment_lines, to_yaml
 from gateway.proofs.reverse_route import REVERSE_SUFFIX
 
@@ -205,7 +205,7 @@ def _tail(document: Document) -> Iterator[str]:
         if found := document.lines(status):
             yield ""
             yield f"# {title}"
-            for each in found:
+            for each in grouped(found):
                 yield from comment_lines(f"- {each.location}: {each.item}; {each.reason}")
     yield ""
 

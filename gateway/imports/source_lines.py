@@ -5,7 +5,7 @@ An unreadable line becomes an `OmittedLine`; reading continues with the next lin
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
@@ -41,6 +41,18 @@ class OmittedLine:
 
     def __str__(self) -> str:
         return f"{self.location}: {self.item}: {self.status.value}; {self.reason}"
+
+
+def grouped(omitted: Sequence[OmittedLine]) -> Iterator[OmittedLine]:
+    """Yield each line; those of one file that stay where they are for one reason become one."""
+    groups: dict[object, list[OmittedLine]] = {}
+    for number, each in enumerate(omitted):
+        stays = each.status is LineStatus.STAYS_AT_BROKER
+        key = (each.location.file, each.reason) if stays else number
+        groups.setdefault(key, []).append(each)
+    for first, *others in groups.values():
+        items = [first.item, *(f"{each.item} (line {each.location.line})" for each in others)]
+        yield replace(first, item=", ".join(items))
 
 
 @dataclass(frozen=True, slots=True)

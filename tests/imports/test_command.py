@@ -80,7 +80,7 @@ def test_a_line_that_stays_at_the_broker_is_no_loss(
     assert run("mosquitto", str(file)) == 0
 
     _, err = capsys.readouterr()
-    assert "1: option 'listener': stays where it is" in err
+    assert "1: option 'listener', option 'allow_anonymous' (line 2): stays where it is" in err
     assert err.endswith("gateway: 1 routes; 0 lines or options lost, 2 stay at the broker\n")
 
 
@@ -161,3 +161,40 @@ def test_an_imported_ems_bridge_passes_the_check_with_its_client_library(
     assert configuration.spool is not None
     assert configuration.web is not None
     assert configuration.gateway.name == "ems-bridge"
+
+
+def test_a_folder_of_further_files_is_read_and_the_lines_of_the_broker_are_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder, file = tmp_path / "conf.d", tmp_path / "mosquitto.conf"
+    folder.mkdir()
+    (folder / "b.conf").write_text("topic b/# out\n")
+    (folder / "a.conf").write_text("connection c\naddress h\ntopic a/# out\n")
+    (folder / "a.conf.old").write_text("connection d\n")
+    file.write_text(
+        f"listener 1884\nallow_anonymous false\npersistence true\ninclude_dir {folder}\n"
+    )
+
+    assert run("mosquitto", str(file)) == 0
+
+    out, err = capsys.readouterr()
+    assert 'pattern: "a/{rest...}"' in out
+    assert 'pattern: "b/{rest...}"' in out
+    assert "username: ${env:C_LOCAL_USERNAME}" in out.replace('"', "")
+    assert "mosquitto.conf:2: allow_anonymous is false" in " ".join(out.replace("#", "").split())
+    assert err.splitlines()[0] == (
+        f"{file}:1: option 'listener', option 'allow_anonymous' (line 2), option 'persistence'"
+        " (line 3): stays where it is; it is an option of the broker and not of a bridge"
+    )
+    assert len(err.splitlines()) == 2
+
+
+def test_a_folder_that_cannot_be_read_is_a_lost_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "mosquitto.conf"
+    file.write_text("connection c\naddress h\ntopic a/# out\ninclude_dir /none/such\n")
+
+    assert run("mosquitto", str(file)) == 1
+    line = "mosquitto.conf:4: option 'include_dir': not carried over; /none/such: cannot read"
+    assert line in capsys.readouterr().err

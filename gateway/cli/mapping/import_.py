@@ -16,7 +16,7 @@ from gateway.errors import GatewayError
 from gateway.imports.document import Document, render
 from gateway.imports.ems.importer import import_ems
 from gateway.imports.mosquitto.importer import import_mosquitto
-from gateway.imports.source_lines import LineStatus
+from gateway.imports.source_lines import LineStatus, grouped
 from gateway.terminal import print_line
 
 _STATUS = "Exit status: 0 no line is lost, 1 some lines are, or there is no bridge."
@@ -53,14 +53,31 @@ def add_parsers(commands: Commands) -> None:
 def run(args: argparse.Namespace) -> int:
     """Write the mapping, and list the lines that are not in it on standard error."""
     files = [(str(path), _read(path)) for path in args.files]
-    document = import_ems(files) if args.system == "ems" else import_mosquitto(*files[0])
+    document = (
+        import_ems(files)
+        if args.system == "ems"
+        else import_mosquitto(*files[0], include=_included)
+    )
     text = render(document)
     _write(text, args.output)
-    for line in document.omitted:
+    for line in grouped(document.omitted):
         print_line(str(line), sys.stderr)
     print_line(_summary(document) + _advice(text), sys.stderr)
     lost = document.lines(LineStatus.NOT_CARRIED_OVER)
     return 1 if lost or not document.routes else 0
+
+
+def _included(folder: str) -> list[tuple[str, bytes]]:
+    """Return the files of an `include_dir`, in the order in which mosquitto reads them.
+
+    Raises:
+        GatewayError: the folder or a file of it cannot be read.
+    """
+    try:
+        paths = sorted(each for each in Path(folder).iterdir() if each.name.endswith(".conf"))
+    except OSError as error:
+        raise GatewayError(f"{folder}: cannot read the folder: {error.strerror}") from error
+    return [(str(each), _read(each)) for each in paths]
 
 
 def _read(path: Path) -> bytes:

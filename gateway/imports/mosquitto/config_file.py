@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
+from gateway.errors import GatewayError
 from gateway.imports.mosquitto.options import (
     BRIDGE_OPTIONS,
     BROKER_OPTIONS,
@@ -18,8 +21,10 @@ from gateway.imports.source_lines import (
     OmittedLine,
     ParsedFile,
     SourceLine,
+    read_mosquitto,
 )
 
+Include: TypeAlias = Callable[[str], Sequence[tuple[str, bytes]]]  # names and content, in order
 LISTENERS = ("listener", "port")
 
 
@@ -48,17 +53,32 @@ class BridgeConnection:
 
 @dataclass(frozen=True, slots=True)
 class MosquittoConfig:
-    """Content of the file: the bridges, the port of the broker itself, and all secrets."""
+    """Content of the file: the bridges, the port of the broker itself, and all secrets.
+
+    `log_in_required`: the line that refuses clients without a user. `included`: further files.
+    """
 
     connections: tuple[BridgeConnection, ...]
     port: int
     omitted: tuple[OmittedLine, ...]
     secrets: tuple[str, ...]
+    log_in_required: SourceLine | None = None
+    included: tuple[str, ...] = ()
 
 
-def parse_config(parsed: ParsedFile) -> MosquittoConfig:
+def no_folders(folder: str) -> Sequence[tuple[str, bytes]]:
+    """Refuse to read an `include_dir`.
+
+    Raises:
+        GatewayError: always.
+    """
+    raise GatewayError(f"{folder}: is not read here; import its files separately")
+
+
+def parse_config(parsed: ParsedFile, include: Include = no_folders) -> MosquittoConfig:
     """Parse all lines; a line that is not part of a connection is omitted with a reason."""
     connections: dict[str, BridgeConnection] = {}
+    parsed, included = _with_included(parsed, include)
     omitted = list(parsed.omitted)
     secrets: list[str] = []
     current: BridgeConnection | None = None
@@ -74,8 +94,37 @@ def parse_config(parsed: ParsedFile) -> MosquittoConfig:
         else:
             omitted.append(_left(line.location, written))
     ports = [_port(line) for line in parsed.lines if line.text.split(" ")[0] in LISTENERS]
-    port = next((port for port in ports if port), 0)
-    return MosquittoConfig(tuple(connections.values()), port, tuple(omitted), tuple(secrets))
+    refusals = [line for line in parsed.lines if line.text.split() == ["allow_anonymous", "false"]]
+    return MosquittoConfig(
+        tuple(connections.values()),
+        next((port for port in ports if port), 0),
+        tuple(omitted),
+        tuple(secrets),
+        refusals[-1].location if refusals else None,
+        included,
+    )
+
+
+def _with_included(parsed: ParsedFile, include: Include) -> tuple[ParsedFile, tuple[str, ...]]:
+    """Return the lines with those of each `include_dir` in its place, and the files of these."""
+    lines: list[ContentLine] = []
+    omitted, files = list(parsed.omitted), list[str]()
+    for line in parsed.lines:
+        name, _, folder = line.text.partition(" ")
+        if name != "include_dir":
+            lines.append(line)
+            continue
+        try:
+            found = include(folder.strip())
+        except GatewayError as error:
+            omitted.append(OmittedLine(line.location, "option 'include_dir'", str(error)))
+            continue
+        for file, data in found:
+            inner = read_mosquitto(file, data)
+            lines += inner.lines
+            omitted += inner.omitted
+            files.append(file)
+    return ParsedFile(tuple(lines), tuple(omitted)), tuple(files)
 
 
 def _connection(
@@ -128,9 +177,7 @@ def _left(location: SourceLine, written: str) -> OmittedLine:
     name = re.split(r"[^\w.]", written, maxsplit=1)[0]  # `password=x` is one word, and a secret
     item = f"option {name!r}"
     if name == "include_dir":
-        return OmittedLine(
-            location, item, "the files in that folder are not read; import each of them separately"
-        )
+        return OmittedLine(location, item, "mosquitto reads it in the main file only")
     if name in BROKER_OPTIONS or name.startswith(("auth_opt_", "plugin_opt_")):
         return OmittedLine(
             location,

@@ -8,9 +8,9 @@ from dataclasses import fields
 from gateway.endpoints.settings.base import U16, U32
 from gateway.endpoints.settings.mqtt import MqttSettings
 from gateway.imports.document import EndpointSetting
-from gateway.imports.mosquitto.config_file import BridgeConnection, Option
+from gateway.imports.mosquitto.config_file import BridgeConnection, MosquittoConfig, Option
 from gateway.imports.mosquitto.options import NO_EFFECT, UNSUPPORTED
-from gateway.imports.source_lines import OmittedLine
+from gateway.imports.source_lines import OmittedLine, SourceLine
 from gateway.imports.yaml_text import REFERENCE, Value
 
 VERSIONS = {"mqttv50": "5", "mqttv311": "3.1.1"}
@@ -33,20 +33,20 @@ NO_ORIGIN_PATH = (
 def local_settings(
     connection: BridgeConnection,
     variable: str,
-    port: int,
+    broker: MosquittoConfig,
     omitted: list[OmittedLine],
     *,
     both: bool,
 ) -> tuple[EndpointSetting, ...]:
     """Return the settings of the local broker; `both`: a route uses both directions."""
-    side = _BridgeSide(connection, variable, "local", omitted)
+    side, port = _BridgeSide(connection, variable, "local", omitted), broker.port
     clean = "local_cleansession" if "local_cleansession" in connection.options else "cleansession"
     return (
         EndpointSetting("kind", "mqtt"),
         EndpointSetting("host", "localhost"),
         EndpointSetting("port", port or PORT, "The first listener's port." if port else ""),
         *((MQTT_5,) if both else ()),
-        *side.log_in(),
+        *side.log_in(broker.log_in_required),
         *side.session(clean),
         side.qos(),
         *side.on_too_long(),
@@ -153,7 +153,8 @@ class _BridgeSide:
             note = "A message whose name becomes too long by its new prefix is a dead letter."
             yield EndpointSetting("on_too_long", "refuse", note)
 
-    def log_in(self) -> Iterator[EndpointSetting]:
+    def log_in(self, required: SourceLine | None = None) -> Iterator[EndpointSetting]:
+        """Yield client id, user and password; `required`: the line that refuses other clients."""
         if (option := self._options.get(f"{self._side}_clientid")) is not None:
             yield EndpointSetting("client_id", self._without_reference(option, option.value))
         user = self._options.get(f"{self._side}_username")
@@ -165,10 +166,15 @@ class _BridgeSide:
             if password is not None:
                 value = f"${{env:{self._variable}_PASSWORD}}"
                 yield EndpointSetting("password", value, f"The password is in {password.location}.")
-        elif password is not None:
+            return
+        if password is not None:
             self._omit(
                 password, "mosquitto uses it with a user name only, and there is no user name"
             )
+        if required is not None:
+            note = f"{required}: allow_anonymous is false; a bridge needs no user there."
+            yield EndpointSetting("username", f"${{env:{self._variable}_USERNAME}}", note)
+            yield EndpointSetting("password", f"${{env:{self._variable}_PASSWORD}}")
 
     def session(self, name: str) -> Iterator[EndpointSetting]:
         option = self._options.get(name)

@@ -7,7 +7,13 @@ from collections.abc import Iterable, Sequence
 
 from gateway.dialects.systems.mqtt import MQTT
 from gateway.imports.document import Document, EndpointEntry, NameGenerator, RouteEntry, TargetEntry
-from gateway.imports.mosquitto.config_file import BridgeConnection, MosquittoConfig, parse_config
+from gateway.imports.mosquitto.config_file import (
+    BridgeConnection,
+    Include,
+    MosquittoConfig,
+    no_folders,
+    parse_config,
+)
 from gateway.imports.mosquitto.echoes import find_echoes
 from gateway.imports.mosquitto.endpoints import local_settings, remote_settings
 from gateway.imports.mosquitto.routes import RouteDraft, draft_routes
@@ -36,9 +42,9 @@ NOTES = (
 MAX_TOPICS = 1_000  # of a connection; every pair is compared
 
 
-def import_mosquitto(file: str, data: bytes) -> Document:
-    """Import all bridge connections of one mosquitto.conf."""
-    broker = parse_config(read_mosquitto(file, data))
+def import_mosquitto(file: str, data: bytes, include: Include = no_folders) -> Document:
+    """Import all bridge connections of one mosquitto.conf; `include` reads an `include_dir`."""
+    broker = parse_config(read_mosquitto(file, data), include)
     omitted = list(broker.omitted)
     endpoints: list[EndpointEntry] = []
     entries: list[RouteEntry] = []
@@ -64,7 +70,7 @@ def import_mosquitto(file: str, data: bytes) -> Document:
     return Document(
         command="mosquitto",
         gateway=NameGenerator().make(*(each.name for each in broker.connections[:1]), "bridge"),
-        files=(file,),
+        files=(file, *broker.included),
         endpoints=tuple(endpoints),
         routes=tuple(entries),
         notes=NOTES if entries else (),
@@ -103,7 +109,7 @@ def _endpoints(
     return (
         EndpointEntry(
             local,
-            local_settings(connection, _variable(local), broker.port, omitted, both=both),
+            local_settings(connection, _variable(local), broker, omitted, both=both),
             (*quoted, f"{here}, the broker of this file."),
         ),
         EndpointEntry(
