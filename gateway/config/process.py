@@ -107,6 +107,11 @@ class WebSettings:
     token: str | None = setting(
         "token that clients send as `Authorization: Bearer`", default=None, secret=True
     )
+    previous_token: str | None = setting(
+        "a second token that is valid, too, while clients change from it to `token`",
+        default=None,
+        secret=True,
+    )
     cert_file: str | None = setting(
         "server certificate (PEM); with it the page is served by HTTPS only",
         default=None,
@@ -130,11 +135,17 @@ class WebSettings:
     )
 
     @property
+    def tokens(self) -> tuple[str, ...]:
+        """The tokens that are valid; none for a page without."""
+        return tuple(each for each in (self.token, self.previous_token) if each is not None)
+
+    @property
     def fixed(self) -> WebSettings:
         """The settings that need a restart: all but the values of tokens and certificates."""
         return replace(
             self,
             token=self.token and "",
+            previous_token=None,
             cert_file=self.cert_file and "",
             key_file=None,
             client_ca_file=self.client_ca_file and "",

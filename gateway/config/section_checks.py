@@ -32,7 +32,11 @@ def check_lease(lease: LeaseSettings, reader: ConfigReader, at: KeyPath) -> None
 def check_web(web: WebSettings, reader: ConfigReader, at: KeyPath) -> None:
     """Report settings that make the page unsafe, or impossible to serve."""
     _check_address(web, reader, at)
-    _check_token(web, reader, at)
+    for key in ("token", "previous_token"):
+        _check_token(getattr(web, key), reader, (*at, key))
+    if web.previous_token is not None and web.token is None:
+        reason = "'previous_token' without `token`"
+        reader.report((*at, "previous_token"), "unused", reason, "write it as `token`")
     _check_files(web, reader, at)
 
 
@@ -54,17 +58,16 @@ def _check_address(web: WebSettings, reader: ConfigReader, at: KeyPath) -> None:
     reader.report((*at, "address"), "open-page", reason, hint)
 
 
-def _check_token(web: WebSettings, reader: ConfigReader, at: KeyPath) -> None:
-    token = web.token
+def _check_token(token: str | None, reader: ConfigReader, at: KeyPath) -> None:
     if token is None:
         return
     if len(token) < MIN_TOKEN_LENGTH:
         reason = f"the token has {len(token)} characters, fewer than {MIN_TOKEN_LENGTH}"
         hint = "make one with `openssl rand -hex 32`"
-        reader.report((*at, "token"), "weak-token", reason, hint)
+        reader.report(at, "weak-token", reason, hint)
     elif not (token.isascii() and token.isprintable()) or " " in token:
         reason = "the token has characters that an HTTP header cannot carry"
-        reader.report((*at, "token"), "bad-token", reason, "use letters, digits, '-', '_' and '.'")
+        reader.report(at, "bad-token", reason, "use letters, digits, '-', '_' and '.'")
 
 
 def _check_files(web: WebSettings, reader: ConfigReader, at: KeyPath) -> None:

@@ -27,4 +27,4 @@ def open_server(running: Gateway, config: str) -> WebServer | None:
 
     cache = StatusCache(running, config, settings.spool_percent)
     mutual_tls = settings.client_ca_file is not None
-    return WebServer(WebApplication(cache, settings.token, mutual_tls=mutual_tls), settings)
+    return WebServer(WebApplication(cache, settings.tokens, mutual_tls=mutual_tls), settings)

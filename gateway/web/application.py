@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
@@ -62,14 +62,14 @@ class WebApplication:
     """
 
     def __init__(
-        self, statuses: StatusSource, token: str | None = None, *, mutual_tls: bool
+        self, statuses: StatusSource, tokens: Sequence[str] = (), *, mutual_tls: bool
     ) -> None:
         self._statuses = statuses
-        self._guard = TokenGuard(token)
-        self._local_only = token is None and not mutual_tls
+        self._guard = TokenGuard(tokens)
+        self._local_only = not tokens and not mutual_tls
         self._registry = make_registry(statuses.snapshot)
         self._status_made: tuple[StatusSnapshot, HttpResponse] | None = None
-        self._status_page = StatusPage(needs_token=token is not None)
+        self._status_page = StatusPage(needs_token=bool(tokens))
         self._public: Mapping[str, Handler] = {
             "/": self._page,
             "/healthz": self._health,
@@ -83,9 +83,9 @@ class WebApplication:
             "/metrics": self._metrics,
         }
 
-    def use_token(self, token: str) -> None:
-        """Take another token from now on; only for an application that has one."""
-        self._guard.use(token)
+    def use_tokens(self, tokens: Sequence[str]) -> None:
+        """Take other tokens from now on; only for an application that has some."""
+        self._guard.use(tokens)
 
     def answer(self, request: HttpRequest) -> HttpResponse:
         """Answer any request; errors of the client become a status of 4xx."""

@@ -61,7 +61,7 @@ class WebServer:
         self._listening = _listen(settings)
 
     def prepared(self, settings: WebSettings) -> Callable[[], None]:
-        """Read the certificates of `settings`; the result takes them and the token into use.
+        """Read the certificates of `settings`; the result takes them and the tokens into use.
 
         Open connections stay. Settings in `WebSettings.fixed` need a restart.
 
@@ -73,8 +73,8 @@ class WebServer:
 
         def use() -> None:
             self._tls = tls
-            if same and settings.token is not None:
-                self._application.use_token(settings.token)
+            if same and settings.tokens:
+                self._application.use_tokens(settings.tokens)
 
         return use
 

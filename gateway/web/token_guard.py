@@ -1,4 +1,4 @@
-"""The token of the web server, and a bound for the guesses of each address."""
+"""The tokens of the web server, and a bound for the guesses of each address."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import hmac
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from enum import Enum
 from typing import Final
 
@@ -37,21 +37,24 @@ class TokenGuard:
     Mutable: several threads use it.
     """
 
-    def __init__(self, token: str | None, clock: Callable[[], float] = time.monotonic) -> None:
-        self._token = None if token is None else token.encode()
+    def __init__(
+        self, tokens: Iterable[str] = (), clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        """Allow requests with one of `tokens`; all, without any."""
+        self._tokens = [each.encode() for each in tokens]
         self._clock = clock
         self._lock = threading.Lock()
         self._all_tries: dict[str, float] = {}  # when each address has all its tries again
         self._next_warning = 0.0
 
-    def use(self, token: str) -> None:
-        """Take another token from now on."""
+    def use(self, tokens: Iterable[str]) -> None:
+        """Take other tokens from now on."""
         with self._lock:
-            self._token = token.encode()
+            self._tokens = [each.encode() for each in tokens]
 
     def check(self, authorization: str, peer: PeerConnection) -> Access:
         """Judge the header `Authorization` of a request; an empty one is no guess."""
-        if self._token is None:
+        if not self._tokens:
             return Access.ALLOWED
         if not authorization:
             return Access.REFUSED
@@ -61,8 +64,9 @@ class TokenGuard:
             if debt > (TRIES - 1) * INTERVAL and not peer.trusted:
                 return Access.DEFERRED
             scheme, _, token = authorization.partition(" ")
-            same = hmac.compare_digest(token.strip().encode(), self._token)
-            peer.trusted = same and scheme.lower() == "bearer"
+            given = token.strip().encode()
+            same = [hmac.compare_digest(given, each) for each in self._tokens]
+            peer.trusted = any(same) and scheme.lower() == "bearer"
             if peer.trusted:
                 return Access.ALLOWED
             self._count(peer.address, now, debt + INTERVAL)

@@ -718,7 +718,7 @@ class _Writer:
 
 def web_requests() -> Parser:
     loop = asyncio.new_event_loop()
-    application = WebApplication(FakeStatus(status()), "a-token", mutual_tls=False)
+    application = WebApplication(FakeStatus(status()), ("a-token",), mutual_tls=False)
 
     async def answer(request: HttpRequest) -> HttpResponse:
         if request.path == "/metrics":  # renders all metrics, which is no parsing

@@ -134,7 +134,7 @@ def served(shown: FakeStatus, ref: WebSettings | None = None) -> Iterator[WebSer
     """Run a server on a free port of loopback."""
     ref = ref or WebSettings(port=0)
     mutual_tls = ref.client_ca_file is not None
-    server = WebServer(WebApplication(shown, ref.token, mutual_tls=mutual_tls), ref)
+    server = WebServer(WebApplication(shown, ref.tokens, mutual_tls=mutual_tls), ref)
     server.start()
     try:
         yield server

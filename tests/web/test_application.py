@@ -18,7 +18,9 @@ TOKEN = "correct-horse-battery-staple"  # noqa: S105  # of the tests alone
 
 
 def make_application(token: str | None = None, **facts: object) -> WebApplication:
-    return WebApplication(FakeStatus(status(**facts)), token, mutual_tls=False)
+    return WebApplication(
+        FakeStatus(status(**facts)), () if token is None else (token,), mutual_tls=False
+    )
 
 
 def get(application: WebApplication, target: str, **headers: str) -> tuple[int, str]:

@@ -206,6 +206,10 @@ def test_other_certificates_and_another_token_are_taken_into_use(certificates: P
         take()
 
         assert StatusClient(after).status()["ready"] is True
+        server.prepared(replace(new, previous_token=old.token))()
+        for right in (after, replace(after, token_file=old_token)):
+            assert StatusClient(right).status()["ready"] is True
+        take()
         for wrong in (replace(after, ca_file=before.ca_file), replace(after, token_file=old_token)):
             with pytest.raises(WebError):
                 StatusClient(wrong).status()

@@ -23,7 +23,7 @@ class Rig:
 
     def __init__(self) -> None:
         self.now = 1_000.0
-        self.guard = TokenGuard(TOKEN, lambda: self.now)
+        self.guard = TokenGuard((TOKEN,), lambda: self.now)
 
     def ask(self, authorization: str, address: str = "192.0.2.1") -> Access:
         return self.guard.check(authorization, PeerConnection(address, self.now))
@@ -124,3 +124,16 @@ def test_guesses_at_any_path_are_counted(path: str) -> None:
         assert code_of(server, TOKEN, "127.0.0.1") == 429
         assert code_of(server, TOKEN, "127.0.0.2") == 200
         assert code_of(server, "wrong", "127.0.0.1", "/healthz") == 200
+
+
+def test_two_tokens_are_valid_until_one_is_taken_away() -> None:
+    rig = Rig()
+    new = "Bearer another-token-of-the-page"
+    assert rig.ask(new) is Access.REFUSED
+
+    rig.guard.use((new.removeprefix("Bearer "), TOKEN))
+    assert rig.ask(RIGHT) is rig.ask(new) is Access.ALLOWED
+
+    rig.guard.use((new.removeprefix("Bearer "),))
+    assert rig.ask(new) is Access.ALLOWED
+    assert rig.ask(RIGHT) is Access.REFUSED
