@@ -28,6 +28,7 @@ from gateway.config.values import (
     REFERENCE,
     ReferenceValues,
     WrittenPath,
+    digest_of,
     may_be,
     parse_number,
     placeholder_setting,
@@ -282,7 +283,8 @@ class ConfigReader:
         """Return the path to use, and note both forms of it."""
         used = used_path(text, self.folder, kind)
         if known:
-            self.paths[at] = WrittenPath(text, used, kind)
+            content = digest_of(Path(used)) if kind == "file" else ""
+            self.paths[at] = WrittenPath(text, used, kind, content)
         return used
 
     def _encodable(self, text: str, at: KeyPath) -> Any:

@@ -6,6 +6,7 @@ where its reference stands, and the same at each place. It is never printed.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 from collections.abc import Mapping
@@ -18,6 +19,7 @@ from zlib import crc32
 
 import yaml
 
+from gateway.archive.durable import read_regular
 from gateway.setting import PathKind
 
 MAX_SECRET: Final = 1 << 20  # bytes; a larger or endless file is not a secret
@@ -63,6 +65,7 @@ class WrittenPath:
     written: str
     used: str
     kind: PathKind
+    content: str = ""  # digest of a file, so that a reload notices another one at its path
 
 
 def used_path(text: str, folder: Path, kind: PathKind) -> str:
@@ -70,6 +73,14 @@ def used_path(text: str, folder: Path, kind: PathKind) -> str:
     if not text or "://" in text:
         return text
     return str(Path(escape(str(folder)) if kind == "jars" else folder) / text)
+
+
+def digest_of(path: Path) -> str:
+    """Return the digest of a regular file; an empty text for one that cannot be read."""
+    try:
+        return hashlib.sha256(read_regular(path)).hexdigest()
+    except (OSError, ValueError):  # ValueError: no path has this character
+        return ""
 
 
 MAX_DIGITS = 400  # characters of a number; the largest float has 309

@@ -383,12 +383,13 @@ class Gateway:
 
         `old` is the configuration of the taps that run; pauses of those that stay end.
         """
-        wanted, new = wiring.tap_targets(self.configuration), self.configuration.endpoints
+        wanted, new = wiring.tap_targets(self.configuration), self.configuration
         kept = {
             each
             for each in wanted
             if each.endpoint in old.endpoints
-            and old.endpoints[each.endpoint].settings == new[each.endpoint].settings
+            and wiring.connection_parameters(old, each.endpoint)
+            == wiring.connection_parameters(new, each.endpoint)
         }
         _run_in_parallel([self.taps.pop(gone).stop for gone in self.taps.keys() - kept])
         for tap in self.taps.values():
@@ -411,7 +412,7 @@ class Gateway:
             name: wiring.make_sink_binding(wanted, name, self._echoes)
             for name in wiring.target_endpoints(wanted)
             if name not in self.lanes
-            or old.endpoints[name].settings != wanted.endpoints[name].settings
+            or wiring.connection_parameters(old, name) != wiring.connection_parameters(wanted, name)
             or wiring.echo_brokers(old).get(name) != wiring.echo_brokers(wanted).get(name)
         }
 

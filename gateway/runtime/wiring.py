@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import TypeAlias
 
 from gateway.archive.journal.head_file import last_end
 from gateway.archive.journal.rolling import ArchiveOptions
@@ -14,7 +15,9 @@ from gateway.archive.location import ArchiveLocation, parse_location
 from gateway.archive.lookup.name_store import NameStore
 from gateway.archive.routes import write_routes
 from gateway.config.load import Configuration
+from gateway.config.nodes import KeyPath
 from gateway.config.process import ArchiveSettings
+from gateway.config.values import WrittenPath
 from gateway.endpoints.base import Source, Subscription
 from gateway.endpoints.kept_subscriptions import KeepsSubscriptions, SubscriptionStore
 from gateway.endpoints.registry import find_kind, make_sink, make_source
@@ -111,11 +114,28 @@ def _remembering(source: Source, sessions: SubscriptionStore | None) -> Source:
     return source
 
 
+Connected: TypeAlias = tuple[EndpointSettings, Mapping[KeyPath, WrittenPath]]
+
+
 def source_parameters(
     configuration: Configuration, name: str
-) -> tuple[EndpointSettings, Sequence[Subscription]]:
+) -> tuple[Connected, Sequence[Subscription]]:
     """The parameters of the source of `name`; a reload keeps the source while they are equal."""
-    return configuration.endpoints[name].settings, _routes_and_subscriptions(configuration, name)[1]
+    found = connection_parameters(configuration, name)
+    return found, _routes_and_subscriptions(configuration, name)[1]
+
+
+def connection_parameters(configuration: Configuration, name: str) -> Connected:
+    """The settings of the endpoint `name`, and its files, such as certificates.
+
+    A reload connects again when they differ.
+    """
+    files = {
+        at: path
+        for at, path in configuration.paths.items()
+        if path.kind == "file" and at[:2] == ("endpoints", name)
+    }
+    return configuration.endpoints[name].settings, files
 
 
 def _routes_and_subscriptions(
