@@ -9,12 +9,12 @@ from types import TracebackType
 from typing import Self
 
 from gateway.wire.smf.assured_control import (
+    AckOutcome,
     AckRange,
     AssuredControl,
     ControlField,
     ControlType,
     decode_control,
-    encode_ack_range,
     encode_control,
     encode_field,
 )
@@ -47,6 +47,13 @@ from tests.waiting import PATIENCE
 
 PASSWORD = "p"  # noqa: S105  # of the test broker
 TAG = b"\0\0\x07"
+
+
+def encode_ack_range(ack: AckRange) -> tuple[int, bytes]:
+    value = ack.low.to_bytes(8, "big") + ack.high.to_bytes(8, "big")
+    if ack.outcome is not AckOutcome.ACCEPTED:
+        value += bytes((ack.outcome,))
+    return ControlField.APP_ACK, value
 
 
 def direct(topic: str, payload: bytes = b"x") -> bytes:

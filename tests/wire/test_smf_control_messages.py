@@ -13,7 +13,6 @@ from gateway.wire.smf.assured_control import (
     ControlField,
     ControlType,
     decode_control,
-    encode_ack_range,
     encode_control,
     encode_control_reply,
     encode_field,
@@ -36,6 +35,7 @@ from gateway.wire.smf.subscriptions import (
     encode_subscription,
     encode_subscription_reply,
 )
+from tests.brokers.smf_client import encode_ack_range
 from tests.wire.smf_dumps import dump, survives
 
 ORDERS = b"orders/>"

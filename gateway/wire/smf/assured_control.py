@@ -153,13 +153,6 @@ def _width(number: ControlField) -> int:
     return 1 if number in _ONE_BYTE_FIELDS else 8 if number in _EIGHT_BYTE_FIELDS else 4
 
 
-def encode_ack_range(ack: AckRange) -> tuple[int, bytes]:
-    value = ack.low.to_bytes(8, "big") + ack.high.to_bytes(8, "big")
-    if ack.outcome is not AckOutcome.ACCEPTED:
-        value += bytes((ack.outcome,))
-    return ControlField.APP_ACK, value
-
-
 def decode_control(frame: bytes) -> AssuredControl:
     """Decode an assured control message.
 

@@ -71,10 +71,6 @@ def encode_value(value: Value) -> bytes:  # noqa: PLR0911  # one return for each
             return _element(STREAM, b"".join(map(encode_value, value)), container=True)
 
 
-def encode_destination(topic: str) -> bytes:
-    return _element(DESTINATION, b"\0" + topic.encode() + b"\0")
-
-
 def _encode_integer(value: int) -> bytes:
     if not -(2**63) <= value < 2**64:
         raise WireError(f"smf: an integer of {value.bit_length()} bits does not fit into 64 bits")
