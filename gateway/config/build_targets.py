@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 
 from gateway.config.build_endpoint import Endpoint, RouteContext, separator_hint
 from gateway.config.nodes import KeyPath
@@ -18,6 +20,7 @@ from gateway.routing.route import Target, WhenFull, fixed_kind, for_template
 from gateway.routing.source_pattern import SourcePattern
 from gateway.routing.tags import TagMode, TagRule
 from gateway.routing.template import parse_template
+from gateway.routing.template_functions import Report
 from gateway.translate.names import OnTooLong, OnUnmappable, Renderer
 
 
@@ -77,9 +80,22 @@ def _target(  # noqa: PLR0913, PLR0917  # where it stands and what it may use
     at: KeyPath,
     reader: ConfigReader,
 ) -> Target | None:
-    key = "replacement"
     dialect = endpoint.dialect
-    try:
+    faults: list[GatewayError] = []
+
+    def report(key: str, error: GatewayError, hint: str = "") -> None:
+        faults.append(error)
+        reader.report((*at, key), getattr(error, "rule", key), str(error), hint)
+
+    @contextmanager
+    def reported(key: str, text: str = "") -> Iterator[None]:
+        """Report the fault of one key, so that the other keys are read, too."""
+        try:
+            yield
+        except GatewayError as error:
+            report(key, error, separator_hint(text, dialect) if text else "")
+
+    with reported("replacement"):
         renderer = Renderer(
             dialect,
             OnUnmappable(settings.on_unmappable or endpoint.on_unmappable),
@@ -87,30 +103,30 @@ def _target(  # noqa: PLR0913, PLR0917  # where it stands and what it may use
             replacement=settings.replacement,
             dictionary=context.dictionary,
         )
-        key = "template"
-        templates = [
-            parse_template(
-                text,
-                dialect,
-                source.pattern,
-                require_tags=source.tags.require_tags,
-                constants=source.constants,
+    templates = []
+    for text in settings.template or ():
+        with reported("template", text):
+            templates.append(
+                parse_template(
+                    text,
+                    dialect,
+                    source.pattern,
+                    require_tags=source.tags.require_tags,
+                    constants=source.constants,
+                    report=partial(report, "template"),
+                )
             )
-            for text in settings.template or ()
-        ]
-        key = "headers"
-        rules = _header_rules(settings.headers, source)
-        key = "observe"
+    rules = NO_RULES
+    with reported("headers"):
+        rules = _header_rules(settings.headers, source, partial(report, "headers"))
+    with reported("observe"):
         if settings.observe is not None:
             parse_pattern(settings.observe, dialect)
-        key = "encoding"
+    conversion = None
+    with reported("encoding"):
         keep = settings.payload == "keep"
         conversion = None if keep else parse_conversion(settings.payload, settings.encoding)
-    except GatewayError as error:
-        written = settings.template or ()
-        hints = [separator_hint(text, dialect) for text in written if key == "template"]
-        hint = next(filter(None, hints), "")
-        reader.report((*at, key), getattr(error, "rule", key), str(error), hint)
+    if faults:
         return None
     carries_id = "properties" in endpoint.settings.carries
     return Target(
@@ -132,7 +148,7 @@ def _target(  # noqa: PLR0913, PLR0917  # where it stands and what it may use
     )
 
 
-def _header_rules(settings: HeaderSettings, source: SourceFacts) -> HeaderRules:
+def _header_rules(settings: HeaderSettings, source: SourceFacts, report: Report) -> HeaderRules:
     if settings == HeaderSettings():
         return NO_RULES
     return parse_header_rules(
@@ -143,6 +159,7 @@ def _header_rules(settings: HeaderSettings, source: SourceFacts) -> HeaderRules:
         sets=settings.set,
         source=source.pattern,
         constants=source.constants,
+        report=report,
     )
 
 

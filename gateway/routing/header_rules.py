@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from types import MappingProxyType
 
 from gateway.errors import SubjectError, TranslationError
@@ -11,7 +12,7 @@ from gateway.model.message import NO_HEADERS, Headers, Value
 from gateway.routing.header_draft import HeaderDraft, HeaderName, parse_header_name, simple_text
 from gateway.routing.source_pattern import SourcePattern
 from gateway.routing.template import NO_CONSTANTS
-from gateway.routing.template_functions import Levels, TextLocation
+from gateway.routing.template_functions import Levels, Report, TextLocation, refuse
 from gateway.routing.text_template import TextTemplate, parse_text_template
 
 MAP_DEFAULT = "*"  # key of a map: the value for all values without a key
@@ -123,22 +124,37 @@ def parse_header_rules(  # noqa: PLR0913  # the keys of a configuration
     sets: Mapping[str, Value],
     source: SourcePattern,
     constants: Mapping[str, str] = NO_CONSTANTS,
+    report: Report = refuse,
 ) -> HeaderRules:
     """Parse the rules of a configuration; texts to set may use the captures of `source`.
+
+    `report` gets every fault instead of an exception; the rules are of no use then.
 
     Raises:
         SubjectError: with the dialect `headers` and the wrong name or value as its text.
     """
-    for name in (*maps, *renames, *renames.values(), *sets):
-        _check_name(name, name)
-    for name in (*drops, *keeps):
-        _check_name(name, name.removesuffix("*"))
-    parsed_renames = _parse_renames(renames)
-    values = [(name, _value(value, source, constants)) for name, value in sets.items()]
-    tried: list[tuple[str, Value]] = [(name, None) for name in (*drops, *renames)]
-    tried += [(name, made) for name, table in maps.items() for made in table.values()]
-    for name, value in (*tried, *values):
-        _check_value(name, value)
+    checks = [
+        *(partial(_check_name, name, name) for name in (*maps, *renames, *renames.values(), *sets)),
+        *(partial(_check_name, name, name.removesuffix("*")) for name in (*drops, *keeps)),
+        *(partial(_check_value, name, None) for name in (*drops, *renames)),
+        *(partial(_check_value, name, made) for name, made in _mapped_values(maps)),
+    ]
+    for check in checks:
+        _attempt(check, report)
+    parsed_renames: tuple[tuple[HeaderName, HeaderName], ...] = ()
+    try:
+        parsed_renames = _parse_renames(renames)
+    except SubjectError as error:
+        report(error)
+    values: list[tuple[str, Value | TextTemplate]] = []
+    for name, text in sets.items():
+        try:
+            value = _value(text, source, constants)
+            _check_value(name, value)
+        except SubjectError as error:
+            report(error)
+        else:
+            values.append((name, value))
     return HeaderRules(
         tuple(
             (parse_header_name(name), MappingProxyType(dict(table))) for name, table in maps.items()
@@ -148,6 +164,19 @@ def parse_header_rules(  # noqa: PLR0913  # the keys of a configuration
         tuple(map(parse_header_name, keeps)),
         tuple((parse_header_name(name), value) for name, value in values),
     )
+
+
+def _attempt(check: Callable[[], None], report: Report) -> None:
+    try:
+        check()
+    except SubjectError as error:
+        report(error)
+
+
+def _mapped_values(maps: Mapping[str, Mapping[str, Value]]) -> Iterator[tuple[str, Value]]:
+    for name, table in maps.items():
+        for made in table.values():
+            yield name, made
 
 
 def _parse_renames(renames: Mapping[str, str]) -> tuple[tuple[HeaderName, HeaderName], ...]:

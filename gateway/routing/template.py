@@ -21,10 +21,12 @@ from gateway.routing.source_pattern import SourcePattern
 from gateway.routing.template_functions import (
     FUNCTION_CHAIN,
     Levels,
+    Report,
     TemplateFunction,
     TextLocation,
     apply_functions,
     parse_functions,
+    refuse,
 )
 
 NO_CONSTANTS: Mapping[str, str] = MappingProxyType({})
@@ -103,18 +105,20 @@ class FoundPlaceholder:
     part: LevelPart | RestPlaceholder
 
 
-def parse_template(
+def parse_template(  # noqa: PLR0913  # a text, and all that it may use
     text: str,
     dialect: Dialect,
     source: SourcePattern,
     *,
     require_tags: Sequence[SourcePattern] = (),
     constants: Mapping[str, str] = NO_CONSTANTS,
+    report: Report = refuse,
 ) -> Template:
     """Parse a template written in `dialect` that may use the captures of `source`.
 
     It may also use the named captures of the patterns in `require_tags`. `constants` are texts by
-    name (`@system`).
+    name (`@system`). `report` gets the faults of placeholders instead of an exception; the template
+    is of no use then.
 
     Raises:
         SubjectError: an illegal name, an unknown capture, a wrong function, a rest capture inside
@@ -125,7 +129,9 @@ def parse_template(
         reason = "private use characters cannot stand in a template"
         raise location.error("template", reason, stray.start())
     found = list(
-        find_placeholders(location, source, require_tags=require_tags, constants=constants)
+        find_placeholders(
+            location, source, require_tags=require_tags, constants=constants, report=report
+        )
     )
     plain, position = [], 0
     for number, placeholder in enumerate(found):
@@ -155,6 +161,7 @@ def find_placeholders(
     *,
     require_tags: Sequence[SourcePattern] = (),
     constants: Mapping[str, str] = NO_CONSTANTS,
+    report: Report = refuse,
 ) -> Iterator[FoundPlaceholder]:
     """Yield the placeholders in the text of `location`, in order; see `parse_template`."""
     spans = {
@@ -171,10 +178,14 @@ def find_placeholders(
         if name not in spans and name not in constants:
             hint = _known(name, source, [*spans, *constants])
             reason = f"unknown capture {quoted(found[0])}; {hint}"
-            raise location.error("unknown-capture", reason, found.start())
+            report(location.error("unknown-capture", reason, found.start()))
         rest = spans.get(name, False)
         chain = TextLocation(location.dialect, text, found.start(3))
-        functions = parse_functions(found[3], chain, single_level=not rest)
+        try:
+            functions = parse_functions(found[3], chain, single_level=not rest)
+        except SubjectError as error:
+            report(error)
+            functions = ()
         part: LevelPart | RestPlaceholder = Placeholder(name, functions)
         if rest and not any(function.single_level for function in functions):
             part = RestPlaceholder(name, functions)

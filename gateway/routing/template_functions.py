@@ -27,6 +27,18 @@ _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 INTEGER = re.compile(r"[+-]?[0-9]{1,6}")
 
 
+Report: TypeAlias = Callable[[SubjectError], None]  # takes each fault of a text that has several
+
+
+def refuse(error: SubjectError) -> None:
+    """Raise the first fault.
+
+    Raises:
+        SubjectError: always.
+    """
+    raise error
+
+
 @dataclass(frozen=True, slots=True)
 class TextLocation:
     """A text and an offset in it, for error messages."""
