@@ -5,6 +5,8 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 base=${BASE:-debian:bookworm-slim} docker=${DOCKER:-docker}
+version=$(sed -n 's/^__version__ = "\(.*\)"$/\1/p' gateway/__init__.py)
+revision=$(git rev-parse HEAD 2>/dev/null || echo unknown)
 [ $# -gt 0 ] || set -- slim jvm spark
 
 # BuildKit is a plug-in of newer clients and a part of older ones; the builder without it works too.
@@ -15,6 +17,7 @@ fi
 
 for target in "$@"; do
   "$docker" build --quiet --file deploy/Dockerfile --build-arg "BASE=$base" --target "$target" \
+    --build-arg "VERSION=$version" --build-arg "REVISION=$revision" \
     --tag "gateway:$target" . >/dev/null
 done
 

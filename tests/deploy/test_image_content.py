@@ -10,9 +10,10 @@ import pytest
 from cyclonedx.schema import SchemaVersion
 from cyclonedx.validation.json import JsonStrictValidator
 
+import gateway
 from tests.deploy.container import HARDENED
 from tests.deploy.engine import Engine
-from tests.deploy.test_lock import PROJECT, locked
+from tests.deploy.test_lock import locked
 
 LARGEST = 200_000_000  # bytes over the base image; Arrow has 100 MB of them, Python 46, NumPy 21
 Shell = Callable[[str], str]
@@ -47,7 +48,7 @@ def test_the_image_lists_its_packages(shell: Shell) -> None:
     components = {each["purl"]: each for each in document["components"]}
 
     assert (document["bomFormat"], document["specVersion"]) == ("CycloneDX", "1.6")
-    assert document["metadata"]["component"]["version"] == PROJECT["project"]["version"]
+    assert document["metadata"]["component"]["version"] == gateway.__version__
     python = {f"pkg:pypi/{name}@{version}" for name, version in locked("slim").items()}
     assert {each for each in components if each.startswith("pkg:pypi/")} == python
     assert all("expression" in components[each]["licenses"][0] for each in python)
