@@ -21,10 +21,10 @@ from gateway.check.files import path_faults
 from gateway.check.header_typos import header_typos
 from gateway.check.pairs import pair_findings
 from gateway.check.selectors import selector_faults
+from gateway.config.build_endpoint import setting_faults
 from gateway.config.load import Configuration, load
 from gateway.config.nodes import KeyPath
 from gateway.endpoints.registry import find_kind
-from gateway.endpoints.settings.base import faults_of
 from gateway.errors import ConfigError, ConfigErrors, FindingExample
 from gateway.proofs import RouteFinding, prove
 from gateway.proofs.reverse_route import REVERSE_SUFFIX
@@ -69,14 +69,10 @@ def examine(configuration: Configuration) -> list[ConfigError]:
 
 def _settings_faults(configuration: Configuration) -> Iterator[ConfigError]:
     for name, endpoint in configuration.endpoints.items():
-        for fault in faults_of(endpoint.settings):
-            at: KeyPath = ("endpoints", name, fault.key)
-            if fault.position is not None:
-                at = (*at, fault.position)
+        for at, reason, hint in setting_faults(name, endpoint.settings):
             location = configuration.location_of(at)
-            reason = f"endpoint {name!r}: `{fault.key}`: {fault.reason}"
             known = at not in configuration.placeholders
-            yield location.error("setting", reason, fault.hint) if known else location.not_checked()
+            yield location.error("setting", reason, hint) if known else location.not_checked()
 
 
 def startup_warnings(configuration: Configuration) -> list[ConfigError]:

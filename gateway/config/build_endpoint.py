@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from xxhash import xxh3_64_hexdigest
@@ -19,6 +19,7 @@ from gateway.endpoints.settings.base import (
     EndpointSettings,
     default_kind_of,
     dialects_of,
+    faults_of,
     group_of,
     kinds_of,
     scheme_and_host_of,
@@ -115,6 +116,15 @@ def make_endpoint(
         common.broker_id or settings.broker_key,
         common.broker_id or "",
     )
+
+
+def setting_faults(name: str, settings: EndpointSettings) -> Iterator[tuple[KeyPath, str, str]]:
+    """Yield key, reason and hint for each setting that makes every connection fail."""
+    for fault in faults_of(settings):
+        at: KeyPath = ("endpoints", name, fault.key)
+        if fault.position is not None:
+            at = (*at, fault.position)
+        yield at, f"endpoint {name!r}: `{fault.key}`: {fault.reason}", fault.hint
 
 
 def _limits(

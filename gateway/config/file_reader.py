@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 from gateway.archive.location import parse_location
-from gateway.config.build_endpoint import Endpoint, make_endpoint
+from gateway.config.build_endpoint import Endpoint, make_endpoint, setting_faults
 from gateway.config.nodes import (
     KeyPath,
     SourceLocation,
@@ -59,6 +59,7 @@ class FileReader:
     ) -> None:
         self.file_findings: list[ConfigError] = []  # of files that cannot be read
         self.endpoints: dict[str, Endpoint] = {}
+        self._endpoint_readers: dict[str, ConfigReader] = {}
         self.endpoint_names: set[str] = set()  # with those of endpoints that have findings
         self.names_complete = True  # False when endpoints may stand where nothing could be read
         self.routes: dict[str, tuple[RouteSettings, ConfigReader]] = {}
@@ -124,6 +125,13 @@ class FileReader:
             *(each for reader in self._readers for each in reader.findings),
         ]
         return self.references.hide_all_in(found, self.locations())
+
+    def add_setting_faults(self) -> None:
+        """Report the settings with which no connection is possible, beside other findings."""
+        for name, endpoint in self.endpoints.items():
+            reader = self._endpoint_readers[name]
+            for at, reason, hint in setting_faults(name, endpoint.settings):
+                reader.report(at, "setting", reason, hint)
 
     def locations(self) -> dict[KeyPath, SourceLocation]:
         """Return the locations of all values."""
@@ -211,7 +219,7 @@ class FileReader:
                 reason = f"endpoint {name!r} is defined in another file too"
                 reader.report((*at, name), "duplicate", reason)
             elif (endpoint := _read_endpoint(reader, child, (*at, name), name)) is not None:
-                self.endpoints[name] = endpoint
+                self.endpoints[name], self._endpoint_readers[name] = endpoint, reader
 
     def _read_routes(self, reader: ConfigReader, node: yaml.Node, at: KeyPath) -> None:
         if self._defaults.broken:

@@ -90,10 +90,13 @@ def _finish(path: Path, files: FileReader) -> Configuration:
         letters, reader = files.dead_letters
         check_dead_letters(letters, context, reader, spooled=files.has_spool)
     findings = files.findings()
-    if not files.routes and not findings:
-        start = SourceLocation(str(path), 1, 1)
-        findings = [start.error("no-routes", "no routes", "add a section `routes:`")]
-    if any(each.severity == "error" for each in findings):
+    none = not files.routes and not findings
+    if none or any(each.severity == "error" for each in findings):
+        files.add_setting_faults()
+        findings = files.findings()
+        if none:
+            start = SourceLocation(str(path), 1, 1)
+            findings.insert(0, start.error("no-routes", "no routes", "add a section `routes:`"))
         raise ConfigErrors(findings)
     gateway = files.gateway or GatewaySettings()
     return Configuration(

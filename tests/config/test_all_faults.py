@@ -32,3 +32,18 @@ def test_all_faults_of_a_target_are_found_in_one_run(tmp_path: Path) -> None:
     assert [each for each in wanted if each not in found] == []
     assert "the value is not an integer from 0 to 9" in found
     assert "the value is not a positive number of seconds" in found
+
+
+def test_an_unknown_field_hides_no_fault_of_its_section(tmp_path: Path) -> None:
+    endpoints = """\
+endpoints:
+  plant: {kind: mqtt, prot: 1884, host: "tcp://broker"}
+  ems: {kind: memory, dialect: ems}
+"""
+    found = findings(
+        tmp_path, endpoints + "routes: {r: {from: {endpoint: plant, pattern: a}, to: ems}}"
+    )
+
+    texts = [str(each).partition("gateway.yaml:")[2] for each in found]
+    assert any("unknown field 'prot'; did you mean 'port'?" in each for each in texts)
+    assert any("endpoint 'plant': `host`: 'tcp://broker' is no host name" in each for each in texts)
