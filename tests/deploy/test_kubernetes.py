@@ -6,6 +6,7 @@ import shutil
 import subprocess
 from collections.abc import Iterator, Mapping
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -113,6 +114,9 @@ def test_the_gateway_is_a_native_sidecar_with_probes(overlay: str) -> None:
     assert sidecar["restartPolicy"] == "Always"
     assert {name: probe["path"] for name, probe in probes.items()} == PROBES
     assert {probe["port"] for probe in probes.values()} == {"web"}
+    watched = {after for word, after in pairwise(sidecar["args"]) if word == "--watch"}
+    settings = {mount["mountPath"] for mount in sidecar["volumeMounts"] if "readOnly" in mount}
+    assert watched == settings  # a replaced config map or secret needs no restart
     assert sidecar["ports"] == [{"name": "web", "containerPort": 8047}]
     written = {mount["mountPath"] for mount in sidecar["volumeMounts"] if "readOnly" not in mount}
     assert written == {"/var/lib/gateway", "/tmp"}  # noqa: S108  # a mount

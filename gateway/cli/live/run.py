@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final
 from gateway.check.examine import load_proven, startup_warnings
 from gateway.cli.live.pair import is_over, open_lease
 from gateway.cli.live.signals import STOP_SIGNALS, SignalQueue
+from gateway.cli.live.watch import FileWatch
 from gateway.cli.parsers import Commands, add_command
 from gateway.config.load import Configuration
 from gateway.errors import ConfigErrors, GatewayError
@@ -61,11 +62,20 @@ def add_parsers(commands: Commands) -> None:
         metavar="SECONDS",
         help="count lines that repeat within this time; 0 logs each (10)",
     )
+    parser.add_argument(
+        "--watch",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="PATH",
+        help="reload when this file, or a file of this folder, changes; may be repeated",
+    )
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
-    signals = SignalQueue()  # before anything else: an unhandled SIGHUP ends the process
+    # Before anything else: an unhandled SIGHUP ends the process.
+    signals = SignalQueue(FileWatch(args.watch).changed)
     signals.catch(signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
     log_control = set_up_logging(args.log_level, args.log_format, repeats=args.log_repeats)
     log_unhandled_errors()

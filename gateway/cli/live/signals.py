@@ -23,7 +23,9 @@ class SignalQueue:
     Mutable: owned by the main thread.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, changed: Callable[[], bool] = lambda: False) -> None:
+        """Make a queue without signals; once `changed` returns true, it has a SIGHUP, too."""
+        self._changed = changed
         self._received: SimpleQueue[int] = SimpleQueue()
         self._queued: set[int] = set()
         self._stopping = False
@@ -36,6 +38,8 @@ class SignalQueue:
     def next(self, ended: Callable[[], bool] = lambda: False) -> int | None:
         """Wait for a signal and return its number; None once `ended` returns true."""
         while not ended():
+            if self._changed():
+                return signal.SIGHUP
             try:
                 number = self._received.get(timeout=POLL_INTERVAL)
             except Empty:

@@ -8,7 +8,7 @@ httpGet: {path: {{ last . }}, port: web{{ if (first .).Values.web.tls }}, scheme
   {{- if and .Values.sidecar.native .Values.application.containers }}
   restartPolicy: Always  # a native sidecar: starts before the application, stops after it
   {{- end }}
-  args: [run, /etc/gateway, --log-format, json]
+  args: [run, /etc/gateway, --log-format, json, --watch, /etc/gateway, --watch, /run/secrets/gateway]
   env:
     - name: POD_NAME
       valueFrom: {fieldRef: {fieldPath: metadata.name}}
