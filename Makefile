@@ -11,10 +11,12 @@ unexport PYTHONDONTWRITEBYTECODE
 READY := $(VENV)/.ready
 DOCS := $(VENV)/.docs
 
-.PHONY: help demo quick test test-nightly test-chaos test-images images manifests check format docs docs-tables man bench bench-check clean system jms-helper lock licences audit
+.PHONY: help install demo quick test test-nightly test-chaos test-images images manifests check format docs docs-tables man bench bench-check clean system jms-helper lock licences audit
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## (.*)/  \1\t\2/' | expand -t 20
+
+install: $(READY) ## the environment .venv with all parts, without the demonstration
 
 demo: $(READY) ## installs everything, then brokers, bridge, traffic, archive and night
 	$(BIN)/gateway demo
