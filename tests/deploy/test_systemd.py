@@ -151,3 +151,13 @@ def test_the_key_of_the_archive_is_a_credential(units: Path) -> None:
     assert "LoadCredential=seal-key:/etc/gateway.secrets/seal-key" in drop_in
     done = analyze("verify", "--man=no", units / "gateway-reconcile.service")
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_an_instance_of_a_pair_has_the_name_of_its_host(units: Path) -> None:
+    drop_in = (FOLDER / "gateway.service.d" / "pair.conf").read_text()
+
+    assert {"Environment=GATEWAY_INSTANCE=%H", "ReadWritePaths=/shared"} <= set(drop_in.split("\n"))
+    done = analyze("verify", "--man=no", units / "gateway.service")
+    assert (done.returncode, done.stderr) == (0, "")
+    (units / "gateway.service.d" / "pair.conf").write_text(drop_in.replace("Paths", "Pahts"))
+    assert "Pahts" in analyze("verify", "--man=no", units / "gateway.service").stderr
