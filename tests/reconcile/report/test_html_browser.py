@@ -216,3 +216,24 @@ def test_every_section_is_printed(chromium: webdriver.Chrome, tmp_path: Path) ->
         assert run(chromium, "return document.querySelectorAll('details:not([open])').length") == 0
     finally:
         chromium.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+
+
+BROKEN_WORDS = """
+return [...document.querySelectorAll('td[data-label=route] code')].filter((each) =>
+  each.textContent.length < 12 && each.getClientRects().length > 1).map((each) => each.textContent)
+"""
+
+
+@pytest.mark.parametrize("width", [900, 1_280, 1_920])
+def test_a_short_name_of_a_route_is_not_broken(
+    chromium: webdriver.Chrome, tmp_path: Path, width: int
+) -> None:
+    sized(chromium, (width, 900))
+    opened(chromium, lossy(), tmp_path)
+    chromium.execute_script(
+        "document.querySelectorAll('details').forEach((each) => each.open = true)"
+    )
+
+    assert run(chromium, "return document.querySelectorAll('td[data-label=route] code').length") > 0
+    assert run(chromium, BROKEN_WORDS) == []
+    assert run(chromium, "return document.documentElement.scrollWidth <= innerWidth")
