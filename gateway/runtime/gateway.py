@@ -154,15 +154,19 @@ class Gateway:
         if self.spool_database is not None:
             self.spool_database.flush(max(CLOSE_TIMEOUT, deadline - time.monotonic()))
         if self.archive is not None:
+            self.archive.end(max(CLOSE_TIMEOUT, deadline - time.monotonic()))
+        if self.spool_database is not None:
+            self.spool_database.close(CLOSE_TIMEOUT)
+        _run_in_parallel([pump.close for pump in self.pumps.values()])
+        self._save_echoes()
+        if self.lease is not None and not self._is_remote:  # else the next needs its uploads
+            self.lease.give()
+        if self.archive is not None:
             try:
                 self.archive.close(max(CLOSE_TIMEOUT, deadline - time.monotonic()))
             except ArchiveError as error:
                 log.error("%s", error)  # noqa: TRY400  # the text is complete
                 settled = False
-        if self.spool_database is not None:
-            self.spool_database.close(CLOSE_TIMEOUT)
-        _run_in_parallel([pump.close for pump in self.pumps.values()])
-        self._save_echoes()
         if self._names is not None:
             self._names.close()
         if self._span_recorder is not None:
@@ -261,6 +265,12 @@ class Gateway:
         wiring.archive_routes(archive, settings.writer, self.configuration.routes, run)
         self._open_name_store(self.configuration)
         return recovered
+
+    @property
+    def _is_remote(self) -> bool:
+        """Whether another instance knows of this one by what the conversion uploads."""
+        archive = self.configuration.archive
+        return archive is not None and wiring.archive_location(archive).url != ""
 
     def _term(self, since: int) -> Term:
         """Return the lease under which this process writes: it ends with it."""

@@ -219,17 +219,18 @@ class RollingJournal:
             intervals.append(_CONVERTER_POLL_INTERVAL)
         return min(intervals)
 
-    def close(self, timeout: float) -> None:
-        """Close and convert the journal; after `timeout` seconds the next start converts it.
-
-        A journal whose trailer cannot be written is closed without one.
-        """
+    def end(self) -> None:
+        """Close the journal; a trailer that cannot be written is left out."""
         if (journal := self._journal) is not None:
             try:
                 self._roll(journal, stopped=True)
             except OSError as error:
                 log.warning("archive %s: the last journal has no trailer: %s", self._root, error)
                 self._convert(journal)
+
+    def close(self, timeout: float) -> None:
+        """End and convert the journal; after `timeout` seconds the next start converts it."""
+        self.end()
         if waiting := self._converter.finish(timeout):
             log.warning("archive: %d journals wait for the next start", len(waiting))
         self._lock.close()

@@ -73,6 +73,7 @@ class ArchiveWriter:
         self._queue: list[_QueuedRecord] = []
         self._queued = 0
         self._closing = self._ended = False
+        self._journal_ended = threading.Event()
         self._deadline = float("inf")
         self.failure: ArchiveError | None = None
         writer = Writer(gateway, start, replay, clock, instance, lease)
@@ -113,6 +114,11 @@ class ArchiveWriter:
             self._queued += len(record)
             self._lock.notify_all()
 
+    def end(self, timeout: float) -> None:
+        """Write the queued rows and end the journal, within `timeout` seconds; `close` follows."""
+        self._begin_to_close(timeout)
+        self._journal_ended.wait(timeout)
+
     def close(self, timeout: float | None = None) -> None:
         """Write the queued rows, convert the journal, and stop. Safe to call twice.
 
@@ -122,18 +128,21 @@ class ArchiveWriter:
         Raises:
             ArchiveError: rows could not be made durable in time; their callbacks were not called.
         """
-        with self._lock:
-            if not self._closing:
-                self._closing = True
-                seconds = self._options.close_seconds if timeout is None else timeout
-                self._deadline = time.monotonic() + seconds
-            self._lock.notify_all()
+        self._begin_to_close(timeout)
         self._thread.join()
         if self._queued:
             raise ArchiveError(
                 f"archive {self._root}: {self._queued} bytes of rows were not made durable"
                 f" ({self.failure}); their sources will deliver them again"
             )
+
+    def _begin_to_close(self, timeout: float | None) -> None:
+        with self._lock:
+            if not self._closing:
+                self._closing = True
+                seconds = self._options.close_seconds if timeout is None else timeout
+                self._deadline = time.monotonic() + seconds
+            self._lock.notify_all()
 
     def _fits(self, record: bytes) -> bool:
         return not self._queued or self._queued + len(record) <= self._options.queue_bytes
@@ -158,8 +167,12 @@ class ArchiveWriter:
                 if not self._commit(batch):
                     break
             with self._journal_lock:
+                self._journal.end()
+            self._journal_ended.set()
+            with self._journal_lock:
                 self._journal.close(self._deadline - time.monotonic())
         finally:
+            self._journal_ended.set()
             with self._lock:
                 self._ended = True
                 self._lock.notify_all()
