@@ -20,6 +20,7 @@ EXCUSED = {  # the beginning of a command, and the reason why no test runs it
     "gateway reconcile ./archive --follow": "runs until a signal; tests/reconcile/follow runs it",
     "gateway reconcile ARCHIVE --follow": "runs until a signal; tests/reconcile/follow runs it",
     "gateway handover ": "needs a pair; tests/chaos/test_takeovers.py runs one",
+    "gateway tail CONFIG ROUTE": "runs until a signal; tests/cli/live/test_tail.py runs it",
     "helm upgrade ": "needs a cluster",
     "helm lint ": "needs Helm's program; tests/deploy/test_chart.py uses its library",
     "install -": "writes to /etc as root; tests/deploy/test_systemd_run.py does it",

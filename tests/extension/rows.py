@@ -9,9 +9,11 @@ from importlib import import_module
 
 import pytest
 
-from tests import strategies
-from tests.endpoints import systems as endpoints
-from tests.systems import SYSTEMS, System
+pytest.register_assert_rewrite("tests.brokers")  # before they are imported: they are plugins
+
+from tests import strategies  # noqa: E402
+from tests.endpoints import systems as endpoints  # noqa: E402
+from tests.systems import SYSTEMS, System  # noqa: E402
 
 
 def _is_legal_name(name: str, made: bool) -> bool:

@@ -99,7 +99,7 @@ EVERYTHING: Final[dict[str, Value]] = {
 class Parser:
     """One parser: only `errors` may leave `parse`. `large` gives inputs near its limits.
 
-    An input has 50 ms of processor time, and `seconds_per_mebibyte` if it is past `MAX_INPUT`.
+    An input has 75 ms of processor time, and `seconds_per_mebibyte` if it is past `MAX_INPUT`.
     """
 
     name: str

@@ -21,7 +21,7 @@ from tests.fuzz.inputs import MAX_INPUT, InputGenerator
 from tests.fuzz.parsers import PARSERS, Parser
 
 MAX_MEMORY: Final = 64 << 20  # bytes that a parser may add to the process, its caches included
-MAX_SECONDS: Final = 0.05  # of processor time for an input of at most MAX_INPUT
+MAX_SECONDS: Final = 0.075  # of processor time for an input of at most MAX_INPUT
 MAX_MEASUREMENTS: Final = 3  # of a slow input
 REFERENCE_SECONDS: Final = 0.0015  # of the work in `slowness`, on the machine of the limits
 MAX_SHOWN: Final = 16_384  # bytes of an input in a finding

@@ -13,6 +13,7 @@ from gateway.config.load import load
 from gateway.errors import GatewayError
 from gateway.lease.lease import Record
 from gateway.lease.store import LeaseStore
+from gateway.terminal import print_line
 
 POLL_INTERVAL: Final = 0.1  # seconds
 STANDBY_PATIENCE: Final = 5.0  # seconds in which a standby must show itself
@@ -48,7 +49,7 @@ def run(args: argparse.Namespace) -> int:
     begun = time.monotonic()
     store.want(before.number)
     after = _next_record(store, before.number, begun + seconds)
-    print(
+    print_line(
         f"{after.holder} holds the lease {after.number} now; {before.holder} had {before.number}"
         f" ({time.monotonic() - begun:.1f} s)"
     )

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from gateway.check.given_headers import assumed_values
-from gateway.cli.mapping.explained_message import GivenMessage, RouteMessage, message_lines
+from gateway.cli.mapping.explained_message import RouteMessage, TypedMessage, message_lines
 from gateway.cli.parsers import Commands, add_command, add_without_secrets
 from gateway.config.load import Configuration, load
 from gateway.model.message import Value
@@ -75,7 +75,7 @@ def run(args: argparse.Namespace) -> int:
     """Print the result of every route; exit status 0 when a target accepts the name, else 1."""
     configuration = load(args.config, without_secrets=args.without_secrets)
     hide = partial(configuration.references.hide, at=("routes",))
-    given = GivenMessage(args)
+    given = TypedMessage(args)
     results = [
         replace(each, pattern=hide(each.pattern), selector=hide(each.selector))
         for each in explain(

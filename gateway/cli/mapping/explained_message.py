@@ -41,7 +41,7 @@ class RouteMessage:
         return self.made[position] if position < len(self.made) else ()
 
 
-class GivenMessage:
+class TypedMessage:
     """The headers, properties and payload in the arguments of `gateway explain`.
 
     Raises:

@@ -47,7 +47,7 @@ DROPPED: Final = "the stream's retention removed messages before they were read"
 
 
 @dataclass(slots=True)
-class Arrival:
+class AmqpDelivery:
     """A received message and its delivery tag. Mutable: whether it became a dead letter."""
 
     message: Message
@@ -96,8 +96,8 @@ class RabbitmqSource:
         self._position = Position()
         self._saved = -1  # offset of the saved position
         self._saved_at = 0.0
-        self._fresh: list[Arrival] = []
-        self._unanswered: deque[Arrival] = deque()
+        self._fresh: list[AmqpDelivery] = []
+        self._unanswered: deque[AmqpDelivery] = deque()
         self._queue = self._new_queue()
         self._queue.fail(NotConnectedError(f"{settings.name}: is closed; open it first"))
 
@@ -134,7 +134,7 @@ class RabbitmqSource:
             connection.close()
             self._save_position()
 
-    def _new_queue(self) -> RedeliveryQueue[Arrival]:
+    def _new_queue(self) -> RedeliveryQueue[AmqpDelivery]:
         return RedeliveryQueue(maxsize, _measure, _mark, self._confirm)
 
     def _refused(self, error: ChannelClosedByBroker) -> Exception:
@@ -145,7 +145,7 @@ class RabbitmqSource:
         found = refusal(self._settings, error)
         return found if found.retryable else SubscriptionRefusedError(str(found))
 
-    def _start(self, connection: RabbitmqConnection, queue: RedeliveryQueue[Arrival]) -> None:
+    def _start(self, connection: RabbitmqConnection, queue: RedeliveryQueue[AmqpDelivery]) -> None:
         settings, channel = self._settings, connection.channel
         self._find_queue(connection)
         channel.add_on_cancel_callback(lambda _frame: self._cancelled(connection))
@@ -230,7 +230,7 @@ class RabbitmqSource:
     def _take(  # noqa: PLR0913, PLR0917  # a delivery of the driver
         self,
         connection: RabbitmqConnection,
-        queue: RedeliveryQueue[Arrival],
+        queue: RedeliveryQueue[AmqpDelivery],
         address: str,
         _channel: object,
         method: Any,  # noqa: ANN401
@@ -245,7 +245,7 @@ class RabbitmqSource:
         headers, of_server = read_properties(
             properties.encoded, self._settings, place, now=at, redelivered=method.redelivered
         )
-        arrival = Arrival(Message(address or key, payload, headers), method.delivery_tag)
+        arrival = AmqpDelivery(Message(address or key, payload, headers), method.delivery_tag)
         offset = of_server.get(STREAM_OFFSET)
         if not address and isinstance(offset, int):
             arrival.offset = offset
@@ -253,7 +253,7 @@ class RabbitmqSource:
             connection.loop.call_later(0, lambda: self._put(queue))
         self._fresh.append(arrival)
 
-    def _put(self, queue: RedeliveryQueue[Arrival]) -> None:
+    def _put(self, queue: RedeliveryQueue[AmqpDelivery]) -> None:
         """Hand over what was read together."""
         fresh, self._fresh = self._fresh, []
         self._unanswered.extend(fresh)
@@ -266,7 +266,7 @@ class RabbitmqSource:
         if connection is not None and answers:
             connection.spawn(lambda: self._answer(connection, answers))
 
-    def _answer(self, connection: RabbitmqConnection, arrivals: Sequence[Arrival]) -> None:
+    def _answer(self, connection: RabbitmqConnection, arrivals: Sequence[AmqpDelivery]) -> None:
         """Acknowledge; a dead letter of ours goes to the queue's dead-letter exchange, if any."""
         channel, last = connection.channel, 0
         try:
@@ -302,7 +302,7 @@ class RabbitmqSource:
 class _Settle:
     """Notes which messages became dead letters, then settles in the queue."""
 
-    def __init__(self, arrivals: Sequence[Arrival], settle: Settle) -> None:
+    def __init__(self, arrivals: Sequence[AmqpDelivery], settle: Settle) -> None:
         self._arrivals, self._settle = arrivals, settle
 
     def __call__(self, settlements: Sequence[Settlement]) -> None:
@@ -325,10 +325,10 @@ def _texts(bindings: set[Binding]) -> list[str]:
     return sorted(map(json.dumps, bindings))
 
 
-def _measure(arrivals: Sequence[Arrival]) -> int:
+def _measure(arrivals: Sequence[AmqpDelivery]) -> int:
     return messages_size([each.message for each in arrivals]) + OVERHEAD * len(arrivals)
 
 
-def _mark(arrival: Arrival) -> Arrival:
+def _mark(arrival: AmqpDelivery) -> AmqpDelivery:
     arrival.message = mark_redelivered(arrival.message)
     return arrival
