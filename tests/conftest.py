@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import sys
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
@@ -109,3 +111,12 @@ def rank(file: str) -> int:
 @cache
 def uses_spark(file: str) -> bool:
     return "mark.spark" in (ROOT / file).read_text("utf-8")
+
+
+@pytest.fixture(autouse=True, scope="module")
+def untouched_log() -> Iterator[None]:
+    """Give the log of the product back as it was: tests may set it up as a command does."""
+    root = logging.getLogger("gateway")
+    before = (root.handlers[:], root.level, root.propagate)
+    yield
+    root.handlers[:], root.level, root.propagate = before
