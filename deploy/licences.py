@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import sys
+import tomllib
 from collections.abc import Collection
 from importlib.metadata import Distribution, distribution
 from pathlib import Path
@@ -18,6 +19,7 @@ from packaging.utils import canonicalize_name
 from deploy.spdx import ALLOWED, licence, metadata_field
 
 DOCUMENT = Path(__file__).parents[1] / "docs" / "licences.md"
+PROJECT = DOCUMENT.parents[1] / "pyproject.toml"
 EXTRAS = ("jms", "nats", "rabbitmq", "solace", "otel", "reconcile")
 HEAD = """\
 # Licences
@@ -63,8 +65,14 @@ def closure(extras: Collection[str]) -> set[str]:
 
 
 def _needed(name: str, extra: str) -> list[tuple[str, str]]:
+    """Return what a package needs; the gateway by its project file, which an installation lags."""
+    if name == "gateway":
+        project = tomllib.loads(PROJECT.read_text(encoding="utf-8"))["project"]
+        texts = project["optional-dependencies"][extra] if extra else project["dependencies"]
+    else:
+        texts = distribution(name).requires or ()
     needed: list[tuple[str, str]] = []
-    for text in distribution(name).requires or ():
+    for text in texts:
         requirement = Requirement(text)
         if requirement.marker is None or requirement.marker.evaluate({"extra": extra}):
             other = canonicalize_name(requirement.name)
