@@ -35,10 +35,9 @@ from gateway.reconcile.classify.evidence import (
     joined,
     survey,
 )
+from gateway.reconcile.classify.hop_events import HopScope, HopTask
 from gateway.reconcile.classify.hops import (
     HOP_EXCEPTIONS,
-    HopScope,
-    HopTask,
     hop_counts,
     hop_exceptions,
     hop_table,

@@ -16,7 +16,8 @@ from gateway.archive.journal.records import Cell
 from gateway.archive.location import ArchiveLocation
 from gateway.archive.routes import write_routes
 from gateway.archive.storage import LocalStorage
-from gateway.reconcile.classify.hops import HopScope, HopTask, hop_table, judge, run_events
+from gateway.reconcile.classify.hop_events import HopScope, HopTask, run_events
+from gateway.reconcile.classify.hops import hop_table, judge
 from gateway.reconcile.input.hop_routes import find_hops
 from gateway.reconcile.input.inputs import day_range, find_inputs
 from gateway.reconcile.input.route_history import read_history

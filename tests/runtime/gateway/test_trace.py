@@ -12,7 +12,8 @@ from gateway.archive.storage import open_storage
 from gateway.cli import main
 from gateway.clock import now, today
 from gateway.model.message import GATEWAY_ID, Headers, Message
-from gateway.reconcile.classify.hops import HopScope, HopTask, hop_table, judge, run_events
+from gateway.reconcile.classify.hop_events import HopScope, HopTask, run_events
+from gateway.reconcile.classify.hops import hop_table, judge
 from gateway.reconcile.input.hop_routes import find_hops
 from gateway.reconcile.input.inputs import list_inputs
 from gateway.reconcile.input.route_history import read_history
