@@ -93,12 +93,20 @@ def _build_route(
 
 
 def check_dead_letters(
-    settings: DeadLetterSettings, context: RouteContext, reader: ConfigReader, *, spooled: bool
+    settings: DeadLetterSettings,
+    context: RouteContext,
+    reader: ConfigReader,
+    *,
+    spooled: bool,
+    archived: bool,
 ) -> None:
     """Report faults of the section `dead_letters`."""
     at: KeyPath = ("dead_letters",)
-    if not spooled and settings.endpoint is None:
-        hint = "add a section `spool` with a `path`, or an `endpoint` that receives copies of them"
+    if not spooled and (settings.endpoint is None or not archived):  # a copy may be on its way
+        hint = (
+            "add a section `spool` with a `path`, or an `endpoint` that receives copies of them and"
+            " an `archive` that keeps their rows"
+        )
         reader.report(at, "no-spool", "dead letters are kept in the folder of the spool", hint)
     if settings.endpoint is None:
         return

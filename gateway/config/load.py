@@ -88,7 +88,8 @@ def _finish(path: Path, files: FileReader) -> Configuration:
         routes += build_routes(name, settings, context, reader)
     if files.dead_letters is not None:
         letters, reader = files.dead_letters
-        check_dead_letters(letters, context, reader, spooled=files.has_spool)
+        archived = files.archive is not None
+        check_dead_letters(letters, context, reader, spooled=files.has_spool, archived=archived)
     findings = files.findings()
     none = not files.routes and not findings
     if none or any(each.severity == "error" for each in findings):

@@ -68,7 +68,11 @@ def test_a_lease_has_the_keys_of_its_kind(tmp_path: Path, lease: str, reason: st
     assert [each.reason for each in caught.value.findings] == [reason]
 
 
-def test_dead_letters_need_a_spool_or_an_endpoint(tmp_path: Path) -> None:
-    assert findings(tmp_path, "dead_letters: {endpoint: b}\n") == []
-    with pytest.raises(ConfigErrors, match="dead letters are kept in the folder of the spool"):
-        findings(tmp_path, "dead_letters: {bytes: 100000}\n")
+ARCHIVE = "archive: {path: archive}\n"
+
+
+def test_dead_letters_need_a_spool_or_an_endpoint_and_an_archive(tmp_path: Path) -> None:
+    assert findings(tmp_path, ARCHIVE + "dead_letters: {endpoint: b}\n") == []
+    for more in ("dead_letters: {endpoint: b}\n", ARCHIVE + "dead_letters: {bytes: 100000}\n"):
+        with pytest.raises(ConfigErrors, match="dead letters are kept in the folder of the spool"):
+            findings(tmp_path, more)
