@@ -36,6 +36,18 @@ def mark_redelivered(message: Message) -> Message:
     return replace(message, headers=replace(message.headers, redelivered=True))
 
 
+def noting_rejected(items: Sequence[Item], note: Callable[[Item], None], settle: Settle) -> Settle:
+    """Return `settle` of these items, with a call of `note` before for each dead letter."""
+
+    def noted(settlements: Sequence[Settlement]) -> None:
+        for item, settlement in zip(items, settlements, strict=True):
+            if settlement.outcome is Outcome.REJECTED:
+                note(item)
+        settle(settlements)
+
+    return noted
+
+
 class _Unsettled(NamedTuple, Generic[Item]):
     """Items handed out; `numbers` count arrivals, `size` is in bytes."""
 

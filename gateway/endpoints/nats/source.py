@@ -19,17 +19,21 @@ from typing import Any, Final
 from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy
 from nats.js.errors import NotFoundError
 
-from gateway.endpoints.base import Batch, Settle, Subscription
+from gateway.endpoints.base import Batch, Subscription
 from gateway.endpoints.continuity import Continuity, Retention
 from gateway.endpoints.nats.connection import NatsConnection
 from gateway.endpoints.nats.headers import read_headers
 from gateway.endpoints.nats.subjects import selects
-from gateway.endpoints.redelivery_queue import MAX_BATCH, RedeliveryQueue, mark_redelivered
+from gateway.endpoints.redelivery_queue import (
+    MAX_BATCH,
+    RedeliveryQueue,
+    mark_redelivered,
+    noting_rejected,
+)
 from gateway.endpoints.settings.nats import NatsSettings
 from gateway.errors import EndpointError, NotConnectedError, SubjectError, SubscriptionRefusedError
 from gateway.model.memory_size import messages_size
 from gateway.model.message import Headers, Message
-from gateway.model.outcome import Outcome, Settlement
 
 ACK, NAK, TERM, PROGRESS = b"+ACK", b"-NAK", b"+TERM", b"+WPI"
 PULL: Final = 500  # messages of one request
@@ -99,7 +103,7 @@ class NatsSource:
         arrivals, settle = taken
         messages = [each.message for each in arrivals]
         identities = [self._identity(each.number) for each in arrivals if each.number]
-        return Batch(messages, _Settle(arrivals, settle), identities)
+        return Batch(messages, noting_rejected(arrivals, _terminate, settle), identities)
 
     def close(self) -> None:
         connection, self._connection = self._connection, None
@@ -303,17 +307,8 @@ class NatsSource:
                 await connection.client.publish(arrival.reply, PROGRESS)
 
 
-class _Settle:
-    """Notes which messages became dead letters, then settles in the queue."""
-
-    def __init__(self, arrivals: Sequence[Arrival], settle: Settle) -> None:
-        self._arrivals, self._settle = arrivals, settle
-
-    def __call__(self, settlements: Sequence[Settlement]) -> None:
-        for arrival, settlement in zip(self._arrivals, settlements, strict=True):
-            if settlement.outcome is Outcome.REJECTED:
-                arrival.answer = TERM
-        self._settle(settlements)
+def _terminate(arrival: Arrival) -> None:
+    arrival.answer = TERM
 
 
 def consumer_name(settings: NatsSettings, instance: str) -> str:

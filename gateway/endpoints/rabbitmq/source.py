@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from pika.exceptions import AMQPError, ChannelClosedByBroker
 
-from gateway.endpoints.base import Batch, Settle, Subscription
+from gateway.endpoints.base import Batch, Subscription
 from gateway.endpoints.continuity import Continuity, Retention
 from gateway.endpoints.kept_subscriptions import SubscriptionStore
 from gateway.endpoints.rabbitmq.addresses import read_key
@@ -33,12 +33,16 @@ from gateway.endpoints.rabbitmq.topology import (
     find_queue,
     unbind,
 )
-from gateway.endpoints.redelivery_queue import MAX_BATCH, RedeliveryQueue, mark_redelivered
+from gateway.endpoints.redelivery_queue import (
+    MAX_BATCH,
+    RedeliveryQueue,
+    mark_redelivered,
+    noting_rejected,
+)
 from gateway.endpoints.settings.rabbitmq import QUEUE, RabbitmqSettings
 from gateway.errors import NotConnectedError, SubscriptionRefusedError, first_line
 from gateway.model.memory_size import messages_size
 from gateway.model.message import Message, Value
-from gateway.model.outcome import Outcome, Settlement
 
 OVERHEAD: Final = 300  # bytes of memory of an arrival beside its message
 SAVE_INTERVAL: Final = 1.0  # seconds between saved positions in a stream
@@ -125,7 +129,7 @@ class RabbitmqSource:
         identities = (
             [position.identity(name, each.offset) for each in arrivals] if self._is_stream else ()
         )
-        return Batch(messages, _Settle(arrivals, settle), identities)
+        return Batch(messages, noting_rejected(arrivals, _note_dead, settle), identities)
 
     def close(self) -> None:
         connection, self._connection = self._connection, None
@@ -299,17 +303,8 @@ class RabbitmqSource:
         connection.end(CANCELLED)
 
 
-class _Settle:
-    """Notes which messages became dead letters, then settles in the queue."""
-
-    def __init__(self, arrivals: Sequence[AmqpDelivery], settle: Settle) -> None:
-        self._arrivals, self._settle = arrivals, settle
-
-    def __call__(self, settlements: Sequence[Settlement]) -> None:
-        for arrival, settlement in zip(self._arrivals, settlements, strict=True):
-            if settlement.outcome is Outcome.REJECTED:
-                arrival.is_dead = True
-        self._settle(settlements)
+def _note_dead(arrival: AmqpDelivery) -> None:
+    arrival.is_dead = True
 
 
 def _consumer(
