@@ -15,6 +15,8 @@ from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadScopeScheduling
 from xdist.workermanage import WorkerController
 
+from gateway.endpoints.memory import drop_brokers
+
 pytest_plugins = [
     "tests.brokers.activemq",
     "tests.brokers.mosquitto",
@@ -120,3 +122,10 @@ def untouched_log() -> Iterator[None]:
     before = (root.handlers[:], root.level, root.propagate)
     yield
     root.handlers[:], root.level, root.propagate = before
+
+
+@pytest.fixture(autouse=True)
+def no_memory_broker_left() -> Iterator[None]:
+    """Drop the brokers in memory that tests have made: a name has one dialect in a process."""
+    yield
+    drop_brokers()

@@ -176,10 +176,10 @@ def find_broker(settings: MemorySettings) -> MemoryBroker:
     return broker
 
 
-def drop_broker(name: str) -> None:
-    """Remove a broker and its messages; open sources and sinks keep the removed one."""
+def drop_brokers() -> None:
+    """Remove the brokers and their messages; open sources and sinks keep the removed ones."""
     with _brokers_lock:
-        _brokers.pop(name, None)
+        _brokers.clear()
 
 
 class MemorySource:

@@ -9,7 +9,6 @@ from itertools import count
 import pytest
 
 from gateway.endpoints.base import Sink, Source, Subscription
-from gateway.endpoints.memory import drop_broker
 from gateway.endpoints.registry import make_sink, make_source
 from gateway.endpoints.settings.base import EndpointSettings
 from gateway.endpoints.settings.memory import MemorySettings
@@ -62,10 +61,8 @@ def _below(levels: tuple[str, ...]) -> str:
 
 
 def _memory(_request: pytest.FixtureRequest) -> System:
-    name = f"conformance-{next(_numbers)}"
-    _request.addfinalizer(lambda: drop_broker(name))
     return System(
-        MemorySettings(name="memory", broker=name),
+        MemorySettings(name="memory", broker=f"conformance-{next(_numbers)}"),
         spell=_slashes,
         rest=_below,
         illegal="a/+/b",

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 from dataclasses import replace
 from itertools import count
 
 import pytest
 
 from gateway.endpoints.base import Subscription
-from gateway.endpoints.memory import drop_broker
 from gateway.endpoints.registry import make_sink, make_source
 from gateway.endpoints.settings.memory import MemorySettings
 from gateway.errors import EndpointError, GatewayError, NotConnectedError
@@ -23,10 +21,8 @@ _numbers = count()
 
 
 @pytest.fixture
-def settings() -> Iterator[MemorySettings]:
-    name = f"test-{next(_numbers)}"
-    yield MemorySettings(broker=name)
-    drop_broker(name)
+def settings() -> MemorySettings:
+    return MemorySettings(broker=f"test-{next(_numbers)}")
 
 
 SELECTIONS = [

@@ -11,7 +11,6 @@ from typing import TypeAlias
 from gateway.archive.lookup.reader import read_rows
 from gateway.config.load import Configuration, load
 from gateway.endpoints.base import Subscription
-from gateway.endpoints.memory import drop_broker
 from gateway.endpoints.registry import make_sink, make_source
 from gateway.endpoints.settings.memory import MemorySettings
 from gateway.model.message import Message
@@ -35,7 +34,6 @@ class BrokerClient:
     """An application at a broker in memory: publishes, and subscribes to all names."""
 
     def __init__(self, broker: str, dialect: str) -> None:
-        self._broker = broker
         settings = MemorySettings(name="client", dialect=dialect, broker=broker)
         self._sink = make_sink(settings)
         self._source = make_source(settings, [Subscription(SYSTEMS[dialect].everything)])
@@ -59,10 +57,9 @@ class BrokerClient:
         return messages
 
     def close(self) -> None:
-        """Disconnect, and remove the broker with its messages."""
+        """Disconnect."""
         self._sink.close()
         self._source.close()
-        drop_broker(self._broker)
 
 
 def configured(yaml: str) -> Configuration:
