@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
-import os
-import shutil
 import signal
-import socket
-import subprocess
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -20,87 +16,44 @@ from urllib.parse import quote
 import pytest
 
 from gateway.endpoints.settings.rabbitmq import RabbitmqSettings
-from tests.brokers.mosquitto import free_port
+from gateway.trial.brokers.listening import free_port
+from gateway.trial.brokers.rabbitmq import RabbitmqNode, missing
 from tests.waiting import PATIENCE, until
 
-FOLDERS = ("/usr/lib/rabbitmq/bin", *os.environ.get("PATH", "").split(os.pathsep))
-PROGRAM = shutil.which("rabbitmq-server", path=os.pathsep.join(FOLDERS))
-EPMD = shutil.which("epmd")
-PLUGINS = "[rabbitmq_management, rabbitmq_mqtt]."
+PLUGINS = ("rabbitmq_management", "rabbitmq_mqtt")
 _numbers = count()
 
 
-class RabbitmqServer:
-    """A node with its own Erlang port mapper; durable queues survive `stop` and `kill`. Mutable."""
+class RabbitmqServer(RabbitmqNode):
+    """A node with the management plugin and a listener for MQTT. Mutable."""
 
-    def __init__(self, program: str, folder: Path) -> None:
-        self.port, self.mqtt_port, self._web_port = free_port(), free_port(), free_port()
-        self.url = f"amqp://guest:guest@127.0.0.1:{self.port}/"
-        self.folder = folder
-        self._program = Path(program)
-        config = folder / "rabbitmq.conf"
-        config.write_text(
-            f"listeners.tcp.1 = 127.0.0.1:{self.port}\n"
-            f"mqtt.listeners.tcp.1 = 127.0.0.1:{self.mqtt_port}\n"
-            "management.tcp.ip = 127.0.0.1\n"
-            f"management.tcp.port = {self._web_port}\n"
-            "disk_free_limit.absolute = 1MB\n"
-        )
-        (folder / "plugins").write_text(PLUGINS)
-        self._epmd_port = free_port()
-        self._environment = os.environ | {
-            "HOME": str(folder),  # of the cookie
-            "ERL_EPMD_PORT": str(self._epmd_port),
-            "ERL_EPMD_ADDRESS": "127.0.0.1",
-            "ERL_EPMD_RELAXED_COMMAND_CHECK": "1",
-            "RABBITMQ_CONF_ENV_FILE": str(folder / "no.conf"),
-            "RABBITMQ_NODENAME": f"gateway-{os.getpid()}@localhost",
-            "RABBITMQ_CONFIG_FILE": str(config),
-            "RABBITMQ_ENABLED_PLUGINS_FILE": str(folder / "plugins"),
-            "RABBITMQ_MNESIA_BASE": str(folder / "mnesia"),
-            "RABBITMQ_LOG_BASE": str(folder / "log"),
-            "RABBITMQ_DIST_PORT": str(free_port()),
-            "RUNNING_UNDER_SYSTEMD": "1",  # the script becomes the node: no process between
-        }
-        self._process: subprocess.Popen[bytes] | None = None
-
-    @property
-    def is_running(self) -> bool:
-        return self._process is not None and self._process.poll() is None
+    def __init__(self, folder: Path) -> None:
+        self.mqtt_port, self._web_port = free_port(), free_port()
+        lines = [
+            f"mqtt.listeners.tcp.1 = 127.0.0.1:{self.mqtt_port}",
+            "management.tcp.ip = 127.0.0.1",
+            f"management.tcp.port = {self._web_port}",
+            "disk_free_limit.absolute = 1MB",
+        ]
+        super().__init__(folder, lines, PLUGINS)
 
     def start(self) -> None:
-        with (self.folder / "output").open("ab") as output:
-            self._process = subprocess.Popen(  # noqa: S603  # a program the machine has
-                [str(self._program)], env=self._environment, stdout=output, stderr=output
-            )
-        until(self._answers, "rabbitmq-server does not listen", 2 * PATIENCE)
-
-    def stop(self) -> None:
-        self._end(signal.SIGTERM)
-
-    def kill(self) -> None:
-        self._end(signal.SIGKILL)
+        super().start()
+        until(self._answers, "rabbitmq-server does not answer", 2 * PATIENCE)
 
     def freeze(self) -> None:
         """Suspend the node; its connections stay open and silent."""
-        assert self._process is not None
-        self._process.send_signal(signal.SIGSTOP)
+        assert self.process is not None
+        self.process.send_signal(signal.SIGSTOP)
 
     def thaw(self) -> None:
-        if self.is_running and self._process is not None:
-            self._process.send_signal(signal.SIGCONT)
+        if self.is_running and self.process is not None:
+            self.process.send_signal(signal.SIGCONT)
 
     def ctl(self, *arguments: str) -> None:
         """Run rabbitmqctl."""
-        command = [str(self._program.with_name("rabbitmqctl")), "--node"]
-        answer = self._call([*command, self._environment["RABBITMQ_NODENAME"], *arguments])
+        answer = self.run("rabbitmqctl", "--node", self.name, *arguments)
         assert not answer.returncode, answer.stdout
-
-    def _call(self, command: list[str]) -> subprocess.CompletedProcess[bytes]:
-        return subprocess.run(  # noqa: S603  # a program the machine has
-            command, env=self._environment, timeout=2 * PATIENCE, check=False,
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-        )  # fmt: skip
 
     def api(self, method: str, path: str, body: object = None) -> Any:  # noqa: ANN401  # any JSON
         """Ask the management plugin."""
@@ -119,20 +72,10 @@ class RabbitmqServer:
     def _answers(self) -> bool:
         assert self.is_running, (self.folder / "output").read_text()
         try:
-            socket.create_connection(("127.0.0.1", self.port), timeout=1).close()
             self.api("GET", "overview")
         except OSError:
             return False
         return True
-
-    def _end(self, number: signal.Signals) -> None:
-        process, self._process = self._process, None
-        if process is not None and process.poll() is None:
-            process.send_signal(number)
-            process.send_signal(signal.SIGCONT)
-            process.wait(PATIENCE)
-            if EPMD is not None:  # the next start brings another one
-                self._call([EPMD, "-port", str(self._epmd_port), "-kill"])
 
 
 class Vhost:
@@ -161,10 +104,9 @@ class Vhost:
 @pytest.fixture(scope="session")
 def session_rabbitmq(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RabbitmqServer]:
     """Run one node for all tests of this process, since a start of Erlang is slow."""
-    pytest.importorskip("pika")
-    if PROGRAM is None:
-        pytest.skip("rabbitmq-server is not installed")
-    server = RabbitmqServer(PROGRAM, tmp_path_factory.mktemp("rabbitmq"))
+    if why := missing():
+        pytest.skip(why)
+    server = RabbitmqServer(tmp_path_factory.mktemp("rabbitmq"))
     try:
         server.start()
         yield server

@@ -20,9 +20,10 @@ from typing import Protocol
 import pytest
 
 from gateway.trial.brokers.activemq import FACTORY, ActiveMq, client_jars
+from gateway.trial.brokers.rabbitmq import missing
 from tests.brokers.mosquitto import StartMosquitto, free_port
 from tests.brokers.nats_server import NatsServer, installed_program
-from tests.brokers.rabbitmq_server import PROGRAM, RabbitmqServer
+from tests.brokers.rabbitmq_server import RabbitmqServer
 from tests.brokers.running import Process
 from tests.chaos.archived import check_marked, read_archive
 from tests.chaos.rig import FAST_BACKOFF, end_after_all, load_and_witness, repetitions, running
@@ -167,11 +168,11 @@ class Rabbitmq(RabbitmqServer):
 
 
 def rabbitmq(folder: Path) -> Broker:
-    if PROGRAM is None:
-        pytest.skip("rabbitmq-server is not installed")
+    if why := missing():
+        pytest.skip(why)
     home = folder / "rabbitmq"
     home.mkdir()
-    return Rabbitmq(PROGRAM, home)
+    return Rabbitmq(home)
 
 
 RABBITMQ = pytest.param(  # in the suite: tests/chaos/test_hard_names.py

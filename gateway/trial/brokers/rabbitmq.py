@@ -1,0 +1,120 @@
+"""The rabbitmq-server of the machine, on free loopback ports and with a folder of its own."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+
+from gateway.trial.brokers.listening import free_port, wait_until_it_listens
+
+PROGRAM = "rabbitmq-server"
+FOLDER = "/usr/lib/rabbitmq/bin"  # of Debian, whose program in /usr/sbin changes the user
+START_TIMEOUT = 60.0  # seconds; Erlang starts slowly on a busy machine
+
+
+def find_program(name: str = PROGRAM) -> str | None:
+    """Return the path of the server, or of a tool beside it."""
+    return shutil.which(name, path=os.pathsep.join((FOLDER, os.environ.get("PATH", ""))))
+
+
+def missing() -> str:
+    """Return the reason why no server can be used, or an empty text."""
+    if find_program() is None:
+        return "no rabbitmq-server: apt-get install rabbitmq-server"
+    return "" if find_spec("pika") else "pip install 'gateway[rabbitmq]'"
+
+
+class RabbitmqNode:
+    """A node with its own Erlang port mapper; durable queues survive `stop` and `kill`.
+
+    `lines` are of its configuration, `plugins` their names. Mutable: owned by the thread that
+    starts and stops it.
+    """
+
+    def __init__(
+        self, folder: Path, lines: Sequence[str] = (), plugins: Sequence[str] = ()
+    ) -> None:
+        self.folder, self.port = folder, free_port()
+        self.name = f"gateway-{os.getpid()}-{self.port}@localhost"
+        self._epmd_port = free_port()
+        config = folder / "rabbitmq.conf"
+        config.write_text("\n".join([f"listeners.tcp.1 = 127.0.0.1:{self.port}", *lines, ""]))
+        (folder / "plugins").write_text(f"[{', '.join(plugins)}].")
+        self._environment = os.environ | {
+            "HOME": str(folder),  # of the cookie
+            "ERL_EPMD_PORT": str(self._epmd_port),
+            "ERL_EPMD_ADDRESS": "127.0.0.1",
+            "ERL_EPMD_RELAXED_COMMAND_CHECK": "1",
+            "RABBITMQ_CONF_ENV_FILE": str(folder / "no.conf"),
+            "RABBITMQ_NODENAME": self.name,
+            "RABBITMQ_CONFIG_FILE": str(config),
+            "RABBITMQ_ENABLED_PLUGINS_FILE": str(folder / "plugins"),
+            "RABBITMQ_MNESIA_BASE": str(folder / "mnesia"),
+            "RABBITMQ_LOG_BASE": str(folder / "log"),
+            "RABBITMQ_DIST_PORT": str(free_port()),
+            "RUNNING_UNDER_SYSTEMD": "1",  # the script becomes the node: no process between
+        }
+        self.process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def url(self) -> str:
+        return f"amqp://guest:guest@127.0.0.1:{self.port}/"
+
+    @property
+    def is_running(self) -> bool:
+        return self.process is not None and self.process.poll() is None
+
+    def start(self) -> None:
+        """Start it and wait until it listens.
+
+        Raises:
+            NotConnectedError: it does not start.
+        """
+        with (self.folder / "output").open("ab") as output:
+            self.process = subprocess.Popen(  # noqa: S603  # a program the machine has
+                [find_program() or PROGRAM], env=self._environment, stdout=output, stderr=output
+            )
+        wait_until_it_listens(PROGRAM, self.port, self.process, START_TIMEOUT)
+
+    def stop(self) -> None:
+        self._end(signal.SIGTERM)
+
+    def kill(self) -> None:
+        self._end(signal.SIGKILL)
+
+    def run(self, tool: str, *arguments: str) -> subprocess.CompletedProcess[bytes]:
+        """Run a tool of the server or of Erlang with the node's environment."""
+        return subprocess.run(  # noqa: S603  # as above
+            [find_program(tool) or tool, *arguments], env=self._environment, timeout=START_TIMEOUT,
+            check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        )  # fmt: skip
+
+    def _end(self, number: signal.Signals) -> None:
+        process, self.process = self.process, None
+        if process is not None and process.poll() is None:
+            process.send_signal(number)
+            process.send_signal(signal.SIGCONT)
+            process.wait(START_TIMEOUT)
+            if find_program("epmd") is not None:  # the next start brings another one
+                self.run("epmd", "-port", str(self._epmd_port), "-kill")
+
+
+@contextmanager
+def running(folder: Path) -> Iterator[str]:
+    """Run a node for the duration of the block; yield its URL. Its messages end with it.
+
+    Raises:
+        NotConnectedError: the node did not start.
+    """
+    node = RabbitmqNode(folder)
+    try:
+        node.start()
+        yield node.url
+    finally:
+        node.kill()
