@@ -59,6 +59,7 @@ def run(args: argparse.Namespace) -> int:
     archive = args.archive or Path(tempfile.mkdtemp(prefix="gateway-demo-")) / "archive"
     with tempfile.TemporaryDirectory(prefix="gateway-demo-") as scratch:
         folder = Path(scratch)
+        console.print("[dim]starting the brokers[/dim]")
         with running_systems(folder) as (systems, missing, environment):
             names = {"DEMO_ARCHIVE": str(archive.absolute()), **environment}
             configuration = load(folder, names)

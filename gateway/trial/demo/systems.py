@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
 
-from gateway.trial.brokers import activemq, nats
+from gateway.trial.brokers import activemq, nats, rabbitmq
 from gateway.trial.brokers.smf import SmfBroker
 from gateway.trial.brokers.yami4 import Yami4Broker, Yami4BrokerOptions
 from gateway.trial.demo.broker import mqtt_broker
@@ -38,7 +39,7 @@ class DemoSystem:
 
 @contextmanager
 def running_systems(folder: Path) -> Iterator[tuple[list[DemoSystem], list[str], Environment]]:
-    """Start the brokers of all systems that can run, and write their mapping files to `folder`.
+    """Start the brokers of all systems that can run together, and write their mapping files.
 
     Yields these systems, the reasons why the others are missing, and the environment variables of
     the mappings.
@@ -47,14 +48,17 @@ def running_systems(folder: Path) -> Iterator[tuple[list[DemoSystem], list[str],
     missing = [f"{each.name}: {each.why_missing()}" for each in SYSTEMS if each.why_missing()]
     environment = dict(os.environ)
     with ExitStack() as stack:
-        for system in systems:
+
+        def start(system: DemoSystem) -> Environment:
             data = folder / system.name
             data.mkdir()
-            environment |= stack.enter_context(system.start(data))
-            text = (files("gateway.trial.demo") / "mapping" / system.mapping).read_text(
-                encoding="utf-8"
-            )
-            (folder / system.mapping).write_text(text, encoding="utf-8")
+            text = (files("gateway.trial.demo") / "mapping" / system.mapping).read_bytes()
+            (folder / system.mapping).write_bytes(text)
+            return stack.enter_context(system.start(data))
+
+        with ThreadPoolExecutor(len(systems)) as pool:
+            for found in pool.map(start, systems):
+                environment |= found
         yield systems, missing, environment
 
 
@@ -92,6 +96,12 @@ def _nats(folder: Path) -> Iterator[Environment]:
         yield {"DEMO_NATS_URL": url}
 
 
+@contextmanager
+def _rabbitmq(folder: Path) -> Iterator[Environment]:
+    with rabbitmq.running(folder) as url:
+        yield {"DEMO_RABBITMQ_URL": url}
+
+
 def _why_no_jms() -> str:
     return activemq.missing() or ("" if find_spec("jpype") else "pip install 'gateway[jms]'")
 
@@ -106,4 +116,5 @@ SYSTEMS = (
     DemoSystem("jms", "30-jms.yaml", _jms, {"billing": is_order}, _why_no_jms),
     DemoSystem("solace", "40-solace.yaml", _smf, {"trades": is_order}, _why_no_smf),
     DemoSystem("nats", "50-nats.yaml", _nats, {"stream": is_of_the_plant}, nats.missing),
+    DemoSystem("rabbitmq", "60-rabbitmq.yaml", _rabbitmq, {"shipping": is_order}, rabbitmq.missing),
 )

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.trial.brokers.activemq import missing
+from gateway.trial.demo.systems import SYSTEMS
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(600)]
 
@@ -22,8 +22,8 @@ def shape(line: str) -> str:
 
 
 def test_the_demo_ends_with_a_clean_night_as_the_readme_shows(tmp_path: Path) -> None:
-    if missing():
-        pytest.skip("ActiveMQ is not installed")
+    if why := " ".join(each.why_missing() for each in SYSTEMS).strip():
+        pytest.skip(why)
     command = [sys.executable, "-m", "gateway", "demo", "--messages", "1000"]
     done = subprocess.run(  # noqa: S603  # our own command
         [*command, "--archive", str(tmp_path / "archive")],
@@ -31,6 +31,7 @@ def test_the_demo_ends_with_a_clean_night_as_the_readme_shows(tmp_path: Path) ->
     )  # fmt: skip
 
     assert done.returncode == 0, done.stdout + done.stderr
+    assert "<-> ems, yami4, jms, solace, nats, rabbitmq ─" in done.stdout
     shown = README.read_text().partition("`make demo` ends with its totals:\n\n")[2]
     wanted = [shape(line) for line in shown.partition("\n\n")[0].splitlines()]
     assert "verdict: clean" in wanted
