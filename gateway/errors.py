@@ -24,9 +24,13 @@ def first_line(error: BaseException) -> str:
 
 
 class GatewayError(Exception):
-    """Base class of all errors; `retryable` says whether the same call may succeed later."""
+    """Base class of all errors; `retryable` says whether the same call may succeed later.
+
+    `ours`: the gateway ended the connection itself, so that no message broke it.
+    """
 
     retryable = False
+    ours = False
 
 
 class SubjectError(GatewayError):
@@ -147,6 +151,8 @@ class NotConnectedError(EndpointError):
 class LeaseNotHeldError(NotConnectedError):
     """Another instance of the pair may hold the lease: nothing is opened or handed over here."""
 
+    ours = True
+
     def __init__(self, instance: str) -> None:
         super().__init__(f"{instance} does not hold the lease of its pair")
 
@@ -154,6 +160,12 @@ class LeaseNotHeldError(NotConnectedError):
 def unexpected_error(endpoint: str, error: Exception) -> NotConnectedError:
     """The lost connection of `endpoint` after an unexpected error, such as a driver's fault."""
     return NotConnectedError(f"{endpoint}: {type(error).__name__}: {error}")
+
+
+class LeftError(NotConnectedError):
+    """The endpoint left its broker for another address; everything received or sent is settled."""
+
+    ours = True
 
 
 class ClosedByBrokerError(NotConnectedError):

@@ -207,6 +207,26 @@ def kept_shares(configuration: Configuration) -> Iterator[ConfigError]:
             yield location.error("kept-share", reason, hint, "warning")
 
 
+def separate_sessions(configuration: Configuration) -> Iterator[ConfigError]:
+    """Yield a warning for each source whose session is at one of several brokers only."""
+    for name in dict.fromkeys(route.endpoint for route in configuration.routes):
+        settings = configuration.endpoints[name].settings
+        key = find_kind(settings).session_setting
+        kept = key and getattr(settings, key) and settings.mode is not DeliveryMode.AT_MOST_ONCE
+        if not kept or len(settings.addresses) == 1 or getattr(settings, "cluster", True):
+            continue
+        location = configuration.location_of(("endpoints", name, "host"))
+        reason = (
+            f"endpoint {name!r}: each broker keeps a session of its own: messages that one of them"
+            " has kept wait there until the gateway is at its address again"
+        )
+        hint = (
+            "write `cluster: true` if the addresses are nodes of one cluster, which shares"
+            f" sessions; or `{key}: 0`, so that nothing waits and each break is a gap"
+        )
+        yield location.error("separate-sessions", reason, hint, "warning")
+
+
 def new_copy_ids(configuration: Configuration) -> Iterator[ConfigError]:
     """Yield a note for each route whose `gateway_id` is another one at a second delivery."""
     for name, routes in groupby(configuration.routes, key=lambda route: route.name):

@@ -12,6 +12,7 @@ from gateway.check.doubts import (
     memory_targets,
     new_copy_ids,
     other_separators,
+    separate_sessions,
     short_retention,
     unlimited_brokers,
     unseen_drops,
@@ -62,6 +63,7 @@ def examine(configuration: Configuration) -> list[ConfigError]:
     found += [*selector_faults(configuration), *short_retention(configuration)]
     found += [*unlimited_brokers(configuration), *other_separators(configuration)]
     found += [*unseen_drops(configuration), *kept_shares(configuration)]
+    found += separate_sessions(configuration)
     found += changing_instance(configuration)
     found += [*new_copy_ids(configuration), *pair_findings(configuration)]
     return configuration.references.hide_all_in(found, configuration.locations)

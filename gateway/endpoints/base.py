@@ -47,6 +47,14 @@ class Batch:
     identities: Sequence[str] = ()
 
 
+def address_of(endpoint: Source | Sink) -> str:
+    """Return the address of the last connection as HOST:PORT; empty where a driver has none.
+
+    It is an optional member of a source or sink that may have several addresses.
+    """
+    return str(getattr(endpoint, "address", ""))
+
+
 class Source(Protocol):
     """Receives the messages of its subscriptions over one connection."""
 

@@ -10,8 +10,9 @@ import gateway
 from gateway.archive.journal.rolling import Backlog
 from gateway.check.guarantee import effective_mode
 from gateway.clock import now
+from gateway.config.build_endpoint import Endpoint
 from gateway.config.load import Configuration
-from gateway.endpoints.base import Sink, Source
+from gateway.endpoints.base import Sink, Source, address_of
 from gateway.lease.holder import LeaseHolder
 from gateway.routing.route import Route
 from gateway.runtime.delivery.backlog import SpoolBacklog
@@ -45,6 +46,7 @@ class EndpointStatus:
     broker_id: str = ""  # endpoints with the same one are connections to one broker
     retry_in: float | None = None  # seconds until the next attempt to connect; None: none waits
     silence: float = 0.0  # seconds for which a connected target has owed an answer
+    address: str = ""  # in use, or used last, of an endpoint with several
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +166,7 @@ def _source_status(name: str, pump: Pump, running: Gateway) -> EndpointStatus:
         status,
         broker_id=endpoint.broker_id if endpoint else "",
         retry_in=_seconds_until(pump.state.retry_at),
+        address=_address(pump.source, endpoint),
     )
 
 
@@ -174,6 +177,7 @@ def _sink_status(lane: Lane, running: Gateway) -> EndpointStatus:
         broker_id=endpoint.broker_id if endpoint else "",
         retry_in=_seconds_until(lane.retry_at),
         silence=lane.silence,
+        address=_address(lane.binding.sink, endpoint),
     )
     spool = lane.spool
     if spool is None:
@@ -198,6 +202,11 @@ def _used_share(spool: SpoolBacklog) -> float:
     limits = spool.limits
     used = spool.bytes / limits.bytes
     return max(used, spool.messages / limits.messages) if limits.messages else used
+
+
+def _address(driver: Source | Sink, endpoint: Endpoint | None) -> str:
+    several = endpoint is not None and len(endpoint.settings.addresses) > 1
+    return address_of(driver) if several else ""
 
 
 def _driver_counts(driver: Source | Sink) -> Mapping[str, int]:

@@ -111,6 +111,7 @@ def _endpoint(end: EndpointStatus, time: float) -> Json:
         "side": end.side,
         "system": end.system,
         "connection": end.connection,
+        "address": end.address,
         "reason": end.reason[:MAX_TEXT],
         "since": round(time - end.since),
         "retry_in": None if end.retry_in is None else round(end.retry_in, 1),

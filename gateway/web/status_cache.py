@@ -115,7 +115,11 @@ class StatusCache:
         routes = (
             replace(each, source=hide(each.source, ("routes", each.name))) for each in status.routes
         )
-        status = replace(status, routes=tuple(routes))
+        endpoints = (
+            replace(each, address=hide(each.address, ("endpoints", each.name)))
+            for each in status.endpoints
+        )
+        status = replace(status, routes=tuple(routes), endpoints=tuple(endpoints))
         unready = tuple(reasons(status, self._spool_percent))
         refusals = tuple(
             RouteRefusal(each.route, self._redact_refusal(each.refusal))

@@ -84,6 +84,32 @@ def test_other_subscriptions_are_not(tmp_path: Path, plant: str, pattern: str) -
     assert not found(tmp_path, "kept-share", plant=plant, pattern=pattern)
 
 
+TWO = "kind: mqtt, host: 'a.example, b.example:1884'"
+
+
+@pytest.mark.parametrize("version", ["5", "3.1.1"])
+def test_sessions_at_several_brokers_are_a_warning(tmp_path: Path, version: str) -> None:
+    (warning,) = found(tmp_path, "separate-sessions", plant=f'{TWO}, version: "{version}"')
+
+    assert (warning.severity, warning.line, warning.column) == ("warning", 2, 24)
+    assert "messages that one of them has kept wait there" in warning.reason
+    assert "`cluster: true`" in warning.hint
+
+
+@pytest.mark.parametrize(
+    "endpoints",
+    [
+        pytest.param({"plant": f"{TWO}, cluster: true"}, id="cluster"),
+        pytest.param({"plant": f"{TWO}, session_expiry: 0"}, id="clean-session"),
+        pytest.param({"plant": f"{TWO}, qos: 0"}, id="at-most-once"),
+        pytest.param({"erp": TWO}, id="target"),
+        pytest.param({}, id="one-address"),
+    ],
+)
+def test_other_addresses_are_not(tmp_path: Path, endpoints: dict[str, str]) -> None:
+    assert not found(tmp_path, "separate-sessions", **endpoints)
+
+
 WITH_ID = ", add_message_id: true"
 SOURCES = {
     "mqtt": MQTT,

@@ -8,6 +8,7 @@ from time import monotonic
 
 from gateway.cli.parsers import Commands, add_command
 from gateway.config.load import load
+from gateway.endpoints.base import address_of
 from gateway.endpoints.registry import make_sink
 from gateway.endpoints.settings.base import EndpointSettings
 from gateway.errors import GatewayError
@@ -52,6 +53,8 @@ def _open(settings: EndpointSettings) -> str:
     sink = make_sink(settings, instance="connect")
     try:
         sink.open()
+        address = address_of(sink) if len(settings.addresses) > 1 else ""
     finally:
         sink.close()
-    return f"{settings.name}: connected to {settings.broker_key} ({monotonic() - begun:.1f} s)"
+    at = address and f" at {address}"
+    return f"{settings.name}: connected to {settings.broker_key}{at} ({monotonic() - begun:.1f} s)"

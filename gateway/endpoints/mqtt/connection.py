@@ -77,6 +77,7 @@ class MqttConnection:
         self.session = MqttSession(settings, client_id, clean=clean, label=self._errors.label)
         self._decoder = PacketDecoder(settings.version, now, max_packet=settings.max_packet_in)
         self._failure: GatewayError | None = None
+        self._closed_for = self._errors.not_connected("is closed; open it first")
         self._closing = self._write_failed = False
         self._ping_sent = 0.0  # when the unanswered ping was sent; 0 without one
         self._ping_lock = threading.Lock()  # from the number of a ping to its bytes
@@ -211,8 +212,12 @@ class MqttConnection:
         if not self._reading:
             self.wake()
 
-    def close(self) -> None:
-        """Log out and release everything. Never raises; may be called twice."""
+    def close(self, reason: NotConnectedError | None = None) -> None:
+        """Log out and release everything; `reason` is the failure for later calls.
+
+        Never raises; may be called twice.
+        """
+        self._closed_for = reason or self._closed_for
         self._closing = True
         self._leadership.join(CLOSE_TIMEOUT + 4 * CHECK_INTERVAL)
 
@@ -268,9 +273,7 @@ class MqttConnection:
                     self._log_out()
         finally:
             with self._leadership.leader_lock:
-                failure = self._failure = self._failure or self._errors.not_connected(
-                    "is closed; open it first"
-                )
+                failure = self._failure = self._failure or self._closed_for
                 self._release()
             self._owner.connection_lost(failure)
 

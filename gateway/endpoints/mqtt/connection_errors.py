@@ -5,7 +5,6 @@ from __future__ import annotations
 import ssl
 
 from gateway.endpoints.mqtt.client_id import MAX_CLOSES, ClosedConnections
-from gateway.endpoints.mqtt.sockets import port_of, url_of
 from gateway.endpoints.settings.mqtt import MqttSettings
 from gateway.endpoints.tls import encryption_hint
 from gateway.errors import (
@@ -23,7 +22,7 @@ class ConnectionErrors:
 
     def __init__(self, settings: MqttSettings, client_id: str, closed: ClosedConnections) -> None:
         self._settings, self._client_id, self._closed = settings, client_id, closed
-        self.label = f"{settings.name}: {settings.host}:{port_of(settings)}"
+        self.label = f"{settings.name}: {settings.address}"
 
     def logged_in(self) -> None:
         self._closed.logged_in()
@@ -62,4 +61,4 @@ class ConnectionErrors:
         return self.broken(error, connected=connected)
 
     def _hint(self) -> str:
-        return encryption_hint((url_of(self._settings),))
+        return encryption_hint(self._settings.addresses)

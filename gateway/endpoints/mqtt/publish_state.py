@@ -198,6 +198,14 @@ class PublishState:
                     if self._is_full():
                         self._changed.wait(CHECK_INTERVAL)
 
+    def all_answered(self, connection: MqttConnection) -> bool:
+        """Return whether every sent message has its answer; wait a moment for one."""
+        if self._in_flight and not connection.lead_for_answer(CHECK_INTERVAL):
+            with self._changed:
+                if self._in_flight and connection.failure is None:
+                    self._changed.wait(CHECK_INTERVAL)
+        return not self._in_flight
+
     def _free_ids(self, count: int) -> list[int]:
         """Return `count` packet ids that are not in flight, the least recently used ones."""
         owners, packet_id = self._owners, self._last_id

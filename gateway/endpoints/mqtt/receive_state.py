@@ -57,6 +57,7 @@ class ReceiveState:
         self._contents: dict[int, int] = {}  # hashes of unconfirmed messages of QoS 2, by id
         self._repeats_retained = settings.version != "5" and self._persistent
         self._acks: deque[int] = deque()  # of the unconfirmed messages, oldest first
+        self.leaves = False  # for another address: nothing more is read
         self.queue = message_queue(settings.receive_window_bytes, self._confirm, self._wake)
         self.connection: MqttConnection | None = None
 
@@ -75,7 +76,7 @@ class ReceiveState:
             self._write(self._release(packets.responses))
 
     def wants_more(self) -> bool:
-        return not self.queue.full
+        return not self.queue.full and not self.leaves
 
     def tick(self, now: float) -> GatewayError | None:
         del now

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gateway.endpoints.base import Settle
+from gateway.endpoints.mqtt.addresses import Addresses
 from gateway.endpoints.mqtt.client_id import ClosedConnections
 from gateway.endpoints.mqtt.connection import MqttConnection
 from gateway.endpoints.mqtt.publish_state import PublishState
 from gateway.endpoints.settings.mqtt import MqttSettings
-from gateway.errors import NotConnectedError
+from gateway.errors import LeftError, NotConnectedError
 from gateway.model.message import Message
 
 
@@ -21,17 +22,31 @@ class MqttSink:
 
     def __init__(self, settings: MqttSettings, client_id: str) -> None:
         self._settings, self._client_id = settings, client_id
+        self._addresses = Addresses(settings, client_id)
         self._closed = ClosedConnections()
         self._state: PublishState | None = None
         self._connection: MqttConnection | None = None
+
+    @property
+    def address(self) -> str:
+        """HOST:PORT of the broker."""
+        return self._addresses.in_use
+
+    @property
+    def returns(self) -> bool:
+        """Whether it returns to its first address as soon as nothing is unanswered."""
+        return self._addresses.first_answers
 
     def open(self) -> None:
         if self._connection is not None and self._connection.failure is None:
             return
         self.close()
-        state = PublishState(self._settings)
+        self._addresses.connect(self._open)
+
+    def _open(self, settings: MqttSettings) -> None:
+        state = PublishState(settings)
         connection = MqttConnection(
-            self._settings, self._client_id, clean=True, owner=state, closed=self._closed
+            settings, self._client_id, clean=True, owner=state, closed=self._closed
         )
         connection.open(lambda _session_present: ())
         state.use(connection)
@@ -41,11 +56,22 @@ class MqttSink:
         state, connection = self._state, self._connection
         if state is None or connection is None:
             raise NotConnectedError(f"{self._settings.name}: is closed; open it first")
+        if self.returns and connection.failure is None:
+            self._return(state, connection)
         if connection.failure is not None:
             raise connection.failure
         state.send(connection, messages, settled)
 
+    def _return(self, state: PublishState, connection: MqttConnection) -> None:
+        """Leave for the first address, unless the answers take too long."""
+        while not state.all_answered(connection):
+            if not self._addresses.leave_in_time():
+                return
+        self._addresses.return_to_first()
+        connection.close(LeftError(f"{self._settings.name}: {self._addresses.first} answers again"))
+
     def close(self) -> None:
+        self._addresses.close()
         connection, self._connection, self._state = self._connection, None, None
         if connection is not None:
             connection.close()

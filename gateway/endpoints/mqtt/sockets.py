@@ -24,6 +24,8 @@ MAX_PIECES = 64  # written with one call
 def connect(settings: MqttSettings, ended_again: Callable[[], bool]) -> socket.socket:
     """Return a connected non-blocking socket, after the TLS handshake.
 
+    `settings` have one address, with its port (`MqttSettings.each_address`).
+
     `ended_again` counts connections that end during the handshake: the first may be an accident,
     and only the next ones are worth a hint.
 
@@ -31,11 +33,11 @@ def connect(settings: MqttSettings, ended_again: Callable[[], bool]) -> socket.s
         NotConnectedError: no broker answers there now.
         EndpointError: the certificates are wrong.
     """
-    label = f"{settings.name}: {settings.host}:{port_of(settings)}"
+    label = f"{settings.name}: {settings.address}"
     context = client_context(settings.name, settings.tls) if settings.tls else None
     try:
         sock = socket.create_connection(
-            (settings.host, port_of(settings)), timeout=settings.connect_timeout
+            (settings.host, settings.port), timeout=settings.connect_timeout
         )
     except OSError as error:
         raise NotConnectedError(f"{label}: cannot connect: {error}") from error
@@ -47,25 +49,14 @@ def connect(settings: MqttSettings, ended_again: Callable[[], bool]) -> socket.s
         sock.setblocking(False)
     except (ssl.SSLEOFError, ssl.SSLZeroReturnError, TimeoutError, ConnectionError) as error:
         sock.close()
-        hint = encryption_hint((url_of(settings),)) if ended_again() else ""
+        hint = encryption_hint(settings.addresses) if ended_again() else ""
         text = f"{label}: the connection ended during the TLS handshake: {error}{hint}"
         raise NotConnectedError(text) from error
     except (ssl.SSLError, ValueError) as error:
         sock.close()
-        hint = encryption_hint((url_of(settings),)) or "; check the certificates"
+        hint = encryption_hint(settings.addresses) or "; check the certificates"
         raise EndpointError(f"{label}: TLS: {error}{hint}") from error
     return sock
-
-
-def port_of(settings: MqttSettings) -> int:
-    """Return the port, or the default one of MQTT."""
-    return settings.port or (8883 if settings.tls else 1883)
-
-
-def url_of(settings: MqttSettings) -> str:
-    """Return the address of the broker as a URL with its port."""
-    (url,) = settings.addresses
-    return f"{url}:{port_of(settings)}"
 
 
 class NonBlockingSocket:

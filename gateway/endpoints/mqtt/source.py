@@ -9,6 +9,7 @@ from time import monotonic
 from gateway.endpoints.base import Batch, Subscription
 from gateway.endpoints.continuity import Continuity, Retention
 from gateway.endpoints.kept_subscriptions import SubscriptionStore
+from gateway.endpoints.mqtt.addresses import Addresses
 from gateway.endpoints.mqtt.client_id import ClosedConnections
 from gateway.endpoints.mqtt.connection import MqttConnection
 from gateway.endpoints.mqtt.count_request import CountRequest
@@ -18,7 +19,7 @@ from gateway.endpoints.mqtt.session import RequestedSubscription
 from gateway.endpoints.mqtt.witness import Witness
 from gateway.endpoints.redelivery_queue import MAX_BATCH
 from gateway.endpoints.settings.mqtt import MqttSettings
-from gateway.errors import ClientIdDisputeError, GatewayError, NotConnectedError
+from gateway.errors import ClientIdDisputeError, GatewayError, LeftError, NotConnectedError
 from gateway.wire.mqtt.topic_filters import SHARED, inner_filter, selects
 
 log = logging.getLogger(__name__)
@@ -46,8 +47,8 @@ class MqttSource:
         self._count_request = CountRequest(settings.name, counts)
         if counts:
             self._filters.append(counts)
-        self._kept = kept_session(settings.broker_key, client_id)
-        self._session = f"{settings.broker_key} {client_id}"
+        self._addresses = Addresses(settings, client_id)
+        self._use_session(settings.each_address[0])
         self.subscription_store: SubscriptionStore | None = None
         self._closed = ClosedConnections()
         self._ended_by_count = False  # the last connection, by the request for the count
@@ -56,19 +57,44 @@ class MqttSource:
         keeps = settings.session_expiry > 0 and settings.qos > 0
         self._continuity = Continuity(Retention.KEPT if keeps else Retention.NOTHING)
 
+    @property
+    def address(self) -> str:
+        """HOST:PORT of the broker."""
+        return self._addresses.in_use
+
+    @property
+    def returns(self) -> bool:
+        """Whether it returns to its first address as soon as nothing is unsettled."""
+        return self._addresses.first_answers
+
     def open(self) -> None:
         if self._state is not None and self._is_up(self._state):
             return
         self.close()
+        self._addresses.connect(self._open)
+        state = self._state
+        if state is not None and state.connection is not None:
+            self._continuity.retention = self._retention(state.connection)
+
+    def _open(self, settings: MqttSettings) -> None:
+        """Open the source at the one address of `settings`."""
         try:
-            self._open()
+            self._connect(settings)
         except GatewayError:
             if not self._ended_by_count:
                 raise
-            self._open()
+            self._connect(settings)
 
-    def _open(self) -> None:
-        settings = self._settings
+    def _use_session(self, settings: MqttSettings) -> None:
+        """Take the session at the one address of `settings`; a cluster has one for all."""
+        key = (self._settings if settings.cluster else settings).broker_key
+        self._kept = kept_session(key, self._client_id)
+        self._session = f"{key} {self._client_id}"
+
+    def _connect(self, settings: MqttSettings) -> None:
+        self._use_session(settings)
+        if settings.address != self._addresses.in_use:
+            self._continuity.dropped = None  # each broker, and each node, counts its own
         state = ReceiveState(settings, self._subscriptions, self._kept)
         state.count_dropped = self._continuity.count_dropped
         self._continuity.begin_counting()
@@ -89,7 +115,6 @@ class MqttSource:
             raise
         self._state = state
         self._count_request.connected()
-        self._continuity.retention = self._retention(state.connection)
 
     def receive(self, timeout: float) -> Batch | None:
         if self._witness is not None and not self._closed.is_short:
@@ -104,6 +129,8 @@ class MqttSource:
         if state is None:
             raise NotConnectedError(f"{self._settings.name}: is closed; open it first")
         queue, connection = state.queue, state.connection
+        if self.returns and connection is not None and connection.failure is None:
+            self._return(state, connection)
         deadline = monotonic() + timeout
         while (batch := queue.take_batch(MAX_BATCH, 0.0)) is None and (
             left := deadline - monotonic()
@@ -111,6 +138,17 @@ class MqttSource:
             if connection is None or not connection.lead(left):
                 return queue.take_batch(MAX_BATCH, left)
         return batch
+
+    def _return(self, state: ReceiveState, connection: MqttConnection) -> None:
+        """Leave for the first address when nothing is unsettled; read nothing until then."""
+        state.leaves = True
+        if not state.queue.held:
+            self._addresses.return_to_first()
+            text = f"{self._settings.name}: {self._addresses.first} answers again"
+            connection.close(LeftError(text))
+        elif not self._addresses.leave_in_time():
+            state.leaves = False
+            connection.resume_reading()
 
     @property
     def continuity(self) -> Continuity:
@@ -129,6 +167,7 @@ class MqttSource:
         return self._state.queue.held if self._state is not None else 0
 
     def close(self) -> None:
+        self._addresses.close()
         state, self._state = self._state, None
         self._dismiss_witness()
         if state is not None and state.connection is not None:
@@ -176,7 +215,8 @@ class MqttSource:
         at_most_once = self._kept.has_qos_0 or not min(settings.qos, session.granted)
         if at_most_once or not settings.session_expiry:
             return Retention.NOTHING
-        return Retention.KEPT if session.present else Retention.NEW
+        same = settings.cluster or not self._addresses.moved
+        return Retention.KEPT if session.present and same else Retention.NEW
 
     def _wanted(self, session_present: bool) -> Sequence[RequestedSubscription]:
         """Return the subscriptions: all of them, as a kept session may lack some."""

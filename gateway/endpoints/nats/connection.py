@@ -60,6 +60,7 @@ class NatsConnection:
         self._noted: deque[Exception] = deque(maxlen=_KEPT)
         self.is_over = False
         self.client: Any = None
+        self.address = ""  # HOST:PORT of the server
         self.jetstream: Any = None
         self._loop = asyncio.new_event_loop()
         self._thread = Thread(target=self._run, name=f"{settings.name}-nats", daemon=True)
@@ -181,7 +182,7 @@ class NatsConnection:
                     await asyncio.wait_for(client.close(), _FORSAKEN)
                 client.abort()
                 continue
-            self.client = client
+            self.client, self.address = client, url.partition("://")[2]
             self.run(self._watch())
             self.jetstream = JetStreamContext(client, timeout=self._settings.answer_timeout)
             return

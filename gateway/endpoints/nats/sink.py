@@ -78,6 +78,11 @@ class NatsSink:
     def counts(self) -> dict[str, int]:
         return {"repeats": self.repeats}
 
+    @property
+    def address(self) -> str:
+        """HOST:PORT of the server; empty without a connection."""
+        return "" if self._connection is None else self._connection.address
+
     def open(self) -> None:
         self.close()
         self._failure = None

@@ -86,6 +86,7 @@ class RabbitmqConnection:
         self.blocked = False
         self.channel: Any = None
         self._amqp: Any = None
+        self.address = ""  # HOST:PORT of the server
         self._asked: Future[Any] | None = None
         self._closed: Future[None] = Future()
         self.loop = IOLoop()
@@ -199,9 +200,10 @@ class RabbitmqConnection:
 
     def _connect(self) -> None:
         failure: EndpointError | None = None
-        for url in self._settings.urls:
+        for url, address in zip(self._settings.urls, self._settings.addresses, strict=True):
             try:
                 self._amqp = self._try(url)
+                self.address = address.partition("://")[2]
             except NotConnectedError as error:
                 failure = failure or error
                 continue

@@ -76,6 +76,11 @@ class RabbitmqSink:
         self._returned = 0  # the tag of the last returned message
         self.counts = {"unroutable": 0}
 
+    @property
+    def address(self) -> str:
+        """HOST:PORT of the server; empty without a connection."""
+        return "" if self._connection is None else self._connection.address
+
     def open(self) -> None:
         self.close()
         connection = RabbitmqConnection(self._settings, lambda _failure: self._fail())

@@ -105,6 +105,11 @@ class RabbitmqSource:
         self._queue = self._new_queue()
         self._queue.fail(NotConnectedError(f"{settings.name}: is closed; open it first"))
 
+    @property
+    def address(self) -> str:
+        """HOST:PORT of the server; empty without a connection."""
+        return "" if self._connection is None else self._connection.address
+
     def open(self) -> None:
         self.close()
         queue = self._queue = self._new_queue()

@@ -28,9 +28,26 @@ class MqttSettings:
 
     name: str = setting("name of the endpoint in the configuration", default="mqtt")
     dialect: str = setting("system whose naming rules the names follow", default="mqtt")
-    host: str = setting("host name or IP address of the broker", default="localhost")
+    host: str = setting(
+        "host name or IP address of the broker; several addresses, HOST or HOST:PORT, are separated"
+        " by commas and tried in turn",
+        default="localhost",
+    )
     port: int = setting(
-        "TCP port of the broker; 0: 1883, or 8883 with `tls`", default=0, minimum=0, maximum=U16
+        "TCP port of the broker, where `host` has none; 0: 1883, or 8883 with `tls`",
+        default=0,
+        minimum=0,
+        maximum=U16,
+    )
+    cluster: bool = setting(
+        "the addresses are nodes of one cluster, which shares sessions and messages; false:"
+        " brokers with sessions of their own",
+        default=False,
+    )
+    fail_back: bool = setting(
+        "return to the first address when it answers again, at a moment without unsettled messages;"
+        " false: stay at the address in use until its connection is lost",
+        default=False,
     )
     version: str = setting("protocol version", default="5", choices=("3.1.1", "5"))
     client_id: str = setting(
@@ -112,20 +129,35 @@ class MqttSettings:
 
     def faults(self) -> Iterator[SettingFault]:
         """Yield the faults that only a connection would show."""
-        if not self.host or "/" in self.host:
-            hint = "write the name or IP address alone; `port` and `tls` have keys of their own"
-            yield SettingFault("host", f"{self.host!r} is no host name", hint)
+        for text in self.host.split(","):
+            host, port = _host_and_port(text)
+            if not host or "/" in host or " " in host or port > U16:
+                hint = "write the name or IP address, with its own port as HOST:PORT; TLS is `tls`"
+                yield SettingFault("host", f"{text.strip()!r} is no host name", hint)
+
+    @property
+    def each_address(self) -> tuple[MqttSettings, ...]:
+        """The settings with one address each, in the order of the file."""
+        default = self.port or (8883 if self.tls else 1883)
+        found = map(_host_and_port, self.host.split(","))
+        return tuple(replace(self, host=host, port=port or default) for host, port in found)
+
+    @property
+    def address(self) -> str:
+        """HOST:PORT of the broker; of the first one if there are several."""
+        first = self.each_address[0]
+        return f"{f'[{first.host}]' if ':' in first.host else first.host}:{first.port}"
 
     @property
     def broker_key(self) -> str:
         """Address of the broker; equal for two endpoints of the same broker."""
-        return f"mqtt://{self.host}:{self.port or (8883 if self.tls else 1883)}"
+        return f"mqtt://{','.join(sorted(each.address for each in self.each_address))}"
 
     @property
     def addresses(self) -> tuple[str, ...]:
         """URLs of the brokers; their schemes tell whether the connection is encrypted."""
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return (f"{'mqtts' if self.tls else 'mqtt'}://{host}",)
+        scheme = "mqtts" if self.tls else "mqtt"
+        return tuple(f"{scheme}://{each.address}" for each in self.each_address)
 
     @property
     def carries(self) -> frozenset[str]:
@@ -138,3 +170,12 @@ class MqttSettings:
     def mode(self) -> DeliveryMode:
         """Strongest delivery mode of the endpoint."""
         return DeliveryMode(self.qos)
+
+
+def _host_and_port(text: str) -> tuple[str, int]:
+    """Return host and port of an address; the port is 0 where the text has none."""
+    text = text.strip()
+    host, colon, port = text.rpartition(":")
+    if colon and port.isdecimal() and (":" not in host or host.endswith("]")):
+        return host.strip("[]"), int(port)
+    return text.strip("[]"), 0

@@ -14,7 +14,7 @@ from typing import Final, TypeAlias
 from gateway.clock import now
 from gateway.dialects.registry import DIALECTS
 from gateway.endpoints.base import Sink
-from gateway.errors import GatewayError, LeaseNotHeldError, NotConnectedError, unexpected_error
+from gateway.errors import GatewayError, NotConnectedError, unexpected_error
 from gateway.model.message import Message
 from gateway.model.outcome import RETRY, Settlement
 from gateway.runtime.delivery.actions import (
@@ -315,7 +315,7 @@ class Lane:
             binding.sink.send(messages, partial(self._answered, send))
         except GatewayError as error:
             self._note_answers(send.number)
-            self._lose(error, ours=isinstance(error, LeaseNotHeldError))
+            self._lose(error, ours=error.ours)
         except Exception as error:  # a fault of the driver, perhaps caused by this message
             log.exception("unexpected error in a driver", extra={"endpoint": self.state.name})
             self._note_answers(send.number)

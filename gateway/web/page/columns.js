@@ -4,6 +4,7 @@ const endpoints = new Table("endpoints", [
   ["endpoint", "", (end) => end.name],
   ["side", "", (end) => `${end.side}, ${end.system}`],
   ["connection", "", (end) => end.connection, connectionMark],
+  ["address", "", (end) => end.address],
   ["last 10 min", "trend", () => ""],
   ["since", "number", (end) => age(Math.max(0, Math.round(previous.time - end.since)))],
   ["reconnects", "number", (end) => (end.reconnects ? amount(end.reconnects) : "")],

@@ -50,7 +50,7 @@ function showDetails(status) {
   const names = new Set(node.ends.map((end) => end.name));
   const flows = status.routes.flatMap((route) => route.flows.filter(([from, to]) => names.has(from) || names.has(to)).map(([, , state]) => ({ route, state })));
   const sides = node.ends.flatMap((end) => [
-    [`${end.name}, ${end.side}`, end.connection, connectionMark(end), [end.reason, end.retry_in === null ? "" : `next attempt ${soon(end.retry_in)}`].filter(Boolean).join("; ")],
+    [`${end.name}, ${end.side}`, end.connection, connectionMark(end), [end.address, end.reason, end.retry_in === null ? "" : `next attempt ${soon(end.retry_in)}`].filter(Boolean).join("; ")],
     ...(pending(end) ? [[`${end.name}, pending`, pending(end)]] : []),
   ]);
   showFacts(`Broker ${node.name}`, sides);

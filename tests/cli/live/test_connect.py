@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gateway.cli import main
-from tests.brokers.mosquitto import StartMosquitto, free_port
+from tests.brokers.mosquitto import Mosquitto, StartMosquitto, free_port
 
 CONFIG = """\
 endpoints:
@@ -46,6 +46,23 @@ def test_every_broker_answers(
         f"office: connected to mqtt://localhost:{office.port} (N s)",
         "ems: connected to memory:default (N s)",
     ]
+
+
+@pytest.mark.broker
+def test_the_address_in_use_of_several(
+    tmp_path: Path, mosquitto: Mosquitto, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, away = tmp_path / "gateway.yaml", free_port()
+    file.write_text(
+        "endpoints:\n"
+        f"  plant: {{kind: mqtt, host: '127.0.0.1:{away}, 127.0.0.1:{mosquitto.port}'}}\n"
+    )
+
+    assert main(["connect", str(file)]) == 0
+
+    line = capsys.readouterr().out
+    assert line.startswith("plant: connected to mqtt://127.0.0.1:")
+    assert f" at 127.0.0.1:{mosquitto.port} (" in line
 
 
 @pytest.mark.broker

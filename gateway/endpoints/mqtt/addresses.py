@@ -1,0 +1,119 @@
+"""The addresses of a source or sink: the one to try next, and the way back to the first."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from time import monotonic
+from typing import Final
+
+from gateway.endpoints.mqtt.witness import Witness
+from gateway.endpoints.settings.mqtt import MqttSettings
+from gateway.errors import EndpointError, NotConnectedError
+
+log = logging.getLogger(__name__)
+
+ASK_INTERVAL: Final = 10.0  # seconds between questions to the first address
+QUIET_TIMEOUT: Final = 5.0  # seconds for a moment without unsettled messages
+
+
+class Addresses:
+    """The addresses of one source or sink, which has one connection at a time.
+
+    Mutable: owned by the source or sink; a thread of its own asks the first address.
+    """
+
+    def __init__(self, settings: MqttSettings, client_id: str) -> None:
+        self._each = settings.each_address
+        self._fail_back = settings.fail_back
+        self._client_id = client_id
+        self._next = 0
+        self._in_use: int | None = None
+        self.moved = False  # the last connection is to another address than the one before it
+        self.first_answers = False  # while another address is in use
+        self._stop = threading.Event()
+        self._leave_by: float | None = None  # monotonic seconds; None while it does not leave
+
+    @property
+    def in_use(self) -> str:
+        """HOST:PORT of the last connection; of the first address before there was one."""
+        return self._each[self._in_use or 0].address
+
+    @property
+    def first(self) -> str:
+        return self._each[0].address
+
+    def connect(self, attempt: Callable[[MqttSettings], None]) -> None:
+        """Call `attempt` with one address after the other until it raises nothing.
+
+        Begin with the first address, and after a connection with the one behind it.
+
+        Raises:
+            NotConnectedError: no address takes the connection now.
+            EndpointError: all of them refuse it permanently.
+        """
+        failures: list[EndpointError] = []
+        for at in (*range(self._next, len(self._each)), *range(self._next)):
+            try:
+                attempt(self._each[at])
+            except EndpointError as error:
+                failures.append(error)
+                continue
+            self._connected(at)
+            return
+        self._raise(failures)
+
+    def return_to_first(self) -> None:
+        """Let the next `connect` begin with the first address."""
+        self._next = 0
+
+    def leave_in_time(self) -> bool:
+        """Return whether there is still time to wait for a quiet moment; if not, ask again."""
+        now = monotonic()
+        self._leave_by = self._leave_by or now + QUIET_TIMEOUT
+        if now < self._leave_by:
+            return True
+        self._ask_first()
+        return False
+
+    def close(self) -> None:
+        """Ask no longer."""
+        self._stop.set()
+        self.first_answers = False
+
+    def _connected(self, at: int) -> None:
+        before, self._in_use = self._in_use, at
+        self.moved = before is not None and before != at
+        self._next = (at + 1) % len(self._each)
+        if len(self._each) > 1:
+            log.info("connected to %s", self.in_use, extra={"endpoint": self._each[at].name})
+        if at and self._fail_back:
+            self._ask_first()
+
+    @staticmethod
+    def _raise(failures: list[EndpointError]) -> None:
+        """Raise the only failure, or one error with the texts of all."""
+        first, *others = failures
+        if not others:
+            raise first
+        text = "; ".join(map(str, failures))
+        if any(each.retryable for each in failures):
+            raise NotConnectedError(text) from first
+        raise EndpointError(text) from first
+
+    def _ask_first(self) -> None:
+        """Ask the first address from now on, in a thread: an absent host may take long."""
+        self._stop.set()
+        self.first_answers, self._leave_by = False, None
+        stop = self._stop = threading.Event()
+        name = f"mqtt {self._client_id} asks {self.first}"
+        threading.Thread(target=self._ask, args=[stop], name=name, daemon=True).start()
+
+    def _ask(self, stop: threading.Event) -> None:
+        while not stop.wait(ASK_INTERVAL):
+            witness = Witness.opened(self._each[0], self._client_id)
+            if witness is not None:
+                witness.close()
+                self.first_answers = not stop.is_set()
+                return
