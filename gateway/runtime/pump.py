@@ -74,7 +74,7 @@ class Pump:
         self._stop = threading.Event()
         self._removed = False  # set with _stop
         self._backoff = Backoff()
-        self._alive_at = 0.0  # monotonic seconds; the source was connected after it
+        self._alive_at = 0.0  # monotonic seconds; the source was connected after it; 0: never
         self._loops_cut = 0
         self._log_loops_at = 0.0  # monotonic seconds
         self._reconnect_reason = ""  # set when the connection must be replaced
@@ -102,16 +102,17 @@ class Pump:
         return not self._in_flight
 
     def misses(self, since: float) -> bool:
-        """Return whether its broker, which keeps nothing for it, may have no subscription of it.
+        """Return whether its broker may have no subscription of it, and keep nothing for it.
 
-        A source that has been busy `since` then, in monotonic seconds, may not know that its
+        A broker that keeps messages for the source does so from the first connection on. At another
+        one, a source that has been busy `since` then, in monotonic seconds, may not know that its
         connection is lost. A broker that refuses the source is not waited for. One inside this
         process reports no continuity, and keeps messages for queues that are subscribed.
         """
         source, state = self._binding.source, self.state.connection
         continuity = source.continuity if isinstance(source, ReportsContinuity) else None
         keeps = continuity is not None and continuity.retention is not Retention.NOTHING
-        if keeps or self._stop.is_set():
+        if self._stop.is_set() or (keeps and self._alive_at):
             return False
         if state is ConnectionState.CONNECTED:
             return continuity is not None and self._alive_at < since
@@ -218,6 +219,7 @@ class Pump:
                 self._gaps.lost(NotConnectedError(f"{self.state.name}: a reload replaced it"))
             self._binding.source.close()
             self.state.connection = ConnectionState.CONNECTING
+            self._alive_at = 0.0
         self._binding, self._next_binding = binding, None
         self._gaps.attach(binding.source, watched_by(binding.router.routes))
         self._copies = self._make_copies(binding)
