@@ -213,7 +213,10 @@ class Witness:
     def wait_for(self, unique: int, seconds: float = PATIENCE) -> None:
         with self._changed:
             arrived = self._changed.wait_for(lambda: self.unique >= unique, seconds)
-        assert arrived, f"{unique - self.unique} of {unique} did not arrive in time"
+        assert arrived, (
+            f"{unique - self.unique} of {unique} did not arrive in time;"
+            f" absent below {unique}: {spans(set(range(unique)) - self._seen)}"
+        )
 
     @property
     def duplicates(self) -> set[int]:
@@ -258,6 +261,14 @@ class Witness:
         with self._changed:
             self.unique = len(self._seen)
             self._changed.notify_all()
+
+
+def spans(numbers: set[int]) -> str:
+    """Return the runs of successive numbers, as `3, 7-9`; at most the first ten."""
+    first = sorted(each for each in numbers if each - 1 not in numbers)
+    last = sorted(each for each in numbers if each + 1 not in numbers)
+    runs = [f"{a}-{b}" if b > a else f"{a}" for a, b in zip(first, last, strict=True)]
+    return ", ".join(runs[:10] + ["..."] * (len(runs) > 10))
 
 
 @contextmanager
