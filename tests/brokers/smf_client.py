@@ -61,13 +61,13 @@ def direct(topic: str, payload: bytes = b"x") -> bytes:
     return encode_frame(Protocol.MESSAGE | 0x80, parameters, payload, time_to_live=255)
 
 
-def login(name: str, user: str, password: str, vpn: str = "default") -> bytes:
+def login(name: str, user: str, password: str, vpn: str = "default", keepalive: int = 3) -> bytes:
     fields = b"".join(
         bytes((kind,)) + (len(value) + 5).to_bytes(4, "big") + value
         for kind, value in (
             (0x05, name.encode() + b"\0"),
             (0x86, vpn.encode() + b"\0"),
-            (0x18, (3).to_bytes(4, "big")),
+            (0x18, keepalive.to_bytes(4, "big")),
         )
     )
     body = b"\1\0" + (len(fields) + 6).to_bytes(4, "big") + fields

@@ -342,6 +342,26 @@ def test_the_second_consumer_of_an_exclusive_queue_becomes_active(broker: SmfBro
         assert second.delivery().body == b"0"
 
 
+def test_a_frozen_consumer_leaves_its_queue_to_the_next_one() -> None:
+    """It reads nothing, so what the broker has for it cannot be written."""
+    options = BrokerOptions(queues=(QueueOptions("q", ("q/>",)),))
+    with (
+        SmfBroker(options=options) as broker,
+        SmfClient(broker.port, "publisher") as publisher,
+        SmfClient(broker.port) as frozen,
+        SmfClient(broker.port) as second,
+    ):
+        for client, keepalive in ((frozen, 1), (second, 60)):
+            client.send(login(f"c{keepalive}", "u", "p", keepalive=keepalive))
+            assert client.response() == OK
+            client.bind("q")
+        flow = publisher.open_publisher().get_int(ControlField.FLOW_ID)
+        for _ in range(20):
+            publisher.publish(flow, "q/a", b"x" * 1_000_000)
+
+        assert second.next_control().get_int(ControlField.ACTIVE) == 1
+
+
 def test_consumers_of_a_shared_queue_receive_in_turn(broker: SmfBroker, client: SmfClient) -> None:
     with SmfClient(broker.port, "other") as other:
         bound(client, "shared")

@@ -148,10 +148,16 @@ class ClientSession(asyncio.Protocol):
         """Answer an assured control message."""
         self.output.post(encode_control_reply(request, response, encode_fields(*fields)))
 
-    def end(self, reason: str) -> None:
-        """Write pending answers and close; later input is ignored."""
+    def end(self, reason: str, *, at_once: bool = False) -> None:
+        """Write pending answers and close; later input is ignored.
+
+        `at_once` is for a client that may read nothing: a write to it would never end.
+        """
         if not self.is_over:
             self.is_over = True
             log.info("smf broker: closing %s: %s", self.name or "a connection", reason)
-            self.output.flush()
-            self.transport.close()
+            if at_once:
+                self.transport.abort()
+            else:
+                self.output.flush()
+                self.transport.close()

@@ -162,7 +162,7 @@ class MessageDispatcher:
                 session.keepalive
                 and now - session.last_received > _MAX_MISSED_KEEPALIVES * session.keepalive + 1
             ):
-                session.end("silent for too long")
+                session.end("silent for too long", at_once=True)
 
     def _relay(self, vpn: Vpn, frame: bytes) -> None:
         if vpn.faults.publish and find_injected_refusal(vpn.faults.publish, read_topic(frame)):
