@@ -1,67 +1,24 @@
-"""The JMS endpoint against a real ActiveMQ: bodies, headers, destinations and refusals."""
+"""The JMS endpoint against a real ActiveMQ: bodies, headers and destinations."""
 
 from __future__ import annotations
 
 import time
-from collections import deque
-from collections.abc import Iterator
-from contextlib import contextmanager
-from itertools import count
 
 import jpype
 import pytest
 
-from gateway.endpoints.base import Batch, Subscription
-from gateway.endpoints.jms import JmsSink, JmsSource, jvm, open_sink, open_source
-from gateway.endpoints.jms.connection import connect, open_library
+from gateway.endpoints.jms import jvm, open_sink
 from gateway.endpoints.jms.value_codec import JavaByte, JavaFloat, JavaLong, JavaShort
-from gateway.errors import DriverMissingError, EndpointError, NotConnectedError
 from gateway.model.message import NO_HEADERS, DeliveryMode, Headers, Message, Payload, Value
 from gateway.model.outcome import ACCEPTED, Outcome
 from gateway.trial.brokers.activemq import ActiveMq
-from tests.endpoints.exchange import QUIET, collect, hold, opened, receive, send
+from tests.brokers.jms_pairs import MEGABYTE, NOW, PERSISTENT, broker, name, pair, plain_session
+from tests.endpoints.exchange import QUIET, collect, opened, send
 from tests.waiting import until
 
+__all__ = ["broker", "name"]  # fixtures
+
 pytestmark = pytest.mark.broker
-
-MEGABYTE = 1_048_576
-NOW = time.time_ns() // 1_000_000 * 1_000
-PERSISTENT = Headers(mode=DeliveryMode.AT_LEAST_ONCE)
-_numbers = count()
-
-
-@pytest.fixture
-def broker(activemq: ActiveMq) -> ActiveMq:
-    return activemq
-
-
-@pytest.fixture
-def name() -> str:
-    return f"test{next(_numbers)}"
-
-
-@contextmanager
-def pair(
-    broker: ActiveMq, *patterns: str, **changes: object
-) -> Iterator[tuple[JmsSource, JmsSink]]:
-    settings = broker.settings(**changes)
-    source = open_source(settings, [Subscription(pattern) for pattern in patterns])
-    sink = open_sink(settings)
-    with opened(source, sink):
-        yield source, sink
-
-
-@contextmanager
-def plain_session(broker: ActiveMq) -> Iterator[tuple[jvm.Java, jvm.JmsLibrary]]:
-    """Open a session as another JMS program does."""
-    settings = broker.settings()
-    library = open_library(settings)
-    connection = connect(settings, library, "")
-    connection.connection.start()
-    try:
-        yield connection.connection.createSession(False, 1), library
-    finally:
-        connection.close(5)
 
 
 @pytest.mark.parametrize(
@@ -395,94 +352,6 @@ def test_properties_of_rendezvous_and_smartsockets_keep_their_types(
     assert dict(again.headers.properties) == dict(properties)
 
 
-@pytest.mark.parametrize("acknowledge", ["explicit", "client", "transacted"])
-def test_settling_fifty_messages_leaves_the_others_unsettled(
-    broker: ActiveMq, name: str, acknowledge: str
-) -> None:
-    queue, facts = f"queue:{name}", {"acknowledge": acknowledge, "batch": 50}
-    with pair(broker, queue, **facts) as (source, sink):
-        send(sink, *(Message(queue, str(i).encode(), PERSISTENT) for i in range(900)))
-        settled = 0
-        while settled < 50:
-            batch = receive(source)
-            batch.settle([ACCEPTED] * len(batch.messages))
-            settled += len(batch.messages)
-    with pair(broker, queue) as (source, _):
-        left = [int(bytes(m.payload)) for m in collect(source, 900 - settled)]  # type: ignore[arg-type]  # bytes were sent
-
-        assert source.receive(QUIET) is None
-
-    assert left == list(range(settled, 900))
-
-
-def test_settling_out_of_order_acknowledges_only_up_to_the_first_gap(
-    broker: ActiveMq, name: str
-) -> None:
-    queue = f"queue:{name}"
-    with pair(broker, queue, batch=1, acknowledge="explicit") as (source, sink):
-        send(sink, *(Message(queue, str(i).encode(), PERSISTENT) for i in range(4)))
-        batches = hold(source, 4)
-        for place in (0, 2, 3):
-            batches[place].settle([ACCEPTED])
-    with pair(broker, queue) as (source, _):
-        left = collect(source, 3)
-
-    assert [m.payload for m in left] == [b"1", b"2", b"3"]
-    assert all(m.headers.redelivered for m in left)
-
-
-def test_a_source_with_a_full_window_waits_for_settlements(broker: ActiveMq, name: str) -> None:
-    queue = f"queue:{name}"
-    with pair(broker, queue, batch=10, receive_window=30, acknowledge="client") as (source, sink):
-        send(sink, *(Message(queue, str(i).encode(), PERSISTENT) for i in range(50)))
-        batches = hold(source, 30)
-
-        assert source.receive(QUIET) is None
-        for batch in batches:
-            batch.settle([ACCEPTED] * len(batch.messages))
-        assert len(collect(source, 50 - sum(len(b.messages) for b in batches))) > 0
-
-
-@pytest.mark.parametrize("acknowledge", ["client", "transacted"])
-def test_messages_acknowledged_together_are_acknowledged_once_per_window(
-    broker: ActiveMq, name: str, acknowledge: str
-) -> None:
-    """Some message is always unsettled; library and server must still release the settled ones."""
-    queue, facts = f"queue:{name}", {"acknowledge": acknowledge, "batch": 10, "receive_window": 30}
-    under_way: deque[Batch] = deque()
-    received = 0
-    with pair(broker, queue, **facts) as (source, sink):
-        send(sink, *(Message(queue, str(i).encode(), PERSISTENT) for i in range(200)))
-        while received < 200:
-            batch = source.receive(QUIET)
-            if batch is not None:
-                received += len(batch.messages)
-                under_way.append(batch)
-            if batch is None or len(under_way) > 1:
-                oldest = under_way.popleft()
-                oldest.settle([ACCEPTED] * len(oldest.messages))
-    with pair(broker, queue) as (source, _):
-        left = 0
-        while (batch := source.receive(1)) is not None:
-            left += len(batch.messages)
-
-    assert 0 < left <= 30 + 10
-
-
-@pytest.mark.parametrize(("prefetch", "ahead"), [(0, 70), (3, 3)])
-def test_the_library_prefetches_only_the_configured_number(
-    broker: ActiveMq, prefetch: int, ahead: int
-) -> None:
-    """ActiveMQ's default of 32,766 prefetched messages would not fit into the heap."""
-    settings = broker.settings(prefetch=prefetch, batch=70)
-    connection = connect(settings, open_library(settings), "")
-    policy = connection.connection.getPrefetchPolicy()
-    connection.close(5)
-
-    assert {policy.getQueuePrefetch(), policy.getTopicPrefetch()} == {ahead}
-    assert policy.getDurableTopicPrefetch() == ahead
-
-
 def test_only_a_message_too_large_for_javas_heap_is_refused(broker: ActiveMq, name: str) -> None:
     """Java copies a message several times; a full heap would end the process."""
     queue = f"queue:{name}"
@@ -508,97 +377,3 @@ def test_java_collections_do_not_trigger_python_collections(broker: ActiveMq, na
 
     assert not queue.isRunning()
     assert queue.getQueueSize() == 0
-
-
-def test_the_user_name_and_password_are_sent(broker: ActiveMq) -> None:
-    settings = broker.settings(username="desk", password="s3cret")  # noqa: S106  # a sample
-    connection = connect(settings, open_library(settings), "desk-1")
-    try:
-        told = connection.connection.getConnectionInfo()
-
-        assert (str(told.getUserName()), str(told.getPassword())) == ("desk", "s3cret")
-        assert str(connection.connection.getClientID()) == "desk-1"
-    finally:
-        connection.close(5)
-
-
-def test_a_shared_subscription_needs_jms_2(broker: ActiveMq, name: str) -> None:
-    source = open_source(broker.settings(shared="workers"), [Subscription(name)])
-    with pytest.raises(EndpointError, match=r"needs JMS 2\.0, and this library is older"):
-        source.open()
-
-
-def test_the_error_names_an_unknown_class(broker: ActiveMq) -> None:
-    sink = open_sink(broker.settings(factory="com.tibco.tibjms.TibjmsConnectionFactory"))
-    with pytest.raises(DriverMissingError, match=r"TibjmsConnectionFactory.*tibjms\.jar"):
-        sink.open()
-
-
-def test_the_error_reports_a_class_path_without_the_interfaces(broker: ActiveMq) -> None:
-    jars = broker.settings().classpath
-    sink = open_sink(broker.settings(classpath=tuple(j for j in jars if "jms_1.1" not in j)))
-    with pytest.raises(DriverMissingError, match=r"javax\.jms or jakarta\.jms"):
-        sink.open()
-
-
-def test_an_unreachable_broker_is_a_temporary_error(broker: ActiveMq) -> None:
-    sink = open_sink(broker.settings(urls=("tcp://127.0.0.1:9",)))
-    with pytest.raises(NotConnectedError, match="amq: "):
-        sink.open()
-
-
-def test_the_next_server_is_tried_after_a_failure(broker: ActiveMq, name: str) -> None:
-    with pair(broker, name, urls=("tcp://127.0.0.1:9", broker.url)) as (source, sink):
-        send(sink, Message(name, b"x"))
-
-        assert [m.payload for m in collect(source, 1)] == [b"x"]
-
-
-def test_the_factory_is_looked_up_in_jndi(broker: ActiveMq, name: str) -> None:
-    facts = {
-        "jndi_factory": "org.apache.activemq.jndi.ActiveMQInitialContextFactory",
-        "jndi_url": broker.url,
-        "lookup": "ConnectionFactory",
-    }
-    with pair(broker, name, **facts) as (source, sink):
-        send(sink, Message(name, b"x"))
-
-        assert [m.payload for m in collect(source, 1)] == [b"x"]
-
-
-def test_properties_are_set_on_the_factory(broker: ActiveMq, name: str) -> None:
-    facts = {"properties": ("clientIDPrefix=mine", "closeTimeout=500", "useAsyncSend=true")}
-    with pair(broker, name, **facts) as (source, sink):
-        send(sink, Message(name, b"x"))
-        (got,) = collect(source, 1)
-
-    assert got.payload == b"x"
-
-
-def test_a_client_id_in_use_is_named_with_the_remedy(broker: ActiveMq, name: str) -> None:
-    settings = broker.settings(client_id=name)
-    first, second = (open_source(settings, [Subscription(name)]) for _ in range(2))
-    with opened(first), pytest.raises(NotConnectedError, match="another client uses this id") as no:
-        second.open()
-
-    assert "(`client_id`)" in str(no.value)
-
-
-@pytest.mark.parametrize(
-    ("factory", "text"),
-    [
-        pytest.param("java.lang.String", "is no connection factory", id="another-class"),
-        pytest.param(
-            "org.apache.activemq.ActiveMQConnection", "cannot be created", id="no-constructor"
-        ),
-        pytest.param("org.example.Factory", "check `factory`", id="absent"),
-    ],
-)
-def test_a_wrong_factory_is_named_with_the_remedy(
-    broker: ActiveMq, factory: str, text: str
-) -> None:
-    with pytest.raises(EndpointError, match=text) as caught:
-        open_sink(broker.settings(factory=factory)).open()
-
-    assert factory in str(caught.value)
-    assert not caught.value.retryable

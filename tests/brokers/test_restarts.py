@@ -17,7 +17,7 @@ from gateway.model.message import DeliveryMode, Headers, Message
 from gateway.runtime.gateway import Gateway
 from tests.archived import archived
 from tests.brokers.mosquitto import Mosquitto
-from tests.brokers.test_source_gaps import Station
+from tests.brokers.station import Station
 from tests.endpoints.exchange import opened, send
 from tests.waiting import until
 

@@ -2,131 +2,36 @@
 
 from __future__ import annotations
 
-import json
 import signal
 import socket
 import subprocess
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeAlias, cast
+from typing import cast
 
 import pytest
 
-from gateway.archive.gaps import SourceGap, merge_gaps
 from gateway.archive.heads import open_gaps, read_heads
 from gateway.archive.storage import LocalStorage
 from gateway.clock import now
 from gateway.config.load import load
-from gateway.endpoints.jms import JmsSource
 from gateway.endpoints.mqtt.source import MqttSource
 from gateway.endpoints.registry import make_sink, make_source
 from gateway.endpoints.settings.mqtt import MqttSettings
 from gateway.model.message import DeliveryMode, Headers, Message
 from gateway.runtime.gateway import Gateway
 from gateway.runtime.status import take_status
-from gateway.trial.brokers.activemq import FACTORY, JARS, ActiveMq, client_jars, missing
-from gateway.trial.brokers.smf import SmfBroker
-from gateway.trial.brokers.yami4 import Yami4Broker
 from gateway.wire.mqtt.session_packets import Connect, encode_connect
-from tests.archived import archived
 from tests.brokers.mosquitto import Mosquitto, StartMosquitto
 from tests.brokers.running import Process
-from tests.brokers.wire import Wire
+from tests.brokers.station import ONCE, MakeWire, Plant, relay
+from tests.brokers.test_other_gaps import rules_text
 from tests.endpoints.exchange import opened, send
 from tests.waiting import PATIENCE, until
 
+__all__ = ["relay"]  # a fixture
+
 pytestmark = pytest.mark.broker
-
 PLUGIN = Path("/usr/lib/x86_64-linux-gnu/mosquitto_dynamic_security.so")
-ONCE = Headers(mode=DeliveryMode.AT_LEAST_ONCE)
-SPRING_JARS = [
-    JARS / f"{name}.jar"
-    for name in (
-        "activemq-spring", "commons-logging", "spring3-aop", "spring3-beans", "spring3-context",
-        "spring3-core", "spring3-expression", "xbean-spring",
-    )
-]  # fmt: skip
-LIMITING = """\
-<beans xmlns="http://www.springframework.org/schema/beans">
-  <broker xmlns="http://activemq.apache.org/schema/core" persistent="false" useJmx="false">
-    <destinationPolicy><policyMap><policyEntries>
-      <policyEntry topic="gaps.>" advisoryForDiscardingMessages="true">
-        <pendingMessageLimitStrategy>
-          <constantPendingMessageLimitStrategy limit="10"/>
-        </pendingMessageLimitStrategy>
-      </policyEntry>
-    </policyEntries></policyMap></destinationPolicy>
-    <transportConnectors>
-      <transportConnector uri="{url}"/>
-      <transportConnector uri="mqtt://127.0.0.1:{mqtt}"/>
-    </transportConnectors>
-  </broker>
-</beans>
-"""
-MakeWire: TypeAlias = Callable[[int], Wire]
-CONFIG = """\
-gateway: {{name: test}}
-endpoints:
-  source: {{{source}, backoff_min: 0.05, backoff_max: 0.2}}
-  target: {{kind: memory, dialect: mqtt, broker: gaps}}
-routes:
-  relay:
-    from: {{endpoint: source, pattern: "{pattern}"}}
-    to: {{endpoint: target, template: "dst/{{rest...}}"}}
-archive: {{path: {archive}}}
-"""
-
-
-class Station:
-    """A gateway with one source, and its archive."""
-
-    def __init__(self, folder: Path, source: str, pattern: str = "src/{rest...}") -> None:
-        self.folder, self.config = folder, folder / "gateway.yaml"
-        archive = folder / "archive"
-        self.config.write_text(CONFIG.format(source=source, pattern=pattern, archive=archive))
-
-    @contextmanager
-    def running(self) -> Iterator[Gateway]:
-        gateway = Gateway(load(self.config))
-        gateway.start()
-        try:
-            self.wait(gateway, 0)
-            yield gateway
-        finally:
-            gateway.stop(PATIENCE)
-
-    def wait(self, gateway: Gateway, reconnects: int) -> None:
-        """Wait until the source has connected again so many times."""
-        state = gateway.pumps["source"].state
-        until(lambda: state.connection.value == "connected" and state.reconnects >= reconnects)
-
-    def gaps(self) -> list[SourceGap]:
-        return merge_gaps(row for row in archived(self.folder) if row["leg"] == "gap")
-
-
-class Plant(Station):
-    """A gateway with a source at a mosquitto."""
-
-    def __init__(
-        self, folder: Path, broker: Mosquitto, options: str = "qos: 1", port: int = 0
-    ) -> None:
-        source = f"kind: mqtt, host: 127.0.0.1, port: {port or broker.port}, {options}"
-        super().__init__(folder, source)
-
-
-@pytest.fixture
-def relay() -> Iterator[MakeWire]:
-    """Return a function that makes a relay before the port of a broker."""
-    wires: list[Wire] = []
-
-    def make(port: int) -> Wire:
-        wires.append(Wire(port))
-        return wires[-1]
-
-    yield make
-    for wire in wires:
-        wire.close()
 
 
 def test_a_first_start_is_no_gap(tmp_path: Path, mosquitto: Mosquitto) -> None:
@@ -441,135 +346,3 @@ def test_a_refused_subscription_is_a_gap_until_it_is_granted(
     assert gap.rule == "subscription-refused"
     assert "src/#" in gap.reason
     assert begun <= gap.begin < gap.end
-
-
-def break_once(station: Station, wire: Wire) -> list[tuple[str, bool]]:
-    """Run the gateway, cut its connection, stop it; return rule and verdict of each gap."""
-    with station.running() as gateway:
-        wire.cut()
-        station.wait(gateway, 1)
-    return [(gap.rule, gap.counts) for gap in station.gaps()]
-
-
-LOST_AND_STOPPED = [("disconnected", True), ("not-running", True)]
-
-
-def test_a_break_and_a_stop_are_gaps_of_a_yami4_source(tmp_path: Path, relay: MakeWire) -> None:
-    with Yami4Broker() as broker:
-        wire = relay(port_of(broker.url))
-        source = f"kind: yami4, url: 'tcp://127.0.0.1:{wire.port}'"
-
-        assert break_once(Station(tmp_path, source, "src.{rest...}"), wire) == LOST_AND_STOPPED
-
-
-@pytest.mark.parametrize(
-    ("guaranteed", "gaps"), [("false", LOST_AND_STOPPED), ("true", [("away", False)])]
-)
-def test_a_break_is_a_gap_of_a_solace_source_without_a_queue(
-    tmp_path: Path, relay: MakeWire, guaranteed: str, gaps: list[tuple[str, bool]]
-) -> None:
-    pytest.importorskip("solace", reason="solace-pubsubplus is not installed: gateway[solace]")
-    with SmfBroker() as broker:
-        wire = relay(broker.port)
-        source = f"kind: solace, url: 'tcp://127.0.0.1:{wire.port}', guaranteed: {guaranteed}"
-
-        assert break_once(Station(tmp_path, source), wire) == gaps
-
-
-def test_a_queue_that_the_broker_lost_is_a_gap_of_a_solace_source(tmp_path: Path) -> None:
-    pytest.importorskip("solace", reason="solace-pubsubplus is not installed: gateway[solace]")
-    with SmfBroker() as broker:
-        station = Station(tmp_path, f"kind: solace, url: '{broker.url}'")
-        for _ in range(2):  # a stop is no gap: the queue keeps the messages
-            with station.running():
-                pass
-    stopped = now()
-    with SmfBroker(broker.port), station.running():
-        pass
-
-    away, lost = station.gaps()
-    assert (away.rule, away.counts) == ("away", False)
-    assert (lost.rule, lost.counts) == ("session-lost", True)
-    assert lost.begin <= stopped < lost.end
-
-
-@pytest.mark.parametrize(
-    ("options", "gaps"),
-    [
-        pytest.param("", LOST_AND_STOPPED, id="topic"),
-        pytest.param(", client_id: gaps, durable: kept", [("away", False)], id="durable"),
-    ],
-)
-def test_a_break_is_a_gap_of_a_jms_source_without_a_durable_subscription(
-    tmp_path: Path, activemq: ActiveMq, relay: MakeWire, options: str, gaps: list[tuple[str, bool]]
-) -> None:
-    wire = relay(activemq.port)
-    source = (
-        f"kind: jms, classpath: [{', '.join(client_jars())}], factory: {FACTORY},"
-        f" urls: ['tcp://127.0.0.1:{wire.port}']{options}"
-    )
-
-    assert break_once(Station(tmp_path, source, "gaps.{rest...}"), wire) == gaps
-
-
-def test_messages_that_activemq_discards_are_a_gap_with_their_number(
-    tmp_path: Path, relay: MakeWire
-) -> None:
-    broker = LimitingActiveMq(tmp_path)
-    if why := missing() or broker.missing():
-        pytest.skip(why)
-    broker.start()
-    try:
-        wire = relay(broker.port)
-        source = (
-            f"kind: jms, classpath: [{', '.join(client_jars())}], factory: {FACTORY},"
-            f" urls: ['tcp://127.0.0.1:{wire.port}'], prefetch: 1"
-        )
-        station = Station(tmp_path, source, "gaps.{rest...}")
-        headers = Headers(mode=DeliveryMode.AT_MOST_ONCE)
-        with station.running() as gateway, opened(sink := make_sink(broker.settings())):
-            wire.stall()
-            send(sink, *(Message("gaps.a", b"x", headers) for _ in range(100)))
-            wire.flow()
-            jms = cast(JmsSource, gateway.pumps["source"].source)
-            counts = gateway.counters["relay"]
-            until(lambda: jms.counts["discarded"] + counts.received == 100)
-    finally:
-        broker.stop()
-
-    dropped = [gap for gap in station.gaps() if gap.rule == "dropped"]
-    assert sum(gap.lost or 0 for gap in dropped) == 100 - counts.received > 80
-    assert all(gap.begin < gap.end and "discarded" in gap.reason for gap in dropped)
-
-
-class LimitingActiveMq(ActiveMq):
-    """A broker that keeps at most 10 messages for a slow consumer, and tells of the others."""
-
-    @property
-    def jars(self) -> list[str]:
-        return [*super().jars, *map(str, SPRING_JARS)]
-
-    @property
-    def configuration(self) -> str:
-        path = self.folder / "broker.xml"
-        path.write_text(LIMITING.format(url=self.url, mqtt=self.mqtt_port))
-        return f"xbean:{path.as_uri()}?validate=false"
-
-    def missing(self) -> str:
-        """Return which jars are absent, or an empty text."""
-        return ", ".join(f"no {path}" for path in SPRING_JARS if not path.exists())
-
-
-def port_of(url: str) -> int:
-    return int(url.rpartition(":")[2])
-
-
-def rules_text(*, subscribe: bool) -> str:
-    """The configuration of the plugin, without any client or role."""
-    access = {
-        "publishClientSend": True,
-        "publishClientReceive": True,
-        "subscribe": subscribe,
-        "unsubscribe": True,
-    }
-    return json.dumps({"defaultACLAccess": access, "clients": [], "groups": [], "roles": []})

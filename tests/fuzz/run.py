@@ -18,7 +18,8 @@ from time import thread_time
 from typing import Final
 
 from tests.fuzz.inputs import MAX_INPUT, InputGenerator
-from tests.fuzz.parsers import PARSERS, Parser
+from tests.fuzz.parser import Parser
+from tests.fuzz.parsers import PARSERS
 
 MAX_MEMORY: Final = 64 << 20  # bytes that a parser may add to the process, its caches included
 MAX_SECONDS: Final = 0.075  # of processor time for an input of at most MAX_INPUT

@@ -1,162 +1,44 @@
-"""Replay of archived messages, and the restoration of messages from their rows."""
+"""Archived messages are sent again, once, marked and recorded."""
 
 from __future__ import annotations
 
 import json
-import math
 import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
-from dataclasses import replace
+from collections.abc import Sequence
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from uuid import uuid4
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from gateway.archive.compaction.compact_day import compact_day
 from gateway.archive.journal.writer import ArchiveWriter
 from gateway.archive.location import ArchiveLocation, parse_location
-from gateway.archive.lookup.reader import Row, read_rows
+from gateway.archive.lookup.reader import read_rows
 from gateway.archive.lookup.search import ReplayRange, received_rows
 from gateway.archive.storage import LocalStorage, open_storage
-from gateway.cli import main
 from gateway.config.load import load
-from gateway.endpoints.base import Sink, Source, Subscription
-from gateway.endpoints.registry import make_sink, make_source
+from gateway.endpoints.base import Subscription
+from gateway.endpoints.registry import make_source
 from gateway.endpoints.settings.memory import MemorySettings
-from gateway.errors import ArchiveError
 from gateway.model.message import (
     GATEWAY_ID,
     GATEWAY_TRACE,
-    DeliveryMode,
     Headers,
     Message,
-    Value,
 )
 from gateway.model.outcome import RETRY, Settlement
 from gateway.replay.replay_archive import Replay, ReplayChoice
 from gateway.replay.sender import ReplaySender
-from gateway.routing.router import Router
-from gateway.runtime.delivery.received_batch import ReceivedBatch
-from gateway.runtime.delivery.rows import (
-    FULL_SIZE,
-    REDACTED,
-    BatchOrigin,
-    header_map,
-    payload_bytes,
-)
-from gateway.runtime.gateway import Gateway
-from gateway.runtime.record.restore import restore
 from tests.archive.bucket import Bucket
 from tests.archive.compaction.days import merged_here
 from tests.archive.samples import DAY, NOON, archive, received
 from tests.endpoints.exchange import collect, opened, send
-from tests.waiting import PATIENCE, until
-
-CONFIG = """
-endpoints:
-  plant: {{kind: memory, dialect: mqtt, broker: plant-{run}}}
-  erp: {{kind: memory, dialect: ems, broker: erp-{run}}}
-routes:
-  orders:
-    from: {{endpoint: plant, pattern: "orders/{{rest...}}"}}
-    to: {{endpoint: erp, template: "{prefix}.{{rest...}}"}}
-    archive_payload: {kept}
-    {more}
-archive: {{path: {archive}}}
-"""
-
-
-class ReplayRig:
-    """A configuration with a sink to its source and a source at its target."""
-
-    def __init__(self, folder: Path) -> None:
-        self.run = uuid4().hex
-        self.archive = folder / "archive"
-        self.file = folder / "gateway.yaml"
-        self.write()
-        plant = MemorySettings(name="in", dialect="mqtt", broker=f"plant-{self.run}")
-        erp = MemorySettings(name="out", dialect="ems", broker=f"erp-{self.run}")
-        self.into, self.out = make_sink(plant), make_source(erp, [Subscription(">")])
-
-    def write(self, prefix: str = "ORDERS", *, kept: str = "true", more: str = "") -> None:
-        text = CONFIG.format(
-            run=self.run, archive=self.archive, prefix=prefix, kept=kept, more=more
-        )
-        self.file.write_text(text)
-
-    def relay(self, *messages: Message) -> list[Message]:
-        """Send the messages through a gateway that runs meanwhile; return those delivered."""
-        with self.running():
-            send(self.into, *messages)
-            return collect(self.out, len(messages))
-
-    @contextmanager
-    def running(self) -> Iterator[None]:
-        """Run a gateway that is connected, and stop it at the end."""
-        gateway = Gateway(load(self.file))
-        gateway.start()
-        until(lambda: all(state.connection.value == "connected" for state in gateway.states))
-        yield
-        assert gateway.stop(PATIENCE)
-
-    def replay(self, *options: str, archive: str = "") -> int:
-        soon = datetime.now(UTC) + timedelta(minutes=1)
-        early = soon - timedelta(hours=1)
-        span = ["--from", early.isoformat(), "--to", soon.isoformat()]
-        command = ["replay", str(archive or self.archive), "--config", str(self.file)]
-        return main([*command, "--route", "orders", *span, *options])
-
-    def reconciled(self, missing: Sequence[bytes]) -> None:
-        """Write the table of exceptions of a reconciliation."""
-        rows = [
-            {"class": "missing", "route": "orders", "target": "erp", "id": each.hex()}
-            for each in missing
-        ]
-        for day in {datetime.now(UTC).date(), (datetime.now(UTC) - timedelta(hours=1)).date()}:
-            folder = self.archive / "_reconciled" / f"date={day}" / "exceptions"
-            folder.mkdir(parents=True)
-            pq.write_table(pa.Table.from_pylist(rows), folder / "part-0.parquet")
-
-    def rows(self, leg: str) -> list[Row]:
-        today = datetime.now(UTC).date()
-        every = [
-            *read_rows(self.archive, today - timedelta(days=1)),
-            *read_rows(self.archive, today),
-        ]
-        return sorted((row for row in every if row["leg"] == leg), key=lambda row: row["id"])
-
-
-@contextmanager
-def replay_rig(folder: Path) -> Iterator[ReplayRig]:
-    rig = ReplayRig(folder)
-    endpoints: list[Sink | Source] = [rig.into, rig.out]
-    for endpoint in endpoints:
-        endpoint.open()
-    try:
-        yield rig
-    finally:
-        for endpoint in endpoints:
-            endpoint.close()
-
-
-RICH = Headers(
-    mode=DeliveryMode.AT_LEAST_ONCE, priority=7, correlation_id=b"\x00\x01", content_type="a/b",
-    properties={"count": 3, "price": 1.5, "flag": True, "word": "3"},
-)  # fmt: skip
-MESSAGES = [
-    Message("orders/1", b"\xff\x00", RICH),
-    Message("orders/2", "text", RICH),
-    Message("orders/3", {"qty": 2, "ok": True}),
-]
+from tests.replay.replay_rig import MESSAGES, RICH, ReplayRig, replay_rig
+from tests.waiting import PATIENCE
 
 
 def test_messages_are_sent_again_unchanged_and_marked_as_a_second_attempt(
@@ -561,90 +443,3 @@ def test_a_range_selects_by_time_of_receipt_and_route(tmp_path: Path) -> None:
 
     assert [row["name"] for row in rows] == ["a/b2", "a/b3"]
     assert [day for day, _ in ReplayRange("orders", NOON, NOON + 1).days()] == [DAY]
-
-
-VALUES = (
-    st.text() | st.integers() | st.floats(allow_nan=False) | st.booleans() | st.binary() | st.none()
-)
-
-
-@given(
-    st.dictionaries(st.text(max_size=5), VALUES, max_size=4),
-    st.none() | st.binary(max_size=5) | st.text(max_size=5),
-    st.binary(max_size=5) | st.text(max_size=5),
-)
-def test_a_message_is_restored_from_its_row(
-    properties: dict[str, str | int | float | bool | bytes | None],
-    correlation: bytes | str | None,
-    payload: bytes | str,
-) -> None:
-    headers = Headers(redelivered=True, correlation_id=correlation, properties=properties)
-    message = Message("a/b", payload, headers)
-
-    row = {
-        "name": "a/b", "payload": payload_bytes(payload), "mode": 0, "origin_id": None,
-        "headers": list(header_map(message).items()), "source_time": None,
-    }  # fmt: skip
-    assert restore(row) == message
-
-
-@pytest.mark.parametrize(
-    "depth", [pytest.param(1, id="flat"), pytest.param(600, id="past-200-levels")]
-)
-def test_nested_properties_with_infinities_are_restored(depth: int) -> None:
-    value: Value = {"a'b": [math.inf, -math.inf, -1.5, "]\\", (1,), b"\x00\"'", None, True, {}, []]}
-    for _ in range(depth):
-        value = [value]
-    message = Message(
-        "a/b", b"", Headers(redelivered=True, properties={"p": value, "q": [math.nan]})
-    )
-
-    row = {
-        "name": "a/b", "payload": b"", "mode": 0, "origin_id": None,
-        "headers": list(header_map(message).items()), "source_time": None,
-    }  # fmt: skip
-    restored = restore(row).headers.properties
-    assert restored["p"] == value
-    assert repr(restored["q"]) == "[nan]"
-
-
-def test_damaged_content_is_an_error() -> None:
-    row = {
-        "name": "a", "payload": b"\xc1", "mode": 0, "origin_id": None, "source_time": None,
-        "headers": [("payload_kind", "dict")],
-    }  # fmt: skip
-    with pytest.raises(ArchiveError, match="damaged content"):
-        restore(row)
-
-
-@pytest.mark.parametrize(
-    ("maximum", "redact", "payload", "headers"),
-    [
-        pytest.param(None, (), b"12345", {"property.card": "1"}, id="whole"),
-        pytest.param(5, (), b"12345", {"property.card": "1"}, id="just-fits"),
-        pytest.param(2, (), b"12", {"property.card": "1", FULL_SIZE: "5"}, id="cut"),
-        pytest.param(0, (), b"", {"property.card": "1", FULL_SIZE: "5"}, id="cut-to-nothing"),
-        pytest.param(None, ("card",), b"12345", {"property.card": REDACTED}, id="redacted"),
-        pytest.param(None, ("ca*",), b"12345", {"property.card": REDACTED}, id="by-pattern"),
-        pytest.param(None, ("car",), b"12345", {"property.card": "1"}, id="another-name"),
-        pytest.param(None, ("reply_to",), b"12345", {"property.card": "1"}, id="absent"),
-    ],
-)
-def test_the_archive_cuts_and_redacts_as_the_route_says(
-    tmp_path: Path,
-    maximum: int | None,
-    redact: tuple[str, ...],
-    payload: bytes,
-    headers: dict[str, str],
-) -> None:
-    rig = ReplayRig(tmp_path)
-    (route,) = load(rig.file).routes
-    changed = replace(route, archive_payload_bytes=maximum, archive_redact=redact)
-    message = Message("orders/1", b"12345", Headers(properties={"card": "1"}))
-    record = ReceivedBatch([message], BatchOrigin("plant", "mqtt", NOON, 1, 0))
-
-    rows = record.received_rows([0], Router(route.dialect, [changed])["orders/1"])
-
-    assert rows.columns["payload"] == [payload]
-    assert rows.columns["headers"] == [headers | {"payload_kind": "bytes"}]
-    assert rows.columns["size"] == [5]

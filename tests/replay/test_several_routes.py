@@ -8,7 +8,7 @@ import pytest
 
 from gateway.model.message import Message
 from tests.endpoints.exchange import collect
-from tests.replay.test_replay_archive import replay_rig
+from tests.replay.replay_rig import replay_rig
 
 CONFIG = """
 gateway: {{name: edge}}

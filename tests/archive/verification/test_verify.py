@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from gateway.archive.layout import HOUR, day_of
+from gateway.archive.layout import HOUR
 from gateway.archive.parquet import PAIRS_KEY, SETS_KEY
-from gateway.archive.seals.seal import End, MergeSeal, Replaced, SealedDamage, to_json
+from gateway.archive.seals.seal import End, SealedDamage, to_json
 from gateway.archive.seals.store import digests_of, seal_path, write_seal
 from gateway.archive.segments.journal_facts import CUT
 from gateway.archive.segments.write import write_segment
@@ -37,7 +37,6 @@ from tests.archive.verification.chained import (
     segment_of,
     warnings,
 )
-from tests.archive.verification.stored_entry import make_entry
 
 KEYS = pytest.mark.parametrize("key", [None, KEY], ids=["plain", "keyed"])
 NEXT = timedelta(days=1)
@@ -412,40 +411,6 @@ def test_a_date_before_the_archive_is_an_error(tmp_path: Path) -> None:
     assert errors(sealed_day(tmp_path).verify(DAY - 30 * NEXT)) == ["no-seals"]
 
 
-def test_a_journal_of_a_stepped_clock_proves_its_rows(tmp_path: Path) -> None:
-    made = sealed_day(tmp_path, gateways=("east",))
-    made.add("east", NOON, NOON + 96 * HOUR, start=START + 1)  # the clock was four days behind
-    made.add("east", NOON + 96 * HOUR, NOON + 97 * HOUR, start=START + 1, end=End.STOPPED)
-
-    assert "unsealed-segment" not in errors(made.verify())
-
-
-def test_a_journal_that_ended_before_it_began_is_of_both_dates(tmp_path: Path) -> None:
-    made = chained(tmp_path)
-    made.add("east", NOON + 24 * HOUR, NOON, end=End.KILLED)  # the clock was set back
-    made.add("east", NOON, NOON + HOUR, start=START + 1, end=End.STOPPED)
-
-    assert warnings(made.verify()) == ["killed-journal"]
-    assert warnings(made.verify(DAY + NEXT)) == ["killed-journal"]
-
-
-def test_a_clock_set_back_over_a_whole_date_leaves_nothing_unknown_there(tmp_path: Path) -> None:
-    made = chained(tmp_path)
-    made.add("east", NOON + 48 * HOUR, NOON, end=End.STOPPED)
-
-    for days in range(3):
-        assert not errors(made.verify(DAY + days * NEXT))
-
-
-def test_a_suspended_gateway_covers_the_dates_between(tmp_path: Path) -> None:
-    made = chained(tmp_path)
-    made.add("east", NOON, NOON + 96 * HOUR)
-    made.add("east", NOON + 96 * HOUR, NOON + 97 * HOUR, end=End.STOPPED)
-
-    assert made.verify().findings == ()
-    assert made.verify(DAY + 2 * NEXT).findings == ()
-
-
 def test_damages_of_a_journal_are_errors(tmp_path: Path) -> None:
     made = sealed_day(tmp_path)
     damages = (SealedDamage(300, 20, "damaged record skipped"), SealedDamage(400, 80, CUT))
@@ -464,78 +429,3 @@ def test_many_findings_of_one_kind_are_counted(tmp_path: Path) -> None:
 
     assert len(findings) == 21
     assert "(and 29 more of this kind)" in findings[-1].text
-
-
-def merged(made: Chained) -> MergeSeal:
-    """Merge two journals' segments of one hour, and leave the inputs in place."""
-    entries = [seal.segments[0] for seal in made.seals[:2]]
-    path = Path(entries[0].path).with_name("merged-1-0000.parquet")
-    rows = rows_at("east", [NOON, NOON + HOUR // 2])
-    entry = write_segment(made.storage, path, rows, "merged-1")
-    assert make_entry(made.storage, path) == entry
-    seal = MergeSeal(
-        day_of(NOON).isoformat(),
-        1,
-        tuple(Replaced(each.path, each.sha256) for each in entries),
-        (entry,),
-    )
-    write_seal(made.storage, seal, made.key)
-    return seal
-
-
-def two_journals(root: Path, key: bytes | None) -> Chained:
-    made = chained(root, key)
-    made.add("east", NOON, NOON + HOUR // 2)
-    made.add("east", NOON + HOUR // 2, NOON + HOUR, end=End.STOPPED)
-    return made
-
-
-@KEYS
-@pytest.mark.parametrize("left", [0, 1, 2])
-def test_merged_segments_replace_their_inputs(tmp_path: Path, key: bytes | None, left: int) -> None:
-    made = two_journals(tmp_path, key)
-    assert errors(made.verify()) == []
-    seal = merged(made)
-    for each in seal.replaces[left:]:
-        (tmp_path / each.path).unlink()
-
-    verified = made.verify()
-
-    assert verified.findings == ()
-    assert [each.path.name for each in verified.segments] == ["merged-1-0000.parquet"]
-
-
-def test_a_merged_segment_with_fewer_rows_is_found(tmp_path: Path) -> None:
-    made = two_journals(tmp_path, None)
-    seal = merged(made)
-    rows = rows_at("east", [NOON])
-    entry = write_segment(made.storage, Path(seal.segments[0].path), rows, "merged-1")
-    write_seal(made.storage, replace(seal, segments=(entry,)))
-
-    assert errors(made.verify()) == ["changed-segment"]
-
-
-def test_a_compaction_of_another_content_is_found(tmp_path: Path) -> None:
-    made = two_journals(tmp_path, None)
-    seal = merged(made)
-    first = replace(seal.replaces[0], sha256="0" * 64)
-    write_seal(made.storage, replace(seal, replaces=(first, *seal.replaces[1:])))
-
-    assert errors(made.verify()) == ["changed-segment"]
-
-
-def test_a_missing_merged_segment_is_found(tmp_path: Path) -> None:
-    made = two_journals(tmp_path, None)
-    seal = merged(made)
-    (tmp_path / seal.segments[0].path).unlink()
-
-    assert errors(made.verify()) == ["missing-segment"]
-
-
-def test_a_merge_seal_may_name_its_date_alone(tmp_path: Path) -> None:
-    made = two_journals(tmp_path, None)
-    seal = merged(made)
-    other = replace(seal.segments[0], path=f"date={DAY + NEXT}/hour=12/merged-1-0000.parquet")
-    write_seal(made.storage, replace(seal, segments=(other,)))
-
-    assert "forged-seal" in errors(made.verify())

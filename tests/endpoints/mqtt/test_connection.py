@@ -22,7 +22,7 @@ from gateway.endpoints.mqtt.read_rate import (
 from gateway.endpoints.mqtt.sockets import NonBlockingSocket
 from gateway.errors import GatewayError, NotConnectedError
 from gateway.wire.mqtt.packets import DecodedPackets
-from tests.endpoints.mqtt.test_scripted import WELCOME, Peer, peer
+from tests.endpoints.mqtt.peer import WELCOME, Peer, peer
 from tests.waiting import PATIENCE, until
 
 __all__ = ["peer"]  # a fixture

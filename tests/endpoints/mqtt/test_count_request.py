@@ -13,7 +13,7 @@ from gateway.endpoints.mqtt import connection, open_source
 from gateway.endpoints.mqtt.source import MqttSource
 from gateway.endpoints.settings.mqtt import MqttSettings
 from tests.endpoints.exchange import collect, receive, wait_for_loss
-from tests.endpoints.mqtt.test_scripted import WELCOME, WELCOME_BACK, Peer, grant, peer
+from tests.endpoints.mqtt.peer import WELCOME, WELCOME_BACK, Peer, grant, peer
 from tests.waiting import PATIENCE
 
 __all__ = ["peer"]  # a fixture

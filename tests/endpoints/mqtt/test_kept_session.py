@@ -12,7 +12,7 @@ from gateway.endpoints.mqtt import open_source
 from gateway.endpoints.settings.mqtt import MqttSettings
 from gateway.errors import EndpointError, NotConnectedError
 from tests.endpoints.exchange import QUIET, collect, hold, wait_for_loss
-from tests.endpoints.mqtt.test_scripted import (
+from tests.endpoints.mqtt.peer import (
     WELCOME,
     WELCOME_3,
     WELCOME_BACK,

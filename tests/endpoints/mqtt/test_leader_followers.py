@@ -13,6 +13,7 @@ import pytest
 
 from gateway.endpoints.leader_followers import Leadership, wait_readable
 from gateway.endpoints.mqtt.connection import MqttConnection
+from tests.endpoints.mqtt.peer import Peer
 from tests.endpoints.mqtt.test_connection import (
     PINGREQ,
     PINGRESP,
@@ -22,7 +23,6 @@ from tests.endpoints.mqtt.test_connection import (
     led,
     says,
 )
-from tests.endpoints.mqtt.test_scripted import Peer
 from tests.waiting import PATIENCE, until
 
 DISCONNECT = b"\xe0\x00"

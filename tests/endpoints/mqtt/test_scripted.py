@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import select
 import socket
 import threading
 from collections.abc import Iterator
@@ -12,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from gateway.endpoints.base import Batch, Sink, Source, Subscription
+from gateway.endpoints.base import Batch, Source, Subscription
 from gateway.endpoints.mqtt import open_sink, open_source
 from gateway.endpoints.mqtt.receive_state import ReceiveState
 from gateway.endpoints.mqtt.session import MqttSession
@@ -25,17 +24,21 @@ from gateway.errors import (
     SubscriptionRefusedError,
     TakenOverError,
 )
-from gateway.model.message import DeliveryMode, Headers, Message
-from gateway.model.outcome import ACCEPTED, RETRY, Outcome
+from gateway.model.outcome import ACCEPTED, RETRY
 from gateway.wire.mqtt.packet_fields import encode_length
 from tests.endpoints.exchange import QUIET, Answer, receive, wait_for_loss
+from tests.endpoints.mqtt.peer import (
+    WELCOME,
+    WELCOME_3,
+    WELCOME_BACK,
+    Peer,
+    listening,
+    lost_after_qos_2,
+    peer,
+)
 from tests.waiting import PATIENCE, until
 
-ONCE = Headers(mode=DeliveryMode.AT_LEAST_ONCE)
-EXACTLY = Headers(mode=DeliveryMode.EXACTLY_ONCE)
-WELCOME = b"\x20\x03\x00\x00\x00"
-WELCOME_BACK = b"\x20\x03\x01\x00\x00"
-WELCOME_3 = b"\x20\x02\x00\x00"
+__all__ = ["peer"]  # a fixture
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,114 +48,6 @@ class Waiting:
     source: Source
     batch: Batch
     next_batch: Future[Batch | None]
-
-
-class Peer:
-    """The broker's side of a connection, scripted by the test. Mutable."""
-
-    def __init__(self) -> None:
-        self._server = socket.create_server(("127.0.0.1", 0))
-        self._server.settimeout(PATIENCE)
-        self.settings = MqttSettings(
-            name="p", host="127.0.0.1", port=self._server.getsockname()[1], qos=2,
-            connect_timeout=5, dropped_topic="",
-        )  # fmt: skip
-        self._sock: socket.socket | None = None
-        self._witnesses: list[socket.socket] = []
-        self._pool = ThreadPoolExecutor(1)
-
-    def opening(self, endpoint: object) -> Future[None]:
-        """Let the endpoint connect, and read its CONNECT."""
-        assert hasattr(endpoint, "open")
-        self.hang_up()
-        future: Future[None] = self._pool.submit(endpoint.open)
-        self.accept()
-        return future
-
-    def accept(self) -> None:
-        """Take the next connection, and read its CONNECT."""
-        while b"-witness" in (connect := self._next_connect()):
-            self.write(WELCOME if self.settings.version == "5" else WELCOME_3)
-            assert self._sock is not None
-            self._witnesses.append(self._sock)
-        assert connect[0] == 0x10
-
-    def has_bytes(self) -> bool:
-        """Whether the endpoint has sent more."""
-        assert self._sock is not None
-        return bool(select.select([self._sock], [], [], QUIET)[0])
-
-    def _next_connect(self) -> bytes:
-        self._sock, _ = self._server.accept()
-        self._sock.settimeout(PATIENCE)
-        return self.read()
-
-    def read(self) -> bytes:
-        """One packet of less than 128 bytes."""
-        head = self.exactly(2)
-        return head + self.exactly(head[1])
-
-    def exactly(self, size: int) -> bytes:
-        """So many bytes."""
-        assert self._sock is not None
-        data = b""
-        while len(data) < size:
-            part = self._sock.recv(size - len(data))
-            assert part, "the endpoint hung up"
-            data += part
-        return data
-
-    def write(self, data: bytes) -> None:
-        assert self._sock is not None
-        self._sock.sendall(data)
-
-    def hang_up(self) -> None:
-        if self._sock is not None:
-            self._sock.close()
-
-    def close(self) -> None:
-        self.hang_up()
-        for witness in self._witnesses:
-            witness.close()
-        self._server.close()
-        self._pool.shutdown()
-
-
-@pytest.fixture
-def peer() -> Iterator[Peer]:
-    peer = Peer()
-    yield peer
-    peer.close()
-
-
-def listening(peer: Peer, counts: bytes = b"") -> Source:
-    """Return an open source with a granted subscription to "t"; `counts` answers that to them."""
-    source = open_source(peer.settings, [Subscription("t")])
-    future = peer.opening(source)
-    peer.write(WELCOME)
-    grant(peer)
-    if counts:
-        grant(peer, counts)
-    future.result(PATIENCE)
-    return source
-
-
-def grant(peer: Peer, reason: bytes = b"\x02") -> bytes:
-    """Answer the next SUBSCRIBE with `reason`; return the SUBSCRIBE."""
-    subscribe = peer.read()
-    assert subscribe[0] == 0x82
-    peer.write(b"\x90\x04" + subscribe[2:4] + b"\x00" + reason)
-    return subscribe
-
-
-def lost_after_qos_2(peer: Peer) -> Source:
-    """Return such a source that has lost its connection after it took message 8 of QoS 2."""
-    source = listening(peer)
-    peer.write(b"\x34\x07\x00\x01t\x00\x08\x00a")
-    receive(source).settle([ACCEPTED])
-    assert peer.read() == b"\x50\x02\x00\x08"
-    peer.hang_up()
-    return source
 
 
 REFUSALS = [
@@ -243,159 +138,6 @@ def test_a_hang_up_instead_of_an_answer_is_retryable(peer: Peer) -> None:
 
     with pytest.raises(NotConnectedError):
         future.result(PATIENCE)
-
-
-PUBACKS = [
-    pytest.param(b"\x40\x02\x00\x01", Outcome.ACCEPTED, "", id="short-form"),
-    pytest.param(b"\x40\x03\x00\x01\x10", Outcome.ACCEPTED, "", id="no-subscriber"),
-    pytest.param(b"\x40\x04\x00\x01\x87\x00", Outcome.REJECTED, "not-authorised", id="forbidden"),
-    pytest.param(b"\x40\x04\x00\x01\x90\x00", Outcome.REJECTED, "topic-invalid", id="topic"),
-    pytest.param(b"\x40\x04\x00\x01\x95\x00", Outcome.REJECTED, "packet-size", id="too-large"),
-    pytest.param(b"\x40\x04\x00\x01\x99\x00", Outcome.REJECTED, "payload-format", id="format"),
-    pytest.param(b"\x40\x04\x00\x01\x9a\x00", Outcome.REJECTED, "retain", id="retain"),
-    pytest.param(b"\x40\x04\x00\x01\x9b\x00", Outcome.REJECTED, "qos", id="qos"),
-    pytest.param(b"\x50\x04\x00\x01\x95\x00", Outcome.REJECTED, "packet-size", id="pubrec"),
-    pytest.param(b"\x40\x04\x00\x01\x80\x00", Outcome.RETRY, "", id="unspecified"),
-    pytest.param(b"\x40\x04\x00\x01\x83\x00", Outcome.RETRY, "", id="implementation"),
-    pytest.param(b"\x40\x04\x00\x01\x91\x00", Outcome.RETRY, "", id="id-in-use"),
-    pytest.param(b"\x40\x04\x00\x01\x97\x00", Outcome.RETRY, "no-room", id="quota"),
-]
-
-
-def test_an_unforeseen_error_of_a_message_concerns_that_message_alone(peer: Peer) -> None:
-    sink = open_sink(peer.settings)
-    future = peer.opening(sink)
-    peer.write(WELCOME)
-    future.result(PATIENCE)
-    answer = Answer()
-    wrong = Message(7, b"")  # type: ignore[arg-type]  # no text
-    sink.send([wrong, Message("t", b"", ONCE)], answer)
-    assert peer.read()[0] == 0x32
-    peer.write(b"\x40\x02\x00\x01")
-    settlements = answer.wait()
-    peer.hang_up()
-    sink.close()
-
-    assert [each.rule for each in settlements] == ["unwritable", ""]
-    assert settlements[1] == ACCEPTED
-
-
-@pytest.mark.parametrize(("reply", "outcome", "rule"), PUBACKS)
-def test_the_reason_of_a_puback_decides(
-    peer: Peer, reply: bytes, outcome: Outcome, rule: str
-) -> None:
-    sink = open_sink(peer.settings)
-    future = peer.opening(sink)
-    peer.write(WELCOME)
-    future.result(PATIENCE)
-    answer = Answer()
-    sink.send([Message("t", b"", ONCE)], answer)
-    assert peer.read()[0] == 0x32
-    peer.write(reply)
-    (settlement,) = answer.wait()
-    peer.hang_up()
-    sink.close()
-
-    assert (settlement.outcome, settlement.rule) == (outcome, rule)
-
-
-def test_a_qos_2_message_is_accepted_with_its_pubcomp(peer: Peer) -> None:
-    sink = open_sink(peer.settings)
-    future = peer.opening(sink)
-    peer.write(WELCOME)
-    future.result(PATIENCE)
-    answer = Answer()
-    sink.send([Message("t", b"", EXACTLY), Message("u", b"", EXACTLY)], answer)
-    peer.read()
-    peer.read()
-    peer.write(b"\x50\x02\x00\x01" + b"\x50\x04\x00\x02\x87\x00")
-    assert peer.read() == b"\x62\x02\x00\x01"
-    assert not answer.has_come
-    peer.write(b"\x70\x02\x00\x01")
-    first, second = answer.wait()
-    peer.hang_up()
-    sink.close()
-
-    assert first == ACCEPTED
-    assert second.rule == "not-authorised"
-
-
-PING, PONG = b"\xc0\x00", b"\xd0\x00"
-
-
-def connected(peer: Peer) -> Sink:
-    sink = open_sink(peer.settings)
-    future = peer.opening(sink)
-    peer.write(WELCOME)
-    future.result(PATIENCE)
-    return sink
-
-
-def test_qos_0_is_not_delivered_to_a_broker_that_closes_for_a_name(peer: Peer) -> None:
-    sink, answer = connected(peer), Answer()
-    sink.send([Message("good", b""), Message("b.ad", b"")], answer)
-    assert b"good" in peer.read()
-    assert b"b.ad" in peer.read()
-    peer.hang_up()
-    settlements = answer.wait()
-    sink.close()
-
-    assert settlements == [RETRY, RETRY]
-
-
-def test_qos_0_is_delivered_when_the_broker_answers_a_ping_after_it(peer: Peer) -> None:
-    sink, first, second, third = connected(peer), Answer(), Answer(), Answer()
-    sink.send([Message("a", b"")], first)
-    sink.send([Message("b", b"")], second)
-    packets = [peer.read() for _ in range(3)]
-    assert [each[:1] for each in packets] == [b"\x30", PING[:1], b"\x30"]  # one ping in flight
-    peer.write(PONG)
-    assert first.wait() == [ACCEPTED]
-    assert peer.read() == PING
-    assert not second.has_come
-    peer.write(PONG)
-    assert second.wait() == [ACCEPTED]
-    sink.send([], Answer())  # as an idle lane does
-    sink.send([Message("c", b""), Message("d", b"", ONCE)], third)
-    assert [peer.read()[0] for _ in range(3)] == [0x30, 0x32, 0xC0]
-    peer.write(PONG)
-    peer.hang_up()
-    settlements = third.wait()
-    sink.close()
-
-    assert settlements == [ACCEPTED, RETRY]
-
-
-def test_only_the_answer_to_its_own_ping_confirms_qos_0(peer: Peer) -> None:
-    sink, answer = connected(peer), Answer()
-    connection = sink._connection  # type: ignore[attr-defined]  # noqa: SLF001  # its own ping
-    connection.ping()
-    sink.send([Message("a", b"")], answer)
-    assert [peer.read()[0] for _ in range(2)] == [0xC0, 0x30]
-    peer.write(PONG)
-    assert peer.read() == PING
-    assert not answer.has_come
-    peer.hang_up()
-    settlements = answer.wait()
-    sink.close()
-
-    assert settlements == [RETRY]
-
-
-def test_messages_without_an_answer_are_retried_when_the_connection_ends(peer: Peer) -> None:
-    sink = open_sink(peer.settings)
-    future = peer.opening(sink)
-    peer.write(WELCOME)
-    future.result(PATIENCE)
-    answer = Answer()
-    sink.send([Message("t", b"", ONCE), Message("u", b"", ONCE)], answer)
-    peer.read()
-    peer.read()
-    peer.write(b"\x40\x02\x00\x01")
-    peer.hang_up()
-
-    assert answer.wait() == [ACCEPTED, RETRY]
-    sink.close()
 
 
 def test_acknowledgements_go_out_in_the_order_of_arrival(peer: Peer) -> None:

@@ -1,30 +1,22 @@
-"""`--follow` ends in the classes of the nightly run, whatever interrupts it."""
+"""The findings, the exit status and the state of `--follow`."""
 
 from __future__ import annotations
 
-import argparse
 import json
-import os
 import signal
-import subprocess
-import sys
-from collections.abc import Callable, Sequence
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, timedelta
 from pathlib import Path
 from threading import Event
-from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from gateway.archive.findings import Weight
 from gateway.archive.layout import followed_folder, segments
-from gateway.archive.location import ArchiveLocation
 from gateway.cli.archive import reconcile as command
 from gateway.cli.archive.follow import stop_signals
 from gateway.errors import ReconcileError
-from gateway.model.copy_class import COLUMNS, TALLIES
+from gateway.model.copy_class import COLUMNS
 from gateway.reconcile.classify.tables import EXCEPTIONS
 from gateway.reconcile.follow import day as day_module
 from gateway.reconcile.follow import tables
@@ -40,11 +32,20 @@ from gateway.reconcile.follow.state import (
     sealed_until,
     write_state,
 )
-from gateway.reconcile.job import Job, reconcile
-from gateway.reconcile.maintenance.compact import compact
-from gateway.reconcile.report.rows import Row
 from tests.archive.samples import DAY, NOON, START, archive, delivered, received
-from tests.reconcile.night import FEW_HOURS, HOURS, LATE, Copy, Night, model, night
+from tests.reconcile.follow.following import (
+    SECOND,
+    Crash,
+    appended,
+    counts,
+    once,
+    parsed,
+    run,
+    silent,
+    stops_at,
+)
+from tests.reconcile.follow.test_interrupted import follows_from
+from tests.reconcile.night import LATE
 
 pytestmark = [
     pytest.mark.spark,
@@ -52,242 +53,6 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
     pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning"),
 ]
-
-CLOCK = datetime.fromtimestamp(NOON // 1_000_000, UTC) + timedelta(hours=36)
-COUNTED = ("received", "delivered", "missing", "altered", "duplicated", "lost in target")
-HOURS_OF_ONE_DATE = (8, 11, 12, 15, 24)  # 24 moves the watermark past the day
-CRASHES = [
-    (33, FEW_HOURS, (0, 2), "reconciling"),
-    *((seed, HOURS, (0, 1, 2, 3), "committing") for seed in (23, 25, 30, 31)),
-]  # nights that lose a message in their first part
-SECOND = 1_000_000
-ROOT = Path(__file__).parents[3]
-
-
-class Crash(Exception):  # noqa: N818  # it is the event, not an error of ours
-    """Stands for the end of the process: no code catches it."""
-
-
-def silent(_: str, __: float | None = None) -> None:
-    return None
-
-
-def stops_at(wanted: str) -> Callable[[str], None]:
-    def show_step(step: str) -> None:
-        if wanted in step:
-            raise Crash(step)
-
-    return show_step
-
-
-def once(root: Path, show_step: Callable[..., None] = silent) -> tuple[Follower, list[str]]:
-    """One run over the existing files; the follower and its printed lines."""
-    lines: list[str] = []
-    options = FollowOptions(root, followed_folder(root), "local[1]", LATE, once=True)
-    follower = Follower(options, show_step, lines.append, lambda: CLOCK)
-    follow(follower, Event())
-    return follower, lines
-
-
-def appended(root: Path, table: str, day: date = DAY) -> list[dict[str, object]]:
-    """Every row of a table, in the order of the batches."""
-    folder = followed_folder(root) / table / f"date={day}"
-    found = [
-        {"batch": int(part.name.removeprefix("batch=")), **row}
-        for part in folder.glob("batch=*")
-        for row in pq.read_table(part, partitioning=None).to_pylist()
-    ]
-    assert all(name.isidentifier() for row in found for name in row)  # a query quotes none
-    return sorted(found, key=lambda row: int(str(row["batch"])))
-
-
-def classes(root: Path, day: date = DAY) -> dict[Copy, str]:
-    """The newest class of every copy that is an exception."""
-    newest = {
-        (str(row["gateway"]), str(row["route"]), str(row["target"]), str(row["id"])): row["class"]
-        for row in appended(root, "exceptions", day)
-    }
-    return {copy: str(name) for copy, name in newest.items() if name != "withdrawn"}
-
-
-def newest_minutes(root: Path) -> list[dict[str, object]]:
-    """The newest counts of every target and minute."""
-    keys = ("gateway", "route", "target", "minute")
-    return list(
-        {tuple(row[key] for key in keys): row for row in appended(root, "minutes")}.values()
-    )
-
-
-def counts(root: Path) -> dict[str, int]:
-    return {
-        name: sum(int(str(row[name.replace(" ", "_")])) for row in newest_minutes(root))
-        for name in COUNTED
-    }
-
-
-def parts(made: Night, *starts: int) -> list[Night]:
-    """The segments of the night in groups, from each of these numbers to the next."""
-    ends = [*starts[1:], 1_000]
-    return [
-        Night(
-            {key: rows for key, rows in made.rows.items() if start <= key[1] < end},
-            links=made.links,
-        )
-        for start, end in zip(starts, ends, strict=True)
-    ]
-
-
-def follows_from(root: Path, day: date) -> None:
-    """Write the state of a run that has sealed the earlier dates."""
-    folder = followed_folder(root)
-    (folder / "checkpoint").mkdir(parents=True)
-    write_state(folder, FollowState(-1, day))
-
-
-def by_way(routes: Sequence[Row]) -> list[Row]:
-    """The counts of each route and target; the nightly run adds notes from the segments."""
-    columns = ("route", "target", *TALLIES)
-    found = [{name: row[name] for name in columns} for row in routes]
-    return sorted(found, key=lambda row: (str(row["route"]), str(row["target"])))
-
-
-def parsed(root: Path, *options: str) -> argparse.Namespace:
-    parser = argparse.ArgumentParser()
-    command.add_parsers(parser.add_subparsers())
-    return parser.parse_args(["reconcile", str(root), *options])
-
-
-def run(root: Path) -> tuple[int, dict[str, Any]]:
-    """Run the command with `--once`; return its exit status and its summary."""
-    summary_file = root.with_name("summary.json")
-    status = command.run(
-        parsed(root, "--follow", "--once", "--late", str(LATE), "--json", str(summary_file))
-    )
-    return status, json.loads(summary_file.read_text())
-
-
-def test_files_that_arrive_in_two_parts_give_the_classes_of_the_model(tmp_path: Path) -> None:
-    root = tmp_path / "archive"
-    made = night(33, hours=HOURS_OF_ONE_DATE)
-    expected = model(made)
-    first, second = parts(made, 0, 2)
-    follows_from(root, DAY)
-
-    first.write(root)
-    once(root)
-    early = {copy for copy, name in classes(root).items() if name == "missing"}
-    second.write(root)
-    once(root)
-
-    assert early & {copy for copy, name in expected.items() if name == "missing"}
-    assert classes(root) == expected
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize(("seed", "hours", "starts", "step"), CRASHES)
-def test_a_crash_in_every_batch_changes_no_class_and_repeats_no_row(
-    tmp_path: Path, seed: int, hours: Sequence[int], starts: tuple[int, ...], step: str
-) -> None:
-    root = tmp_path / "archive"
-    made = night(seed, hours=hours)
-    first, *others = parts(made, *starts)
-    follows_from(root, DAY)
-    first.write(root)
-    follower, _ = once(root)
-
-    for part in others:
-        part.write(root)
-        with pytest.raises(ReconcileError, match="the query failed"):
-            once(root, stops_at(step))
-        follower, _ = once(root)
-
-    assert classes(root) == model(made)
-    agrees_with_the_nightly_run(follower, Job(root, DAY, tmp_path / "night", late=LATE, now=NOON))
-    rows = appended(root, "exceptions"), appended(root, "minutes")
-    for commit in (followed_folder(root) / "checkpoint" / "commits").glob("*"):
-        commit.unlink()  # killed before Spark knew that the batch is committed
-    once(root, stops_at("reconciling"))
-    assert (appended(root, "exceptions"), appended(root, "minutes")) == rows
-
-
-def agrees_with_the_nightly_run(follower: Follower, job: Job) -> None:
-    report = reconcile(job, silent)
-    followed = follower.days[DAY].report(Path(job.archive), strict=False)
-    assert followed.verdict == report.verdict
-    assert by_way(followed.routes) == by_way(report.routes)
-    assert counts(Path(job.archive)) == {name: report.total(name) for name in COUNTED}
-
-
-@pytest.mark.nightly
-def test_compaction_and_a_new_run_change_nothing(tmp_path: Path) -> None:
-    root = tmp_path / "archive"
-    made = night(22)
-    made.write(root)
-    once(root)
-    before = appended(root, "exceptions"), appended(root, "minutes")
-
-    compact(ArchiveLocation(root), DAY, silent)
-    _, lines = once(root)
-    archive(root, received([1], time=NOON), delivered([1], time=NOON), start=START + 9)
-    once(root)
-
-    assert lines == []
-    assert classes(root) == model(made)
-    assert appended(root, "exceptions") == before[0]
-    assert len(appended(root, "minutes")) == len(before[1]) + 1
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("ends", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_to_the_process_group_lets_a_batch_finish(
-    tmp_path: Path, ends: signal.Signals
-) -> None:
-    """As Ctrl-C at a terminal, or systemd's stop: Java and its tasks are in another group."""
-    root = tmp_path / "archive"
-    made = night(24, messages=50)
-    made.write(root)
-    follows = [sys.executable, "-m", "gateway", "reconcile", str(root), "--follow", "--late", "120",
-               "--spooled-days", "100000"]  # fmt: skip
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "SPARK_LOCAL_IP": "127.0.0.1"}
-    pause, printed = Event(), tmp_path / "printed"  # the event is never set: it only waits
-
-    with printed.open("w+") as output:
-        child = subprocess.Popen(  # noqa: S603
-            follows, env=environment, stdout=output, stderr=output, process_group=0
-        )
-        while "reconciling" not in printed.read_text() and child.poll() is None:
-            pause.wait(0.05)
-        os.killpg(child.pid, ends)
-        status = child.wait(120)
-
-    assert status == 1, printed.read_text()
-    assert "Traceback" not in printed.read_text()
-    assert classes(root) == model(made)
-
-
-@pytest.mark.nightly
-def test_a_killed_process_leaves_no_row_twice_and_a_signal_ends_it(
-    tmp_path: Path,
-) -> None:
-    root = tmp_path / "archive"
-    made = night(23, messages=150)
-    made.write(root)
-    follows = [sys.executable, "-m", "gateway", "reconcile", str(root), "--follow", "--late", "120",
-               "--spooled-days", "100000"]  # fmt: skip
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "SPARK_LOCAL_IP": "127.0.0.1"}
-    pause = Event()  # never set: it only waits
-
-    for wanted, ends in (("reconciling", signal.SIGKILL), ("committing", signal.SIGTERM)):
-        with (tmp_path / wanted).open("w+") as output:
-            child = subprocess.Popen(follows, env=environment, stdout=output, stderr=output)  # noqa: S603
-            while wanted not in (tmp_path / wanted).read_text() and child.poll() is None:
-                pause.wait(0.05)
-            child.send_signal(ends)
-            status = child.wait(120)
-        assert status == (-ends if ends == signal.SIGKILL else 1), (tmp_path / wanted).read_text()
-
-    assert classes(root) == model(made)
-    assert {row["batch"] for row in appended(root, "exceptions")} == {0}
 
 
 def test_a_loss_is_reported_after_the_watermark_and_bad_files_are_findings(

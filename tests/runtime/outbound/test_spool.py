@@ -4,138 +4,25 @@ from __future__ import annotations
 
 import sqlite3
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
-from itertools import count
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from gateway.archive.journal.records import MAGIC, Cell, Damage, Rows, pack, read_records
+from gateway.archive.journal.records import MAGIC, Damage, pack, read_records
 from gateway.archive.schema import REQUIRED
 from gateway.errors import SpoolError
 from gateway.model.message import Message, Value
 from gateway.model.outcome import Outcome, Settlement, rejected
 from gateway.routing.route import WhenFull
 from gateway.runtime.delivery.backlog import MAX_JOINED, SpoolLimits
-from gateway.runtime.delivery.dead_letter import DeadLetter
-from gateway.runtime.delivery.lane import MAX_HELD_BYTES, LaneLimits
-from gateway.runtime.delivery.outbound_batch import PendingRow
-from gateway.runtime.delivery.rows import fingerprint
 from gateway.runtime.outbound import spool_db
-from gateway.runtime.outbound.dead_letters import COLUMNS, DeadLetters, from_row
-from gateway.runtime.outbound.lane import Lane, SinkBinding
-from gateway.runtime.outbound.spool import Spool
-from gateway.runtime.outbound.spool_db import FILE_NAME, RETRY_INTERVAL, SpoolDatabase
-from gateway.runtime.record.counters import EndpointState, RouteCounters
-from gateway.runtime.record.ledger import Ledger
+from gateway.runtime.outbound.dead_letters import COLUMNS, from_row
+from gateway.runtime.outbound.spool_db import FILE_NAME
+from tests.runtime.outbound.spool_rig import SpoolRig, _pending, spool_rig
 from tests.runtime.outbound_batches import batch_of
-from tests.runtime.targets import ScriptedSink
-from tests.small_disks import make_read_only, mounted, mounted_ext4
 from tests.threads import on_a_thread
 from tests.waiting import PATIENCE, until
-
-BACKOFF = (0.01, 0.02)
-LIMITS = SpoolLimits(1 << 30)
-
-
-class SpoolRig:
-    """A lane with a spool that records settlements and rows."""
-
-    def __init__(self, folder: Path, limits: SpoolLimits, letters: int, capacity: int) -> None:
-        self.sink = ScriptedSink()
-        self.sink.up = False
-        self.settled: dict[str, Outcome] = {}  # as the source sees it
-        self.outcome = "accepted"  # of the pending rows
-        self.rows: list[Rows] = []
-        self.counters = RouteCounters()
-        self.database = SpoolDatabase(folder)
-        self.letters = DeadLetters(self.database, letters)
-        ticks = count(1)
-        self.ledger = Ledger(
-            {"relay": self.counters}, self._archive, self.letters.put, clock=lambda: next(ticks)
-        )
-        self.spool = Spool("target", self.database, self.ledger, limits)
-        binding = SinkBinding(self.sink, "mqtt", frozenset(), LaneLimits(BACKOFF, capacity))
-        self.lane = Lane(binding, EndpointState("target", "sink"), self.spool)
-        self.lane.start()
-
-    def deliver(self, *names: str, payload: bytes = b"x", when: WhenFull = WhenFull.SLOW) -> None:
-        messages = [Message(name, payload) for name in names]
-
-        def done(settlements: Sequence[Settlement], _: int) -> None:
-            for name, settled in zip(names, settlements, strict=True):
-                assert name not in self.settled, "settled twice"
-                self.settled[name] = settled.outcome
-
-        size = sum(len(message.payload) for message in messages)
-        pending = _pending(names, payload, self.outcome)
-        self.lane.deliver(batch_of(messages, done, pending, size=size, when=when))
-
-    def delivered(self) -> list[str]:
-        """The names in delivered rows, in their order."""
-        rows = [rows for rows in self.rows if rows.common["leg"] == "delivered"]
-        return [str(name) for each in rows for name in each.columns["name"]]
-
-    def spooled(self) -> list[str]:
-        """The names in spooled rows."""
-        rows = [rows for rows in self.rows if rows.common["leg"] == "spooled"]
-        return [str(name) for each in rows for name in each.columns["name"]]
-
-    def attempts(self) -> set[object]:
-        return {rows.common["attempt"] for rows in self.rows if rows.common["leg"] == "delivered"}
-
-    def kept_letters(self) -> list[DeadLetter]:
-        self.database.flush(10)
-        return [
-            from_row(row) for row in self.database.rows("SELECT * FROM letters ORDER BY number")
-        ]
-
-    def waiting(self) -> int:
-        """The rows on disk; their changes have been called back."""
-        self.database.flush(10)
-        rows = int(str(self.database.rows("SELECT COUNT(*) FROM batches")[0][0]))
-        self.database.flush(10)
-        return rows
-
-    def close(self) -> None:
-        self.lane.stop()
-        self.database.close(PATIENCE)
-
-    def _archive(self, rows: Sequence[Rows], durable: Callable[[], None]) -> None:
-        self.rows += rows
-        durable()
-
-
-def _pending(
-    names: Sequence[str], payload: bytes = b"x", outcome: str = "accepted"
-) -> list[PendingRow]:
-    common: dict[str, Cell] = {
-        "gateway": "g", "route": "relay", "leg": "delivered", "outcome": outcome, "time": 0,
-        "endpoint": "target", "system": "mqtt", "target": "target", "attempt": 0,
-    }  # fmt: skip
-    columns: dict[str, list[Cell]] = {
-        "name": list(names),
-        "id": [name.encode().ljust(16) for name in names],
-    }
-    columns["source_name"] = [f"src/{each}" for each in names]
-    columns["hash"] = [fingerprint(payload)[1]] * len(names)
-    rows = Rows(len(names), common, columns)
-    return [PendingRow(tuple(range(len(names))), rows, "source")]
-
-
-@contextmanager
-def spool_rig(
-    folder: Path,
-    limits: SpoolLimits = LIMITS,
-    letters: int = 1 << 20,
-    capacity: int = MAX_HELD_BYTES,
-) -> Iterator[SpoolRig]:
-    rig = SpoolRig(folder, limits, letters, capacity)
-    try:
-        yield rig
-    finally:
-        rig.close()
 
 
 def test_spooled_messages_are_settled_at_once_and_delivered_later_in_order(
@@ -377,78 +264,6 @@ def test_an_expired_message_becomes_a_dead_letter(tmp_path: Path) -> None:
         assert rig.kept_letters()[0].rule == "spool-age"
 
 
-def test_a_full_disk_delays_settlement_until_it_is_writable(tmp_path: Path) -> None:
-    with spool_rig(tmp_path) as rig:
-        blocker = sqlite3.connect(tmp_path / FILE_NAME, isolation_level=None)
-        blocker.execute("BEGIN EXCLUSIVE")  # every write fails, as on a full disk
-        rig.database._writing.execute("PRAGMA busy_timeout = 1")  # noqa: SLF001  # not to wait 10 s
-        rig.deliver("a")
-        until(lambda: bool(rig.database.failure))
-        assert not rig.settled
-        blocker.execute("ROLLBACK")
-        blocker.close()
-        until(lambda: rig.settled == {"a": Outcome.SPOOLED})
-        until(lambda: not rig.database.failure)  # after the last call-back
-
-
-def test_a_full_disk_is_freed_by_what_the_target_takes(tmp_path: Path) -> None:
-    """New copies find no room, but those that are delivered are marked and deleted."""
-    with spool_rig(tmp_path) as rig:
-        rig.deliver("old", payload=b"x" * 200_000)
-        until(lambda: rig.settled == {"old": Outcome.SPOOLED})
-        limit_pages(rig, int(one(rig, "PRAGMA page_count")))
-        rig.deliver("new", payload=b"y" * 400_000)
-        until(lambda: bool(rig.database.failure))
-        rig.sink.up = True
-        until(lambda: rig.delivered() == ["old"])
-        assert int(one(rig, "SELECT number FROM marks")) > 0
-        assert "new" not in rig.settled
-        limit_pages(rig, 1 << 20)
-        until(lambda: rig.delivered() == ["old", "new"])
-        until(lambda: not rig.database.failure)
-        assert rig.waiting() == 0
-
-    assert [message.address for message in rig.sink.received] == ["old", "new"]
-
-
-def test_a_full_disk_takes_new_copies_again_when_the_target_is_back(tmp_path: Path) -> None:
-    """More waits than fits into one transaction on the disk, which was full before."""
-    with mounted(tmp_path, megabytes=24) as disk, spool_rig(disk / "spool") as rig:
-        names = [f"n{number}" for number in range(700)]
-
-        def feed() -> None:
-            for name in names:
-                rig.spool.wait_for_disk()
-                rig.deliver(name, payload=b"x" * 60_000)
-
-        feeding = threading.Thread(target=feed)
-        feeding.start()
-        until(lambda: bool(rig.database.failure))
-        rig.sink.up = True
-        until(lambda: len(rig.settled) == len(names))
-        feeding.join(PATIENCE)
-        until(lambda: rig.delivered() == names)
-        until(lambda: not rig.database.failure)
-        assert rig.waiting() == 0
-
-
-def test_a_disk_that_becomes_read_only_leaves_the_writer_alive(tmp_path: Path) -> None:
-    with mounted_ext4(tmp_path, megabytes=24) as disk, spool_rig(disk / "spool") as rig:
-        rig.deliver("old")
-        until(lambda: rig.settled == {"old": Outcome.SPOOLED})
-        make_read_only(disk)
-        rig.deliver("new")
-        rig.sink.up = True  # a mark needs no room
-        until(lambda: bool(rig.database.failure))
-        assert rig.database.flush(3 * RETRY_INTERVAL) is False
-        assert rig.database._thread.is_alive()  # noqa: SLF001  # every target depends on it
-        assert "new" not in rig.settled
-
-
-def limit_pages(rig: SpoolRig, pages: int) -> None:
-    rig.database._writing.execute(f"PRAGMA max_page_count = {pages}").fetchall()  # noqa: SLF001  # the disk's room
-
-
 def one(rig: SpoolRig, query: str) -> str:
     return str(rig.database.rows(query)[0][0])
 
@@ -490,64 +305,6 @@ def test_dead_letters_of_the_spool_do_not_wait_for_its_own_thread(
         rig.sink.up = True
         until(lambda: rig.counters.dead == 200)
         until(lambda: rig.waiting() == 0)
-
-
-def test_a_disk_that_cannot_be_read_is_asked_again_after_a_pause(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with spool_rig(tmp_path) as rig:
-        rig.deliver("a")
-        until(lambda: len(rig.settled) == 1)
-        read, failed = rig.database.rows_up_to, list[object]()
-
-        def fail_twice(*arguments: object) -> object:
-            if len(failed) < 2:
-                failed.append(arguments)
-                raise SpoolError("disk I/O error")
-            return read(*arguments)  # type: ignore[arg-type]  # as it got them
-
-        monkeypatch.setattr(rig.database, "rows_up_to", fail_twice)
-        before = rig.sink.opened
-        rig.sink.up = True
-        until(lambda: rig.delivered() == ["a"])
-
-        assert rig.sink.opened - before == 3  # each failure takes a new connection, with its pause
-
-
-def test_a_damaged_file_is_refused(tmp_path: Path) -> None:
-    """SQLite puts the damaged name, which is no UTF-8, into the text of its error."""
-    with spool_rig(tmp_path) as rig:
-        rig.deliver("a")
-        until(lambda: len(rig.settled) == 1)
-    content = (tmp_path / FILE_NAME).read_bytes()
-    assert content.count(b"CREATE TABLE letters") == 1
-    damaged = content.replace(b"CREATE TABLE letters", b"CRE\xc1TE TABLE letters")
-    (tmp_path / FILE_NAME).write_bytes(damaged)
-
-    with pytest.raises(SpoolError, match="spool"):
-        SpoolDatabase(tmp_path)
-
-
-def test_a_spool_of_another_version_is_refused(tmp_path: Path) -> None:
-    with closing(sqlite3.connect(tmp_path / FILE_NAME, isolation_level=None)) as database:
-        database.execute("CREATE TABLE parcels (number INTEGER PRIMARY KEY)")
-    before = (tmp_path / FILE_NAME).read_bytes()
-
-    with pytest.raises(SpoolError, match="has version 0, and this gateway reads 1; send its"):
-        SpoolDatabase(tmp_path)
-    with spool_rig(tmp_path / "new"):
-        pass
-    with closing(sqlite3.connect(tmp_path / "new" / FILE_NAME, isolation_level=None)) as database:
-        database.execute("PRAGMA user_version = 9")
-    with pytest.raises(SpoolError, match="has version 9, and this gateway reads 1"):
-        SpoolDatabase(tmp_path / "new")
-
-    assert (tmp_path / FILE_NAME).stat().st_size == len(before)
-
-
-def test_two_gateways_cannot_use_one_folder(tmp_path: Path) -> None:
-    with spool_rig(tmp_path), pytest.raises(SpoolError, match="another gateway uses it"):
-        SpoolDatabase(tmp_path)
 
 
 def test_the_oldest_dead_letters_are_deleted_and_counted(tmp_path: Path) -> None:

@@ -1,0 +1,117 @@
+"""A full disk delays heads and trailers, and loses nothing."""
+
+from __future__ import annotations
+
+import errno
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from gateway.archive.journal import head_file
+from gateway.archive.journal.file import Journal
+from gateway.archive.layout import journals
+from gateway.errors import ArchiveError
+from tests.archive.journal.processes import (
+    Process,
+    convert_all,
+    head_of,
+    no_converter,
+    numbers,
+    sequences,
+    verified,
+)
+from tests.archive.samples import QUICK, START
+from tests.archive.verification.chained import errors
+
+__all__ = ["no_converter"]  # a fixture
+
+
+def no_space(*_: object, **__: object) -> None:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def test_a_head_that_cannot_be_written_opens_no_journal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    process = Process(tmp_path, options=replace(QUICK, segment_bytes=1))
+    process.write(1)
+    with monkeypatch.context() as patch:
+        patch.setattr(head_file, "write_head", no_space)
+        for _ in range(2):
+            with pytest.raises(OSError, match="No space left"):
+                process.journal.maintain()
+            with pytest.raises(OSError, match="No space left"):
+                process.write(2)
+    assert len(journals(tmp_path)) == 1
+
+    process.write(2)
+    process.stop()
+    convert_all(tmp_path)
+
+    assert verified(tmp_path).findings == ()
+    assert numbers(tmp_path) == [1, 2]
+
+
+def test_a_full_disk_delays_the_trailer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    process = Process(tmp_path, options=replace(QUICK, segment_bytes=1))
+    process.write(1)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fdatasync", no_space)
+        with pytest.raises(OSError, match="No space left"):
+            process.journal.maintain()
+    process.write(2)
+    process.journal.maintain()
+    process.stop()
+    convert_all(tmp_path)
+
+    assert verified(tmp_path).findings == ()
+    assert numbers(tmp_path) == [1, 2]
+
+
+def test_a_disk_that_is_full_at_the_stop_ends_as_a_kill(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    process = Process(tmp_path)
+    process.write(1)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fdatasync", no_space)
+        process.stop()
+    Process(tmp_path, START + 1).stop()
+    convert_all(tmp_path)
+
+    assert "the last journal has no trailer" in caplog.text
+    assert (errors(verified(tmp_path)), numbers(tmp_path)) == ([], [1])
+
+
+def test_a_disk_that_is_full_at_a_roll_opens_the_next_journal_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    process = Process(tmp_path, options=replace(QUICK, segment_bytes=1))
+    process.write(1)
+    with monkeypatch.context() as patch:
+        patch.setattr(Journal, "__init__", no_space)
+        for _ in range(2):
+            with pytest.raises(OSError, match="No space left"):
+                process.journal.maintain()
+    process.write(2)
+    process.stop()
+    convert_all(tmp_path)
+
+    assert verified(tmp_path).findings == ()
+    assert sequences(tmp_path) == [(0, "closed"), (1, "stopped")]
+    assert numbers(tmp_path) == [1, 2]
+
+
+def test_a_full_disk_at_the_start_leaves_no_lock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "pwrite", no_space)
+        with pytest.raises(ArchiveError, match=r"cannot be written: .*No space left"):
+            Process(tmp_path)
+    assert [path.name for path in (tmp_path / ".journal").iterdir()] == ["edge.lock"]
+    assert head_of(tmp_path).head is None
+
+    Process(tmp_path).stop()
