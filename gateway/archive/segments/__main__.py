@@ -3,7 +3,24 @@
 from __future__ import annotations
 
 import sys
+from importlib.abc import MetaPathFinder
 
-from gateway.archive.segments.convert import main
+
+class _WithoutPandas(MetaPathFinder):
+    """Hides pandas, which PyArrow loads where it is installed: longer than most conversions."""
+
+    def find_spec(self, fullname: str, *_: object) -> None:
+        """Find no module.
+
+        Raises:
+            ModuleNotFoundError: the module is pandas.
+        """
+        if fullname == "pandas":
+            raise ModuleNotFoundError(fullname)
+
+
+sys.meta_path.insert(0, _WithoutPandas())
+
+from gateway.archive.segments.convert import main  # noqa: E402  # it loads PyArrow
 
 sys.exit(main(sys.argv[1:]))
