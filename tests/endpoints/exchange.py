@@ -9,8 +9,9 @@ from time import monotonic
 
 from gateway.endpoints.base import Batch, Sink, Source
 from gateway.errors import NotConnectedError
-from gateway.model.message import Message
-from gateway.model.outcome import ACCEPTED, Settlement
+from gateway.model.message import DeliveryMode, Headers, Message
+from gateway.model.outcome import ACCEPTED, RETRY, Settlement
+from tests.brokers.wire import Wire
 from tests.waiting import PATIENCE
 
 QUIET = 0.3  # seconds without a message after which no more is expected
@@ -110,3 +111,51 @@ def reopen(endpoint: Source | Sink) -> None:
             pause.wait(0.05)
         else:
             return
+
+
+def send_all(sink: Sink, messages: Sequence[Message]) -> None:
+    """Send until each is accepted, as a lane does: what has no answer goes again, in its order."""
+    while messages:
+        answer = Answer()
+        try:
+            sink.send(messages, answer)
+        except NotConnectedError:
+            reopen(sink)
+            continue
+        answers = answer.wait()
+        assert {each.outcome for each in answers} <= {ACCEPTED.outcome, RETRY.outcome}, answers
+        messages = messages[answers.index(RETRY) if RETRY in answers else len(answers) :]
+
+
+def numbers_of(source: Source, end: int) -> list[int]:
+    """Receive numbers until `end` is seen, through losses; return each at its first receipt."""
+    seen: dict[int, None] = {}
+    while end not in seen:
+        try:
+            batch = source.receive(1.0)
+        except NotConnectedError:
+            reopen(source)
+            continue
+        if batch is not None:
+            seen |= dict.fromkeys(int(bytes(each.payload)) for each in batch.messages)  # type: ignore[arg-type]  # bytes were sent
+            batch.settle([ACCEPTED] * len(batch.messages))
+    return list(seen)
+
+
+def say(number: int) -> Message:
+    """Return the message of a number."""
+    headers = Headers(mode=DeliveryMode.AT_LEAST_ONCE, source_id=f"m{number}")
+    return Message("t.x", str(number).encode(), headers)
+
+
+def cross_cuts(wire: Wire, source: Source, sink: Sink) -> list[int]:
+    """Send the numbers up to 899 while the wire is cut three times; return those received."""
+    with opened(sink, source):
+        for begin in range(0, 900, 300):
+            answer = Answer()
+            messages = [say(number) for number in range(begin, begin + 300)]
+            sink.send(messages, answer)
+            assert wire.cut() > 0
+            answer.wait()
+            send_all(sink, messages)
+        return numbers_of(source, 899)

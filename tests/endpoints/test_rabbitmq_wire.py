@@ -9,18 +9,25 @@ from pathlib import Path
 
 import pytest
 
-from gateway.endpoints.base import Sink, Source, Subscription
+from gateway.endpoints.base import Source, Subscription
 from gateway.endpoints.registry import make_sink, make_source
 from gateway.endpoints.settings.base import TlsSettings
 from gateway.endpoints.settings.rabbitmq import RabbitmqSettings
-from gateway.errors import EndpointError, NotConnectedError
-from gateway.model.message import DeliveryMode, Headers, Message
+from gateway.errors import EndpointError
 from gateway.model.outcome import ACCEPTED, RETRY
 from tests.brokers.hostile_servers import serving, tls_relaying
 from tests.brokers.rabbitmq_server import Vhost
 from tests.brokers.test_mqtt_tls import make_certificate
 from tests.brokers.wire import Wire
-from tests.endpoints.exchange import Answer, collect, opened, reopen, send, wait_for_loss
+from tests.endpoints.exchange import (
+    Answer,
+    collect,
+    cross_cuts,
+    opened,
+    say,
+    send,
+    wait_for_loss,
+)
 
 
 @pytest.fixture
@@ -35,56 +42,14 @@ def through(vhost: Vhost, port: int, scheme: str = "amqp") -> RabbitmqSettings:
     return replace(vhost.settings, url=f"{scheme}://guest:guest@127.0.0.1:{port}/{vhost.name}")
 
 
-def say(number: int) -> Message:
-    headers = Headers(mode=DeliveryMode.AT_LEAST_ONCE, source_id=f"m{number}")
-    return Message("t.x", str(number).encode(), headers)
-
-
 def source_of(settings: RabbitmqSettings) -> Source:
     return make_source(settings, [Subscription("t.#")])
 
 
-def send_all(sink: Sink, messages: list[Message]) -> None:
-    """Send until each is accepted, as a lane does: what has no answer goes again, in its order."""
-    while messages:
-        answer = Answer()
-        try:
-            sink.send(messages, answer)
-        except NotConnectedError:
-            reopen(sink)
-            continue
-        answers = answer.wait()
-        assert {each.outcome for each in answers} <= {ACCEPTED.outcome, RETRY.outcome}, answers
-        messages = messages[answers.index(RETRY) if RETRY in answers else len(answers) :]
-
-
-def numbers_of(source: Source, end: int) -> list[int]:
-    """Receive until `end` is seen, through losses; return the first receipt of each number."""
-    seen: dict[int, None] = {}
-    while end not in seen:
-        try:
-            batch = source.receive(1.0)
-        except NotConnectedError:
-            reopen(source)
-            continue
-        if batch is not None:
-            seen |= dict.fromkeys(int(bytes(each.payload)) for each in batch.messages)  # type: ignore[arg-type]  # bytes were sent
-            batch.settle([ACCEPTED] * len(batch.messages))
-    return list(seen)
-
-
 def test_a_cut_connection_loses_nothing_and_keeps_the_order(rabbitmq: Vhost, wire: Wire) -> None:
     settings = through(rabbitmq, wire.port)
-    source, sink = source_of(settings), make_sink(settings)
-    with opened(source, sink):
-        for begin in range(0, 900, 300):
-            answer = Answer()
-            messages = [say(number) for number in range(begin, begin + 300)]
-            sink.send(messages, answer)
-            assert wire.cut() > 0
-            answer.wait()
-            send_all(sink, messages)
-        assert numbers_of(source, 899) == list(range(900))
+
+    assert cross_cuts(wire, source_of(settings), make_sink(settings)) == list(range(900))
 
 
 def test_a_silent_connection_ends_source_and_sink(rabbitmq: Vhost, wire: Wire) -> None:

@@ -10,16 +10,27 @@ from dataclasses import replace
 
 import pytest
 
-from gateway.endpoints.base import Sink, Source, Subscription
+from gateway.endpoints.base import Source, Subscription
 from gateway.endpoints.registry import make_sink, make_source
 from gateway.endpoints.settings.nats import NatsSettings
 from gateway.errors import NotConnectedError
-from gateway.model.message import DeliveryMode, Headers, Message
 from gateway.model.outcome import ACCEPTED, RETRY
 from tests.brokers.mosquitto import free_port
 from tests.brokers.nats_server import NatsServer, StartNats
 from tests.brokers.wire import Wire
-from tests.endpoints.exchange import Answer, collect, hold, opened, reopen, send, wait_for_loss
+from tests.endpoints.exchange import (
+    Answer,
+    collect,
+    cross_cuts,
+    hold,
+    numbers_of,
+    opened,
+    reopen,
+    say,
+    send,
+    send_all,
+    wait_for_loss,
+)
 from tests.waiting import PATIENCE
 
 T = NatsSettings(stream="T", create_stream=True, subjects=("t.>",), keepalive=0.2)
@@ -32,57 +43,14 @@ def wire(nats_server: NatsServer) -> Iterator[Wire]:
     relay.close()
 
 
-def say(number: int) -> Message:
-    headers = Headers(mode=DeliveryMode.AT_LEAST_ONCE, source_id=f"m{number}")
-    return Message("t.x", str(number).encode(), headers)
-
-
 def source_of(settings: NatsSettings) -> Source:
     return make_source(settings, [Subscription("t.>")], instance="r")
 
 
-def send_all(sink: Sink, messages: list[Message]) -> None:
-    """Send until each is accepted, as a lane does: what has no answer goes again, in its order."""
-    while messages:
-        answer = Answer()
-        try:
-            sink.send(messages, answer)
-        except NotConnectedError:
-            reopen(sink)
-            continue
-        answers = answer.wait()
-        assert {each.outcome for each in answers} <= {ACCEPTED.outcome, RETRY.outcome}, answers
-        left = answers.index(RETRY) if RETRY in answers else len(answers)
-        messages = messages[left:]
-
-
-def numbers_of(source: Source, end: int) -> list[int]:
-    """Receive until `end` is seen, through losses; return the first receipt of each number."""
-    seen: dict[int, None] = {}
-    while end not in seen:
-        try:
-            batch = source.receive(1.0)
-        except NotConnectedError:
-            reopen(source)
-            continue
-        if batch is not None:
-            seen |= dict.fromkeys(int(bytes(each.payload)) for each in batch.messages)  # type: ignore[arg-type]  # bytes were sent
-            batch.settle([ACCEPTED] * len(batch.messages))
-    return list(seen)
-
-
 def test_a_cut_connection_loses_nothing_and_keeps_the_order(wire: Wire) -> None:
     settings = replace(T, url=f"nats://127.0.0.1:{wire.port}")
-    source, sink = source_of(settings), make_sink(settings)
-    with opened(sink, source):
-        for begin in range(0, 900, 300):
-            answer = Answer()
-            messages = [say(number) for number in range(begin, begin + 300)]
-            sink.send(messages, answer)
-            assert wire.cut() > 0
-            answer.wait()
-            send_all(sink, messages)
-        assert numbers_of(source, 899) == list(range(900))
+
+    assert cross_cuts(wire, source_of(settings), make_sink(settings)) == list(range(900))
 
 
 def test_a_source_notices_a_cut_while_its_answers_leave(wire: Wire) -> None:
