@@ -92,8 +92,11 @@ def setting(  # noqa: PLR0913  # one keyword for each fact of a field
 
 @cache
 def fields_by_key(kind: type) -> dict[str, Field[Any]]:
-    """Return the fields of a dataclass by their keys in a file."""
-    return {field.metadata.get("key", field.name): field for field in fields(kind) if field.init}
+    """Return the fields of a dataclass by their keys in a file, its own before inherited ones."""
+    found = [field for field in fields(kind) if field.init]
+    own = {name: position for position, name in enumerate(kind.__annotations__)}
+    found.sort(key=lambda field: own.get(field.name, len(own)))
+    return {field.metadata.get("key", field.name): field for field in found}
 
 
 @cache

@@ -13,7 +13,6 @@ from gateway.config.nodes import KeyPath
 from gateway.dialects.base import Dialect
 from gateway.dialects.brokers import BROKERS
 from gateway.endpoints.registry import find_kind
-from gateway.endpoints.settings.base import scheme_and_host_of
 from gateway.errors import ConfigError
 from gateway.model.message import DeliveryMode
 from gateway.proofs.reverse_route import REVERSE_SUFFIX
@@ -92,7 +91,7 @@ def unlimited_brokers(configuration: Configuration) -> Iterator[ConfigError]:
     for name in sorted(targets):
         if ("endpoints", name, "limits") in configuration.locations:
             continue
-        hosts = {host for _, host in scheme_and_host_of(configuration.endpoints[name].settings)}
+        hosts = {each.host for each in configuration.endpoints[name].settings.servers()}
         for known in BROKERS.values():
             if known.hosts is not None and any(map(known.hosts.fullmatch, hosts)):
                 location = configuration.location_of(("endpoints", name))

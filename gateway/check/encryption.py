@@ -7,8 +7,7 @@ from itertools import product
 
 from gateway.config.load import Configuration
 from gateway.config.section_checks import is_loopback
-from gateway.endpoints.registry import find_kind
-from gateway.endpoints.settings.base import EndpointSettings, scheme_and_host_of
+from gateway.endpoints.settings.base import EndpointSettings
 from gateway.errors import ConfigError
 from gateway.setting import fields_by_key
 
@@ -36,10 +35,5 @@ def open_connections(configuration: Configuration) -> Iterator[ConfigError]:
 
 def plain_hosts(settings: EndpointSettings) -> list[str]:
     """Return the hosts of other machines that are addressed without TLS, each once."""
-    encrypted = find_kind(settings).encrypted_schemes
-    hosts = [
-        host
-        for scheme, host in scheme_and_host_of(settings)
-        if not any(word in scheme for word in encrypted)
-    ]
-    return [host for host in dict.fromkeys(hosts) if host and not is_loopback(host.strip("[]"))]
+    hosts = dict.fromkeys(each.host for each in settings.servers() if not each.is_encrypted)
+    return [host for host in hosts if host and not is_loopback(host)]

@@ -23,8 +23,7 @@ def repeat_window(route: Route, target: Target, configuration: Configuration) ->
         configuration.endpoints[name].settings for name in (route.endpoint, target.endpoint)
     )
     has_id = target.add_message_id or find_kind(source).gives_identity
-    window: float = getattr(end, "repeat_window", 0.0)
-    return window if has_id else 0.0
+    return end.repeat_window if has_id else 0.0
 
 
 def lost_fields(route: Route, target: Target, configuration: Configuration) -> list[str]:

@@ -15,16 +15,7 @@ from gateway.dialects.base import Dialect
 from gateway.dialects.brokers import BROKERS, with_limits
 from gateway.dialects.name_limits import NameLimits
 from gateway.dialects.registry import DIALECTS
-from gateway.endpoints.settings.base import (
-    EndpointSettings,
-    default_kind_of,
-    dialects_of,
-    faults_of,
-    group_of,
-    kinds_of,
-    scheme_and_host_of,
-    selector_of,
-)
+from gateway.endpoints.settings.base import EndpointSettings
 from gateway.errors import GatewayError, SubjectError, TranslationError
 from gateway.routing.other_separator import corrected
 from gateway.routing.route import BrokerAccess, Route, WhenFull
@@ -53,18 +44,18 @@ class Endpoint:
     def access(self, *, ids: bool = True) -> BrokerAccess:
         """Return how other gateways meet the messages of this endpoint; `ids`: they have ids."""
         settings = self.settings
-        hosts = [host.strip("[]") for _, host in scheme_and_host_of(settings)]
+        hosts = [each.host for each in settings.servers()]
         elsewhere = hosts and not any(map(is_loopback, hosts))
         broker = ""
         if self.broker_name or elsewhere:
-            alike = (self.broker_id, self.dialect.name, default_kind_of(settings))
+            alike = (self.broker_id, self.dialect.name, settings.default_kind)
             broker = xxh3_64_hexdigest("\0".join(alike).encode(errors="surrogatepass"))
         return BrokerAccess(broker, self.broker_name, ids and "properties" in settings.carries)
 
     def source_access(self, route: Route) -> BrokerAccess:
         """Return the access of the source of `route`, which is at this endpoint."""
-        filtered = bool(route.selector or selector_of(self.settings)) or not route.take_retained
-        group = route.source.share or group_of(self.settings, route.source.subscription)
+        filtered = bool(route.selector or self.settings.selector) or not route.take_retained
+        group = route.source.share or self.settings.group(route.source.subscription)
         return replace(self.access(), group=group, filtered=filtered)
 
 
@@ -99,8 +90,8 @@ def make_endpoint(
         reason = f"unknown dialect {settings.dialect!r}"
         reader.report((*at, "dialect"), "unknown-dialect", reason, hint)
         return None
-    first, *others = map(DIALECTS.__getitem__, dialects_of(settings))
-    dialect = first.joined_with(others).with_kinds(kinds_of(settings))
+    first, *others = map(DIALECTS.__getitem__, settings.dialects)
+    dialect = first.joined_with(others).with_kinds(settings.kind_prefixes)
     limits = _limits(common.limits, dialect, (*at, "limits"), reader)
     if limits is None:
         return None
@@ -120,7 +111,7 @@ def make_endpoint(
 
 def setting_faults(name: str, settings: EndpointSettings) -> Iterator[tuple[KeyPath, str, str]]:
     """Yield key, reason and hint for each setting that makes every connection fail."""
-    for fault in faults_of(settings):
+    for fault in settings.faults():
         at: KeyPath = ("endpoints", name, fault.key)
         if fault.position is not None:
             at = (*at, fault.position)

@@ -22,7 +22,6 @@ from gateway.config.process import (
 from gateway.config.references import References
 from gateway.config.schema import MappingTest
 from gateway.config.values import WrittenPath
-from gateway.endpoints.settings.base import settings_for
 from gateway.errors import ConfigError, ConfigErrors
 from gateway.routing.route import Route, WhenFull
 from gateway.translate.shorten import ShortNamesInMemory
@@ -103,7 +102,7 @@ def _finish(path: Path, files: FileReader) -> Configuration:
     return Configuration(
         gateway,
         {
-            name: replace(each, settings=settings_for(each.settings, gateway.name))
+            name: replace(each, settings=each.settings.for_gateway(gateway.name))
             for name, each in files.endpoints.items()
         },
         tuple(routes),

@@ -36,8 +36,7 @@ class EndpointKind:
     proves them. Empty when the bytes of the hash are sent. `in_process`: the broker ends with the
     process, and its messages with it.
 
-    `encrypted_schemes` are the schemes in `addresses` that stand for TLS, also as a part, such as
-    nio+ssl. `drops_setting` is the key that asks the broker how many messages it has dropped, and
+    `drops_setting` is the key that asks the broker how many messages it has dropped, and
     `session_setting` the key for how long the broker keeps the session of a dead member of a
     share; "" where there is none. `origin_remedy` says what makes its messages carry the origin
     path, where the settings decide that.
@@ -58,7 +57,6 @@ class EndpointKind:
     gives_identity: bool = False
     payload_encoding: str = ""
     in_process: bool = False
-    encrypted_schemes: tuple[str, ...] = ("ssl", "tls", "tcps")
     drops_setting: str = ""
     session_setting: str = ""
     origin_remedy: str = "let no other bridge join the same brokers"

@@ -23,7 +23,7 @@ from gateway.endpoints.settings.yami4 import Yami4Settings
 from gateway.errors import DriverMissingError, EndpointError, first_line
 from gateway.extras import install_command
 from gateway.registry import GATEWAY, Registry
-from gateway.setting import fields_by_key, type_hints
+from gateway.setting import fields_by_key
 
 _REFERENCE: Final = "# password: ${{env:{variable}_PASSWORD}}  # a secret is always a reference\n"
 _LOG_IN: Final = "# username: gateway\n" + _REFERENCE
@@ -38,7 +38,6 @@ _ROWS: Final = (
         MqttSettings,
         "gateway.endpoints.mqtt",
         typed_properties=False,
-        encrypted_schemes=("mqtts",),
         drops_setting="dropped_topic",
         session_setting="session_expiry",
         origin_remedy="use MQTT 5 there when other bridges join the same brokers",
@@ -62,7 +61,6 @@ _ROWS: Final = (
         evaluates_selectors=True,
         gives_identity=True,
         payload_encoding="the JMS library encodes texts and maps",
-        encrypted_schemes=("ssl", "tls", "tcps", "smfs", "mqtts", "amqps", "https", "wss"),
         observer={"durable": "", "shared": ""},
         delivery_variants={
             "jms-persistent": "delivery: persistent",
@@ -103,7 +101,6 @@ _ROWS: Final = (
         extra="solace",
         gives_identity=True,
         payload_encoding="the Solace library encodes texts and maps (SDT)",
-        encrypted_schemes=("tcps", "https", "wss"),
         observer={"guaranteed": False, "share": ""},
         delivery_variants={
             "solace-guaranteed": "guaranteed: true",
@@ -137,7 +134,6 @@ _ROWS: Final = (
         extra="nats",
         typed_properties=False,
         gives_identity=True,
-        encrypted_schemes=("tls",),
         observer={"jetstream": False, "queue_group": ""},
         delivery_variants={"nats-jetstream": "jetstream: true", "nats-core": "jetstream: false"},
         starters={
@@ -154,7 +150,6 @@ _ROWS: Final = (
         RabbitmqSettings,
         "gateway.endpoints.rabbitmq",
         extra="rabbitmq",
-        encrypted_schemes=("amqps",),
         delivery_variants={"rabbitmq": "queue_type: classic"},
         starters={
             "rabbitmq": Starter(
@@ -184,13 +179,13 @@ def check(kind: EndpointKind) -> None:
     """
     if find_spec(kind.module) is None:
         raise ModuleNotFoundError(f"No module named {kind.module!r}")
-    hints = type_hints(kind.settings)
     for field in fields_by_key(kind.settings).values():
         if "doc" not in field.metadata:
             raise TypeError(f"{kind.settings.__name__}.{field.name} is not declared by setting()")
-    for member in vars(EndpointSettings):
-        if not (member.startswith("_") or member in hints or hasattr(kind.settings, member)):
-            raise TypeError(f"{kind.settings.__name__} has no {member!r}")
+    if not issubclass(kind.settings, EndpointSettings):
+        raise TypeError(f"{kind.settings.__name__} does not inherit from EndpointSettings")
+    if absent := sorted(kind.settings.__abstractmethods__):
+        raise TypeError(f"{kind.settings.__name__} has no {absent[0]!r}")
 
 
 ENDPOINT_KINDS: Final = Registry("gateway.endpoints", EndpointKind, _ROWS, check)

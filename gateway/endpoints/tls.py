@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import socket
 import ssl
-from collections.abc import Iterable
 from typing import Final
-from urllib.parse import urlsplit
 
-from gateway.endpoints.settings.base import TlsSettings
+from gateway.endpoints.settings.base import EndpointSettings, TlsSettings
 from gateway.errors import EndpointError
 
 PROBE_TIMEOUT: Final = 2.0  # seconds
-_ENCRYPTED_SCHEMES: Final = frozenset({"tcps", "ssl", "mqtts", "nio+ssl", "amqps", "tls"})
+EXPECTS_TLS: Final = "expects TLS: configure TLS, or use the port without TLS"
+WITHOUT_TLS: Final = "does not speak TLS: use the broker's TLS port, or remove TLS"
 
 
 def client_context(endpoint: str, tls: TlsSettings) -> ssl.SSLContext:
@@ -38,24 +37,16 @@ def client_context(endpoint: str, tls: TlsSettings) -> ssl.SSLContext:
     return context
 
 
-def encryption_hint(addresses: Iterable[str]) -> str:
+def encryption_hint(settings: EndpointSettings) -> str:
     """Return the end of an error text when a port does not speak what its address says.
 
-    For a connection that broke before the broker's first answer. Each address is asked whether it
+    For a connection that broke before the broker's first answer. Each server is asked whether it
     answers a TLS handshake; the hint is empty where that fits.
     """
-    for address in addresses:
-        try:
-            parts = urlsplit(address)
-            host, port = parts.hostname, parts.port
-        except ValueError:
-            continue
-        if host is None or port is None or (found := _answers_tls(host, port)) is None:
-            continue
-        if found and parts.scheme not in _ENCRYPTED_SCHEMES:
-            return f"; port {port} expects TLS: configure TLS, or use the port without TLS"
-        if not found and parts.scheme in _ENCRYPTED_SCHEMES:
-            return f"; port {port} does not speak TLS: use the broker's TLS port, or remove TLS"
+    for host, port, is_encrypted in settings.servers():
+        answers_tls = None if port is None else _answers_tls(host, port)
+        if answers_tls is not None and answers_tls is not is_encrypted:
+            return f"; port {port} {EXPECTS_TLS if answers_tls else WITHOUT_TLS}"
     return ""
 
 

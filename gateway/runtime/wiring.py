@@ -21,7 +21,7 @@ from gateway.config.values import WrittenPath
 from gateway.endpoints.base import Source, Subscription
 from gateway.endpoints.kept_subscriptions import KeepsSubscriptions, SubscriptionStore
 from gateway.endpoints.registry import find_kind, make_sink, make_source
-from gateway.endpoints.settings.base import EndpointSettings, rate_of
+from gateway.endpoints.settings.base import EndpointSettings
 from gateway.routing.name_rules import to_rules
 from gateway.routing.route import Route
 from gateway.routing.router import Router
@@ -77,7 +77,7 @@ def make_sink_binding(configuration: Configuration, name: str, echoes: EchoCache
             (settings.backoff_min, settings.backoff_max),
             isolate_after=configuration.gateway.isolate_after,
             stuck_after_seconds=configuration.gateway.stuck_after_seconds,
-            rate=rate_of(settings),
+            rate=settings.rate,
         ),
         None if broker is None else partial(echoes.note_sent, broker),
         None if broker is None else partial(echoes.note_answers, broker),

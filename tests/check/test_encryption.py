@@ -48,9 +48,7 @@ PLAIN: list[object] = [
     pytest.param(
         JmsSettings(urls=("failover:(nio+ssl://a:1,tcp://u:p@b:2)?x=1",)), ["b"], id="failover"
     ),
-    pytest.param(
-        JmsSettings(urls=("tcp://[::1]:7222", "tcp://[fe80::1]:1")), ["[fe80::1]"], id="6"
-    ),
+    pytest.param(JmsSettings(urls=("tcp://[::1]:7222", "tcp://[fe80::1]:1")), ["fe80::1"], id="6"),
     pytest.param(
         JmsSettings(urls=("ssl://a:1",), jndi_url="tibjmsnaming://c:7222"), ["c"], id="jndi"
     ),

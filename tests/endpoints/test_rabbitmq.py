@@ -11,7 +11,6 @@ import pytest
 
 from gateway.endpoints.base import Source, Subscription
 from gateway.endpoints.registry import make_sink, make_source
-from gateway.endpoints.settings.base import faults_of
 from gateway.endpoints.settings.rabbitmq import RabbitmqSettings
 from gateway.errors import EndpointError, NotConnectedError
 from gateway.model.message import DeliveryMode, Headers, Message
@@ -438,7 +437,7 @@ def test_the_next_address_is_tried(rabbitmq: Vhost) -> None:
 def test_faults_of_settings() -> None:
     wrong = RabbitmqSettings(url="http://x", exchange="", queue="amq.q")
 
-    assert [fault.key for fault in faults_of(wrong)] == ["url", "exchange", "queue"]
+    assert [fault.key for fault in wrong.faults()] == ["url", "exchange", "queue"]
 
 
 def test_an_address_without_its_log_in() -> None:

@@ -95,13 +95,19 @@ class Undeclared(MemorySettings):
 
 
 @dataclasses.dataclass(frozen=True)
-class Bare:
+class Stray:
+    name: str = setting("name of the endpoint", default="stray")
+
+
+@dataclasses.dataclass(frozen=True)
+class Bare(EndpointSettings):
     name: str = setting("name of the endpoint", default="bare")
 
 
 UNREADABLE = [
     pytest.param(Undeclared, "json", "Undeclared.extra is not declared by setting", id="field"),
-    pytest.param(Bare, "json", "Bare has no 'dialect'", id="member"),
+    pytest.param(Stray, "json", "Stray does not inherit from EndpointSettings", id="base"),
+    pytest.param(Bare, "json", "Bare has no 'addresses'", id="member"),
     pytest.param(MemorySettings, "no_such_module", "No module named 'no_such_module'", id="module"),
 ]
 

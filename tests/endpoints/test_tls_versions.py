@@ -14,27 +14,30 @@ import pytest
 from gateway.endpoints.registry import make_sink
 from gateway.endpoints.settings.base import EndpointSettings, TlsSettings
 from gateway.endpoints.settings.mqtt import MqttSettings
+from gateway.endpoints.settings.nats import NatsSettings
+from gateway.endpoints.settings.rabbitmq import RabbitmqSettings
 from gateway.endpoints.settings.solace import SolaceSettings
 from gateway.endpoints.settings.yami4 import Yami4Settings
 from gateway.endpoints.tls import client_context
 from gateway.errors import GatewayError
 from tests.waiting import PATIENCE
 
-KINDS = ["mqtt", "yami4", "solace"]
+KINDS = ["mqtt", "yami4", "solace", "nats", "rabbitmq"]
+GREETING = b'INFO {"version": "2.9.10", "tls_required": true, "max_payload": 1048576}\r\n'
 pytestmark = pytest.mark.filterwarnings("ignore:ssl.TLSVersion.TLSv1_1 is deprecated")
 
 
 class Server:
     """Accepts one connection with one version of TLS, and keeps the agreed version. Mutable."""
 
-    def __init__(self, certificate: Path, version: ssl.TLSVersion) -> None:
+    def __init__(self, certificate: Path, version: ssl.TLSVersion, greeting: bytes) -> None:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.set_ciphers("ALL:@SECLEVEL=0")
         context.minimum_version = context.maximum_version = version
         context.load_cert_chain(certificate)
         self.agreed: str | None = None
         self.done = threading.Event()
-        self._context = context
+        self._context, self._greeting = context, greeting
         self._listening = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._listening.getsockname()[1]
         threading.Thread(target=self._accept, daemon=True).start()
@@ -43,6 +46,7 @@ class Server:
         with self._listening, suppress(OSError):
             connection, _ = self._listening.accept()
             connection.settimeout(PATIENCE)
+            connection.sendall(self._greeting)
             with self._context.wrap_socket(connection, server_side=True) as encrypted:
                 self.agreed = encrypted.version()
         self.done.set()
@@ -65,17 +69,24 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def settings(kind: str, port: int, certificate: Path) -> EndpointSettings:
     tls = TlsSettings(ca_file=str(certificate.with_suffix(".crt")))
-    if kind == "mqtt":
-        return MqttSettings(host="127.0.0.1", port=port, tls=tls, connect_timeout=5)
-    if kind == "yami4":
-        return Yami4Settings(url=f"tcps://127.0.0.1:{port}", tls=tls, connect_timeout=5)
-    pytest.importorskip("solace.messaging")
-    return SolaceSettings(url=f"tcps://127.0.0.1:{port}", tls=tls, connect_timeout=5)
+    host = f"127.0.0.1:{port}"
+    match kind:
+        case "mqtt":
+            return MqttSettings(host="127.0.0.1", port=port, tls=tls, connect_timeout=5)
+        case "yami4":
+            return Yami4Settings(url=f"tcps://{host}", tls=tls, connect_timeout=5)
+        case "nats":
+            return NatsSettings(url=f"tls://{host}", tls=tls, connect_timeout=5)
+        case "rabbitmq":
+            return RabbitmqSettings(url=f"amqps://{host}", tls=tls, connect_timeout=5)
+        case _:
+            pytest.importorskip("solace.messaging")
+            return SolaceSettings(url=f"tcps://{host}", tls=tls, connect_timeout=5)
 
 
 def connect(kind: str, version: ssl.TLSVersion, certificate: Path) -> str | None:
     """Return the agreed version, or None."""
-    server = Server(certificate, version)
+    server = Server(certificate, version, GREETING if kind == "nats" else b"")
     sink = make_sink(settings(kind, server.port, certificate))
     with suppress(GatewayError):  # it is no broker
         sink.open()

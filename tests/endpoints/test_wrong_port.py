@@ -14,26 +14,24 @@ from gateway.endpoints.base import Subscription
 from gateway.endpoints.registry import make_source
 from gateway.endpoints.settings.base import EndpointSettings, TlsSettings
 from gateway.endpoints.settings.mqtt import MqttSettings
+from gateway.endpoints.settings.nats import NatsSettings
 from gateway.endpoints.settings.rabbitmq import RabbitmqSettings
 from gateway.endpoints.settings.solace import SolaceSettings
 from gateway.endpoints.settings.yami4 import Yami4Settings
-from gateway.endpoints.tls import encryption_hint
+from gateway.endpoints.tls import EXPECTS_TLS, WITHOUT_TLS, encryption_hint
 from gateway.errors import EndpointError
 from gateway.trial.brokers.activemq import ActiveMq
 from gateway.trial.brokers.smf import SmfBroker
 from gateway.trial.brokers.yami4 import Yami4Broker
 from tests.brokers.hostile_servers import serving, tls_relaying
 from tests.brokers.mosquitto import Mosquitto
+from tests.brokers.nats_server import NatsServer
 from tests.brokers.rabbitmq_server import Vhost
 from tests.brokers.test_mqtt_tls import make_certificate
 
 pytestmark = pytest.mark.broker
-PLAIN, ENCRYPTED = (
-    "does not speak TLS: use the broker's TLS port, or remove TLS",
-    "expects TLS: configure TLS, or use the port without TLS",
-)
 Make = Callable[[int, bool], EndpointSettings]
-KINDS = ["mqtt", "solace", "yami4", "jms", "rabbitmq"]
+KINDS = ["mqtt", "solace", "yami4", "jms", "rabbitmq", "nats"]
 
 
 @pytest.fixture
@@ -44,7 +42,12 @@ def ports(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[int,
     context.load_cert_chain(tmp_path / "localhost.pem", tmp_path / "localhost.key")
     with ExitStack() as stack:
         port, make = start(request, stack)
-        yield port, stack.enter_context(serving(tls_relaying(port, context))), make
+        if request.param == "nats":  # it turns to TLS behind its first line
+            files = f'cert_file: "{tmp_path}/localhost.pem", key_file: "{tmp_path}/localhost.key"'
+            encrypted: NatsServer = request.getfixturevalue("start_nats")(f"tls {{{files}}}")
+            yield port, encrypted.port, make
+        else:
+            yield port, stack.enter_context(serving(tls_relaying(port, context))), make
 
 
 def start(request: pytest.FixtureRequest, stack: ExitStack) -> tuple[int, Make]:
@@ -66,6 +69,11 @@ def start(request: pytest.FixtureRequest, stack: ExitStack) -> tuple[int, Make]:
         return int(yami4.url.rpartition(":")[2]), lambda port, tls: Yami4Settings(
             url=f"{'tcps' if tls else 'tcp'}://127.0.0.1:{port}", tls=trusting
         )
+    if kind == "nats":
+        nats: NatsServer = request.getfixturevalue("nats_server")
+        return nats.port, lambda port, tls: NatsSettings(
+            url=f"{'tls' if tls else 'nats'}://127.0.0.1:{port}", tls=trusting if tls else None
+        )
     if kind == "rabbitmq":
         vhost: Vhost = request.getfixturevalue("rabbitmq")
         port = vhost.server.port
@@ -80,13 +88,16 @@ def start(request: pytest.FixtureRequest, stack: ExitStack) -> tuple[int, Make]:
 
 
 def test_a_host_that_no_name_server_can_know_gives_no_hint() -> None:
-    assert encryption_hint(["tcp://a..b:61616"]) == ""
+    assert encryption_hint(Yami4Settings(url="tcp://a..b:61616")) == ""
 
 
 @pytest.mark.parametrize("ports", KINDS, indirect=True)
 def test_an_error_says_which_port_speaks_tls(ports: tuple[int, int, Make]) -> None:
     plain, encrypted, make = ports
-    for settings, text in [(make(plain, True), PLAIN), (make(encrypted, False), ENCRYPTED)]:
+    for settings, text in [
+        (make(plain, True), WITHOUT_TLS),
+        (make(encrypted, False), EXPECTS_TLS),
+    ]:
         source = make_source(settings, [Subscription("a")])
         with suppress(EndpointError):
             source.open()  # its end may be an accident

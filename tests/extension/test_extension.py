@@ -214,7 +214,7 @@ def test_the_document_has_every_fact_of_a_row_and_every_member_of_settings() -> 
     rows = re.findall(r"^\| (`.*?) \|", DOCUMENT, re.MULTILINE)
     named = set(re.findall(r"`(\w+)`", " ".join(rows)))
     settings = {each for each in vars(EndpointSettings) if not each.startswith("_")}
-    common = {"name", "backoff_min", "backoff_max"}
+    common = {"name", "rate", "backoff_min", "backoff_max", "servers"}
 
     assert {each.name for each in fields(EndpointKind)} | settings - common <= named
 

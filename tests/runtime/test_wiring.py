@@ -8,14 +8,13 @@ import pytest
 
 from gateway.config.load import load
 from gateway.endpoints.registry import ENDPOINT_KINDS
-from gateway.endpoints.settings.base import rate_of
 from gateway.runtime.inbound.echo_cache import EchoCache
 from gateway.runtime.wiring import make_sink_binding
 
 
 @pytest.mark.parametrize("kind", ENDPOINT_KINDS)
 def test_a_kind_has_a_rate(kind: str) -> None:
-    assert rate_of(ENDPOINT_KINDS[kind].settings(rate=7.5)) == 7.5  # type: ignore[call-arg]  # every class has it
+    assert ENDPOINT_KINDS[kind].settings(rate=7.5).rate == 7.5
 
 
 def test_the_lane_of_a_target_has_the_rate_of_its_endpoint(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from gateway.clock import now
 from gateway.config.load import Configuration, load
 from gateway.endpoints.base import Source
 from gateway.endpoints.registry import find_kind, make_source
-from gateway.endpoints.settings.base import EndpointSettings, group_of
+from gateway.endpoints.settings.base import EndpointSettings
 from gateway.errors import GatewayError
 from gateway.model.message import Message
 from gateway.model.outcome import ACCEPTED
@@ -96,7 +96,7 @@ def _open_source(configuration: Configuration, route: Route) -> Source:
             f"{route.endpoint}: kind {find_kind(settings).name} has no reader that leaves the"
             " messages and the broker as they are"
         )
-    if route.source.share or group_of(observer, route.source.text):
+    if route.source.share or observer.group(route.source.text):
         raise GatewayError(
             f"route {route.name!r}: its source divides the messages among the readers of a queue or"
             " share; a further reader would take some of them"

@@ -136,8 +136,7 @@ def connect_error(settings: JmsSettings, error: BaseException) -> GatewayError:
 
     ActiveMQ's library connects on the first call that needs the server.
     """
-    urls = [each.strip() for urls in settings.urls for each in urls.split(",")]
-    hint = "" if is_permanent(error) else encryption_hint(urls)
+    hint = "" if is_permanent(error) else encryption_hint(settings)
     return gateway_error(settings.name, error, hint)
 
 

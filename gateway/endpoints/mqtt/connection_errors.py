@@ -61,4 +61,4 @@ class ConnectionErrors:
         return self.broken(error, connected=connected)
 
     def _hint(self) -> str:
-        return encryption_hint(self._settings.addresses)
+        return encryption_hint(self._settings)

@@ -49,12 +49,12 @@ def connect(settings: MqttSettings, ended_again: Callable[[], bool]) -> socket.s
         sock.setblocking(False)
     except (ssl.SSLEOFError, ssl.SSLZeroReturnError, TimeoutError, ConnectionError) as error:
         sock.close()
-        hint = encryption_hint(settings.addresses) if ended_again() else ""
+        hint = encryption_hint(settings) if ended_again() else ""
         text = f"{label}: the connection ended during the TLS handshake: {error}{hint}"
         raise NotConnectedError(text) from error
     except (ssl.SSLError, ValueError) as error:
         sock.close()
-        hint = encryption_hint(settings.addresses) or "; check the certificates"
+        hint = encryption_hint(settings) or "; check the certificates"
         raise EndpointError(f"{label}: TLS: {error}{hint}") from error
     return sock
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
+from ssl import SSLContext
 from typing import Any, Final
 
 from nats.aio.client import Client
 from nats.errors import Error as NatsError
 from nats.protocol import parser
+
+from gateway.endpoints.tls import EXPECTS_TLS, WITHOUT_TLS
 
 _TEXT: Final = rb"([^ \t\r\n]+)"  # the server takes other control characters in a subject
 _MESSAGE: Final = rb"[ \t]+%b[ \t]+%b[ \t]+(%b[ \t]+)?" % (_TEXT, _TEXT, _TEXT)
@@ -51,9 +54,17 @@ class GatewayClient(Client):
             with suppress(AttributeError):  # of a transport with TLS that is closed
                 writer.transport.abort()
 
+    @property
+    def ssl_context(self) -> SSLContext:
+        """The context of a server that asks for TLS; the library would make one of its own."""
+        if not self.encrypted:
+            raise NatsError(f"the server {EXPECTS_TLS}")
+        context: SSLContext = super().ssl_context
+        return context
+
     def _connect_command(self) -> bytes:
         if self.encrypted and not self._server_info.get("tls_required"):
-            raise NatsError("the server has no TLS: no log-in was sent; use nats:// without `tls`")
+            raise NatsError(f"the server {WITHOUT_TLS}; no log-in was sent")
         command: bytes = super()._connect_command()
         return command
 

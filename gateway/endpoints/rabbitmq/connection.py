@@ -210,7 +210,7 @@ class RabbitmqConnection:
             self._amqp.add_on_connection_blocked_callback(self._block)
             self._amqp.add_on_connection_unblocked_callback(self._unblock)
             return
-        hint = encryption_hint(self._settings.addresses)
+        hint = encryption_hint(self._settings)
         raise NotConnectedError(f"{failure or self._settings.name}{hint}") from failure
 
     def _try(self, url: str) -> Any:  # noqa: ANN401  # the driver's

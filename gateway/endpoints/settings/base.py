@@ -1,17 +1,19 @@
-"""Settings common to several kinds of endpoint, and the interface of every settings class."""
+"""Settings of every kind of endpoint, and the members that other parts read from them."""
 
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import ClassVar, NamedTuple
 
 from gateway.model.message import DeliveryMode
 from gateway.setting import setting
 
-_URL = re.compile(
+_ADDRESS = re.compile(
     r"(?P<scheme>[a-z][a-z0-9+.-]*)://(?:[^/@\s,()]*@)?(?P<host>\[[^\]]*\]|[^:/?,()\s]*)"
+    r"(?::(?P<port>[0-9]+))?"
 )
 U16 = 65_535
 U32 = 4_294_967_295
@@ -51,32 +53,6 @@ class TlsSettings:
     )
 
 
-def first_backoff() -> float:
-    """Declare the setting `backoff_min`."""
-    return setting(
-        "seconds before the first attempt to reconnect; each further wait is twice as long",
-        default=0.5,
-        minimum=0.01,
-    )
-
-
-def longest_backoff() -> float:
-    """Declare the setting `backoff_max`."""
-    return setting(
-        "longest wait between two attempts to reconnect, in seconds", default=30.0, minimum=0.01
-    )
-
-
-def send_rate() -> float:
-    """Declare the setting `rate`."""
-    return setting(
-        "most messages a second that the gateway sends, for example so that a target that was away"
-        " is not flooded with its backlog; 0: no limit",
-        default=0.0,
-        minimum=0,
-    )
-
-
 class SettingFault(NamedTuple):
     """A setting that makes every connection fail: its key, the reason, and what to do."""
 
@@ -86,95 +62,110 @@ class SettingFault(NamedTuple):
     position: int | None = None  # in a list
 
 
-class EndpointSettings(Protocol):
-    """Properties of the settings of every kind, for the runtime.
+class Server(NamedTuple):
+    """A server in the address of an endpoint; `port` is None where the address has none."""
 
-    Eight members are optional; the functions below have their values: `dialects`, `for_gateway`,
-    `kind_prefixes`, `faults`, `group`, `selector`, `default_kind` and `rate`.
+    host: str
+    port: int | None
+    is_encrypted: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndpointSettings(ABC):
+    """Settings of an endpoint; each kind adds its own, and overrides the members that differ.
+
+    `encrypted_schemes` are the schemes in `addresses` that stand for TLS, also as a part, such as
+    nio+ssl.
     """
 
+    encrypted_schemes: ClassVar[tuple[str, ...]] = ("ssl", "tls", "tcps")
+    rate: float = setting(
+        "most messages a second that the gateway sends, for example so that a target that was away"
+        " is not flooded with its backlog; 0: no limit",
+        default=0.0,
+        minimum=0,
+    )
+    backoff_min: float = setting(
+        "seconds before the first attempt to reconnect; each further wait is twice as long",
+        default=0.5,
+        minimum=0.01,
+    )
+    backoff_max: float = setting(
+        "longest wait between two attempts to reconnect, in seconds", default=30.0, minimum=0.01
+    )
+
     @property
+    @abstractmethod
     def name(self) -> str: ...
 
     @property
-    def dialect(self) -> str: ...
+    @abstractmethod
+    def dialect(self) -> str:
+        """Dialect that spells the names."""
 
     @property
+    @abstractmethod
     def broker_key(self) -> str:
         """Address of the broker; equal for two endpoints of the same broker."""
-        ...
 
     @property
-    def addresses(self) -> tuple[str, ...]: ...
+    @abstractmethod
+    def addresses(self) -> tuple[str, ...]:
+        """URLs of the brokers; a URL may contain several (JMS failover)."""
 
     @property
-    def backoff_min(self) -> float: ...
-
-    @property
-    def backoff_max(self) -> float: ...
-
-    @property
+    @abstractmethod
     def carries(self) -> frozenset[str]:
         """Fields of `Headers` that survive a round trip through the system."""
-        ...
 
     @property
+    @abstractmethod
     def mode(self) -> DeliveryMode:
         """Strongest delivery mode of the endpoint."""
-        ...
 
+    @property
+    def dialects(self) -> tuple[str, ...]:
+        """All dialects whose rules bind the endpoint's names; the first one spells them."""
+        return (self.dialect,)
 
-def dialects_of(settings: EndpointSettings) -> tuple[str, ...]:
-    """All dialects whose rules bind the endpoint's names; the first one spells them."""
-    found: tuple[str, ...] = getattr(settings, "dialects", (settings.dialect,))
-    return found
+    @property
+    def kind_prefixes(self) -> tuple[str, ...]:
+        """Beginnings of addresses that choose the kind of a destination, such as a queue."""
+        return ()
 
+    @property
+    def default_kind(self) -> str:
+        """Kind of a destination whose address names none; empty where there is one kind."""
+        return ""
 
-def settings_for(settings: EndpointSettings, gateway: str) -> EndpointSettings:
-    """Return the settings with the default client id of the gateway with this name."""
-    name_client = getattr(settings, "for_gateway", None)
-    named: EndpointSettings = settings if name_client is None else name_client(gateway)
-    return named
+    @property
+    def selector(self) -> str:
+        """Selector with which the broker leaves out messages; empty without one."""
+        return ""
 
+    @property
+    def repeat_window(self) -> float:
+        """Seconds in which the target keeps a repeated message once; 0 where it does not."""
+        return 0.0
 
-def kinds_of(settings: EndpointSettings) -> tuple[str, ...]:
-    """Return the beginnings of addresses that choose a kind of destination, such as a queue."""
-    found: tuple[str, ...] = getattr(settings, "kind_prefixes", ())
-    return found
+    def for_gateway(self, gateway: str) -> EndpointSettings:  # noqa: ARG002  # for kinds with names
+        """Return the settings with the default client id of the gateway with this name."""
+        return self
 
+    def group(self, pattern: str) -> str:  # noqa: ARG002  # for kinds with groups
+        """Return a name of the readers that divide the messages of `pattern`; empty without."""
+        return ""
 
-def group_of(settings: EndpointSettings, pattern: str) -> str:
-    """Return a name of the readers that divide the messages of `pattern`; empty without others."""
-    find_group = getattr(settings, "group", None)
-    return "" if find_group is None else str(find_group(pattern))
+    def faults(self) -> Iterator[SettingFault]:
+        """Yield the faults that only a connection would show."""
+        yield from ()
 
-
-def selector_of(settings: EndpointSettings) -> str:
-    """Return the selector with which the broker leaves out messages; empty without one."""
-    return str(getattr(settings, "selector", ""))
-
-
-def default_kind_of(settings: EndpointSettings) -> str:
-    """Return the kind of a destination whose address names none; empty where there is one kind."""
-    return str(getattr(settings, "default_kind", ""))
-
-
-def rate_of(settings: EndpointSettings) -> float:
-    """Return the most messages a second to send; 0 without a limit."""
-    return float(getattr(settings, "rate", 0.0))
-
-
-def scheme_and_host_of(settings: EndpointSettings) -> Iterator[tuple[str, str]]:
-    """Yield scheme and host of every address; a URL may contain several (JMS failover)."""
-    for url in settings.addresses:
-        for found in _URL.finditer(url):
-            yield found["scheme"], found["host"]
-
-
-def faults_of(settings: EndpointSettings) -> Iterator[SettingFault]:
-    """Yield the faults of settings that only a connection would show."""
-    find_faults = getattr(settings, "faults", None)
-    yield from () if find_faults is None else find_faults()
+    def servers(self) -> Iterator[Server]:
+        """Yield the servers in `addresses`."""
+        for found in (each for url in self.addresses for each in _ADDRESS.finditer(url)):
+            is_encrypted = any(word in found["scheme"] for word in self.encrypted_schemes)
+            port = int(found["port"]) if found["port"] else None
+            yield Server(found["host"].strip("[]"), port, is_encrypted)
 
 
 def address_faults(

@@ -5,15 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
 from gateway.endpoints.settings.base import (
     ALL_FIELDS,
+    EndpointSettings,
     SettingFault,
     TlsSettings,
     address_faults,
-    first_backoff,
-    longest_backoff,
-    send_rate,
 )
 from gateway.model.message import DeliveryMode
 from gateway.setting import setting
@@ -37,9 +36,12 @@ DELIVERY = ("persistent", "non_persistent", "reliable")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JmsSettings:
+class JmsSettings(EndpointSettings):
     """TIBCO EMS, or another system with a JMS client library."""
 
+    encrypted_schemes: ClassVar[tuple[str, ...]] = (
+        "ssl", "tls", "tcps", "smfs", "mqtts", "amqps", "https", "wss",
+    )  # fmt: skip
     name: str = setting("name of the endpoint in the configuration", default="jms")
     dialects: tuple[str, ...] = setting(
         "system whose naming rules the names follow; behind `ems` also the systems that the server"
@@ -191,9 +193,6 @@ class JmsSettings:
     close_timeout: float = setting(
         "seconds for closing a connection", default=3.0, minimum=0.1, maximum=60
     )
-    rate: float = send_rate()
-    backoff_min: float = first_backoff()
-    backoff_max: float = longest_backoff()
 
     def __post_init__(self) -> None:
         """Check the list of dialects.

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gateway.endpoints.settings.base import ALL_FIELDS, first_backoff, longest_backoff, send_rate
+from gateway.endpoints.settings.base import ALL_FIELDS, EndpointSettings
 from gateway.model.message import DeliveryMode
 from gateway.setting import setting
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MemorySettings:
+class MemorySettings(EndpointSettings):
     """In-process broker for trials and tests; its messages are lost when the process ends."""
 
     name: str = setting("name of the endpoint in the configuration", default="memory")
@@ -28,9 +28,6 @@ class MemorySettings:
     headers: bool = setting(
         "carry all headers; false: only the headers of MQTT 3.1.1", default=True
     )
-    rate: float = send_rate()
-    backoff_min: float = first_backoff()
-    backoff_max: float = longest_backoff()
 
     @property
     def broker_key(self) -> str:

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from gateway.endpoints.settings.base import (
     ALL_FIELDS,
     U16,
     U32,
+    EndpointSettings,
     SettingFault,
     TlsSettings,
-    first_backoff,
-    longest_backoff,
-    send_rate,
 )
 from gateway.model.message import DeliveryMode
 from gateway.setting import setting
@@ -23,9 +22,10 @@ MQTT_PACKET = 268_435_460  # bytes: 268,435,455 after a fixed header of 5 (MQTT 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MqttSettings:
+class MqttSettings(EndpointSettings):
     """MQTT broker, protocol 3.1.1 or 5.0."""
 
+    encrypted_schemes: ClassVar[tuple[str, ...]] = ("mqtts",)
     name: str = setting("name of the endpoint in the configuration", default="mqtt")
     dialect: str = setting("system whose naming rules the names follow", default="mqtt")
     host: str = setting(
@@ -119,9 +119,6 @@ class MqttSettings:
         default=30.0,
         minimum=0.1,
     )
-    rate: float = send_rate()
-    backoff_min: float = first_backoff()
-    backoff_max: float = longest_backoff()
 
     def for_gateway(self, gateway: str) -> MqttSettings:
         """Return the settings with the client id of the gateway with this name."""

@@ -5,15 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from gateway.endpoints.settings.base import (
     ALL_FIELDS,
+    EndpointSettings,
     SettingFault,
     TlsSettings,
     address_faults,
-    first_backoff,
-    longest_backoff,
-    send_rate,
 )
 from gateway.model.message import DeliveryMode
 from gateway.setting import setting
@@ -23,9 +22,10 @@ _STREAM = re.compile(r"[^.*>\s/\\\x00-\x1f\x7f]{0,255}")  # NATS documentation, 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NatsSettings:
+class NatsSettings(EndpointSettings):
     """NATS server, with JetStream or without."""
 
+    encrypted_schemes: ClassVar[tuple[str, ...]] = ("tls",)
     name: str = setting("name of the endpoint in the configuration", default="nats")
     dialect: str = setting("system whose naming rules the names follow", default="nats")
     url: str = setting(
@@ -121,9 +121,6 @@ class NatsSettings:
         default=10.0,
         minimum=0.1,
     )
-    rate: float = send_rate()
-    backoff_min: float = first_backoff()
-    backoff_max: float = longest_backoff()
 
     def for_gateway(self, gateway: str) -> NatsSettings:
         """Return the settings with the consumer of the gateway with this name."""

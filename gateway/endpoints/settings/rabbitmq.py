@@ -5,17 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import ClassVar
 from urllib.parse import SplitResult, unquote, urlsplit
 
 from gateway.endpoints.settings.base import (
     ALL_FIELDS,
     U16,
+    EndpointSettings,
     SettingFault,
     TlsSettings,
     address_faults,
-    first_backoff,
-    longest_backoff,
-    send_rate,
 )
 from gateway.model.message import DeliveryMode
 from gateway.setting import setting
@@ -26,9 +25,10 @@ _URL = re.compile(r"amqps?://([^/@\s]*@)?(\[[^\]\s]+\]|[^/:@\[\]\s]+)(:[0-9]{1,5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RabbitmqSettings:
+class RabbitmqSettings(EndpointSettings):
     """RabbitMQ server, protocol AMQP 0-9-1."""
 
+    encrypted_schemes: ClassVar[tuple[str, ...]] = ("amqps",)
     name: str = setting("name of the endpoint in the configuration", default="rabbitmq")
     dialect: str = setting("system whose naming rules the names follow", default="rabbitmq")
     url: str = setting(
@@ -109,9 +109,6 @@ class RabbitmqSettings:
         default=30.0,
         minimum=0.1,
     )
-    rate: float = send_rate()
-    backoff_min: float = first_backoff()
-    backoff_max: float = longest_backoff()
 
     def for_gateway(self, gateway: str) -> RabbitmqSettings:
         """Return the settings with the queue of the gateway with this name."""

@@ -5,15 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from gateway.endpoints.settings.base import (
     ALL_FIELDS,
+    EndpointSettings,
     SettingFault,
     TlsSettings,
     address_faults,
-    first_backoff,
-    longest_backoff,
-    send_rate,
 )
 from gateway.model.message import DeliveryMode
 from gateway.setting import setting
@@ -25,9 +24,10 @@ QUEUE_PREFIXES = ("#P2P/QUE/", "#P2P/QTMP/")  # topics that stand for queues
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SolaceSettings:
+class SolaceSettings(EndpointSettings):
     """Solace broker, reached by SMF with the vendor's client library."""
 
+    encrypted_schemes: ClassVar[tuple[str, ...]] = ("tcps", "https", "wss")
     name: str = setting("name of the endpoint in the configuration", default="solace")
     dialect: str = setting("system whose naming rules the names follow", default="smf")
     url: str = setting(
@@ -137,9 +137,6 @@ class SolaceSettings:
         default=30.0,
         minimum=0.1,
     )
-    rate: float = send_rate()
-    backoff_min: float = first_backoff()
-    backoff_max: float = longest_backoff()
 
     def for_gateway(self, gateway: str) -> SolaceSettings:
         """Return the settings with the client name of the gateway with this name."""

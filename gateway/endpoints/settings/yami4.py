@@ -8,11 +8,10 @@ from dataclasses import dataclass
 
 from gateway.endpoints.settings.base import (
     ALL_FIELDS,
+    EndpointSettings,
     SettingFault,
     TlsSettings,
     address_faults,
-    first_backoff,
-    longest_backoff,
 )
 from gateway.model.message import DeliveryMode
 from gateway.setting import setting
@@ -22,7 +21,7 @@ POLICIES = ("reject_message", "drop_update", "unsubscribe")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Yami4Settings:
+class Yami4Settings(EndpointSettings):
     """YAMI4 message broker."""
 
     name: str = setting("name of the endpoint in the configuration", default="yami4")
@@ -87,8 +86,6 @@ class Yami4Settings:
         default=1.0,
         minimum=0,
     )
-    backoff_min: float = first_backoff()
-    backoff_max: float = longest_backoff()
 
     def faults(self) -> Iterator[SettingFault]:
         """Yield the faults that only a connection would show."""

@@ -48,7 +48,6 @@ from gateway.errors import EndpointError, GatewayError, NotConnectedError
 log = logging.getLogger(__name__)
 
 SYSTEM_CA_FOLDER = "/etc/ssl/certs"
-_ENCRYPTED = ("tcps:", "https:", "wss:")
 _MILLISECONDS = 1_000  # in a second
 _LIBRARY_LOGGERS = ("core", "core.api", "connections", "publisher", "receiver", "utils")
 
@@ -127,7 +126,7 @@ class SolaceConnection:
             user.SCHEME_BASIC_USER_NAME: settings.username,
             user.SCHEME_BASIC_PASSWORD: settings.password or "",
         }
-        if any(each.startswith(_ENCRYPTED) for each in settings.addresses):
+        if any(each.is_encrypted for each in settings.servers()):
             properties.update(self._tls_properties(settings, settings.tls or TlsSettings()))
         return properties
 

@@ -69,7 +69,7 @@ def connect_error(settings: SolaceSettings, error: Exception) -> EndpointError:
     """Return the gateway's error for a failure to connect, bind or subscribe."""
     text = f"{settings.name}: {settings.url}: {error_text(error)}"
     if subcode(error) == "COMMUNICATION_ERROR":
-        text += encryption_hint(settings.url.split(","))
+        text += encryption_hint(settings)
     permanent = (
         isinstance(error, AuthenticationError | ValueError)
         or subcode(error) in _PERMANENT

@@ -31,13 +31,11 @@ class Yami4Connection:
     Thread-safe: one thread may read while another writes.
     """
 
-    def __init__(
-        self, connection: socket.socket, name: str, max_message: int, address: str = ""
-    ) -> None:
+    def __init__(self, connection: socket.socket, settings: Yami4Settings) -> None:
         connection.setblocking(False)
-        self._socket, self._name, self._address = connection, name, address
+        self._socket, self._name, self._settings = connection, settings.name, settings
         self._heard = False  # whether the broker has sent anything well-formed
-        size = max_message + _MAX_HEADER
+        size = settings.max_message + _MAX_HEADER
         limits = FrameLimits(payload=size, message=size, held=2 * size)
         self._decoder = FrameDecoder(limits, skip_large=True)
         self._skipped = self._taken = 0  # messages too large; those that the source knows of
@@ -105,7 +103,7 @@ class Yami4Connection:
         return packets
 
     def _lost(self, reason: str) -> NotConnectedError:
-        hint = "" if self._heard else encryption_hint((self._address,))
+        hint = "" if self._heard else encryption_hint(self._settings)
         return NotConnectedError(f"{self._name}: {reason}{hint}")
 
     def _receive(self) -> bytes | None:
@@ -141,9 +139,9 @@ def connect(settings: Yami4Settings) -> Yami4Connection:
         raise EndpointError(f"{settings.name}: {settings.url!r}: {error}") from error
     except OSError as error:
         broke_off = isinstance(error, ssl.SSLError | ConnectionResetError)
-        hint = encryption_hint((settings.url,)) if broke_off else ""
+        hint = encryption_hint(settings) if broke_off else ""
         raise NotConnectedError(f"{settings.name}: {settings.url!r}: {error}{hint}") from error
-    return Yami4Connection(connection, settings.name, settings.max_message, settings.url)
+    return Yami4Connection(connection, settings)
 
 
 def _connect(settings: Yami4Settings) -> socket.socket:

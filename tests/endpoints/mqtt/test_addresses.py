@@ -7,7 +7,6 @@ import pytest
 from gateway.endpoints.base import Sink, Source, Subscription
 from gateway.endpoints.continuity import Retention
 from gateway.endpoints.mqtt import addresses, open_sink, open_source
-from gateway.endpoints.settings.base import faults_of
 from gateway.endpoints.settings.mqtt import MqttSettings
 from gateway.errors import EndpointError, LeftError, NotConnectedError
 from gateway.model.message import DeliveryMode, Headers, Message
@@ -280,12 +279,12 @@ def test_addresses(host: str, port: int, found: list[str]) -> None:
     made = MqttSettings(host=host, port=port)
 
     assert [each.address for each in made.each_address] == found
-    assert not [*faults_of(made)]
+    assert not [*made.faults()]
 
 
 @pytest.mark.parametrize("host", ["", "a,", "tcp://a", "a:70000", "a b", "a,b/c"])
 def test_no_addresses(host: str) -> None:
-    (fault, *_) = faults_of(MqttSettings(host=host))
+    (fault, *_) = MqttSettings(host=host).faults()
     assert fault.key == "host"
 
 

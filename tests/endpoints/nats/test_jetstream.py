@@ -12,7 +12,6 @@ import pytest
 from gateway.dialects.registry import DIALECTS
 from gateway.endpoints.base import Source, Subscription
 from gateway.endpoints.registry import make_sink, make_source
-from gateway.endpoints.settings.base import faults_of
 from gateway.endpoints.settings.nats import NatsSettings
 from gateway.errors import EndpointError
 from gateway.model.message import DeliveryMode, Headers, Message
@@ -354,7 +353,7 @@ def take_all(sources: tuple[Source, ...], got: list[list[int]]) -> int:
 def test_faults_of_settings() -> None:
     wrong = NatsSettings(url="http://x", stream="a.b", create_stream=True)
 
-    assert [fault.key for fault in faults_of(wrong)] == ["url", "stream", "create_stream"]
+    assert [fault.key for fault in wrong.faults()] == ["url", "stream", "create_stream"]
 
 
 @pytest.mark.parametrize(

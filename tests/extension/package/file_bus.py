@@ -12,7 +12,7 @@ from gateway.dialects.dialect import NUL_FORBIDDEN, wildcards_forbidden
 from gateway.endpoints.base import Batch, Settle, Subscription
 from gateway.endpoints.kind import EndpointKind
 from gateway.endpoints.redelivery_queue import MAX_BATCH, RedeliveryQueue, message_queue
-from gateway.endpoints.settings.base import first_backoff, longest_backoff
+from gateway.endpoints.settings.base import EndpointSettings
 from gateway.errors import NotConnectedError, SubjectError
 from gateway.model.limits import Limit, Unit
 from gateway.model.message import DeliveryMode, Headers, Message
@@ -35,13 +35,11 @@ DIALECT = Dialect(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class Settings(EndpointSettings):
     """Bus in an SQLite file, for the processes of one machine."""
 
     name: str = setting("name of the endpoint in the configuration", default="filebus")
     path: str = setting("file of the bus", default="bus.db", path="state")
-    backoff_min: float = first_backoff()
-    backoff_max: float = longest_backoff()
     dialect: ClassVar[str] = "filebus"
     addresses: ClassVar[tuple[str, ...]] = ()
     carries: ClassVar[frozenset[str]] = frozenset()  # a name and a payload, and no header
