@@ -96,26 +96,34 @@ class _BridgeSide:
                 self._omit(option, reason)
 
     def address(self) -> Iterator[EndpointSetting]:
+        """Yield host and port; several addresses have their ports in `host`."""
         option = self._options["address"]
-        first, *others = option.value.split()
-        host, colon, text = first.rpartition(":")
+        (host, port), *others = [self._host_and_port(option, each) for each in option.value.split()]
+        note = "mosquitto's default, also with TLS."
+        if others:
+            each = [f"{name}:{number or PORT}" for name, number in ((host, port), *others)]
+            yield EndpointSetting("host", ", ".join(each), str(option.location))
+            robin = self._options.get("round_robin")
+            if robin is None or robin.value.lower() != "true":
+                note = "As mosquitto does without round_robin."
+                yield EndpointSetting("fail_back", value=True, note=note)
+            return
+        yield EndpointSetting("host", host, str(option.location))
+        if port or not self._encrypted():
+            yield EndpointSetting("port", port or PORT)
+        else:
+            yield EndpointSetting("port", PORT, note)
+
+    def _host_and_port(self, option: Option, address: str) -> tuple[str, int]:
+        """Return the parts of one address; the port is 0 where it has none."""
+        host, colon, text = address.rpartition(":")
         if not colon or not text.isdecimal():
-            host, text = first, ""
-        yield EndpointSetting(
-            "host", self._without_reference(option, host) or "localhost", str(option.location)
-        )
+            host, text = address, ""
         port = int(text[:6] or 0)
         if port > U16:
             self._omit(option, f"its port is above {U16}; {PORT} is taken")
             port = 0
-        if port:
-            yield EndpointSetting("port", port)
-        elif not self._encrypted():
-            yield EndpointSetting("port", PORT)
-        else:
-            yield EndpointSetting("port", PORT, "mosquitto's default, also with TLS.")
-        if others:
-            self._omit(option, f"{UNSUPPORTED['round_robin']}; the first is taken")
+        return self._without_reference(option, host) or "localhost", port
 
     def tls(self) -> Iterator[EndpointSetting]:
         if not self._encrypted():

@@ -90,7 +90,7 @@ def _drafts(connection: BridgeConnection, omitted: list[OmittedLine]) -> list[Ro
 def _broker(endpoint: EndpointEntry) -> str:
     """Return the address of the broker."""
     values = {setting.key: str(setting.value) for setting in endpoint.settings}
-    return f"{values['host']}:{values['port']}"
+    return ":".join(values[key] for key in ("host", "port") if key in values)
 
 
 def _endpoints(

@@ -42,7 +42,6 @@ UNSUPPORTED: Final[Mapping[str, str]] = {  # option -> reason
     "notification_topic": STATE_MESSAGES,
     "notifications": STATE_MESSAGES,
     "notifications_local_only": STATE_MESSAGES,
-    "round_robin": "an endpoint has one address; put a load balancer in front of the brokers",
     "start_type": ALWAYS_OPEN,
     "threshold": ALWAYS_OPEN,
     "try_private": "the gateway is a client and not a broker; the origin path prevents loops",
@@ -53,7 +52,6 @@ NO_EFFECT: Final[Mapping[str, str]] = {  # values that match the behaviour of th
     "bridge_outgoing_retain": "true",
     "bridge_require_ocsp": "false",
     "notifications": "false",
-    "round_robin": "false",
     "start_type": "automatic",
     "try_private": "false",
 }
@@ -63,7 +61,7 @@ IMPORTED = frozenset(
         "bridge_protocol_version", "bridge_receive_maximum", "bridge_session_expiry_interval",
         "bridge_tls_use_os_certs", "cleansession", "keepalive_interval", "local_cleansession",
         "local_clientid", "local_password", "local_username", "remote_clientid",
-        "remote_password", "remote_username", "restart_timeout",
+        "remote_password", "remote_username", "restart_timeout", "round_robin",
     }
 )  # fmt: skip
 BRIDGE_OPTIONS = IMPORTED | frozenset(UNSUPPORTED)

@@ -46,7 +46,8 @@ def test_the_sample_becomes_a_configuration(tmp_path: Path) -> None:
         for name in ("head-office-local", "head-office")
     )
     assert (local.port, local.username, local.qos) == (1884, "value of LOCAL_USERNAME", 2)
-    assert (office.host, office.port, office.version) == ("mqtt.example.com", 8883, "5")
+    assert office.host == "mqtt.example.com:8883, backup.example.com:8883"
+    assert (office.fail_back, office.version) == (True, "5")
     assert settings_of(configuration, "second", MqttSettings).version == "3.1.1"
     assert office.tls == TlsSettings(
         ca_file="/etc/ssl/office.pem",
@@ -83,6 +84,9 @@ def test_the_output_contains_no_password() -> None:
 CARRIED_OPTIONS = [
     pytest.param("addresses h:1999", "port", 1999, id="port"),
     pytest.param("addresses h:65536", "port", 1883, id="impossible-port"),
+    pytest.param("addresses a b:1999", "host", "a:1883, b:1999", id="several"),
+    pytest.param("addresses a b", "fail_back", True, id="main-address"),
+    pytest.param("addresses a b\nround_robin true", "fail_back", False, id="equal-addresses"),
     pytest.param("keepalive_interval 45", "keepalive", 45, id="keepalive"),
     pytest.param("clientid x-1", "client_id", "x-1", id="old-client-id"),
     pytest.param("remote_clientid x-1", "client_id", "x-1", id="client-id"),
@@ -150,7 +154,7 @@ def test_every_unsupported_option_is_listed(name: str) -> None:
 
 NO_EFFECT = [
     "bridge_insecure false", "notifications false", "start_type automatic", "try_private false",
-    "round_robin false", "bridge_outgoing_retain true",
+    "round_robin true", "bridge_outgoing_retain true",
 ]  # fmt: skip
 
 
