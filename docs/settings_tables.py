@@ -39,6 +39,7 @@ DECLARATIONS: Mapping[str, type] = {
     "expect": ExpectedCopy,
 }
 TYPE_WORDS = {str: "text", int: "whole number", float: "number", bool: "`true`, `false`"}
+UNIT_WORDS = {"bytes": "size", "seconds": "duration", "days": "days"}
 UNITS = ((1 << 30, "GiB"), (1 << 20, "MiB"))
 
 
@@ -93,7 +94,9 @@ def _values(hint: Any, meta: Mapping[str, Any]) -> str:  # noqa: ANN401, PLR0911
         return _words(meta["choices"])
     if meta.get("secret"):
         return "`${env:NAME}` or `${file:/path}`"
-    return TYPE_WORDS[hint] + _bounds(meta)
+    unit = meta.get("unit", "")
+    whole = " in whole seconds" if (unit, hint) == ("seconds", int) else ""
+    return UNIT_WORDS.get(unit, TYPE_WORDS[hint]) + whole + _bounds(meta)
 
 
 def _words(words: Sequence[object]) -> str:

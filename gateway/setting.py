@@ -12,6 +12,7 @@ T = TypeVar("T")
 
 # "state": made when absent; "file" and "folder": must exist; "jars": a file or a pattern of files.
 PathKind: TypeAlias = Literal["", "state", "file", "folder", "jars"]
+Unit: TypeAlias = Literal["", "bytes", "seconds", "days"]
 
 
 @overload
@@ -25,6 +26,7 @@ def setting(
     choices: tuple[object, ...] = ...,
     secret: bool = ...,
     path: PathKind = ...,
+    unit: Unit = ...,
     shorthand: str = ...,
 ) -> T: ...
 
@@ -40,6 +42,7 @@ def setting(
     choices: tuple[object, ...] = ...,
     secret: bool = ...,
     path: PathKind = ...,
+    unit: Unit = ...,
     shorthand: str = ...,
 ) -> Any: ...  # noqa: ANN401  # without a default, the annotation of the field holds
 
@@ -55,6 +58,7 @@ def setting(  # noqa: PLR0913  # one keyword for each fact of a field
     choices: tuple[object, ...] = (),
     secret: bool = False,
     path: PathKind = "",
+    unit: Unit = "",
     shorthand: str = "",
 ) -> Any:
     """Declare a field of a settings dataclass; without a default the setting is required.
@@ -71,6 +75,7 @@ def setting(  # noqa: PLR0913  # one keyword for each fact of a field
         choices: the legal values.
         secret: a file must hold a reference, and the value stays out of `repr` and findings.
         path: the setting is a path, relative to the folder of the file that contains it.
+        unit: of a number, which a file may write with another one, such as 64MiB or 1.5s.
         shorthand: the key of the mapping that a text in place of the mapping sets.
     """
     optional = {
@@ -78,6 +83,7 @@ def setting(  # noqa: PLR0913  # one keyword for each fact of a field
         "choices": choices,
         "secret": secret,
         "path": path,
+        "unit": unit,
         "shorthand": shorthand,
     }
     facts: dict[str, object] = {"doc": doc} | {

@@ -12,6 +12,7 @@ import yaml
 
 from gateway.config.schema import SECTIONS, CommonEndpointSettings
 from gateway.config.value_reader import MAX_FLOAT
+from gateway.config.values import unit_pattern
 from gateway.endpoints.registry import ENDPOINT_KINDS
 from gateway.setting import fields_by_key, is_required, type_hints
 
@@ -141,7 +142,10 @@ def _scalar(kind: type, meta: Mapping[str, Any]) -> Schema:
     number |= {name: meta[name] for name in ("minimum", "maximum") if name in meta}
     if kind is float:
         number.setdefault("maximum", MAX_FLOAT)
-    return {"anyOf": [number, _reference()]}
+    forms = [number, _reference()]
+    if unit := meta.get("unit"):
+        forms.append({"type": "string", "pattern": unit_pattern(unit)})
+    return {"anyOf": forms}
 
 
 def _reference() -> Schema:

@@ -25,10 +25,16 @@ class ArchiveSettings:
         path="state",
     )
     buffer_bytes: int = setting(
-        "bytes in `buffer` at which the sources are slowed", default=1 << 30, minimum=1 << 16
+        "bytes in `buffer` at which the sources are slowed",
+        default=1 << 30,
+        minimum=1 << 16,
+        unit="bytes",
     )
     keep_days: int | None = setting(
-        "complete days to keep; all days when absent", default=None, minimum=1
+        "complete days to keep; all days when absent",
+        default=None,
+        minimum=1,
+        unit="days",
     )
     sync: Literal["batch", "interval"] = setting(
         "`batch`: write rows to disk before their messages are settled at the source;"
@@ -39,9 +45,13 @@ class ArchiveSettings:
         "age at which a segment is closed; when absent, 60 with 90,000 rows, and 900 with fewer",
         default=None,
         minimum=1,
+        unit="seconds",
     )
     segment_bytes: int = setting(
-        "size at which a segment is closed", default=64 << 20, minimum=1 << 16
+        "size at which a segment is closed",
+        default=64 << 20,
+        minimum=1 << 16,
+        unit="bytes",
     )
     seal_key: str | None = setting(
         "key that signs journals and seals, so that a forger without it is found; the other"
@@ -56,7 +66,9 @@ class SpoolSettings:
     """Spool on disk for copies to unreachable targets, and for dead letters."""
 
     path: str = setting("folder, created when absent; each gateway needs its own", path="state")
-    bytes: int = setting("bytes on disk for each target endpoint", default=1 << 30, minimum=1 << 16)
+    bytes: int = setting(
+        "bytes on disk for each target endpoint", default=1 << 30, minimum=1 << 16, unit="bytes"
+    )
     messages: int | None = setting(
         "messages for each target endpoint; unlimited when absent", default=None, minimum=1
     )
@@ -64,6 +76,7 @@ class SpoolSettings:
         "age at which a spooled message becomes a dead letter; unlimited when absent",
         default=None,
         minimum=1,
+        unit="seconds",
     )
     shared: bool = setting(
         "the folder moves with the lease of a pair: both instances reach it, or its volume is"
@@ -85,6 +98,7 @@ class DeadLetterSettings:
         "bytes on disk; beyond them the oldest dead letters are deleted",
         default=256 << 20,
         minimum=1 << 16,
+        unit="bytes",
     )
     endpoint: str | None = setting(
         "endpoint that receives a copy of each dead letter", default=None
@@ -203,7 +217,11 @@ class StandbySettings:
 
     lease: LeaseSettings = setting("the lease, which only one instance holds")
     seconds: float = setting(
-        "time after which a silent holder has lost the lease", default=10.0, minimum=1, maximum=600
+        "time after which a silent holder has lost the lease",
+        default=10.0,
+        minimum=1,
+        maximum=600,
+        unit="seconds",
     )
 
 
@@ -224,15 +242,20 @@ class GatewaySettings:
         default=8.0,
         minimum=0,
         maximum=600,
+        unit="seconds",
     )
     heartbeat_seconds: float = setting(
-        "interval between two heartbeats of a route", default=10.0, minimum=0.1
+        "interval between two heartbeats of a route",
+        default=10.0,
+        minimum=0.1,
+        unit="seconds",
     )
     stuck_after_seconds: float = setting(
         "time without an answer after which a target with unanswered messages counts as stuck and"
         " is reconnected",
         default=60.0,
         minimum=0.1,
+        unit="seconds",
     )
     isolate_after: int = setting(
         "connection losses after which the unanswered messages are searched by halves, to find the"

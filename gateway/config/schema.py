@@ -81,6 +81,7 @@ class CommonEndpointSettings:
         " and is dropped; for loops through systems that carry no origin path. 0: off",
         default=0.0,
         minimum=0,
+        unit="seconds",
     )
     loop_window: float = setting(
         "seconds within which a message of QoS 0 that equals the one before it, by name and"
@@ -89,6 +90,7 @@ class CommonEndpointSettings:
         " for, at any QoS",
         default=0.1,
         minimum=0,
+        unit="seconds",
     )
 
 
@@ -217,7 +219,10 @@ class RouteSettings:
         "archive the payload and the headers of each message", default=False
     )
     archive_payload_bytes: int | None = setting(
-        "bytes of each payload to archive; the rest is cut off", default=None, minimum=0
+        "bytes of each payload to archive; the rest is cut off",
+        default=None,
+        minimum=0,
+        unit="bytes",
     )
     archive_redact: tuple[str, ...] = setting(
         "properties and headers whose values are not archived; a name may end with '*'",
@@ -237,7 +242,9 @@ class GivenMessage:
     )
     reply_to: str | None = setting("reply address", default=None)
     priority: int | None = setting("priority", default=None, minimum=0, maximum=9)
-    ttl: float | None = setting("seconds until the message expires", default=None, minimum=1e-6)
+    ttl: float | None = setting(
+        "seconds until the message expires", default=None, minimum=1e-6, unit="seconds"
+    )
     content_type: str | None = setting("type of the payload", default=None)
     correlation_id: str | None = setting("correlation id", default=None)
 
@@ -256,7 +263,10 @@ class ExpectedCopy:
     reply_to: str | None = setting("translated reply address; any when absent", default=None)
     priority: int | None = setting("priority; any when absent", default=None, minimum=0, maximum=9)
     ttl: float | None = setting(
-        "seconds until the copy expires; any when absent", default=None, minimum=1e-6
+        "seconds until the copy expires; any when absent",
+        default=None,
+        minimum=1e-6,
+        unit="seconds",
     )
     content_type: str | None = setting("type of the payload; any when absent", default=None)
     correlation_id: str | None = setting("correlation id; any when absent", default=None)

@@ -25,12 +25,14 @@ from gateway.config.nodes import (
 )
 from gateway.config.references import References
 from gateway.config.values import (
+    EXAMPLES,
     REFERENCE,
     ReferenceValues,
     WrittenPath,
     digest_of,
     may_be,
     parse_number,
+    parse_with_unit,
     placeholder_setting,
     placeholder_value,
     used_path,
@@ -38,6 +40,7 @@ from gateway.config.values import (
 from gateway.errors import ConfigError, quoted
 from gateway.setting import (
     PathKind,
+    Unit,
     default_path,
     fields_by_key,
     is_required,
@@ -314,28 +317,33 @@ class ConfigReader:
             self.references.add(text, resolved, at, declared=declared)
         return resolved
 
-    def _number(self, node: yaml.Node, at: KeyPath, kind: type[int | float], noun: str) -> Any:
+    def _number(
+        self, node: yaml.Node, at: KeyPath, kind: type[int | float], noun: str, unit: Unit = ""
+    ) -> Any:
         text = self._text(node, at, {})
         if text is _INVALID:
             return _INVALID
         try:
-            value = parse_number(node, text)
+            with_unit = parse_with_unit(text, unit) if unit else None
+            value = parse_number(node, text) if with_unit is None else with_unit
             whole = int(value)
         except (ValueError, OverflowError, IndexError):  # an infinity; a tag on an empty text
-            return self._fail(at, "type", f"expected {noun}, not {quoted(_raw_text(node))}")
+            wanted = EXAMPLES[unit] if unit and isinstance(node, yaml.ScalarNode) else noun
+            return self._fail(at, "type", f"expected {wanted}, not {quoted(_raw_text(node))}")
         if abs(whole) > MAX_INTEGER and (kind is int or isinstance(value, int)):
             return self._fail(at, "too-large", f"{quoted(_raw_text(node))} has more than 64 bits")
         if kind is float:
             return float(value)
         if whole != value:
-            return self._fail(at, "type", f"expected {noun}, not {quoted(_raw_text(node))}")
+            of = f" of {unit}" if unit else ""
+            return self._fail(at, "type", f"expected {noun}{of}, not {quoted(_raw_text(node))}")
         return whole
 
-    def _int(self, node: yaml.Node, at: KeyPath, _meta: Mapping[str, Any]) -> Any:
-        return self._number(node, at, int, "a whole number")
+    def _int(self, node: yaml.Node, at: KeyPath, meta: Mapping[str, Any]) -> Any:
+        return self._number(node, at, int, "a whole number", meta.get("unit", ""))
 
-    def _float(self, node: yaml.Node, at: KeyPath, _meta: Mapping[str, Any]) -> Any:
-        return self._number(node, at, float, "a number")
+    def _float(self, node: yaml.Node, at: KeyPath, meta: Mapping[str, Any]) -> Any:
+        return self._number(node, at, float, "a number", meta.get("unit", ""))
 
     def _bool(self, node: yaml.Node, at: KeyPath, _meta: Mapping[str, Any]) -> Any:
         text = self._text(node, at, {})

@@ -12,6 +12,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
+from fractions import Fraction
 from glob import escape
 from pathlib import Path
 from typing import Any, Final, Literal, get_args, get_origin
@@ -20,7 +21,7 @@ from zlib import crc32
 import yaml
 
 from gateway.archive.durable import read_regular
-from gateway.setting import PathKind
+from gateway.setting import PathKind, Unit
 
 MAX_SECRET: Final = 1 << 20  # bytes; a larger or endless file is not a secret
 REFERENCE: Final = re.compile(r"\$\{(env|file):([^}]*)\}")
@@ -108,6 +109,39 @@ def parse_number(node: yaml.Node, text: str) -> int | float:
     if isinstance(node, yaml.ScalarNode) and node.tag.endswith(":float"):
         return float(_YAML.construct_yaml_float(node))
     return float(text) if set(text) & set(".eE") else int(text)
+
+
+MAX_WITH_UNIT: Final = 32  # characters of a number with its unit
+SIZES: Final[Mapping[str, int]] = {
+    "B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12,
+    "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40,
+}  # fmt: skip  # in bytes
+DURATIONS: Final[Mapping[str, Fraction]] = {
+    name: Fraction(seconds)
+    for name, seconds in (
+        ("ms", "1/1000"), ("s", "1"), ("m", "60"), ("min", "60"), ("h", "3600"), ("d", "86400"),
+    )
+}  # fmt: skip  # in seconds
+UNITS: Final[Mapping[Unit, Mapping[str, Fraction]]] = {
+    "bytes": {name: Fraction(size) for name, size in SIZES.items()},
+    "seconds": DURATIONS,
+    "days": {name: seconds / 86_400 for name, seconds in DURATIONS.items()},
+}
+EXAMPLES: Final[Mapping[Unit, str]] = {
+    "bytes": "a size such as 64MiB", "seconds": "a duration such as 1.5s",
+    "days": "a duration such as 7d",
+}  # fmt: skip
+
+
+def unit_pattern(unit: Unit) -> str:
+    """Return a regular expression of the numbers with a unit that stand for a number of `unit`."""
+    return rf"^([0-9]+(?:\.[0-9]+)?) ?({'|'.join(UNITS[unit])})$"
+
+
+def parse_with_unit(text: str, unit: Unit) -> Fraction | None:
+    """Return the number of `unit` that a text such as `64MiB` stands for; None for another text."""
+    found = re.fullmatch(unit_pattern(unit), text) if len(text) <= MAX_WITH_UNIT else None
+    return None if found is None else Fraction(found[1]) * UNITS[unit][found[2]]
 
 
 MAX_WORD: Final = 16  # characters of a reference's name in its placeholder

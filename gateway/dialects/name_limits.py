@@ -21,7 +21,9 @@ class NameLimits:
     The texts are in the spelling of the broker's system, as it receives a name.
     """
 
-    bytes: int | None = setting("longest name, in bytes of UTF-8", default=None, minimum=1)
+    bytes: int | None = setting(
+        "longest name, in bytes of UTF-8", default=None, minimum=1, unit="bytes"
+    )
     characters: int | None = setting("longest name, in characters", default=None, minimum=1)
     levels: int | None = setting("most levels of a name", default=None, minimum=1)
     level_characters: int | None = setting("longest level, in characters", default=None, minimum=1)

@@ -89,9 +89,13 @@ class EndpointSettings(ABC):
         "seconds before the first attempt to reconnect; each further wait is twice as long",
         default=0.5,
         minimum=0.01,
+        unit="seconds",
     )
     backoff_max: float = setting(
-        "longest wait between two attempts to reconnect, in seconds", default=30.0, minimum=0.01
+        "longest wait between two attempts to reconnect, in seconds",
+        default=30.0,
+        minimum=0.01,
+        unit="seconds",
     )
 
     @property

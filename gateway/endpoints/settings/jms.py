@@ -133,11 +133,13 @@ class JmsSettings(EndpointSettings):
         " twice as much",
         default=16_777_216,
         minimum=65_536,
+        unit="bytes",
     )
     send_window_bytes: int = setting(
         "bytes that a sink has queued or sent without an answer; the JVM needs twice as much",
         default=16_777_216,
         minimum=65_536,
+        unit="bytes",
     )
     prefetch: int = setting(
         "messages that ActiveMQ sends ahead to a consumer; 0: `batch`. No effect on other systems,"
@@ -148,12 +150,14 @@ class JmsSettings(EndpointSettings):
         "bytes of the longest payload; messages with a longer one are rejected",
         default=EMS_MESSAGE,
         minimum=1024,
+        unit="bytes",
     )
     max_correlation: int = setting(
         "bytes of the longest correlation id",
         default=EMS_CORRELATION,
         minimum=16,
         maximum=32_000,
+        unit="bytes",
     )
     temporary_reply: str = setting(
         "reply addresses that are temporary destinations: `map` forwards them and resolves replies"
@@ -183,15 +187,21 @@ class JmsSettings(EndpointSettings):
         "seconds for one connection attempt, where the library has such a setting",
         default=10.0,
         minimum=0.1,
+        unit="seconds",
     )
     answer_timeout: float = setting(
         "seconds after which a send without an answer makes the connection count as stuck;"
         " ActiveMQ delays answers while it is full",
         default=60.0,
         minimum=0.1,
+        unit="seconds",
     )
     close_timeout: float = setting(
-        "seconds for closing a connection", default=3.0, minimum=0.1, maximum=60
+        "seconds for closing a connection",
+        default=3.0,
+        minimum=0.1,
+        maximum=60,
+        unit="seconds",
     )
 
     def __post_init__(self) -> None:

@@ -23,6 +23,7 @@ class MemorySettings(EndpointSettings):
         "bytes in the queue of each subscriber; a full queue slows its senders",
         default=67_108_864,
         minimum=1,
+        unit="bytes",
     )
     durable: bool = setting("keep the queue of a closed source, and go on filling it", default=True)
     headers: bool = setting(

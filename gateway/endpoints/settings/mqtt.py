@@ -61,8 +61,11 @@ class MqttSettings(EndpointSettings):
         default=86_400,
         minimum=0,
         maximum=U32,
+        unit="seconds",
     )
-    keepalive: int = setting("keep alive interval, in seconds", default=30, minimum=1, maximum=U16)
+    keepalive: int = setting(
+        "keep alive interval, in seconds", default=30, minimum=1, maximum=U16, unit="seconds"
+    )
     qos: int = setting(
         "highest QoS of subscriptions and of published messages", default=1, choices=(0, 1, 2)
     )
@@ -86,6 +89,7 @@ class MqttSettings(EndpointSettings):
         "bytes of received and unsettled messages at which a source stops reading",
         default=16_777_216,
         minimum=65_536,
+        unit="bytes",
     )
     max_packet: int = setting(
         "bytes of the longest packet that the broker accepts; longer messages are rejected; a"
@@ -93,6 +97,7 @@ class MqttSettings(EndpointSettings):
         default=MQTT_PACKET,
         minimum=64,
         maximum=MQTT_PACKET,
+        unit="bytes",
     )
     max_packet_in: int = setting(
         "bytes of the longest packet that the endpoint receives (Maximum Packet Size of MQTT 5.0);"
@@ -100,6 +105,7 @@ class MqttSettings(EndpointSettings):
         default=MAX_PACKET_IN,
         minimum=4_194_304,
         maximum=MQTT_PACKET,
+        unit="bytes",
     )
     no_local: bool = setting(
         "do not receive messages that the same connection has published (5.0 only)", default=False
@@ -111,13 +117,17 @@ class MqttSettings(EndpointSettings):
         default="$SYS/broker/publish/messages/dropped",
     )
     connect_timeout: float = setting(
-        "seconds for connecting, logging in and subscribing", default=10.0, minimum=0.1
+        "seconds for connecting, logging in and subscribing",
+        default=10.0,
+        minimum=0.1,
+        unit="seconds",
     )
     answer_timeout: float = setting(
         "seconds without progress after which the connection of a sink with unacknowledged"
         " messages is closed as stuck",
         default=30.0,
         minimum=0.1,
+        unit="seconds",
     )
 
     def for_gateway(self, gateway: str) -> MqttSettings:

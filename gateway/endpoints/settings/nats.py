@@ -55,6 +55,7 @@ class NatsSettings(EndpointSettings):
         " gets it, and of another one it is the present value",
         default=120.0,
         minimum=0.1,
+        unit="seconds",
     )
     consumer: str = setting(
         "durable consumer of a source, {instance} stands for the route; when empty,"
@@ -86,6 +87,7 @@ class NatsSettings(EndpointSettings):
         " more time while a target is away",
         default=30.0,
         minimum=1,
+        unit="seconds",
     )
     ack_sync: bool = setting(
         "wait for the server to confirm the answers of each batch; without a confirmation within"
@@ -102,6 +104,7 @@ class NatsSettings(EndpointSettings):
         "bytes of received and unsettled messages at which a source stops asking for more",
         default=67_108_864,
         minimum=65_536,
+        unit="bytes",
     )
     send_window: int = setting(
         "messages that a sink sends ahead of the stream's answers",
@@ -114,12 +117,16 @@ class NatsSettings(EndpointSettings):
         " connection",
         default=5.0,
         minimum=0.05,
+        unit="seconds",
     )
-    connect_timeout: float = setting("seconds for connecting", default=10.0, minimum=0.1)
+    connect_timeout: float = setting(
+        "seconds for connecting", default=10.0, minimum=0.1, unit="seconds"
+    )
     answer_timeout: float = setting(
         "seconds after which an unanswered publish makes the connection count as stuck",
         default=10.0,
         minimum=0.1,
+        unit="seconds",
     )
 
     def for_gateway(self, gateway: str) -> NatsSettings:

@@ -82,6 +82,7 @@ class RabbitmqSettings(EndpointSettings):
         " one would close the channel with every message in it",
         default=134_217_728,
         minimum=1,
+        unit="bytes",
     )
     receive_window: int = setting(
         "messages that the server delivers ahead of the gateway's acknowledgements (prefetch)",
@@ -101,13 +102,17 @@ class RabbitmqSettings(EndpointSettings):
         default=15,
         minimum=1,
         maximum=U16,
+        unit="seconds",
     )
-    connect_timeout: float = setting("seconds for connecting", default=10.0, minimum=0.1)
+    connect_timeout: float = setting(
+        "seconds for connecting", default=10.0, minimum=0.1, unit="seconds"
+    )
     answer_timeout: float = setting(
         "seconds after which an unanswered request or message makes the connection count as stuck,"
         " unless the server has blocked it",
         default=30.0,
         minimum=0.1,
+        unit="seconds",
     )
 
     def for_gateway(self, gateway: str) -> RabbitmqSettings:

@@ -106,6 +106,7 @@ class SolaceSettings(EndpointSettings):
         " or drops and counts direct messages",
         default=16_777_216,
         minimum=65_536,
+        unit="bytes",
     )
     direct_buffer: int = setting(
         "direct messages that the library buffers before the receive window",
@@ -116,11 +117,13 @@ class SolaceSettings(EndpointSettings):
         "bytes of the longest payload; messages with a longer one are rejected",
         default=10_000_000,
         minimum=1_024,
+        unit="bytes",
     )
     keepalive: float = setting(
         "seconds between keepalive messages; the third unanswered one ends the connection",
         default=3.0,
         minimum=0.05,
+        unit="seconds",
     )
     reconnect_attempts: int = setting(
         "attempts of the library to restore a lost connection, which avoids redeliveries; 0: the"
@@ -129,13 +132,20 @@ class SolaceSettings(EndpointSettings):
         minimum=0,
     )
     reconnect_wait: float = setting(
-        "seconds between the library's attempts", default=3.0, minimum=0.0, maximum=60.0
+        "seconds between the library's attempts",
+        default=3.0,
+        minimum=0.0,
+        maximum=60.0,
+        unit="seconds",
     )
-    connect_timeout: float = setting("seconds for connecting", default=10.0, minimum=0.1)
+    connect_timeout: float = setting(
+        "seconds for connecting", default=10.0, minimum=0.1, unit="seconds"
+    )
     answer_timeout: float = setting(
         "seconds after which an unacknowledged publish makes the connection count as stuck",
         default=30.0,
         minimum=0.1,
+        unit="seconds",
     )
 
     def for_gateway(self, gateway: str) -> SolaceSettings:

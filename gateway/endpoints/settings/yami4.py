@@ -57,11 +57,13 @@ class Yami4Settings(EndpointSettings):
         "bytes of the longest message, received or sent; longer messages are rejected",
         default=16_777_216,
         minimum=4096,
+        unit="bytes",
     )
     receive_window_bytes: int = setting(
         "bytes of received and unsettled messages at which a source stops reading",
         default=67_108_864,
         minimum=65_536,
+        unit="bytes",
     )
     probe: bool = setting(
         "verify each subscription by publishing to a tag of its own; the reference broker answers"
@@ -73,18 +75,23 @@ class Yami4Settings(EndpointSettings):
         " reveal a stuck broker",
         default=15.0,
         minimum=0.05,
+        unit="seconds",
     )
-    connect_timeout: float = setting("seconds for connecting", default=10.0, minimum=0.1)
+    connect_timeout: float = setting(
+        "seconds for connecting", default=10.0, minimum=0.1, unit="seconds"
+    )
     answer_timeout: float = setting(
         "seconds after which an unanswered request makes the connection count as stuck",
         default=10.0,
         minimum=0.05,
+        unit="seconds",
     )
     drain_timeout: float = setting(
         "seconds for which a closing sink reads outstanding answers; closing with unread answers"
         " loses messages",
         default=1.0,
         minimum=0,
+        unit="seconds",
     )
 
     def faults(self) -> Iterator[SettingFault]:
