@@ -56,6 +56,7 @@ def _build_route(
     source, at = settings.sources[number], ("routes", name, "from", number)
     endpoint = context.find(source.endpoint, (*at, "endpoint"), reader)
     if endpoint is None:
+        _find_targets(name, settings, context, reader)
         return None
     dialect = endpoint.dialect
     pattern = parse_pattern_at(source.pattern, dialect, (*at, "pattern"), reader)
@@ -65,8 +66,7 @@ def _build_route(
     tags_are_legal = len(reader.findings) == before
     selector = _selector(source.selector, (*at, "selector"), reader)
     if pattern is None or not tags_are_legal:  # the templates may use their captures
-        for index, target in enumerate(settings.targets):
-            context.find(target.endpoint, ("routes", name, "to", index, "endpoint"), reader)
+        _find_targets(name, settings, context, reader)
         return None
     facts = SourceFacts(pattern, tags, {"@system": dialect.name, "@endpoint": source.endpoint})
     heartbeat = ""
@@ -90,6 +90,14 @@ def _build_route(
         archive_payload_bytes=settings.archive_payload_bytes,
         archive_redact=settings.archive_redact,
     )
+
+
+def _find_targets(
+    name: str, settings: RouteSettings, context: RouteContext, reader: ConfigReader
+) -> None:
+    """Report targets at unknown endpoints, for a source that has findings itself."""
+    for index, target in enumerate(settings.targets):
+        context.find(target.endpoint, ("routes", name, "to", index, "endpoint"), reader)
 
 
 def check_dead_letters(

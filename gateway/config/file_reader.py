@@ -42,6 +42,7 @@ from gateway.config.section_checks import check_lease, check_seal_key, check_tra
 from gateway.config.value_reader import ConfigReader
 from gateway.config.values import WrittenPath
 from gateway.endpoints.registry import ENDPOINT_KINDS
+from gateway.endpoints.settings.base import EndpointSettings
 from gateway.errors import ArchiveError, ConfigError, quoted
 
 KNOWN = ("include", "defaults", "endpoints", *SECTIONS)  # in the order of reading
@@ -59,7 +60,7 @@ class FileReader:
     ) -> None:
         self.file_findings: list[ConfigError] = []  # of files that cannot be read
         self.endpoints: dict[str, Endpoint] = {}
-        self._endpoint_readers: dict[str, ConfigReader] = {}
+        self._settings: dict[str, tuple[EndpointSettings, ConfigReader]] = {}  # of endpoints
         self.endpoint_names: set[str] = set()  # with those of endpoints that have findings
         self.names_complete = True  # False when endpoints may stand where nothing could be read
         self.routes: dict[str, tuple[RouteSettings, ConfigReader]] = {}
@@ -128,9 +129,8 @@ class FileReader:
 
     def add_setting_faults(self) -> None:
         """Report the settings with which no connection is possible, beside other findings."""
-        for name, endpoint in self.endpoints.items():
-            reader = self._endpoint_readers[name]
-            for at, reason, hint in setting_faults(name, endpoint.settings):
+        for name, (settings, reader) in self._settings.items():
+            for at, reason, hint in setting_faults(name, settings):
                 reader.report(at, "setting", reason, hint)
 
     def locations(self) -> dict[KeyPath, SourceLocation]:
@@ -215,11 +215,15 @@ class FileReader:
         else:
             self.names_complete = False
         for name, child in _read_names(reader, node, at):
-            if name in self.endpoints:
+            if name in self._settings:
                 reason = f"endpoint {name!r} is defined in another file too"
                 reader.report((*at, name), "duplicate", reason)
-            elif (endpoint := _read_endpoint(reader, child, (*at, name), name)) is not None:
-                self.endpoints[name], self._endpoint_readers[name] = endpoint, reader
+            elif (found := _read_settings(reader, child, (*at, name), name)) is not None:
+                settings, common = found
+                self._settings[name] = settings, reader
+                endpoint = make_endpoint(settings, common, reader, (*at, name))
+                if endpoint is not None:
+                    self.endpoints[name] = endpoint
 
     def _read_routes(self, reader: ConfigReader, node: yaml.Node, at: KeyPath) -> None:
         if self._defaults.broken:
@@ -270,9 +274,9 @@ def _read_names(reader: ConfigReader, node: yaml.Node, at: KeyPath) -> list[tupl
     return named
 
 
-def _read_endpoint(
+def _read_settings(
     reader: ConfigReader, node: yaml.Node, at: KeyPath, name: str
-) -> Endpoint | None:
+) -> tuple[EndpointSettings, CommonEndpointSettings] | None:
     if not isinstance(node, yaml.MappingNode):
         reader.report(at, "type", "expected a mapping with `kind` and its settings")
         return None
@@ -290,10 +294,7 @@ def _read_endpoint(
     declared: Any = ENDPOINT_KINDS[kind].settings
     preset = {"kind": None, "name": name}
     found = reader.read_several(node, (declared, CommonEndpointSettings), at, preset)
-    if found is None:
-        return None
-    settings, common = found
-    return make_endpoint(settings, common, reader, at)
+    return None if found is None else (found[0], found[1])
 
 
 def _report_name(reader: ConfigReader, at: KeyPath, name: str) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import types
 from collections.abc import Mapping
-from dataclasses import Field, is_dataclass
+from dataclasses import MISSING, Field, is_dataclass
 from enum import Enum
 from pathlib import Path
 from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin
@@ -34,6 +34,7 @@ from gateway.config.values import (
     parse_number,
     parse_with_unit,
     placeholder_setting,
+    placeholder_text,
     placeholder_value,
     used_path,
 )
@@ -81,6 +82,7 @@ class ConfigReader:
         self.paths: dict[KeyPath, WrittenPath] = {}
         self._values = ReferenceValues(environment, self.folder, without_secrets=without_secrets)
         self.placeholders: set[KeyPath] = set()  # keys whose value has one
+        self._failed: set[KeyPath] = set()  # keys whose value has findings
         self._unknown: set[KeyPath] = set()  # those whose value is not known in any part
         self._readers: dict[Any, Any] = {str: self._text, int: self._int}
         self._readers |= {float: self._float, bool: self._bool}
@@ -136,8 +138,11 @@ class ConfigReader:
     def report(self, at: KeyPath, rule: str, reason: str, hint: str = "") -> None:
         """Add a finding at the value read from `at`, or at the nearest value around it.
 
-        About a value that is not known there is a note only.
+        About a value that is not known there is a note only, and about one that has a finding
+        nothing more: a legal value stands in for it.
         """
+        if any(at[:length] in self._failed for length in range(1, len(at) + 1)):
+            return
         while at and at not in self.locations:
             at = at[:-1]
         location = self.locations.get(at) or SourceLocation(self.path, 1, 1)
@@ -205,7 +210,11 @@ class ConfigReader:
                 self.report(at_key, "unknown-field", f"unknown field {key.value!r}", hint)
                 continue
             facts = {**field.metadata, "default": field.default}
-            value = self._value(child, hints[field.name], (*at, key.value), facts)
+            at_key = (*at, key.value)
+            value = self._value(child, hints[field.name], at_key, facts)
+            if value is _INVALID:
+                self._failed.add(at_key)
+                value = _stand_in(child, hints[field.name], facts)
             values[field.name] = value
         return self._build(kind, known, values, at)
 
@@ -371,6 +380,18 @@ class ConfigReader:
     def _fail(self, at: KeyPath, rule: str, reason: str, hint: str = "") -> Any:
         self.report(at, rule, reason, hint)
         return _INVALID
+
+
+def _stand_in(node: yaml.Node, kind: Any, meta: Mapping[str, Any]) -> Any:
+    """Return a legal value in place of one with findings, so that later checks find the others."""
+    if get_origin(kind) in (Union, types.UnionType):
+        kind = next(each for each in get_args(kind) if each is not type(None))
+    if kind is str and "choices" not in meta and isinstance(node, yaml.ScalarNode):
+        return REFERENCE.sub(placeholder_text, node.value)
+    if meta["default"] is not MISSING:
+        return meta["default"]
+    value = placeholder_value(kind, meta)
+    return _INVALID if value is None else value
 
 
 def _mapping_of(node: yaml.Node, meta: Mapping[str, Any]) -> yaml.Node:

@@ -91,7 +91,7 @@ TWO = "kind: mqtt, host: 'a.example, b.example:1884'"
 def test_sessions_at_several_brokers_are_a_warning(tmp_path: Path, version: str) -> None:
     (warning,) = found(tmp_path, "separate-sessions", plant=f'{TWO}, version: "{version}"')
 
-    assert (warning.severity, warning.line, warning.column) == ("warning", 2, 24)
+    assert (warning.severity, warning.line, warning.column) == ("warning", 2, 29)
     assert "messages that one of them has kept wait there" in warning.reason
     assert "`cluster: true`" in warning.hint
 

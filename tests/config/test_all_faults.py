@@ -47,3 +47,46 @@ endpoints:
     texts = [str(each).partition("gateway.yaml:")[2] for each in found]
     assert any("unknown field 'prot'; did you mean 'port'?" in each for each in texts)
     assert any("endpoint 'plant': `host`: 'tcp://broker' is no host name" in each for each in texts)
+
+
+SECTIONS = """\
+gateway: {name: "two words", stop_seconds: -1}
+standby: {lease: {kind: file, name: x}, seconds: 0}
+archive: {path: "ftp://x", keep_days: 0}
+dead_letters: {endpoint: nowhere, bytes: 0}
+web: {address: 0.0.0.0, key_file: key.pem, port: 99999, token: plain}
+tracing: {otlp: "ftp://x", sample: 3}
+endpoints:
+  plant: {kind: mqtt, host: "tcp://a", qos: 7, dialect: mqqt}
+  ems: {kind: memory, dialect: ems, capacity: 0}
+routes:
+  r:
+    from: {endpoint: nowhere, pattern: x}
+    to: {endpoint: elsewhere, payload: jsn}
+  s:
+    from: {endpoint: ems, pattern: "a.{x", selector: "a ="}
+    to: {endpoint: ems, template: "b.{x}"}
+    retained: nope
+"""
+
+
+def test_a_value_with_a_fault_hides_no_other_of_its_section(tmp_path: Path) -> None:
+    found = [(each.line, each.reason) for each in findings(tmp_path, SECTIONS)]
+
+    wanted = [
+        (1, "'two words' is not a legal name"), (1, "-1.0 is outside"),
+        (2, "a lease of `kind: file` needs a `path`"), (2, "`kind: file` has no 'name'"),
+        (2, "0.0 is outside"), (3, "archive: ftp:// is no archive location"), (3, "0 is outside"),
+        (4, "unknown endpoint 'nowhere'"), (4, "0 is outside"),
+        (5, "'key_file' without `cert_file`"), (5, "99999 is outside"),
+        (5, "the file contains a secret"), (6, "the collector's address is not an HTTP URL"),
+        (6, "3.0 is outside"), (8, "endpoint 'plant': `host`"), (8, "unknown value '7'"),
+        (8, "unknown dialect 'mqqt'"), (9, "0 is outside"), (12, "unknown endpoint 'nowhere'"),
+        (13, "unknown endpoint 'elsewhere'"), (13, "unknown value 'jsn'"), (15, "ems: 'a.{x'"),
+        (15, "selector: 'a ='"), (17, "unknown value 'nope'"),
+    ]  # fmt: skip
+    assert [
+        (place, reason)
+        for place, reason in zip(wanted, found, strict=True)
+        if place[0] != reason[0] or not reason[1].startswith(place[1])
+    ] == []

@@ -139,7 +139,7 @@ class MqttSettings(EndpointSettings):
         for text in self.host.split(","):
             host, port = _host_and_port(text)
             if not host or "/" in host or " " in host or port > U16:
-                hint = "write the name or IP address, with its own port as HOST:PORT; TLS is `tls`"
+                hint = "write HOST or HOST:PORT; `port` and `tls` have keys of their own"
                 yield SettingFault("host", f"{text.strip()!r} is no host name", hint)
 
     @property
