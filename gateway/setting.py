@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 # "state": made when absent; "file" and "folder": must exist; "jars": a file or a pattern of files.
 PathKind: TypeAlias = Literal["", "state", "file", "folder", "jars"]
-Unit: TypeAlias = Literal["", "bytes", "seconds", "days"]
+SettingUnit: TypeAlias = Literal["", "bytes", "seconds", "days"]
 
 
 @overload
@@ -26,7 +26,7 @@ def setting(
     choices: tuple[object, ...] = ...,
     secret: bool = ...,
     path: PathKind = ...,
-    unit: Unit = ...,
+    unit: SettingUnit = ...,
     shorthand: str = ...,
 ) -> T: ...
 
@@ -42,7 +42,7 @@ def setting(
     choices: tuple[object, ...] = ...,
     secret: bool = ...,
     path: PathKind = ...,
-    unit: Unit = ...,
+    unit: SettingUnit = ...,
     shorthand: str = ...,
 ) -> Any: ...  # noqa: ANN401  # without a default, the annotation of the field holds
 
@@ -58,7 +58,7 @@ def setting(  # noqa: PLR0913  # one keyword for each fact of a field
     choices: tuple[object, ...] = (),
     secret: bool = False,
     path: PathKind = "",
-    unit: Unit = "",
+    unit: SettingUnit = "",
     shorthand: str = "",
 ) -> Any:
     """Declare a field of a settings dataclass; without a default the setting is required.

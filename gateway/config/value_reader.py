@@ -41,7 +41,7 @@ from gateway.config.values import (
 from gateway.errors import ConfigError, quoted
 from gateway.setting import (
     PathKind,
-    Unit,
+    SettingUnit,
     default_path,
     fields_by_key,
     is_required,
@@ -327,7 +327,12 @@ class ConfigReader:
         return resolved
 
     def _number(
-        self, node: yaml.Node, at: KeyPath, kind: type[int | float], noun: str, unit: Unit = ""
+        self,
+        node: yaml.Node,
+        at: KeyPath,
+        kind: type[int | float],
+        noun: str,
+        unit: SettingUnit = "",
     ) -> Any:
         text = self._text(node, at, {})
         if text is _INVALID:

@@ -21,7 +21,7 @@ from zlib import crc32
 import yaml
 
 from gateway.archive.durable import read_regular
-from gateway.setting import PathKind, Unit
+from gateway.setting import PathKind, SettingUnit
 
 MAX_SECRET: Final = 1 << 20  # bytes; a larger or endless file is not a secret
 REFERENCE: Final = re.compile(r"\$\{(env|file):([^}]*)\}")
@@ -122,23 +122,23 @@ DURATIONS: Final[Mapping[str, Fraction]] = {
         ("ms", "1/1000"), ("s", "1"), ("m", "60"), ("min", "60"), ("h", "3600"), ("d", "86400"),
     )
 }  # fmt: skip  # in seconds
-UNITS: Final[Mapping[Unit, Mapping[str, Fraction]]] = {
+UNITS: Final[Mapping[SettingUnit, Mapping[str, Fraction]]] = {
     "bytes": {name: Fraction(size) for name, size in SIZES.items()},
     "seconds": DURATIONS,
     "days": {name: seconds / 86_400 for name, seconds in DURATIONS.items()},
 }
-EXAMPLES: Final[Mapping[Unit, str]] = {
+EXAMPLES: Final[Mapping[SettingUnit, str]] = {
     "bytes": "a size such as 64MiB", "seconds": "a duration such as 1.5s",
     "days": "a duration such as 7d",
 }  # fmt: skip
 
 
-def unit_pattern(unit: Unit) -> str:
+def unit_pattern(unit: SettingUnit) -> str:
     """Return a regular expression of the numbers with a unit that stand for a number of `unit`."""
     return rf"^([0-9]+(?:\.[0-9]+)?) ?({'|'.join(UNITS[unit])})$"
 
 
-def parse_with_unit(text: str, unit: Unit) -> Fraction | None:
+def parse_with_unit(text: str, unit: SettingUnit) -> Fraction | None:
     """Return the number of `unit` that a text such as `64MiB` stands for; None for another text."""
     found = re.fullmatch(unit_pattern(unit), text) if len(text) <= MAX_WITH_UNIT else None
     return None if found is None else Fraction(found[1]) * UNITS[unit][found[2]]
