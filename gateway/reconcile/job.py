@@ -28,14 +28,8 @@ from gateway.clock import now
 from gateway.errors import ReconcileError
 from gateway.model.copy_class import TALLIES, CopyClass
 from gateway.reconcile.classify import tables
-from gateway.reconcile.classify.evidence import (
-    PARTITION_ROWS,
-    Joined,
-    Scope,
-    joined,
-    survey,
-)
-from gateway.reconcile.classify.hop_events import HopScope, HopTask
+from gateway.reconcile.classify.evidence import Joined, Scope, joined, survey
+from gateway.reconcile.classify.hop_events import HopScope
 from gateway.reconcile.classify.hops import (
     HOP_EXCEPTIONS,
     hop_counts,
@@ -45,18 +39,16 @@ from gateway.reconcile.classify.hops import (
 )
 from gateway.reconcile.classify.name_check import NameCheck, NamesToCheck, check_names
 from gateway.reconcile.classify.output import ResultFolder, first_rows, hours_of_worst
-from gateway.reconcile.input.executors import collect, tasks_of
 from gateway.reconcile.input.hop_routes import find_hops
 from gateway.reconcile.input.inputs import (
     Inputs,
-    batches,
     day_range,
     find_inputs,
     hashed_by,
     verify_around,
 )
 from gateway.reconcile.input.route_history import read_history
-from gateway.reconcile.input.route_notes import NOTES, notes_tasks, run_notes, with_notes
+from gateway.reconcile.input.route_notes import route_notes, with_notes
 from gateway.reconcile.input.source_gaps import RecordedGaps, gap_rows
 from gateway.reconcile.input.survey import Survey
 from gateway.reconcile.report.report import REPORT_PAGE, Report
@@ -222,9 +214,9 @@ def _with_notes(
     spark: SparkSession, job: Job, inputs: Inputs, found: Survey, report: Report
 ) -> Sequence[Row]:
     """Return the routes of the report, with the notes that a sample of the segments gives."""
-    tapped = {(route, target) for _, route, target in found.taps}
-    tasks = notes_tasks(job.location, [each.path for each in inputs.day], report.routes)
-    return with_notes(report.routes, collect(spark, NOTES, tasks, run_notes), tapped)
+    segments = [each.path for each in inputs.day]
+    notes = route_notes(spark, job.location, segments, report.routes)
+    return with_notes(report.routes, notes, found.tapped)
 
 
 def _with_hops(
@@ -247,11 +239,7 @@ def _with_hops(
     gaps = [*recorded.found, *recorded.lasting]
     scope = HopScope(hops, day_range(job.day), job.spooled_since, gaps, until)
     segments = inputs.all if hops.brokers else []
-    number = max(tasks_of(spark, inputs.size), inputs.rows // PARTITION_ROWS)
-    parts = batches(segments, [each.size for each in segments], number)
-    found = judged_hops(
-        spark, [HopTask(scope, part) for part in parts], job.late * _SECOND, number
-    ).persist()
+    found = judged_hops(spark, scope, segments, job.late * _SECOND, inputs.rows).persist()
     table = hop_table(hop_counts(found).toArrow())
     listed = _sum(table, "expected") - _sum(table, CopyClass.DELIVERED.value)
     results = job.results

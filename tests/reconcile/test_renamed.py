@@ -15,7 +15,7 @@ from gateway.archive.routes import Rules, write_routes
 from gateway.archive.storage import LocalStorage
 from gateway.cli import main
 from gateway.config.load import load
-from gateway.reconcile.classify.renames import RenameTask, run_renames
+from gateway.reconcile.classify.renames import run_renames
 from gateway.reconcile.input.inputs import Segment, find_inputs
 from gateway.reconcile.input.route_history import RouteHistory, mapping_history, read_history
 from gateway.routing.name_rules import to_rules
@@ -60,7 +60,7 @@ def found(root: Path, history: RouteHistory | None = None) -> list[tuple[object,
         history, findings = read_history(LocalStorage(root), EVER, None)
         assert not findings
     segments = find_inputs(location, DAY).day
-    (table,) = run_renames(RenameTask(location, segments, history))
+    (table,) = run_renames(location, history, segments)
     columns = ("gateway", "target", "name", "now", "copies")
     return sorted(zip(*(table[name].to_pylist() for name in columns), strict=True), key=str)
 
@@ -158,13 +158,9 @@ def test_segments_without_pairs_are_read(tmp_path: Path) -> None:
     root = tmp_path / "archive"
     archive(root, copy(1, "a.b1", NOON, NOON), copy(2, "x.b2", NOON, NOON))
     (segment,) = find_inputs(ArchiveLocation(root), DAY).day
-    task = RenameTask(
-        ArchiveLocation(root),
-        [Segment(segment.path, segment.size)],
-        mapping_history(rules(tmp_path)),
-    )
+    history = mapping_history(rules(tmp_path))
 
-    (table,) = run_renames(task)
+    (table,) = run_renames(ArchiveLocation(root), history, [Segment(segment.path, segment.size)])
 
     assert table["name"].to_pylist() == ["x.b2"]
 

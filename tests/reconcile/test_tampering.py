@@ -26,17 +26,15 @@ from gateway.archive.layout import HOUR
 from gateway.archive.location import ArchiveLocation
 from gateway.archive.storage import LocalStorage
 from gateway.archive.verification.verify import Verified, verify_day
-from gateway.reconcile.classify.evidence import Scope, run_read, tasks_to_join
+from gateway.reconcile.classify.evidence import Scope, files_to_join, run_read, selection_of
 from gateway.reconcile.input.inputs import Inputs, find_inputs, verify_around
 from gateway.reconcile.input.row_reader import JOIN_SCHEMA
 from gateway.reconcile.input.survey import (
-    EvaluationTask,
     Survey,
     merged,
     run_blocks,
     run_evaluation,
     run_survey,
-    survey_tasks,
 )
 from tests.archive.compaction.days import merged_here
 from tests.archive.samples import DAY
@@ -108,14 +106,14 @@ def model_limits(archive: Archive, now: int = NOW) -> row_model.Limits:
 
 def survey_here(scope: Scope, inputs: Inputs) -> Survey:
     """Survey as the night does, in this process."""
-    tasks = survey_tasks(scope.location, scope.day, inputs.all, 1, full=scope.full)
-    seen = [each for task in tasks for each in run_survey(task)]
+    location, day = scope.location, scope.day
+    seen = list(run_survey(location, day, inputs.all, full=scope.full))
     found = merged(pa.concat_tables(seen)) if seen else Survey()
-    blocks = [] if scope.full else [each for task in tasks for each in run_blocks(task)]
+    blocks = [] if scope.full else list(run_blocks(location, day, inputs.all))
     if not blocks:
         return found
-    evaluation = EvaluationTask(scope.location, scope.day, scope.late, found.tapped)
-    return merged(pa.concat_tables([*seen, *run_evaluation(evaluation, pa.concat_tables(blocks))]))
+    proven = run_evaluation(location, day, scope.late, found.tapped, pa.concat_tables(blocks))
+    return merged(pa.concat_tables([*seen, *proven]))
 
 
 @dataclass(frozen=True)
@@ -139,8 +137,9 @@ def night_rows(archive: Archive, inputs: Inputs, *, full: bool) -> NightRows:
     scope = Scope(location, DAY, LATE, 0, opened, full=full)
     found = survey_here(scope, inputs)
     inputs = verify_around(location, inputs, found.near, archive.key)
-    tasks = tasks_to_join(scope, inputs, found, 3)
-    tables = [JOIN_SCHEMA.empty_table(), *(rows for task in tasks for rows in run_read(task))]
+    files = list(files_to_join(scope, inputs, found))
+    selection = selection_of(scope, found, None if full else found.wanted())
+    tables = [JOIN_SCHEMA.empty_table(), *run_read(location, selection, files)]
     rows = row_model.read_rows(archive.root / each.path for each in inputs.all)
     return NightRows(inputs, found, pa.concat_tables(tables), rows, full)
 

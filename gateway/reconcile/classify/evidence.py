@@ -17,32 +17,29 @@ from gateway.archive.location import ArchiveLocation
 from gateway.archive.storage import open_storage
 from gateway.reconcile.classify import order, taps, transforms
 from gateway.reconcile.classify.transforms import on_date
-from gateway.reconcile.input.executors import collect, map_tables, read_tasks, tasks_of
-from gateway.reconcile.input.inputs import (
-    Inputs,
-    batches,
-    day_range,
-    hours_around,
-    microseconds,
+from gateway.reconcile.input.executors import (
+    PARTITION_ROWS,
+    collect,
+    divided,
+    map_tables,
+    read_tasks,
 )
+from gateway.reconcile.input.inputs import Inputs, day_range, hours_around, microseconds
 from gateway.reconcile.input.row_reader import IdKey, SegmentFile, Selection, read_rows
 from gateway.reconcile.input.survey import (
     BLOCK_COLUMNS,
     SURVEY_COLUMNS,
     TARGET,
-    EvaluationTask,
     Survey,
     merged,
     run_blocks,
     run_evaluation,
     run_survey,
-    survey_tasks,
 )
 from gateway.reconcile.schema import JOIN_ROWS
 
 _SECOND: Final = 1_000_000
 _PARTITION_BYTES: Final = 8 << 20  # of archive files for one partition of a shuffle
-PARTITION_ROWS: Final = 200_000
 _PARTITIONS: Final = "spark.sql.shuffle.partitions"
 _MAX_WANTED: Final = 200_000  # exceptions whose ids select rows in the tasks of executors
 _MAX_DETAILED: Final = 400_000  # rows to join with their texts; more are read again for exceptions
@@ -63,63 +60,55 @@ class Scope:
     full: bool = False  # join all rows
 
 
-@dataclass(frozen=True, slots=True)
-class ReadTask:
-    """The segments that one task reads."""
-
-    location: ArchiveLocation
-    files: Sequence[SegmentFile]
-    selection: Selection
-
-
 def survey(spark: SparkSession, scope: Scope, inputs: Inputs) -> Survey:
     """Find the gaps and the taps, and unless `full` the copies that id sets prove."""
-    location, day, number = scope.location, scope.day, tasks_of(spark, inputs.size)
-    tasks = survey_tasks(location, day, inputs.all, number, full=scope.full)
-    seen = collect(spark, SURVEY_COLUMNS, tasks, run_survey)
+    location, day = scope.location, scope.day
+    tasks = divided(spark, inputs.all, [each.size for each in inputs.all])
+    look = partial(run_survey, location, day, full=scope.full)
+    seen = collect(spark, SURVEY_COLUMNS, tasks, look)
     found = merged(seen)
     if scope.full:
         return found
-    evaluation = partial(run_evaluation, EvaluationTask(location, day, scope.late, found.tapped))
-    blocks = read_tasks(spark, BLOCK_COLUMNS, tasks, run_blocks).repartition(number, *TARGET)
-    proven = map_tables(blocks, SURVEY_COLUMNS, evaluation).toArrow()
+    blocks = read_tasks(spark, BLOCK_COLUMNS, tasks, partial(run_blocks, location, day))
+    evaluate = partial(run_evaluation, location, day, scope.late, found.tapped)
+    of_targets = blocks.repartition(max(len(tasks), 1), *TARGET)
+    proven = map_tables(of_targets, SURVEY_COLUMNS, evaluate).toArrow()
     return merged(pa.concat_tables([seen, proven]))
 
 
 def joined(spark: SparkSession, scope: Scope, inputs: Inputs, found: Survey) -> Joined | None:
     """Return the copies of the date that are not proven; None when all are."""
-    tasks = tasks_to_join(scope, inputs, found, tasks_of(spark, inputs.size))
-    if not tasks:
+    wanted = None if scope.full else found.wanted()
+    files = files_to_join(scope, inputs, found)
+    if not files:
         return None
-    wanted = tasks[0].selection.wanted
+    tasks = divided(spark, list(files), list(files.values()))
+    selection = selection_of(scope, found, wanted)
     # A copy has mostly two rows.
     number = inputs.rows if wanted is None else 2 * sum(map(count, wanted.values()))
     own = inputs.size // _PARTITION_BYTES if wanted is None else number // PARTITION_ROWS
     partitions = max(spark.sparkContext.defaultParallelism, own)
     spark.conf.set(_PARTITIONS, str(partitions))
-    frame = read_tasks(spark, JOIN_ROWS, tasks, run_read)
+    frame = read_tasks(spark, JOIN_ROWS, tasks, partial(run_read, scope.location, selection))
     detailed = number <= _MAX_DETAILED
     classes = classified(frame, scope, tapped=bool(found.taps), detailed=detailed)
-    return Joined(spark, tasks, classes, detailed=detailed)
+    return Joined(spark, scope.location, tasks, selection, classes, detailed=detailed)
 
 
-def tasks_to_join(scope: Scope, inputs: Inputs, found: Survey, number: int) -> list[ReadTask]:
-    """Return at most `number` tasks that read the rows to join; none when all are proven."""
-    wanted = None if scope.full else found.wanted()
-    selection = Selection(
-        microseconds(scope.day, -24),
-        day_range(scope.day)[1],
-        hours_around(scope.day),
-        found.taps,
-        wanted,
-        scope.open_since,
-    )
+def selection_of(
+    scope: Scope, found: Survey, wanted: Mapping[IdKey, Intervals] | None
+) -> Selection:
+    """Return the rows to join: of the `wanted` ids, or of all."""
+    since, (_, until) = microseconds(scope.day, -24), day_range(scope.day)
+    around = hours_around(scope.day)
+    return Selection(since, until, around, found.taps, wanted, scope.open_since)
+
+
+def files_to_join(scope: Scope, inputs: Inputs, found: Survey) -> dict[SegmentFile, int]:
+    """Return the segments with rows to join, and their bytes."""
     sizes = {each.path: each.size for each in inputs.all}
-    files = [SegmentFile(path) for path in sizes]
-    if wanted is not None:
-        files = [each for each in found.files() if each.path in sizes] if wanted else []
-    parts = batches(files, [sizes[each.path] for each in files], number)
-    return [ReadTask(scope.location, part, selection) for part in parts]
+    files = map(SegmentFile, sizes) if scope.full else found.files()
+    return {each: sizes[each.path] for each in files if each.path in sizes}
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +116,9 @@ class Joined:
     """The classes of the joined copies, and the tasks that read their rows."""
 
     spark: SparkSession
-    tasks: Sequence[ReadTask]
+    location: ArchiveLocation
+    tasks: Sequence[Sequence[SegmentFile]]
+    selection: Selection
     classes: DataFrame
     detailed: bool = False  # `classes` has the details
 
@@ -139,13 +130,12 @@ class Joined:
         found = transforms.exceptions(self.classes)
         if self.detailed:
             return transforms.described(found)
-        tasks = self.tasks
+        selection = self.selection
         if number <= _MAX_WANTED:
             wanted = ids_of(found.select(*transforms.COPY_KEYS).toArrow())
-            tasks = [
-                replace(task, selection=replace(task.selection, wanted=wanted)) for task in tasks
-            ]
-        rows = read_tasks(self.spark, JOIN_ROWS, tasks, run_read)
+            selection = replace(selection, wanted=wanted)
+        read = partial(run_read, self.location, selection)
+        rows = read_tasks(self.spark, JOIN_ROWS, self.tasks, read)
         detailed = found.join(transforms.details(rows), list(transforms.COPY_KEYS), "left")
         return transforms.described(detailed)
 
@@ -161,11 +151,13 @@ def ids_of(copies: pa.Table) -> dict[IdKey, Intervals]:
     }
 
 
-def run_read(task: ReadTask) -> Iterator[pa.Table]:
-    """Yield the selected rows of the segments of a task."""
-    storage = open_storage(task.location)
-    for file in task.files:
-        yield from read_rows(storage, file, task.selection)
+def run_read(
+    location: ArchiveLocation, selection: Selection, files: Sequence[SegmentFile]
+) -> Iterator[pa.Table]:
+    """Yield the selected rows of some segments."""
+    storage = open_storage(location)
+    for file in files:
+        yield from read_rows(storage, file, selection)
 
 
 def classified(rows: DataFrame, scope: Scope, *, tapped: bool, detailed: bool = False) -> DataFrame:

@@ -56,25 +56,17 @@ class HopScope:
     until: Mapping[str, int] = field(default_factory=dict)  # by gateway, as its files are named
 
 
-@dataclass(frozen=True, slots=True)
-class HopTask:
-    """The segments whose rows one task makes events of."""
-
-    scope: HopScope
-    segments: Sequence[Segment]
-
-
-def run_events(task: HopTask) -> Iterator[pa.Table]:
-    """Yield the events of a task, tables of EVENTS."""
-    storage = open_storage(task.scope.hops.location)
-    bounds = np.array(task.scope.hops.bounds(), np.int64)
-    for segment in task.segments:
+def run_events(scope: HopScope, segments: Sequence[Segment]) -> Iterator[pa.Table]:
+    """Yield the events of the rows of `segments`, tables of EVENTS."""
+    storage = open_storage(scope.hops.location)
+    bounds = np.array(scope.hops.bounds(), np.int64)
+    for segment in segments:
         for rows in row_groups(storage, SegmentFile(segment.path), _READ):
             times = rows["time"].cast(pa.int64())
             era = pa.array(np.searchsorted(bounds, times.to_numpy(), side="right"))
             timed = rows.append_column("at", times).append_column("era", era)
-            yield from _deliveries(timed, task.scope)
-            yield from _receipts(timed, task.scope)
+            yield from _deliveries(timed, scope)
+            yield from _receipts(timed, scope)
 
 
 def _deliveries(rows: pa.Table, scope: HopScope) -> Iterator[pa.Table]:

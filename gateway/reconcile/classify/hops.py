@@ -29,11 +29,17 @@ from gateway.reconcile.classify.hop_events import (
     EVENTS,
     HOP_KEYS,
     Event,
-    HopTask,
+    HopScope,
     constant,
     run_events,
 )
-from gateway.reconcile.input.executors import map_tables, read_tasks
+from gateway.reconcile.input.executors import (
+    PARTITION_ROWS,
+    divided,
+    map_tables,
+    read_tasks,
+)
+from gateway.reconcile.input.inputs import Segment
 
 _KEY: Final = ("key", "name", "identity")  # of the events that belong together
 # Delivered messages are counted together; every other one has a row of its own.
@@ -86,11 +92,16 @@ def judge(late: int, events: pa.Table) -> Iterator[pa.Table]:
 
 
 def judged_hops(
-    spark: SparkSession, tasks: Sequence[HopTask], late: int, partitions: int
+    spark: SparkSession, scope: HopScope, segments: Sequence[Segment], late: int, rows: int
 ) -> DataFrame:
-    """Return HOP_MESSAGES of the date, judged on executors; `late` is in microseconds."""
-    events = read_tasks(spark, EVENTS, tasks, run_events).repartition(max(partitions, 1), *_KEY)
-    return map_tables(events, HOP_MESSAGES, partial(judge, late))
+    """Return HOP_MESSAGES of the date, judged on executors.
+
+    `late` is in microseconds, and `rows` are those of the date.
+    """
+    tasks = divided(spark, segments, [each.size for each in segments])
+    events = read_tasks(spark, EVENTS, tasks, partial(run_events, scope))
+    number = max(len(tasks), rows // PARTITION_ROWS, 1)
+    return map_tables(events.repartition(number, *_KEY), HOP_MESSAGES, partial(judge, late))
 
 
 def hop_counts(messages: DataFrame) -> DataFrame:

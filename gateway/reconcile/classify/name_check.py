@@ -14,9 +14,8 @@ from gateway.archive.findings import Finding, error
 from gateway.archive.location import ArchiveLocation
 from gateway.archive.routes import Rules
 from gateway.archive.storage import open_storage
-from gateway.reconcile.classify.renames import RenameTask, renamed
-from gateway.reconcile.input.executors import tasks_of
-from gateway.reconcile.input.inputs import Segment, batches, day_range
+from gateway.reconcile.classify.renames import renamed
+from gateway.reconcile.input.inputs import Segment, day_range
 from gateway.reconcile.input.route_history import mapping_history, read_history
 from gateway.reconcile.report.formatting import amount, counted_as
 
@@ -60,11 +59,8 @@ def check_names(spark: SparkSession, names: NamesToCheck) -> NameCheck:
         history, findings = mapping_history(names.mapping), []
     if not history:
         return NameCheck(unchecked=_NO_ROUTES)
-    sizes = [each.size for each in names.segments]
-    parts = batches(names.segments, sizes, tasks_of(spark, sum(sizes)))
-    found = renamed(spark, [RenameTask(names.location, part, history) for part in parts])
-    wrong = _renamed_findings(names, found.wrong)
-    return NameCheck(found.wrong, [*findings, *wrong], _unchecked(found.unchecked))
+    wrong, unchecked = renamed(spark, names.location, history, names.segments)
+    return NameCheck(wrong, [*findings, *_renamed_findings(names, wrong)], _unchecked(unchecked))
 
 
 def _unchecked(copies: Mapping[str, int]) -> str:

@@ -10,7 +10,7 @@ import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -20,15 +20,14 @@ import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 
 from gateway.archive.location import ArchiveLocation
-from gateway.archive.parquet import PAIRS_KEY
 from gateway.archive.schema import Leg
-from gateway.archive.segments.pairs import every_pair_of
+from gateway.archive.segments.tables import schema_of
 from gateway.archive.storage import Storage, open_storage
 from gateway.reconcile.input.archived_short_names import ArchivedShortNames
-from gateway.reconcile.input.executors import collect
+from gateway.reconcile.input.executors import collect, divided
 from gateway.reconcile.input.inputs import Segment
 from gateway.reconcile.input.route_history import RouteHistory
-from gateway.reconcile.input.row_reader import SegmentFile, read_beside, row_groups
+from gateway.reconcile.input.row_reader import SegmentFile, read_pairs, row_groups
 from gateway.routing.name_rules import RouteNames, to_routes
 
 Row: TypeAlias = Mapping[str, Any]
@@ -36,8 +35,7 @@ Copy: TypeAlias = tuple[str, ...]  # the values of `_COPY`
 
 _NAMES: Final = ("route", "target", "source_name", "name")
 _COPY: Final = ("gateway", *_NAMES)
-_RESULT: Final = {**dict.fromkeys((*_COPY, "now"), "string"), "copies": "int64"}
-_PAIRED: Final = (*_COPY, "leg", "system", "id", "time")  # the columns of `every_pair_of`
+RESULT: Final = {**dict.fromkeys((*_COPY, "now"), "string"), "copies": "int64"}
 _DISTINCT: Final = [*_COPY, "first_id", "last", "copies"]
 _TIMED: Final = (*_COPY, "leg", "time", "received", "replayed")
 _RUN_BYTES: Final = 8  # of a message id: the start of the process that received it
@@ -54,50 +52,43 @@ class Answer(Enum):
     UNSURE = "unsure"  # routes disagree: only the times of the rows tell
 
 
-@dataclass(frozen=True, slots=True)
-class RenameTask:
-    """The segments whose names one task translates again."""
+def renamed(
+    spark: SparkSession,
+    location: ArchiveLocation,
+    history: RouteHistory,
+    segments: Sequence[Segment],
+) -> tuple[pa.Table, dict[str, int]]:
+    """Return the distinct names that differ from their translation, with their copies.
 
-    location: ArchiveLocation
-    segments: Sequence[Segment]
-    history: RouteHistory
-
-
-@dataclass(frozen=True, slots=True)
-class Renames:
-    """The wrong names with their copies, and the copies by gateway whose routes are not known."""
-
-    wrong: pa.Table
-    unchecked: Mapping[str, int]
-
-
-def renamed(spark: SparkSession, tasks: Sequence[RenameTask]) -> Renames:
-    """Return the distinct names that differ from their translation."""
-    rows = collect(spark, _RESULT, tasks, run_renames)
+    Beside them, the copies by gateway whose routes are not known.
+    """
+    tasks = divided(spark, segments, [each.size for each in segments])
+    rows = collect(spark, RESULT, tasks, partial(run_renames, location, history))
     order = [(name, "ascending") for name in ("route", "target", "name", "source_name")]
     wrong = _summed(rows.filter(pc.is_valid(rows["now"])), [*_NAMES, "now"]).sort_by(order)
     unchecked = _summed(rows.filter(pc.is_null(rows["now"])), ["gateway"]).to_pylist()
-    return Renames(wrong, {each["gateway"]: each["copies"] for each in unchecked})
+    return wrong, {each["gateway"]: each["copies"] for each in unchecked}
 
 
-def run_renames(task: RenameTask) -> Iterator[pa.Table]:
-    """Yield the copies of a task with a wrong name, and without `now` those not checked."""
-    found = list(_Names(task, open_storage(task.location)).check())
-    schema = pa.schema(
-        [(name, pa.int64() if kind == "int64" else pa.string()) for name, kind in _RESULT.items()]
-    )
-    yield pa.Table.from_pylist(found, schema)
+def run_renames(
+    location: ArchiveLocation, history: RouteHistory, segments: Sequence[Segment]
+) -> Iterator[pa.Table]:
+    """Yield the copies in `segments` with a wrong name, and without `now` those not checked."""
+    found = list(_Names(location, history, segments, open_storage(location)).check())
+    yield pa.Table.from_pylist(found, schema_of(RESULT))
 
 
 @dataclass(frozen=True, slots=True)
 class _Names:
-    """The names in the segments of a task, beside its routes."""
+    """The names in the segments of a task, beside the routes."""
 
-    task: RenameTask
+    location: ArchiveLocation
+    history: RouteHistory
+    segments: Sequence[Segment]
     storage: Storage
 
     def check(self) -> Iterator[Row]:
-        """Yield rows of `_RESULT` for the copies that are wrong or not checked."""
+        """Yield rows of RESULT for the copies that are wrong or not checked."""
         unsure: set[Copy] = set()
         for pair in _rows(self._distinct()):
             first = int.from_bytes((pair["first_id"] or b"")[:_RUN_BYTES], "big")
@@ -116,7 +107,7 @@ class _Names:
         """Return the distinct names of all segments, with the first id and the last time."""
         waiting: list[pa.Table] = []
         rows = limit = 0
-        for segment in self.task.segments:
+        for segment in self.segments:
             waiting.append(_pairs(self.storage, segment))
             rows += waiting[-1].num_rows
             if rows > limit:
@@ -130,10 +121,10 @@ class _Names:
 
         Without `replay` the copies are several, and of unknown times between `first` and `last`.
         """
-        expected = self.task.history.expected(copies["gateway"], first, last, replay=replay)
+        expected = self.history.expected(copies["gateway"], first, last, replay=replay)
         route, target, source = (copies[name] for name in _NAMES[:-1])
         made = [
-            _route_names(self.task.location, rules).names(route, target, source)
+            _route_names(self.location, rules).names(route, target, source)
             for rules in expected.rules
         ]
         right = [copies["name"] in names for names in made]
@@ -147,9 +138,9 @@ class _Names:
 
     def _timed(self, wanted: Collection[Copy]) -> Iterator[Row]:
         """Yield the wanted copies, those of a row group together that have the same routes."""
-        bounds = np.array(self.task.history.bounds(), dtype=np.int64)
+        bounds = np.array(self.history.bounds(), dtype=np.int64)
         names = pa.array({copy[-1] for copy in wanted}, pa.string())
-        for segment in self.task.segments:
+        for segment in self.segments:
             for group in row_groups(self.storage, SegmentFile(segment.path), _TIMED):
                 delivered = pc.equal(group["leg"], Leg.DELIVERED.value)
                 rows = group.filter(pc.and_(delivered, pc.is_in(group["name"], names)))
@@ -181,10 +172,7 @@ def _route_names(location: ArchiveLocation, rules: str) -> RouteNames:
 
 def _pairs(storage: Storage, segment: Segment) -> pa.Table:
     """Return the name pairs of the deliveries of a segment."""
-    pairs = read_beside(storage, segment.path, PAIRS_KEY)
-    if pairs is None:  # too many to keep
-        groups = [*row_groups(storage, SegmentFile(segment.path), _PAIRED)]
-        pairs = every_pair_of(pa.concat_tables(groups))
+    pairs = read_pairs(storage, segment.path)
     delivered = pc.equal(pairs["leg"], Leg.DELIVERED.value)
     own = pairs.filter(pc.and_(delivered, pc.is_valid(pairs["source_name"])))
     last = own["last_time"].cast(pa.int64())
@@ -212,7 +200,7 @@ def _copy(copies: Row) -> Copy:
 
 def _result(copies: Row, answer: Answer | str) -> Row:
     now = answer if isinstance(answer, str) else None
-    return {name: copies.get(name) for name in _RESULT} | {"now": now}
+    return {name: copies.get(name) for name in RESULT} | {"now": now}
 
 
 def _summed(rows: pa.Table, keys: Sequence[str]) -> pa.Table:

@@ -19,11 +19,13 @@ from gateway.archive.segments.tables import schema_of
 from gateway.reconcile.schema import spark_schema
 
 Task = TypeVar("Task")
+Item = TypeVar("Item")
 Record: TypeAlias = tuple[Any, ...]  # the values of columns, in their order
 
 _TASKS_PER_CORE: Final = 4
 _TASK_BYTES: Final = 4 << 20
 _BATCH_RECORDS: Final = 10_000
+PARTITION_ROWS: Final = 200_000  # of a shuffle
 _DONE: Final = pa.table({"rows": pa.array([], pa.int64())})
 
 
@@ -34,6 +36,26 @@ def tasks_of(spark: SparkSession, size: int) -> int:
     """
     cores = spark.sparkContext.defaultParallelism
     return min(max(cores, size // _TASK_BYTES), _TASKS_PER_CORE * cores)
+
+
+def divided(spark: SparkSession, items: Sequence[Item], sizes: Sequence[int]) -> list[list[Item]]:
+    """Divide files of an archive, with their bytes, among tasks."""
+    return list(batches(items, sizes, tasks_of(spark, sum(sizes))))
+
+
+def batches(items: Sequence[Item], sizes: Sequence[int], number: int) -> Iterator[list[Item]]:
+    """Divide `items` into at most `number` lists of about the same size."""
+    limit = max(sum(sizes) / max(number, 1), 1)
+    batch: list[Item] = []
+    size = 0
+    for item, own in zip(items, sizes, strict=True):
+        batch.append(item)
+        size += own
+        if size >= limit:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
 
 
 def collect(

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
+from functools import partial
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
@@ -25,7 +26,7 @@ from gateway.archive.storage import Storage, open_storage
 from gateway.archive.verification.holders import Holder
 from gateway.archive.verification.verify import Verified, verify_day
 from gateway.errors import ArchiveError
-from gateway.reconcile.input.executors import collect, tasks_of
+from gateway.reconcile.input.executors import collect, divided
 from gateway.reconcile.input.row_reader import SegmentFile, read_beside, row_groups
 
 _HOURS_BEFORE: Final = 6  # of the day before that are read: a clock may be set back, a tap late
@@ -34,7 +35,6 @@ _FIRST_HOUR: Final = _HOURS - _HOURS_BEFORE
 _DAY: Final = timedelta(days=1)
 _OPEN_COST: Final = 256 << 10  # bytes that are hashed while a file is opened
 _HASHED: Final = {"number": "int64", "sha256": "string", "size": "int64"}
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,22 +83,14 @@ class Inputs:
         return sum(each.rows for each in self.day)
 
 
-@dataclass(frozen=True, slots=True)
-class HashTask:
-    """The numbered files that one task hashes."""
-
-    location: ArchiveLocation
-    files: Sequence[tuple[int, Path]]
-
-
 def hashed_by(spark: SparkSession, location: ArchiveLocation) -> HashFiles:
     """Return a function with which the executors of `spark` hash files; this process opens none."""
 
     def hash_files(files: Mapping[Path, int]) -> dict[Path, StoredDigest]:
         paths = list(files)
         costs = [size + _OPEN_COST for size in files.values()]
-        parts = batches(list(enumerate(paths)), costs, tasks_of(spark, sum(costs)))
-        rows = collect(spark, _HASHED, [HashTask(location, part) for part in parts], run_hashes)
+        tasks = divided(spark, list(enumerate(paths)), costs)
+        rows = collect(spark, _HASHED, tasks, partial(run_hashes, location))
         return {
             paths[row["number"]]: StoredDigest(row["sha256"], row["size"])
             for row in rows.to_pylist()
@@ -107,10 +99,10 @@ def hashed_by(spark: SparkSession, location: ArchiveLocation) -> HashFiles:
     return hash_files
 
 
-def run_hashes(task: HashTask) -> Iterator[pa.Table]:
-    """Yield the hash and the size of each file of a task that is present."""
-    numbers = {path: number for number, path in task.files}
-    found = digests_of(open_storage(task.location), numbers)
+def run_hashes(location: ArchiveLocation, files: Sequence[tuple[int, Path]]) -> Iterator[pa.Table]:
+    """Yield the hash and the size of each of the numbered `files` that is present."""
+    numbers = {path: number for number, path in files}
+    found = digests_of(open_storage(location), numbers)
     yield pa.table(
         {
             "number": pa.array([numbers[path] for path in found], pa.int64()),
@@ -263,18 +255,3 @@ def day_range(day: date) -> tuple[int, int]:
 def hours_around(day: date) -> tuple[int, int]:
     """Return the range of times, in microseconds, in which a tap sees the messages of `day`."""
     return microseconds(day, -_HOURS_BEFORE), microseconds(day, _HOURS + _HOURS_BEFORE)
-
-
-def batches(items: Sequence[T], sizes: Sequence[int], number: int) -> Iterator[list[T]]:
-    """Divide `items` into at most `number` lists of about the same size."""
-    limit = max(sum(sizes) / max(number, 1), 1)
-    batch: list[T] = []
-    size = 0
-    for item, own in zip(items, sizes, strict=True):
-        batch.append(item)
-        size += own
-        if size >= limit:
-            yield batch
-            batch, size = [], 0
-    if batch:
-        yield batch

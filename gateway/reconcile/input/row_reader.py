@@ -15,8 +15,10 @@ import pyarrow.parquet as pq
 
 from gateway.archive.intervals import Flags, Intervals, Numbers, contains
 from gateway.archive.layout import gateway_of, safe_name, writer_of
+from gateway.archive.parquet import PAIRS_KEY
 from gateway.archive.schema import Leg, RowOutcome
 from gateway.archive.segments.copies import are_copies
+from gateway.archive.segments.pairs import every_pair_of
 from gateway.archive.segments.reading import ParquetReader, open_parquet
 from gateway.archive.segments.tables import SCHEMA, schema_of
 from gateway.archive.segments.words import hex_ids, words
@@ -33,6 +35,9 @@ _READ: Final = (
     "gateway", "route", "leg", "target", "targets", "name", "source_name", "id", "origin_id",
     "attempt", "time", "received", "mode", "redelivered", "replayed", "size", "hash", "outcome",
     "rule", "reason",
+)  # fmt: skip
+_PAIRED: Final = (
+    "gateway", "route", "target", "source_name", "name", "leg", "system", "id", "time",
 )  # fmt: skip
 _MERGED: Final = "merged-"  # begin of the names of merged segments
 
@@ -131,6 +136,19 @@ def read_beside(
     """
     with opened(storage, path) as file:
         return file.beside(key, columns)
+
+
+def read_pairs(storage: Storage, path: Path) -> pa.Table:
+    """Return the name pairs in a segment, those of its rows when it has too many to keep.
+
+    Raises:
+        ArchiveError: the file cannot be read; the text names it.
+    """
+    pairs = read_beside(storage, path, PAIRS_KEY)
+    if pairs is not None:
+        return pairs
+    groups = row_groups(storage, SegmentFile(path), _PAIRED)
+    return every_pair_of(pa.concat_tables([_completed(SCHEMA.empty_table(), _PAIRED), *groups]))
 
 
 @contextmanager

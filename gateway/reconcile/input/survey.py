@@ -66,29 +66,6 @@ TARGET: Final = ("gateway", "route", "target")
 
 
 @dataclass(frozen=True, slots=True)
-class SurveyTask:
-    """The segments that one task looks at."""
-
-    location: ArchiveLocation
-    day: date
-    segments: Sequence[Segment]
-    full: bool = False  # reads no id sets
-
-
-@dataclass(frozen=True, slots=True)
-class EvaluationTask:
-    """The limits by which the blocks of whole targets are evaluated.
-
-    `tapped` are the targets with a tap of any gateway: it sees the messages of all.
-    """
-
-    location: ArchiveLocation
-    day: date
-    late: int  # seconds
-    tapped: Collection[TargetName] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class Survey:
     """The findings of all tasks; the tables are those of `Evaluation` over all gateways."""
 
@@ -127,10 +104,17 @@ class Survey:
 SURVEY_COLUMNS: Final[Mapping[str, str]] = {"kind": "string", "content": "binary"}
 
 
-def run_survey(task: SurveyTask) -> Iterator[pa.Table]:
-    """Yield the results of a task: a row for each table, as an Arrow stream in `content`."""
-    for kind, table in _results(open_storage(task.location), task):
-        yield from _packed(kind, table)
+def run_survey(
+    location: ArchiveLocation, day: date, segments: Sequence[Segment], *, full: bool
+) -> Iterator[pa.Table]:
+    """Yield what some segments have: a row for each table, as an Arrow stream in `content`.
+
+    With `full`, no id sets are read.
+    """
+    storage = open_storage(location)
+    for each in segments:
+        for kind, table in _results(storage, each, day, full=full):
+            yield from _packed(kind, table)
 
 
 def _packed(kind: str, table: pa.Table) -> Iterator[pa.Table]:
@@ -173,25 +157,18 @@ def _tap_times(tables: Iterable[pa.Table], gaps: Iterable[SourceGap]) -> dict[Ta
     return {key: TapTimes(first, tuple(missed[key])) for key, first in since.items()}
 
 
-def survey_tasks(
-    location: ArchiveLocation, day: date, segments: Sequence[Segment], tasks: int, *, full: bool
-) -> list[SurveyTask]:
-    """Divide `segments` among at most `tasks` tasks."""
-    parts = (segments[number::tasks] for number in range(tasks))
-    return [SurveyTask(location, day, part, full) for part in parts if part]
-
-
-def _results(storage: Storage, task: SurveyTask) -> Iterator[tuple[str, pa.Table]]:
-    for each in task.segments:
-        with opened(storage, each.path) as file:
-            metadata = file.metadata
-            sets = None if task.full else file.beside(SETS_KEY, _SEEN_COLUMNS)
-        yield from _of_footer(storage, each, metadata, task.day)
-        if sets is None:
-            yield from _observed_rows(storage, each.path, task.day)
-        else:
-            seen = sets.filter(pc.greater(sets["observed"], 0))
-            yield from _taps(seen, seen["minute"].cast(pa.int64()), *hours_around(task.day))
+def _results(
+    storage: Storage, segment: Segment, day: date, *, full: bool
+) -> Iterator[tuple[str, pa.Table]]:
+    with opened(storage, segment.path) as file:
+        metadata = file.metadata
+        sets = None if full else file.beside(SETS_KEY, _SEEN_COLUMNS)
+    yield from _of_footer(storage, segment, metadata, day)
+    if sets is None:
+        yield from _observed_rows(storage, segment.path, day)
+    else:
+        seen = sets.filter(pc.greater(sets["observed"], 0))
+        yield from _taps(seen, seen["minute"].cast(pa.int64()), *hours_around(day))
 
 
 def _of_footer(
@@ -238,16 +215,18 @@ def _taps(
     yield "taps", found.rename_columns(_TAPS.names).cast(_TAPS)
 
 
-def run_blocks(task: SurveyTask) -> Iterator[pa.Table]:
+def run_blocks(
+    location: ArchiveLocation, day: date, segments: Sequence[Segment]
+) -> Iterator[pa.Table]:
     """Yield the blocks of the date, of the day before it, and of the hours in which taps see it.
 
     Only the blocks of proven segments can prove a copy.
     """
-    storage = open_storage(task.location)
+    storage = open_storage(location)
     kind = pa.timestamp("us", tz="UTC")
-    since = pa.scalar(microseconds(task.day, -24), kind)
-    until = pa.scalar(hours_around(task.day)[1], kind)
-    for segment in task.segments:
+    since = pa.scalar(microseconds(day, -24), kind)
+    until = pa.scalar(hours_around(day)[1], kind)
+    for segment in segments:
         blocks = _sets(storage, segment.path)
         near = pc.and_(pc.greater_equal(blocks["minute"], since), pc.less(blocks["minute"], until))
         kept = blocks.filter(near)
@@ -258,19 +237,25 @@ def run_blocks(task: SurveyTask) -> Iterator[pa.Table]:
         yield pa.table([file, *columns.values()], schema=BLOCKS)
 
 
-def run_evaluation(task: EvaluationTask, blocks: pa.Table) -> Iterator[pa.Table]:
+def run_evaluation(
+    location: ArchiveLocation,
+    day: date,
+    late: int,
+    tapped: Collection[TargetName],
+    blocks: pa.Table,
+) -> Iterator[pa.Table]:
     """Yield the results of BLOCK_COLUMNS as `run_survey` does; of a target, all blocks are there.
 
     A copy's rows name its gateway, route and target. They may lie in any hour, so the blocks of a
-    target are not divided.
+    target are not divided. `late` is in seconds; `tapped` are the targets with a tap of any
+    gateway, which sees the messages of all.
     """
-    storage = open_storage(task.location)
+    storage = open_storage(location)
     blocks = blocks.cast(BLOCKS).combine_chunks()
     for gateway in pc.unique(blocks["gateway"]).to_pylist():
         own = blocks.filter(pc.equal(blocks["gateway"], gateway))
-        tapped = tapped_targets(own) | frozenset(task.tapped)
-        pairs = _pairs(storage, crossing_parts(own, task.day))
-        found = evaluate(own, task.day, task.late, pairs, tapped)
+        observed = tapped_targets(own) | frozenset(tapped)
+        found = evaluate(own, day, late, _pairs(storage, crossing_parts(own, day)), observed)
         yield from _packed("proven", found.proven)
         yield from _packed("unproven", found.unproven)
         yield from _packed("parts", found.parts)

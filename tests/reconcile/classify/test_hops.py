@@ -16,7 +16,7 @@ from gateway.archive.journal.records import Cell
 from gateway.archive.location import ArchiveLocation
 from gateway.archive.routes import write_routes
 from gateway.archive.storage import LocalStorage
-from gateway.reconcile.classify.hop_events import HopScope, HopTask, run_events
+from gateway.reconcile.classify.hop_events import HopScope, run_events
 from gateway.reconcile.classify.hops import hop_table, judge
 from gateway.reconcile.input.hop_routes import find_hops
 from gateway.reconcile.input.inputs import day_range, find_inputs
@@ -46,7 +46,7 @@ def found(
         hops, day_range(DAY), 0, gaps, dict.fromkeys(("plant", "core", "office"), until)
     )
     segments = find_inputs(location, DAY).all
-    events = pa.concat_tables(run_events(HopTask(scope, segments)))
+    events = pa.concat_tables(run_events(scope, segments))
     messages = pa.concat_tables(judge(late * SECOND, events))
     counted: Counter[tuple[object, ...]] = Counter()
     for row in messages.to_pylist():

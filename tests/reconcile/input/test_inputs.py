@@ -12,7 +12,8 @@ from gateway.archive.journal.records import MAGIC
 from gateway.archive.journal.writer import ArchiveWriter
 from gateway.archive.layout import SEALS, journals, segments
 from gateway.archive.location import ArchiveLocation
-from gateway.reconcile.input.inputs import Inputs, batches, find_inputs, verify_around
+from gateway.reconcile.input.executors import batches
+from gateway.reconcile.input.inputs import Inputs, find_inputs, verify_around
 from tests.archive.journal_files import journal_path
 from tests.archive.samples import DAY, NOON, QUICK, START, archive, delivered, put, received
 

@@ -13,7 +13,12 @@ from gateway.archive.location import ArchiveLocation
 from gateway.archive.segments.tables import schema_of
 from gateway.archive.storage import open_storage
 from gateway.endpoints.registry import ENDPOINT_KINDS
-from gateway.reconcile.input.route_notes import NOTES, notes_tasks, run_notes, with_notes
+from gateway.reconcile.input.route_notes import (
+    NOTES,
+    lossy_routes,
+    run_notes,
+    with_notes,
+)
 from gateway.reconcile.input.row_reader import TargetName
 from gateway.reconcile.report.rows import Row
 from tests.archive.samples import DAY, archive, delivered, received
@@ -32,9 +37,8 @@ def noted(
     paths: Sequence[Path],
     tapped: Collection[TargetName] = (),
 ) -> list[Row]:
-    """The routes with the notes that tasks find, here in this process."""
-    tasks = notes_tasks(location, paths, routes)
-    found = [schema_of(NOTES).empty_table(), *(each for task in tasks for each in run_notes(task))]
+    """The routes with the notes that a task finds, here in this process."""
+    found = [schema_of(NOTES).empty_table(), *run_notes(location, lossy_routes(routes), paths)]
     return with_notes(routes, pa.concat_tables(found), tapped)
 
 

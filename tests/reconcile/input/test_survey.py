@@ -15,8 +15,6 @@ from gateway.archive.segments.tables import sort_rows, to_table
 from gateway.archive.storage import LocalStorage
 from gateway.reconcile.input.inputs import Segment, list_inputs
 from gateway.reconcile.input.survey import (
-    EvaluationTask,
-    SurveyTask,
     merged,
     run_blocks,
     run_evaluation,
@@ -31,9 +29,9 @@ def test_the_counts_of_a_day_reach_the_driver_compressed(tmp_path: Path) -> None
     generate(tmp_path, Traffic(20_000, DAY, routes=5), {}, segment=2_000)
     location = ArchiveLocation(tmp_path)
     segments = list_inputs(LocalStorage(tmp_path), DAY).day
-    blocks = pa.concat_tables(run_blocks(SurveyTask(location, DAY, segments)))
+    blocks = pa.concat_tables(run_blocks(location, DAY, segments))
 
-    results = pa.concat_tables(run_evaluation(EvaluationTask(location, DAY, 300), blocks))
+    results = pa.concat_tables(run_evaluation(location, DAY, 300, (), blocks))
 
     proven = merged(results).proven
     assert pc.sum(proven["received"]).as_py() > 19_000
@@ -46,6 +44,6 @@ def test_the_sets_of_a_file_without_any_are_computed_from_its_rows(tmp_path: Pat
     pq.write_table(rows, tmp_path / "foreign.parquet")
     segment = Segment(Path("foreign.parquet"), 1, proven=True)
 
-    (found,) = run_blocks(SurveyTask(ArchiveLocation(tmp_path), DAY, [segment]))
+    (found,) = run_blocks(ArchiveLocation(tmp_path), DAY, [segment])
 
     assert found.select(list(SETS)).equals(blocks_of(rows))

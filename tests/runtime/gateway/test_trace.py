@@ -12,7 +12,7 @@ from gateway.archive.storage import open_storage
 from gateway.cli import main
 from gateway.clock import now, today
 from gateway.model.message import GATEWAY_ID, Headers, Message
-from gateway.reconcile.classify.hop_events import HopScope, HopTask, run_events
+from gateway.reconcile.classify.hop_events import HopScope, run_events
 from gateway.reconcile.classify.hops import hop_table, judge
 from gateway.reconcile.input.hop_routes import find_hops
 from gateway.reconcile.input.inputs import list_inputs
@@ -64,7 +64,7 @@ def joined() -> list[tuple[object, ...]]:
     assert all(each.exact for each in hops.brokers.values())
     scope = HopScope(hops, (0, 1 << 62), 0)
     segments = list_inputs(open_storage(location), today()).day
-    events = pa.concat_tables(run_events(HopTask(scope, segments)))
+    events = pa.concat_tables(run_events(scope, segments))
     rows = hop_table(pa.concat_tables(judge(1 << 62, events)))
     found = rows.select(["gateway", "broker", "receiver", "expected", "delivered"]).to_pylist()
     return [tuple(row.values()) for row in found]
