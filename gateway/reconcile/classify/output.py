@@ -7,10 +7,9 @@ leaves those whole.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -25,7 +24,7 @@ from gateway.archive.storage import open_storage
 from gateway.errors import ReconcileError
 from gateway.reconcile.archive_lock import exclusive_in
 from gateway.reconcile.classify import tables
-from gateway.reconcile.input.executors import write_partitions
+from gateway.reconcile.input.executors import write_parts
 from gateway.reconcile.remote_lock import CheckHeld
 from gateway.reconcile.report.charts import HOURS
 from gateway.reconcile.report.html import page
@@ -80,17 +79,7 @@ class ResultFolder:
         if number <= _FEW:
             self.write(name, frame.toArrow().cast(schema) if number else schema.empty_table())
         else:
-            write_partitions(frame, partial(self._write_partition, name, schema))
-
-    def _write_partition(
-        self, name: str, schema: pa.Schema, partition: int, rows: Iterable[pa.RecordBatch]
-    ) -> None:
-        """Write the rows of one partition; a repeated task replaces its file."""
-        batches = [batch for batch in rows if batch.num_rows]
-        if batches:
-            table = pa.Table.from_batches(batches).cast(schema)
-            path = self.new / name / f"part-{partition:05}.parquet"
-            open_storage(self.location).write(path, table)
+            write_parts(frame, self.location, self.new / name, schema)
 
     def written(self, name: str, schema: pa.Schema) -> Iterator[pa.Table]:
         """Yield the rows of a written table file by file; an empty table when there are none."""

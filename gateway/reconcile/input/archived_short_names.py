@@ -7,7 +7,7 @@ from pathlib import Path
 
 from gateway.archive.layout import NAMES
 from gateway.archive.storage import Storage
-from gateway.reconcile.maintenance.short_names_decode import lines
+from gateway.reconcile.maintenance.short_names import lines
 
 
 class ArchivedShortNames:
@@ -39,7 +39,6 @@ class ArchivedShortNames:
     def _read(self) -> Iterator[tuple[str, tuple[str, ...]]]:
         for name in self._storage.names(Path(NAMES)):
             if name.endswith(".jsonl"):
-                content = self._storage.read(Path(NAMES) / name) or b""
-                for _, _, digest, levels, *_ in lines([(name, content)]):
-                    if digest is not None:
-                        yield digest, tuple(levels)
+                for line in lines(name, self._storage.read(Path(NAMES) / name) or b""):
+                    if "digest" in line:
+                        yield line["digest"], tuple(line["levels"])

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
+from pathlib import Path
 from typing import Any, Final, TypeAlias, TypeVar
 
 import pyarrow as pa
@@ -15,16 +16,18 @@ from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
+from gateway.archive.location import ArchiveLocation
 from gateway.archive.segments.tables import schema_of
+from gateway.archive.storage import open_storage
 from gateway.reconcile.schema import spark_schema
 
 Task = TypeVar("Task")
 Item = TypeVar("Item")
-Record: TypeAlias = tuple[Any, ...]  # the values of columns, in their order
+Row: TypeAlias = Mapping[str, Any]
 
 _TASKS_PER_CORE: Final = 4
 _TASK_BYTES: Final = 4 << 20
-_BATCH_RECORDS: Final = 10_000
+_BATCH_ROWS: Final = 10_000
 PARTITION_ROWS: Final = 200_000  # of a shuffle
 _DONE: Final = pa.table({"rows": pa.array([], pa.int64())})
 
@@ -91,21 +94,6 @@ def read_tasks(
     return numbers.mapInArrow(read, spark_schema(columns))
 
 
-def map_records(
-    frame: DataFrame,
-    columns: Mapping[str, str],
-    run: Callable[[Iterable[Record]], Iterable[Record]],
-) -> DataFrame:
-    """Return the records that `run` makes on executors of those of each partition of `frame`."""
-
-    def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        rows = (tuple(row.values()) for batch in batches for row in batch.to_pylist())
-        for table in tables_of(columns, run(rows)):
-            yield from table.to_batches()
-
-    return frame.mapInArrow(read, spark_schema(columns))
-
-
 def map_tables(
     frame: DataFrame, columns: Mapping[str, str], run: Callable[[pa.Table], Iterator[pa.Table]]
 ) -> DataFrame:
@@ -119,23 +107,29 @@ def map_tables(
     return frame.mapInArrow(read, spark_schema(columns))
 
 
-def tables_of(columns: Mapping[str, str], records: Iterable[Record]) -> Iterator[pa.Table]:
-    """Yield `records` as tables of `columns`."""
-    schema, remaining = schema_of(columns), iter(records)
-    while rows := list(islice(remaining, _BATCH_RECORDS)):
-        values = zip(*rows, strict=True)
-        arrays = [pa.array(each, field.type) for each, field in zip(values, schema, strict=True)]
-        yield pa.Table.from_arrays(arrays, schema=schema)
+def tables_of(columns: Mapping[str, str], rows: Iterable[Row]) -> Iterator[pa.Table]:
+    """Yield `rows` as tables of `columns`; a row has null in those that it lacks."""
+    remaining = iter(rows)
+    while part := list(islice(remaining, _BATCH_ROWS)):
+        yield pa.Table.from_pylist(part, schema_of(columns))
 
 
-def write_partitions(
-    frame: DataFrame, write: Callable[[int, Iterable[pa.RecordBatch]], None]
+def write_parts(
+    frame: DataFrame, location: ArchiveLocation, folder: Path, schema: pa.Schema
 ) -> None:
-    """Call `write` on executors with the number and the rows of each partition of `frame`."""
+    """Write each partition of `frame` on executors as a file of `folder`, at least one.
+
+    A repeated task replaces its file.
+    """
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         context = TaskContext.get()
-        write(context.partitionId() if context else 0, batches)
+        number = context.partitionId() if context else 0
+        tables = [pa.Table.from_batches([each]).cast(schema) for each in batches if each.num_rows]
+        if tables or not number:
+            path = folder / f"part-{number:05}.parquet"
+            table = pa.concat_tables([schema.empty_table(), *tables])
+            open_storage(location).write(path, table)
         yield from _DONE.to_batches()
 
     frame.mapInArrow(run, T.StructType([T.StructField("rows", T.LongType())])).toArrow()

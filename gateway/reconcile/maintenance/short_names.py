@@ -1,127 +1,184 @@
-"""Transforms that build the dictionary of shortened names: whole names, targets, use.
-
-Input are the names that gateways recorded in `_names`, and the name pairs of all days.
-An unrecorded name is recovered from a pair when its route changed none of its levels.
-"""
+"""Functions of executors for the dictionary of shortened names: recorded, sent and whole names."""
 
 from __future__ import annotations
 
-from datetime import date
-from typing import Final
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path, PurePosixPath
+from typing import Any, Final, TypeAlias
 
-from pyspark.sql import Column, DataFrame, Window
-from pyspark.sql import functions as F
+import pyarrow as pa
+import pyarrow.compute as pc
 
-from gateway.dialects.registry import DIALECTS
-from gateway.reconcile.input.executors import map_records
-from gateway.reconcile.maintenance.short_names_decode import DECODED, decode
-from gateway.reconcile.schema import DICTIONARY_ROWS
-from gateway.translate.shorten import DIGEST
+from gateway.archive.compaction.current import CurrentFile
+from gateway.archive.location import ArchiveLocation
+from gateway.archive.schema import Leg
+from gateway.archive.storage import open_storage
+from gateway.dialects.base import parse_subject
+from gateway.dialects.registry import DIALECTS, find_dialect
+from gateway.errors import ArchiveError, GatewayError
+from gateway.reconcile.input.executors import tables_of
+from gateway.reconcile.input.row_reader import read_pairs
+from gateway.translate.shorten import DIGEST, digest_of
 
-_MAX_SOURCES: Final = 10  # source names in an entry
-_SENT_KEYS: Final = ("target", "system", "name", "digest")
-_DECODED_KEYS: Final = ("system", "name", "digest", "source_name")
-_ENTRY_COLUMNS: Final = DICTIONARY_ROWS.names
+Row: TypeAlias = Mapping[str, Any]
+
+_FINDING: Final = {"place": "string", "rule": "string", "text": "string"}
+# A line of a name file, with its gateway; or a finding about it.
+LINE: Final = {
+    "digest": "string", "levels": "list", "noted": "int64", "gateway": "string", **_FINDING,
+}  # fmt: skip
+# The deliveries of a shortened name from a source name; or a finding about their file.
+SENT: Final = {
+    **dict.fromkeys(("target", "system", "name", "digest", "source_name", "gateway"), "string"),
+    "count": "int64", "first_time": "timestamp", "last_time": "timestamp", **_FINDING,
+}  # fmt: skip
+# A shortened name at a target with its whole name, and one source; null when it was never sent.
+WHOLE: Final = {
+    **dict.fromkeys(("target", "system", "name", "digest", "source_name", "whole"), "string"),
+    "levels": "list", "gateways": "list",
+    "count": "int64", "first_time": "timestamp", "last_time": "timestamp", **_FINDING,
+}  # fmt: skip
+TORN: Final = "torn-line"
+BAD: Final = "bad-line"
+UNKNOWN: Final = "unknown-name"
+CONTRARY: Final = "contrary-name"
+UNREADABLE: Final = "unreadable-file"
+VANISHED: Final = "vanished-file"
+_MAX_TIME: Final = 4_102_444_800_000_000  # 2100-01-01; a later time is invalid
+_LAST_LEVELS: Final = {
+    name: re.compile(rf"(?:^|{re.escape(dialect.separator)})({DIGEST.pattern})\Z")
+    for name, dialect in DIALECTS.items()
+}
 
 
-def sent_names(deliveries: DataFrame) -> DataFrame:
-    """Return the shortened names in `deliveries`, by target, gateway and source name.
+def recorded_lines(location: ArchiveLocation, paths: Sequence[Path]) -> Iterator[pa.Table]:
+    """Yield LINE of the name files of gateways; a file that is absent by now has none."""
+    storage = open_storage(location)
+    for path in paths:
+        yield from tables_of(LINE, lines(path.as_posix(), storage.read(path) or b""))
 
-    `deliveries` have the columns of `short_names_files.SENT`, with times in microseconds.
+
+def lines(path: str, content: bytes) -> Iterator[Row]:
+    """Parse a name file; bad lines have a rule."""
+    for number, line in enumerate(content.split(b"\n"), start=1):
+        if line.strip():
+            yield {"place": f"{path}:{number}", "gateway": PurePosixPath(path).stem, **_line(line)}
+
+
+def _line(line: bytes) -> Row:
+    try:
+        entry = _parsed(line)
+        expected = digest_of(entry["levels"])
+    except (ValueError, KeyError, TypeError, RecursionError):
+        if line.startswith(b"{") and not line.endswith(b"}"):
+            return {"rule": TORN, "text": "is cut by a crash, before the name was used"}
+        return {"rule": BAD, "text": "is no object with a digest and the levels of a name"}
+    if entry["digest"] != expected:
+        text = f"gives {entry['digest']!r} to a name whose digest is {expected!r}; it is left out"
+        return {"rule": CONTRARY, "text": text}
+    return entry
+
+
+def _parsed(line: bytes) -> Row:
+    """Return digest, levels and time of a line.
+
+    Raises:
+        ValueError, KeyError, TypeError: the line is no such object.
     """
-    lists = [name for name, dialect in DIALECTS.items() if dialect.tag_lists]
-    own = F.array("name")
-    tags = F.when(F.col("system").isin(lists), F.split("name", ",")).otherwise(own)
-    return (
-        deliveries.where(F.col("rule") == "")
-        .withColumn("name", F.explode(tags))
-        .withColumn("digest", _digest())
-        .where(F.col("digest") != "")
-        .groupBy(*_SENT_KEYS, F.coalesce("source_name", F.lit("")).alias("source_name"), "gateway")
-        .agg(
-            F.min("first").alias("first"),
-            F.max("last").alias("last"),
-            F.sum("count").alias("count"),
-        )
+    entry: Any = json.loads(line)
+    digest, levels, noted = entry["digest"], entry["levels"], entry.get("time")
+    if not (isinstance(levels, list) and levels and isinstance(digest, str)):
+        raise TypeError(line)
+    if not all(isinstance(level, str) for level in levels):
+        raise TypeError(line)
+    is_valid = isinstance(noted, int) and 0 <= noted < _MAX_TIME
+    return {"digest": digest, "levels": levels, "noted": noted if is_valid else None}
+
+
+def sent_names(location: ArchiveLocation, files: Sequence[CurrentFile]) -> Iterator[pa.Table]:
+    """Yield SENT of some segments; a finding for an unreadable one."""
+    storage = open_storage(location)
+    for each in files:
+        try:
+            found = _shortened(read_pairs(storage, each.at))
+        except ArchiveError as fault:
+            gone = isinstance(fault.__cause__, FileNotFoundError)
+            text = str(fault).removeprefix(f"{each.at}: ")
+            rule = VANISHED if gone else UNREADABLE
+            found = iter([{"place": each.path.as_posix(), "rule": rule, "text": text}])
+        yield from tables_of(SENT, found)
+
+
+def _shortened(pairs: pa.Table) -> Iterator[Row]:
+    """Yield the deliveries whose name, or a tag of it, ends in a digest."""
+    delivered = pc.equal(pairs["leg"], Leg.DELIVERED.value)
+    chosen = pc.and_(delivered, pc.match_substring_regex(pairs["name"], DIGEST.pattern))
+    for row in pairs.filter(chosen).to_pylist():
+        dialect = DIALECTS.get(row["system"])
+        if dialect is None:
+            continue
+        for name in row["name"].split(",") if dialect.tag_lists else [row["name"]]:
+            if found := _LAST_LEVELS[row["system"]].search(name):
+                source = row["source_name"] or ""
+                yield {**row, "name": name, "digest": found[1], "source_name": source}
+
+
+def whole_names(sent: pa.Table) -> Iterator[pa.Table]:
+    """Yield WHOLE of names with their recorded levels in `noted_levels`.
+
+    An unrecorded digest is compared with that of the source name. An unknown digest that the source
+    name already contains may be part of an ordinary name, and is left out.
+    """
+    yield from tables_of(WHOLE, filter(None, map(_whole, sent.to_pylist())))
+
+
+def _whole(row: Row) -> Row | None:
+    system, name, digest, source = (
+        row[each] for each in ("system", "name", "digest", "source_name")
     )
-
-
-def _digest() -> Column:
-    """Return the digest in the last level of `name`, in its system's syntax; empty without one."""
-    found = F.lit("")
-    for dialect in DIALECTS.values():
-        last = rf"(?:^|\Q{dialect.separator}\E)({DIGEST.pattern})\z"
-        own = F.regexp_extract("name", last, 1)
-        found = F.when(F.col("system") == dialect.name, own).otherwise(found)
+    if name is None:  # recorded, and never sent
+        unused = {"target": "", "name": digest, "levels": row["noted_levels"], "count": 0}
+        return {**row, **unused, "gateways": row["noted_by"]}
+    in_source = any(tag.endswith(digest) for tag in source.split(","))
+    levels = row["noted_levels"] or _recovered(source, digest)
+    found = {**row, "levels": levels, "whole": _spelled(system, levels), "place": "name pairs"}
+    if levels is None:
+        text = f"{name!r} was sent for {source!r} and is in no name file"
+        return None if in_source else {**found, "rule": UNKNOWN, "text": text}
+    if not in_source and not _is_beginning(system, name, levels):
+        text = f"{name!r} was sent for {source!r}, and {digest!r} stands for {levels!r}"
+        return {**found, "rule": CONTRARY, "text": text}
     return found
 
 
-def recorded_names(lines: DataFrame) -> DataFrame:
-    """Return each recorded digest with its levels, the last time, and the gateways.
-
-    The time `noted` is null when any line of the digest has no time.
-    """
-    has_times = F.count("noted") == F.count("*")
-    return (
-        lines.where(F.col("rule") == "")
-        .groupBy("digest")
-        .agg(
-            F.any_value("levels").alias("noted_levels"),
-            F.when(has_times, F.max("noted")).alias("noted"),
-            F.sort_array(F.collect_set("gateway")).alias("noted_by"),
-        )
-    )
+def _recovered(source: str, digest: str) -> list[str] | None:
+    """Return the levels of `source` in the first system in which its digest is `digest`."""
+    for dialect in DIALECTS.values():
+        for tag in source.split(",") if dialect.tag_lists else (source,):
+            try:
+                levels = parse_subject(tag, dialect).levels
+            except GatewayError:
+                continue
+            if digest_of(levels) == digest:
+                return list(levels)
+    return None
 
 
-def decoded(sent: DataFrame, recorded: DataFrame) -> DataFrame:
-    """Return the whole name of every distinct name of `sent`, with the findings."""
-    names = sent.select(*_DECODED_KEYS).distinct().join(recorded, "digest", "left")
-    return map_records(names.select(*_DECODED_KEYS, "noted_levels"), DECODED, decode)
+def _is_beginning(system: str, name: str, levels: list[str]) -> bool:
+    """Return whether `name` is a beginning of `levels` and a digest, as far as can be decided."""
+    dialect = find_dialect(system)
+    try:
+        kept = parse_subject(name, dialect).levels[:-1]
+    except GatewayError:
+        return False
+    replaced = dialect.codec.unspellable(levels)  # a route may replace these characters
+    return bool(replaced) or list(kept) == levels[: len(kept)]
 
 
-def entries(sent: DataFrame, whole_names: DataFrame) -> DataFrame:
-    """Return the dictionary entries of names that were sent."""
-    by_source = Window.partitionBy(*_SENT_KEYS).orderBy("source_name")
-    listed = F.when(F.col("rank") <= _MAX_SOURCES, F.col("source_name"))
-    found = (
-        sent.join(whole_names, list(_DECODED_KEYS))
-        .withColumn("rank", F.dense_rank().over(by_source))
-        .groupBy(*_SENT_KEYS)
-        .agg(
-            F.any_value("levels").alias("levels"),
-            F.any_value("whole").alias("whole"),
-            F.sort_array(F.collect_set(listed)).alias("sources"),
-            F.sort_array(F.collect_set("gateway")).alias("gateways"),
-            F.timestamp_micros(F.min("first")).alias("first_time"),
-            F.timestamp_micros(F.max("last")).alias("last_time"),
-            F.sum("count").alias("count"),
-        )
-    )
-    return found.select(*_ENTRY_COLUMNS)
-
-
-def unused_entries(recorded: DataFrame, sent: DataFrame, oldest: date | None) -> DataFrame:
-    """Return entries for the recorded names that no delivery uses.
-
-    With `oldest`, the first kept day, names recorded before it are left out: the days that used
-    them were removed. A name without a time stays.
-    """
-    unused = recorded.join(sent.select("digest").distinct(), "digest", "left_anti")
-    if oldest is not None:
-        recent = F.timestamp_micros("noted") >= F.lit(oldest).cast("timestamp")
-        unused = unused.where(F.col("noted").isNull() | recent)
-    values = {
-        "target": F.lit(""),
-        "name": F.col("digest"),
-        "digest": F.col("digest"),
-        "levels": F.col("noted_levels"),
-        "gateways": F.col("noted_by"),
-        "sources": F.array(),
-        "count": F.lit(0),
-    }
-    return unused.select(
-        *[
-            values.get(field.name, F.lit(None)).cast(field.dataType).alias(field.name)
-            for field in DICTIONARY_ROWS
-        ]
-    )
+def _spelled(system: str, levels: list[str] | None) -> str | None:
+    if levels is None:
+        return None
+    dialect = find_dialect(system)
+    return dialect.leading + dialect.separator.join(dialect.codec.encode(levels))

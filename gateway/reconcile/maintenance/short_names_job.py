@@ -1,21 +1,21 @@
 """The job that builds the dictionary of shortened names, ARCHIVE/_dictionary/.
 
-It reads the recorded names and the name pairs of all days, replaces the dictionary as a whole, and
-reports what is wrong. `gateway.archive.schema` has the columns.
+It joins the names that gateways recorded in `_names` with the name pairs of all days, replaces the
+dictionary as a whole, and reports what is wrong. An unrecorded name is recovered from a pair when
+its route changed none of its levels. `gateway.archive.schema` has the columns.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-import pyarrow.compute as pc
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession, Window
@@ -25,26 +25,31 @@ from gateway.archive.compaction.current import current_files
 from gateway.archive.findings import Finding, error, warning
 from gateway.archive.layout import DICTIONARY, NAMES, parse_day
 from gateway.archive.location import ArchiveLocation
-from gateway.archive.segments.reading import open_parquet
-from gateway.archive.storage import Storage, open_storage
+from gateway.archive.schema import DICTIONARY as COLUMNS
+from gateway.archive.segments.tables import schema_of
+from gateway.archive.storage import open_storage
 from gateway.errors import ReconcileError
 from gateway.reconcile.archive_lock import archive_lock
-from gateway.reconcile.input.executors import (
-    Record,
-    read_tasks,
-    tables_of,
-    tasks_of,
-    write_partitions,
+from gateway.reconcile.input.executors import divided, map_tables, read_tasks, write_parts
+from gateway.reconcile.maintenance.short_names import (
+    LINE,
+    SENT,
+    TORN,
+    VANISHED,
+    WHOLE,
+    recorded_lines,
+    sent_names,
+    whole_names,
 )
-from gateway.reconcile.maintenance import short_names, short_names_decode, short_names_files
-from gateway.reconcile.maintenance.short_names_files import CountedFile
 from gateway.reconcile.remote_lock import CheckHeld
 from gateway.reconcile.root_cause import root_cause
 from gateway.terminal.progress import ShowStep
 
-_NEW: Final = "_dictionary.new"
+_NEW: Final = Path("_dictionary.new")
 _FILE_BYTES: Final = 256 << 10  # about, of the names in one file
 _MAX_FINDINGS: Final = 100  # of one rule; the others are counted
+_MAX_SOURCES: Final = 10  # source names in an entry
+_KEYS: Final = ("target", "system", "name", "digest")
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,100 +99,96 @@ def _build(
     check_held: CheckHeld,
 ) -> ShortNameReport:
     storage = open_storage(location)
-    lines = _recorded_lines(spark, location, storage).persist()
-    recorded = short_names.recorded_names(lines).persist()
-    files = _counted_files(storage)
-    read = partial(short_names_files.sent_names, location)
-    deliveries = _mapped(spark, files, read, short_names_files.SENT).persist()
-    sent = short_names.sent_names(deliveries).persist()
-    decoded = short_names.decoded(sent, recorded).persist()
+    names = [Path(NAMES, each) for each in storage.names(Path(NAMES)) if each.endswith(".jsonl")]
+    days = filter(None, map(parse_day, storage.names(Path())))
+    files = [each for day in days for each in current_files(storage, day)]
+    tasks = (divided(spark, each, [_FILE_BYTES] * len(each)) for each in (names, files))
+    lines = read_tasks(spark, LINE, next(tasks), partial(recorded_lines, location)).persist()
+    sent = read_tasks(spark, SENT, next(tasks), partial(sent_names, location)).persist()
+    found = map_tables(joined(sent, lines, oldest), WHOLE, whole_names).persist()
     show_step("writing the dictionary")
-    unused = short_names.unused_entries(recorded, sent, oldest)
-    ordered = short_names.entries(sent, decoded).unionByName(unused).orderBy("target", "name")
-    storage.remove(Path(_NEW))
-    write = partial(short_names_files.write_dictionary, location, _NEW)
-    write_partitions(ordered, write)
-    findings = _findings_in(lines)
-    findings += _findings_in(decoded.withColumn("place", F.lit("name pairs")))
-    findings += _findings_in(deliveries.where(F.col("rule") == short_names_files.UNREADABLE))
-    gone = deliveries.where(F.col("rule") == short_names_files.VANISHED).select("place").distinct()
-    remaining = {each.path for each in _counted_files(storage)}
-    vanished = {each.path for each in files} - remaining | {row["place"] for row in gone.collect()}
-    findings += _vanished(vanished, oldest, show_step)
+    listed = entries(found)
+    storage.remove(_NEW)
+    write_parts(listed.orderBy("target", "name"), location, _NEW, schema_of(COLUMNS))
+    findings = [finding for each in (lines, found, sent) for finding in _findings_in(each)]
+    gone = sent.where(F.col("rule") == VANISHED).select("place").distinct().collect()
+    findings += _vanished([row["place"] for row in gone], oldest, show_step)
+    target, digest = F.nullif("target", F.lit("")), F.col("digest")
+    numbers = listed.select(
+        F.count_distinct(digest).alias("names"),
+        F.count_distinct(F.when(target.isNotNull(), digest)).alias("sent"),
+        F.count_distinct(target).alias("targets"),
+    ).collect()[0]
     check_held()
-    storage.replace(Path(DICTIONARY), Path(_NEW))
-    return _report(storage, findings)
+    storage.replace(Path(DICTIONARY), _NEW)
+    return ShortNameReport(**numbers.asDict(), findings=tuple(findings))
 
 
-def _recorded_lines(spark: SparkSession, location: ArchiveLocation, storage: Storage) -> DataFrame:
-    names = [name for name in storage.names(Path(NAMES)) if name.endswith(".jsonl")]
-    parse = partial(short_names_files.recorded_lines, location)
-    return _mapped(spark, [f"{NAMES}/{name}" for name in names], parse, short_names_decode.LINE)
+def joined(sent: DataFrame, lines: DataFrame, oldest: date | None) -> DataFrame:
+    """Return the sent names by target and source, with what the `lines` of their digest record.
+
+    Names that no delivery uses are null; with `oldest`, the first kept day, those recorded before
+    it are left out: the days that used them were removed. A digest with a line without a time
+    stays.
+    """
+    has_times = F.count("noted") == F.count("*")
+    recorded = lines.where("rule IS NULL").groupBy("digest").agg(
+        F.any_value("levels").alias("noted_levels"),
+        F.timestamp_micros(F.when(has_times, F.max("noted"))).alias("noted"),
+        F.sort_array(F.collect_set("gateway")).alias("noted_by"),
+    )  # fmt: skip
+    by_source = sent.where("rule IS NULL").groupBy(*_KEYS, "source_name").agg(
+        F.collect_set("gateway").alias("gateways"),
+        F.sum("count").alias("count"),
+        F.min("first_time").alias("first_time"),
+        F.max("last_time").alias("last_time"),
+    )  # fmt: skip
+    found = by_source.join(recorded, "digest", "full")
+    if oldest is None:
+        return found
+    recent = F.col("noted") >= F.lit(oldest).cast("timestamp")
+    return found.where(F.col("name").isNotNull() | F.col("noted").isNull() | recent)
 
 
-def _mapped(
-    spark: SparkSession,
-    files: Sequence[Any],
-    records: Callable[[Sequence[Any]], Iterator[Record]],
-    columns: Mapping[str, str],
-) -> DataFrame:
-    """Return the `records` of `files`, read by executors, with a few files in each task."""
-    number = min(len(files), tasks_of(spark, _FILE_BYTES * len(files)))
-    tasks = [files[each::number] for each in range(number)]
-    return read_tasks(spark, columns, tasks, lambda task: tables_of(columns, records(task)))
+def entries(found: DataFrame) -> DataFrame:
+    """Return the rows of the dictionary from rows of WHOLE, with the first sources of each."""
+    rank = F.row_number().over(Window.partitionBy(*_KEYS).orderBy("source_name"))
+    listed = F.when(F.col("rank") <= _MAX_SOURCES, F.col("source_name"))
+    entry = found.withColumn("rank", rank).groupBy(*_KEYS).agg(
+        F.any_value("levels").alias("levels"),
+        F.any_value("whole").alias("whole"),
+        F.sort_array(F.collect_set(listed)).alias("sources"),
+        F.array_sort(F.array_distinct(F.flatten(F.collect_list("gateways")))).alias("gateways"),
+        F.min("first_time").alias("first_time"),
+        F.max("last_time").alias("last_time"),
+        F.sum("count").alias("count"),
+    )  # fmt: skip
+    return entry.select(*COLUMNS)
 
 
-def _counted_files(storage: Storage) -> list[CountedFile]:
-    """Return the files whose rows count."""
-    return [
-        CountedFile(path.as_posix(), at.as_posix())
-        for day in filter(None, map(parse_day, storage.names(Path())))
-        for path, at, _ in current_files(storage, day)
-    ]
-
-
-def _vanished(names: set[str], oldest: date | None, show_step: ShowStep) -> list[Finding]:
+def _vanished(places: Iterable[str], oldest: date | None, show_step: ShowStep) -> Iterator[Finding]:
     """Report files that another process removed: an error, except in a day before `oldest`."""
-    findings: list[Finding] = []
-    for folder, count in sorted(Counter(name.partition("/")[0] for name in names).items()):
+    for folder, count in sorted(Counter(each.partition("/")[0] for each in places).items()):
         day = parse_day(folder)
         if oldest is not None and day is not None and day < oldest:
             show_step(f"{count} files of {day} were removed meanwhile; no longer kept")
         else:
-            text = f"{count} files vanished while they were read"
-            findings.append(error("vanished-file", folder, text))
-    return findings
+            yield error(VANISHED, folder, f"{count} files vanished while they were read")
 
 
-def _findings_in(checked: DataFrame) -> list[Finding]:
-    """Return the findings in the columns `place`, `rule` and `text`; of each rule the first."""
+def _findings_in(checked: DataFrame) -> Iterator[Finding]:
+    """Yield the findings in the columns `place`, `rule` and `text`; of each rule the first."""
     of_rule = Window.partitionBy("rule")
-    wrong = checked.where(F.col("rule") != "").select("place", "rule", "text")
+    wrong = checked.where(F.col("rule") != VANISHED).select("place", "rule", "text").distinct()
     ranked = wrong.withColumns(
         {
             "number": F.row_number().over(of_rule.orderBy("place", "text")),
             "total": F.count("*").over(of_rule),
         }
     )
-    findings: list[Finding] = []
     for row in ranked.where(F.col("number") <= _MAX_FINDINGS).orderBy("rule", "number").collect():
-        finding = warning if row["rule"] == short_names_decode.TORN else error
-        findings.append(finding(row["rule"], row["place"], row["text"]))
+        finding = warning if row["rule"] == TORN else error
+        yield finding(row["rule"], row["place"], row["text"])
         if row["number"] == _MAX_FINDINGS < row["total"]:
             text = f"{row['total'] - _MAX_FINDINGS} more findings of this rule"
-            findings.append(finding(row["rule"], row["place"], text))
-    return findings
-
-
-def _report(storage: Storage, findings: Sequence[Finding]) -> ShortNameReport:
-    names: set[str] = set()
-    sent: set[str] = set()
-    targets: set[str] = set()
-    for path, _ in storage.files(Path(DICTIONARY)):
-        with open_parquet(storage.open(path)) as file:
-            table = file.read(["target", "digest"])
-        names.update(table["digest"].to_pylist())
-        of_targets = table.filter(pc.not_equal(table["target"], ""))
-        sent.update(of_targets["digest"].to_pylist())
-        targets.update(pc.unique(of_targets["target"]).to_pylist())
-    return ShortNameReport(len(names), len(sent), len(targets), tuple(findings))
+            yield finding(row["rule"], row["place"], text)
