@@ -41,9 +41,10 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
-"$python" -c 'import pathlib, sys
-from gateway.reconcile.zip_package import zip_package
-zip_package(pathlib.Path(sys.argv[1]))' "$work"
+"$python" -c 'import pathlib, shutil, sys
+import gateway
+package = pathlib.Path(gateway.__file__).parent
+shutil.make_archive(sys.argv[1], "zip", package.parent, package.name)' "$work/gateway"
 cat >"$work/main.py" <<'END'
 import sys
 

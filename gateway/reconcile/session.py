@@ -10,6 +10,7 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from shutil import make_archive
 from subprocess import TimeoutExpired
 from typing import Any, Final, TextIO
 from warnings import catch_warnings, simplefilter
@@ -20,14 +21,13 @@ from pyspark.errors import PySparkException
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
+import gateway
 from gateway.errors import ReconcileError
-from gateway.reconcile.machine import heap, memory_bytes, processors
+from gateway.reconcile.machine import heap, memory_bytes
 from gateway.reconcile.root_cause import root_cause
-from gateway.reconcile.zip_package import zip_package
 
 LOCAL: Final = "local"
 _CONNECT: Final = "sc://"
-_ALL_CORES: Final = "local[*]"  # Spark would count those of the machine, not of its container
 _MAX_LOG_LINES: Final = 15  # of the log in an error text
 _END_TIMEOUT: Final = 0.5  # seconds, for a Java process that breaks its connections
 
@@ -83,7 +83,9 @@ def spark_session(
             spark = _start(_conf(master, folder, {**java, **extra}), sink, log)
         try:
             if not master.startswith(LOCAL):
-                spark.sparkContext.addPyFile(str(zip_package(Path(folder))))
+                package = Path(gateway.__file__).parent  # executors may have only what it needs
+                name, kind = f"{folder}/{package.name}", "zip"
+                spark.sparkContext.addPyFile(make_archive(name, kind, package.parent, package.name))
             yield spark
         except (PySparkException, Py4JError, OSError, ReconcileError) as error:
             _raise_if_ended(spark, log, error)
@@ -134,7 +136,7 @@ def _conf(master: str, folder: str, extra: Mapping[str, str]) -> SparkConf:
             if master.startswith(LOCAL)
             else {}
         ),
-        "spark.master": f"local[{processors()}]" if master == _ALL_CORES else master,
+        "spark.master": master,
         "spark.sql.warehouse.dir": folder,
         **extra,
     }

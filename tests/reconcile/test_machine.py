@@ -8,40 +8,32 @@ from pathlib import Path
 
 import pytest
 
-from gateway.reconcile.machine import heap, memory_bytes, processors
+from gateway.reconcile.machine import heap, memory_bytes
 
-CORES = len(os.sched_getaffinity(0))
 GIGABYTE = 1 << 30
 CASES = [
-    pytest.param({}, "", None, CORES, id="no-cgroup"),
+    pytest.param({}, "", None, id="no-cgroup"),
+    pytest.param({"memory.max": "1073741824\n"}, "0::/\n", GIGABYTE, id="version-2"),
+    pytest.param({"memory.max": "max\n"}, "0::/\n", None, id="version-2-without-limits"),
     pytest.param(
-        {"memory.max": "1073741824\n", "cpu.max": "100000 100000\n"}, "0::/\n", GIGABYTE, 1,
-        id="version-2",
-    ),
-    pytest.param({"memory.max": "max\n", "cpu.max": "max 100000\n"}, "0::/\n", None, CORES,
-                 id="version-2-without-limits"),
-    pytest.param(
-        {"memory.max": "max", "a/memory.max": "1073741824", "a/b/memory.max": "max",
-         "a/b/cpu.max": "50000 100000"},
-        "0::/a/b\n", GIGABYTE, 1, id="version-2-in-a-group",
+        {"memory.max": "max", "a/memory.max": "1073741824", "a/b/memory.max": "max"},
+        "0::/a/b\n", GIGABYTE, id="version-2-in-a-group",
     ),
     pytest.param(
-        {"memory/memory.limit_in_bytes": "1073741824\n", "cpu/cpu.cfs_quota_us": "100000\n",
-         "cpu/cpu.cfs_period_us": "100000\n"},
-        "4:memory:/\n3:cpu,cpuacct:/\n", GIGABYTE, 1, id="version-1",
+        {"memory/memory.limit_in_bytes": "1073741824\n"}, "4:memory:/\n3:cpu,cpuacct:/\n",
+        GIGABYTE, id="version-1",
     ),
     pytest.param(
-        {"memory/memory.limit_in_bytes": "9223372036854771712\n",
-         "cpu/cpu.cfs_quota_us": "-1\n", "cpu/cpu.cfs_period_us": "100000\n"},
-        "4:memory:/\n3:cpu,cpuacct:/\n", None, CORES, id="version-1-without-limits",
+        {"memory/memory.limit_in_bytes": "9223372036854771712\n"}, "4:memory:/\n", None,
+        id="version-1-without-limits",
     ),
-    pytest.param({"memory.max": "a lot", "cpu.max": ""}, "0::/\n", None, CORES, id="no-number"),
+    pytest.param({"memory.max": "a lot"}, "0::/\n", None, id="no-number"),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("files", "own", "memory", "cores"), CASES)
+@pytest.mark.parametrize(("files", "own", "memory"), CASES)
 def test_the_limits_of_the_cgroup_hold(
-    tmp_path: Path, files: Mapping[str, str], own: str, memory: int | None, cores: int
+    tmp_path: Path, files: Mapping[str, str], own: str, memory: int | None
 ) -> None:
     for name, text in files.items():
         path = tmp_path / "groups" / name
@@ -52,7 +44,6 @@ def test_the_limits_of_the_cgroup_hold(
     machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
     assert memory_bytes(tmp_path / "groups", group) == min(memory or machine, machine)
-    assert processors(tmp_path / "groups", group) == cores
 
 
 @pytest.mark.parametrize(
