@@ -39,6 +39,7 @@ from gateway.reconcile.classify.hops import (
 )
 from gateway.reconcile.classify.name_check import NameCheck, NamesToCheck, check_names
 from gateway.reconcile.classify.output import ResultFolder, first_rows, hours_of_worst
+from gateway.reconcile.grouping import summed
 from gateway.reconcile.input.hop_routes import find_hops
 from gateway.reconcile.input.inputs import (
     Inputs,
@@ -266,8 +267,8 @@ def _with_tables(
     exceptional = tables.count_exceptions(minutes)
     minutes = tables.joined_minutes([minutes, tables.proven_minutes(found.proven)])
     latencies = pa.concat_tables([latencies, tables.proven_latencies(found.proven)])
-    routes = tables.summed(minutes, "route", "target")
-    gateways = tables.summed(minutes, "gateway")
+    routes = summed(minutes, ("route", "target"), TALLIES)
+    gateways = summed(minutes, ["gateway"], TALLIES)
     hours = tables.per_hour(minutes, latencies, "route", "target")
     if copies is not None and exceptional:
         show_step(f"looking up {exceptional} exceptions")

@@ -107,7 +107,7 @@ def model_limits(archive: Archive, now: int = NOW) -> row_model.Limits:
 def survey_here(scope: Scope, inputs: Inputs) -> Survey:
     """Survey as the night does, in this process."""
     location, day = scope.location, scope.day
-    seen = list(run_survey(location, day, inputs.all, full=scope.full))
+    seen = list(run_survey(location, day, inputs.all))
     found = merged(pa.concat_tables(seen)) if seen else Survey()
     blocks = [] if scope.full else list(run_blocks(location, day, inputs.all))
     if not blocks:

@@ -23,10 +23,11 @@ from gateway.archive.journal.records import Cell
 from gateway.archive.layout import HOUR, JournalName, journal_folder
 from gateway.archive.location import ArchiveLocation
 from gateway.archive.segments.convert import convert
-from gateway.model.copy_class import CopyClass
+from gateway.model.copy_class import TALLIES, CopyClass
 from gateway.reconcile.classify import tables
 from gateway.reconcile.classify.evidence import Scope, classified
 from gateway.reconcile.classify.transforms import COPY_KEYS
+from gateway.reconcile.grouping import summed
 from gateway.reconcile.job import Job, reconcile
 from gateway.reconcile.report.report import Report
 from gateway.reconcile.schema import JOIN_ROWS, spark_schema
@@ -216,7 +217,7 @@ class ManyNights:
         proven = [numbered(each.survey.proven, number) for number, each in enumerate(self.nights)]
         minutes = [tables.minutes_of(counts), *map(tables.proven_minutes, proven)]
         self._check_classes(found.to_pylist())
-        self._check_counts(tables.summed(pa.concat_tables(minutes), "target").to_pylist())
+        self._check_counts(summed(pa.concat_tables(minutes), ["target"], TALLIES).to_pylist())
         return sum(map(len, self.truths))
 
     def _check_classes(self, copies: Iterable[Mapping[str, Any]]) -> None:

@@ -17,6 +17,7 @@ from gateway.archive.location import ArchiveLocation
 from gateway.archive.storage import open_storage
 from gateway.reconcile.classify import order, taps, transforms
 from gateway.reconcile.classify.transforms import on_date
+from gateway.reconcile.grouping import positions
 from gateway.reconcile.input.executors import (
     PARTITION_ROWS,
     collect,
@@ -64,8 +65,7 @@ def survey(spark: SparkSession, scope: Scope, inputs: Inputs) -> Survey:
     """Find the gaps and the taps, and unless `full` the copies that id sets prove."""
     location, day = scope.location, scope.day
     tasks = divided(spark, inputs.all, [each.size for each in inputs.all])
-    look = partial(run_survey, location, day, full=scope.full)
-    seen = collect(spark, SURVEY_COLUMNS, tasks, look)
+    seen = collect(spark, SURVEY_COLUMNS, tasks, partial(run_survey, location, day))
     found = merged(seen)
     if scope.full:
         return found
@@ -142,13 +142,9 @@ class Joined:
 
 def ids_of(copies: pa.Table) -> dict[IdKey, Intervals]:
     """Return the ids of `copies`, a table of COPY_KEYS."""
-    keys = ["gateway", "route", "target", "run"]
-    groups = copies.group_by(keys, use_threads=False).aggregate([("counter", "list")])
-    lists = groups["counter_list"]
-    return {
-        (key["gateway"], key["route"], key["target"], key["run"]): from_ids(ids.values.to_numpy())
-        for key, ids in zip(groups.select(keys).to_pylist(), lists, strict=True)
-    }
+    counter = copies["counter"].to_numpy()
+    keys = ("gateway", "route", "target", "run")
+    return {key: from_ids(counter[places]) for key, places in positions(copies, keys)}
 
 
 def run_read(

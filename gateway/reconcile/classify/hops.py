@@ -30,9 +30,10 @@ from gateway.reconcile.classify.hop_events import (
     HOP_KEYS,
     Event,
     HopScope,
-    constant,
     run_events,
 )
+from gateway.reconcile.classify.tables import by_class
+from gateway.reconcile.grouping import filled, summed
 from gateway.reconcile.input.executors import (
     PARTITION_ROWS,
     divided,
@@ -128,12 +129,8 @@ def _counted(delivered: pa.Table) -> pa.Table:
     """Return messages that were delivered once, unchanged and in time, counted by their hop."""
     groups = delivered.group_by(list(HOP_KEYS)).aggregate([([], "count_all")])
     columns = {name: groups[name] for name in HOP_KEYS}
-    columns["class"] = constant(CopyClass.DELIVERED.value, groups.num_rows)
-    columns["copies"] = groups["count_all"]
-    columns["marked"] = constant(False, groups.num_rows)  # a value
-    schema = schema_of(HOP_MESSAGES)
-    nulls = {each.name: pa.nulls(groups.num_rows, each.type) for each in schema}
-    return pa.table({**nulls, **columns}).cast(schema)
+    counted = {"class": CopyClass.DELIVERED.value, "copies": groups["count_all"], "marked": False}
+    return filled(schema_of(HOP_MESSAGES), groups.num_rows, columns | counted)
 
 
 def _judged(events: Sequence[Event], late: int) -> Iterator[Event]:
@@ -240,14 +237,6 @@ def hop_table(counts: pa.Table) -> pa.Table:
 
     `counts` has HOP_KEYS, `class`, `marked` and `copies`.
     """
-    copies = counts["copies"]
-    columns = {"expected": copies}
-    for name in HOP_CLASSES:
-        columns[name] = pc.if_else(pc.equal(counts["class"], name), copies, 0)
-    columns["marked"] = pc.if_else(counts["marked"], copies, 0)
-    table = pa.table({**{name: counts[name] for name in HOP_KEYS}, **columns})
-    sums = table.group_by(list(HOP_KEYS)).aggregate([(name, "sum") for name in columns])
-    sums = sums.select([*HOP_KEYS, *(f"{name}_sum" for name in columns)])
-    return sums.rename_columns([*HOP_KEYS, *columns]).sort_by(
-        [(name, "ascending") for name in HOP_KEYS]
-    )
+    columns = {"expected": counts["copies"], **by_class(counts, HOP_CLASSES)}
+    keys = {name: counts[name] for name in HOP_KEYS}
+    return summed(pa.table({**keys, **columns}), HOP_KEYS, columns)

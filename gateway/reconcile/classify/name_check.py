@@ -15,6 +15,7 @@ from gateway.archive.location import ArchiveLocation
 from gateway.archive.routes import Rules
 from gateway.archive.storage import open_storage
 from gateway.reconcile.classify.renames import renamed
+from gateway.reconcile.grouping import ascending
 from gateway.reconcile.input.inputs import Segment, day_range
 from gateway.reconcile.input.route_history import mapping_history, read_history
 from gateway.reconcile.report.formatting import amount, counted_as
@@ -82,5 +83,5 @@ def _renamed_findings(names: NamesToCheck, wrong: pa.Table) -> list[Finding]:
             f"{counted_as(row['count_all'], 'name')} of route {row['route']!r} to"
             f" {row['target']!r}: not as {by} would translate; the table `renamed` has them",
         )
-        for row in counted.sort_by([(name, "ascending") for name in keys]).to_pylist()
+        for row in counted.sort_by(ascending(*keys)).to_pylist()
     ]

@@ -24,6 +24,7 @@ from gateway.archive.storage import open_storage
 from gateway.errors import ReconcileError
 from gateway.reconcile.archive_lock import exclusive_in
 from gateway.reconcile.classify import tables
+from gateway.reconcile.grouping import ascending
 from gateway.reconcile.input.executors import write_parts
 from gateway.reconcile.remote_lock import CheckHeld
 from gateway.reconcile.report.charts import HOURS
@@ -118,6 +119,6 @@ def hours_of_worst(hours: pa.Table, routes: Sequence[Row]) -> list[Row]:
     """Return all hours of the first of `routes`, up to the limit of rows."""
     targets = {(row["route"], row["target"]) for row in routes[: tables.MAX_ROWS // HOURS]}
     wanted = pa.array([route for route, _ in targets], pa.string())
-    order = [(name, "ascending") for name in ("route", "target", "hour")]
-    candidates = hours.filter(pc.is_in(hours["route"], wanted)).sort_by(order)
+    candidates = hours.filter(pc.is_in(hours["route"], wanted))
+    candidates = candidates.sort_by(ascending("route", "target", "hour"))
     return [row for row in candidates.to_pylist() if (row["route"], row["target"]) in targets]

@@ -23,6 +23,7 @@ from gateway.archive.location import ArchiveLocation
 from gateway.archive.schema import Leg
 from gateway.archive.segments.tables import schema_of
 from gateway.archive.storage import Storage, open_storage
+from gateway.reconcile.grouping import ascending, grouped, summed
 from gateway.reconcile.input.archived_short_names import ArchivedShortNames
 from gateway.reconcile.input.executors import collect, divided
 from gateway.reconcile.input.inputs import Segment
@@ -64,9 +65,9 @@ def renamed(
     """
     tasks = divided(spark, segments, [each.size for each in segments])
     rows = collect(spark, RESULT, tasks, partial(run_renames, location, history))
-    order = [(name, "ascending") for name in ("route", "target", "name", "source_name")]
-    wrong = _summed(rows.filter(pc.is_valid(rows["now"])), [*_NAMES, "now"]).sort_by(order)
-    unchecked = _summed(rows.filter(pc.is_null(rows["now"])), ["gateway"]).to_pylist()
+    wrong = summed(rows.filter(pc.is_valid(rows["now"])), [*_NAMES, "now"], ["copies"])
+    wrong = wrong.sort_by(ascending("route", "target", "name", "source_name"))
+    unchecked = summed(rows.filter(pc.is_null(rows["now"])), ["gateway"], ["copies"]).to_pylist()
     return wrong, {each["gateway"]: each["copies"] for each in unchecked}
 
 
@@ -151,17 +152,13 @@ def _by_era(rows: pa.Table, bounds: npt.NDArray[np.int64]) -> pa.Table:
     """Return the distinct names of `rows`; apart, those received or delivered between bounds."""
     time = rows["time"].cast(pa.int64())
     received = pc.coalesce(rows["received"].cast(pa.int64()), time)
-    table = rows.select([*_COPY, "replayed"])
+    ones = pa.array(np.ones(rows.num_rows, np.int64))
+    table = rows.select([*_COPY, "replayed"]).append_column("copies", ones)
     for name, values in (("received", received), ("time", time)):
         era = np.searchsorted(bounds, values.to_numpy(), side="right")
         table = table.append_column(name, values).append_column(f"{name}_era", pa.array(era))
-    grouped = table.group_by([*_COPY, "replayed", "received_era", "time_era"]).aggregate(
-        [("received", "min"), ("time", "min"), ([], "count_all")]
-    )
-    columns = [*_COPY, "replayed", "received_min", "time_min", "count_all"]
-    return grouped.select(columns).rename_columns(
-        [*_COPY, "replayed", "received", "time", "copies"]
-    )
+    keys = [*_COPY, "replayed", "received_era", "time_era"]
+    return grouped(table, keys, {"received": "min", "time": "min", "copies": "sum"})
 
 
 @lru_cache(_MAX_RULES)
@@ -180,13 +177,8 @@ def _pairs(storage: Storage, segment: Segment) -> pa.Table:
 
 
 def _grouped(pairs: Sequence[pa.Table]) -> pa.Table:
-    grouped = (
-        pa.concat_tables(pairs)
-        .group_by(list(_COPY))
-        .aggregate([("first_id", "min"), ("last", "max"), ("copies", "sum")])
-    )
-    columns = [*_COPY, "first_id_min", "last_max", "copies_sum"]
-    return grouped.select(columns).rename_columns(_DISTINCT)
+    found = {"first_id": "min", "last": "max", "copies": "sum"}
+    return grouped(pa.concat_tables(pairs), _COPY, found)
 
 
 def _rows(table: pa.Table) -> Iterator[Row]:
@@ -201,8 +193,3 @@ def _copy(copies: Row) -> Copy:
 def _result(copies: Row, answer: Answer | str) -> Row:
     now = answer if isinstance(answer, str) else None
     return {name: copies.get(name) for name in RESULT} | {"now": now}
-
-
-def _summed(rows: pa.Table, keys: Sequence[str]) -> pa.Table:
-    sums = rows.group_by(list(keys)).aggregate([("copies", "sum")])
-    return sums.select([*keys, "copies_sum"]).rename_columns([*keys, "copies"])

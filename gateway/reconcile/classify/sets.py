@@ -22,6 +22,7 @@ from gateway.reconcile.classify.crossing import (
     codes_of,
     in_crossing_parts,
 )
+from gateway.reconcile.grouping import ascending, summed
 
 # Blocks of all files of a gateway; `file` is the path of the segment in its archive.
 BLOCKS: Final = pa.schema([pa.field("file", pa.string()), *schema_of(SETS)])
@@ -163,8 +164,7 @@ def _tallies(blocks: pa.Table) -> pa.Table:
         found = found.append_column("received" if name == "settled" else name, pa.array(sums))
     rows, bucket, copies = nonzero_counts(blocks["latency"])
     latency = histograms(code[rows], bucket, copies, number)
-    order = [(name, "ascending") for name in keys]
-    return found.append_column("latency", latency).cast(PROVEN).sort_by(order)
+    return found.append_column("latency", latency).cast(PROVEN).sort_by(ascending(*keys))
 
 
 def _unproven(blocks: pa.Table, found: Sequence[tuple[int, Intervals]]) -> pa.Table:
@@ -183,5 +183,4 @@ def _unproven(blocks: pa.Table, found: Sequence[tuple[int, Intervals]]) -> pa.Ta
 def _parts(blocks: pa.Table, chosen: Flags) -> pa.Table:
     """Return the distinct parts of the chosen blocks."""
     parts = blocks.select(PARTS.names).filter(pa.array(chosen))
-    order = [(name, "ascending") for name in PARTS.names]
-    return parts.group_by(PARTS.names).aggregate([]).cast(PARTS).sort_by(order)
+    return summed(parts, PARTS.names, []).cast(PARTS)

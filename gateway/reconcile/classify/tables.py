@@ -19,6 +19,7 @@ from gateway.archive.intervals import Numbers
 from gateway.archive.segments.latency import BUCKETS, nonzero_counts
 from gateway.model.copy_class import CLASSES, EXCEPTION_CLASSES, TALLIES, CopyClass
 from gateway.reconcile.classify.transforms import TARGET_KEYS
+from gateway.reconcile.grouping import ascending, grouped, summed
 
 MAX_ROWS: Final = 10_000  # of a table in the report; the table itself is complete
 MINUTE_KEYS: Final = (*TARGET_KEYS, "minute")
@@ -84,13 +85,19 @@ def minutes_of(counts: pa.Table) -> pa.Table:
     """Return MINUTES of the counts of joined copies."""
     copies = counts["copies"]
     columns = {
+        **{name: counts[name] for name in MINUTE_KEYS},
         "received": pc.if_else(counts["was_received"], copies, 0),
-        **{name: pc.if_else(pc.equal(counts["class"], name), copies, 0) for name in CLASSES},
-        "marked": pc.if_else(counts["marked"], copies, 0),
         "redelivered": pc.if_else(counts["redelivered"], copies, 0),
+        **by_class(counts, CLASSES),
     }
-    keys = {name: counts[name] for name in MINUTE_KEYS}
-    return summed(pa.table({**keys, **columns}), *MINUTE_KEYS).cast(MINUTES)
+    return summed(pa.table(columns), MINUTE_KEYS, TALLIES).cast(MINUTES)
+
+
+def by_class(counts: pa.Table, classes: Iterable[str]) -> dict[str, pa.ChunkedArray]:
+    """Return the column `copies` of rows as a column for each class, and `marked`."""
+    which = {name: pc.equal(counts["class"], name) for name in classes}
+    which["marked"] = counts["marked"]
+    return {name: pc.if_else(own, counts["copies"], 0) for name, own in which.items()}
 
 
 def count_exceptions(minutes: pa.Table) -> int:
@@ -108,15 +115,7 @@ def proven_minutes(proven: pa.Table) -> pa.Table:
 
 def joined_minutes(parts: Sequence[pa.Table]) -> pa.Table:
     """Return the sums of tables of MINUTES, sorted by their keys."""
-    return summed(pa.concat_tables(parts), *MINUTE_KEYS).cast(MINUTES)
-
-
-def summed(minutes: pa.Table, *keys: str) -> pa.Table:
-    """Sum the counts by `keys`, sorted by them."""
-    sums = minutes.group_by(list(keys)).aggregate([(name, "sum") for name in TALLIES])
-    sums = sums.select([*keys, *(f"{name}_sum" for name in TALLIES)])
-    sums = sums.rename_columns([*keys, *TALLIES])
-    return sums.sort_by([(name, "ascending") for name in keys])
+    return summed(pa.concat_tables(parts), MINUTE_KEYS, TALLIES).cast(MINUTES)
 
 
 def latencies_of(counts: pa.Table) -> pa.Table:
@@ -137,19 +136,17 @@ def proven_latencies(proven: pa.Table) -> pa.Table:
         rows, buckets, copies = nonzero_counts(part["latency"])
         own = part.select(["minute", "route", "target"]).take(pa.array(rows))
         columns = [_hour(own["minute"]), own["route"], own["target"], buckets, copies]
-        sums = pa.table(columns, schema=LATENCIES).group_by(keys).aggregate([("copies", "sum")])
-        parts.append(sums.select([*keys, "copies_sum"]).rename_columns(LATENCIES.names))
+        parts.append(summed(pa.table(columns, schema=LATENCIES), keys, ["copies"]))
     return pa.concat_tables(parts)
 
 
 def per_hour(minutes: pa.Table, latencies: pa.Table, *keys: str) -> pa.Table:
     """Return counts, messages per second and latency percentiles by hour and `keys`."""
     by = ["hour", *keys]
-    counts = summed(minutes.append_column("hour", _hour(minutes["minute"])), *by)
+    hours = minutes.append_column("hour", _hour(minutes["minute"]))
+    counts = summed(hours, by, TALLIES)
     counts = counts.append_column("rate", pc.divide(pc.cast(counts["received"], "double"), 3600))
-    return counts.join(percentiles(latencies, *by), by).sort_by(
-        [(name, "ascending") for name in by]
-    )
+    return counts.join(percentiles(latencies, *by), by).sort_by(ascending(*by))
 
 
 def percentiles(latencies: pa.Table, *keys: str) -> pa.Table:
@@ -157,17 +154,15 @@ def percentiles(latencies: pa.Table, *keys: str) -> pa.Table:
 
     The column `timed` is the number of copies with a known latency.
     """
-    merged = latencies.group_by([*keys, "bucket"]).aggregate([("copies", "sum")])
-    merged = merged.sort_by([(name, "ascending") for name in (*keys, "bucket")])
-    groups = merged.group_by(list(keys), use_threads=False).aggregate([("copies_sum", "sum")])
-    sizes = merged.group_by(list(keys), use_threads=False).aggregate([("bucket", "count")])
-    ends = np.cumsum(sizes["bucket_count"].to_numpy())
-    timed = groups["copies_sum_sum"].to_numpy()
-    cumulated = np.cumsum(merged["copies_sum"].to_numpy())
+    merged = summed(latencies, [*keys, "bucket"], ["copies"])
+    groups = grouped(merged, keys, {"copies": "sum", "bucket": "count"}, ordered=True)
+    ends = np.cumsum(groups["bucket"].to_numpy())
+    timed = groups["copies"].to_numpy()
+    cumulated = np.cumsum(merged["copies"].to_numpy())
     before = np.cumsum(timed) - timed
     bounds = upper_bounds(merged["bucket"].to_numpy())
     columns = {name: groups[name] for name in keys}
-    columns["timed"] = groups["copies_sum_sum"]
+    columns["timed"] = groups["copies"]
     for name, share in PERCENTILES.items():
         at = np.searchsorted(cumulated, before + np.ceil(timed * share))
         columns[name] = pa.array(bounds[np.minimum(at, ends - 1)] if len(ends) else [], pa.int64())
@@ -184,7 +179,7 @@ def upper_bounds(buckets: Numbers) -> Numbers:
 def dead_letters(parts: Iterable[pa.Table]) -> pa.Table:
     """Count dead-lettered exceptions by rule, with one example of each."""
     keys = ["class", "route", "target", "rule"]
-    order = [(name, "ascending") for name in (*keys, "id")]
+    order = ascending(*keys, "id")
     groups = []
     for part in parts:
         dead = part.filter(pc.is_in(part["class"], pa.array(_DEAD))).sort_by(order)
@@ -193,12 +188,8 @@ def dead_letters(parts: Iterable[pa.Table]) -> pa.Table:
 
 
 def _first_of(sorted_rows: pa.Table, keys: list[str]) -> pa.Table:
-    columns = ["id", "name", "reason"]
-    found = sorted_rows.group_by(keys, use_threads=False).aggregate(
-        [("copies", "sum"), *((name, "first") for name in columns)]
-    )
-    found = found.select([*keys, "copies_sum", *(f"{name}_first" for name in columns)])
-    return found.rename_columns([*keys, "copies", *columns])
+    columns = {"copies": "sum", **dict.fromkeys(("id", "name", "reason"), "first")}
+    return grouped(sorted_rows, keys, columns, ordered=True)
 
 
 def worst_names(parts: Iterable[pa.Table], limit: int) -> pa.Table:
@@ -212,22 +203,19 @@ def worst_names(parts: Iterable[pa.Table], limit: int) -> pa.Table:
         )
         counts = {each: pc.equal(bad["class"], each).cast("int64") for each in _BAD}
         groups.append(pa.table({**{k: bad[k] for k in keys}, "copies": _ones(bad), **counts}))
-    found = pa.concat_tables(groups).group_by(keys).aggregate([(name, "sum") for name in names])
-    found = found.select([*keys, *(f"{name}_sum" for name in names)]).rename_columns(
-        [*keys, *names]
-    )
-    order = [("copies", "descending"), ("route", "ascending"), ("name", "ascending")]
+    found = summed(pa.concat_tables(groups), keys, names)
+    order = [("copies", "descending"), *ascending(*keys)]
     return found.sort_by(order).slice(0, limit)
 
 
 def samples(parts: Iterable[pa.Table], of_each: int, schema: pa.Schema = EXCEPTIONS) -> pa.Table:
     """Return the first `of_each` exceptions of every class, by time of receipt."""
-    order = [(name, "ascending") for name in ("class", "received_time", "gateway", "id", "target")]
+    order = ascending("class", "received_time", "gateway", "id", "target")
     found = schema.empty_table()
     for part in parts:
         rows = pa.concat_tables([found, part])
         found = pa.concat_tables(_heads(rows.sort_by(order), of_each))
-    return found.sort_by([(name, "ascending") for name in ("class", "received_time", "id")])
+    return found.sort_by(ascending("class", "received_time", "id"))
 
 
 def _heads(sorted_rows: pa.Table, of_each: int) -> Iterator[pa.Table]:

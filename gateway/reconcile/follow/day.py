@@ -23,12 +23,13 @@ from gateway.archive.location import ArchiveLocation
 from gateway.archive.night_record import SPOOLED_DAYS
 from gateway.archive.storage import LocalStorage
 from gateway.errors import ReconcileError
-from gateway.model.copy_class import CopyClass
+from gateway.model.copy_class import TALLIES, CopyClass
 from gateway.reconcile.classify import tables
 from gateway.reconcile.classify.evidence import Scope, joined, survey
 from gateway.reconcile.classify.output import unquoted
 from gateway.reconcile.follow import tables as follow_tables
 from gateway.reconcile.follow.state import FollowedDay
+from gateway.reconcile.grouping import summed
 from gateway.reconcile.input.inputs import Inputs, unreadable_segments
 from gateway.reconcile.report.rows import Row
 from gateway.reconcile.root_cause import root_cause
@@ -126,7 +127,7 @@ class DayReconciler:
         minutes = tables.joined_minutes([minutes, tables.proven_minutes(found.proven)])
         self._append_exceptions(day, exceptions)
         self._append_minutes(day, minutes)
-        return list(tables.summed(minutes, "route", "target").to_pylist())
+        return list(summed(minutes, ("route", "target"), TALLIES).to_pylist())
 
     def _watermark(self) -> dict[str, int]:
         """Return by writer the time of receipt from which an outcome may still be absent."""
@@ -137,7 +138,7 @@ class DayReconciler:
         before = follow_tables.exceptions_before(folder, self.number)
         changed = follow_tables.changed_exceptions(now, before)
         self._append(changed, folder)
-        self._print(follow_tables.grouped(changed))
+        self._print(follow_tables.printed(changed))
 
     def _append_minutes(self, day: date, now: pa.Table) -> None:
         folder = self.options.output / "minutes" / f"date={day}"

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from gateway.archive.segments.reading import open_parquet
 from gateway.model.copy_class import TALLIES
 from gateway.reconcile.classify.tables import EXCEPTIONS, MINUTE_KEYS, MINUTES
+from gateway.reconcile.grouping import ascending, grouped
 from gateway.reconcile.report.rows import Row
 
 Key: TypeAlias = tuple[Any, ...]
@@ -58,15 +59,14 @@ def changed_minutes(now: pa.Table, before: Mapping[Key, Row]) -> pa.Table:
     return pa.Table.from_pylist([*changed, *gone], schema=MINUTES)
 
 
-def grouped(changed: pa.Table) -> list[Row]:
+def printed(changed: pa.Table) -> list[Row]:
     """Count the changed exceptions by route, target and class, with the first minute of receipt."""
     keys = ["route", "target", "class"]
-    found = changed.group_by(keys).aggregate([("received_time", "min"), ([], "count_all")])
-    since = pc.floor_temporal(found["received_time_min"], unit="minute")
-    named = pa.table(
-        {"since": since, **{name: found[name] for name in keys}, "copies": found["count_all"]}
-    )
-    return list(named.sort_by([(n, "ascending") for n in ("since", *keys)]).to_pylist())
+    since = pc.floor_temporal(changed["received_time"], unit="minute")
+    ones = pa.array([1] * changed.num_rows, pa.int64())
+    rows = changed.select(keys).append_column("since", since).append_column("copies", ones)
+    found = grouped(rows, keys, {"since": "min", "copies": "sum"})
+    return list(found.sort_by(ascending("since", *keys)).to_pylist())
 
 
 def _newest(folder: Path, batch: int, schema: pa.Schema, keys: Sequence[str]) -> dict[Key, Row]:

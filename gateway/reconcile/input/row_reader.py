@@ -24,6 +24,7 @@ from gateway.archive.segments.tables import SCHEMA, schema_of
 from gateway.archive.segments.words import hex_ids, words
 from gateway.archive.storage import Storage
 from gateway.errors import ArchiveError, first_line
+from gateway.reconcile.grouping import filled, positions
 from gateway.reconcile.schema import JOIN_ROWS
 
 IdKey: TypeAlias = tuple[str, str, str, int]  # gateway, route, target, run
@@ -195,14 +196,8 @@ def micros(value: Any) -> int:  # noqa: ANN401  # statistics have the type of th
 
 def _completed(rows: pa.Table, columns: Sequence[str]) -> pa.Table:
     """Return `rows` with the types of the archive, and null in columns of newer gateways."""
-    fields = [SCHEMA.field(name).with_nullable(True) for name in columns]
-    arrays = [
-        rows[each.name].cast(each.type)
-        if each.name in rows.column_names
-        else pa.nulls(rows.num_rows, each.type)
-        for each in fields
-    ]
-    return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
+    schema = pa.schema([SCHEMA.field(name).with_nullable(True) for name in columns])
+    return filled(schema, rows.num_rows, {name: rows[name] for name in rows.column_names})
 
 
 def selected(rows: pa.Table, selection: Selection, writer: str | None = None) -> pa.Table:
@@ -351,20 +346,10 @@ def _is_wanted(
     wanted: Mapping[IdKey, Intervals],
 ) -> Flags:
     found = np.zeros(rows.num_rows, np.bool_)
-    keys = pa.table(
-        {
-            **{name: rows[name].cast(pa.string()) for name in ("gateway", "route", "target")},
-            "run": pa.array(run),
-        }
-    )
-    groups = keys.append_column("row", pa.array(np.arange(len(run)))).group_by(
-        keys.column_names, use_threads=False
-    ).aggregate([("row", "list")])  # fmt: skip
-    for group in groups.to_batches():
-        lists = group["row_list"]
-        for number, key in enumerate(group.select(keys.column_names).to_pylist()):
-            ids = wanted.get((key["gateway"], key["route"], key["target"], key["run"]))
-            if ids is not None:
-                positions = lists[number].values.to_numpy()
-                found[positions] = contains(ids, counter[positions])
+    names = {name: rows[name].cast(pa.string()) for name in ("gateway", "route", "target")}
+    keys = pa.table({**names, "run": pa.array(run)})
+    for key, places in positions(keys, keys.column_names):
+        ids = wanted.get(key)
+        if ids is not None:
+            found[places] = contains(ids, counter[places])
     return found

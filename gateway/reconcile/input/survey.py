@@ -30,6 +30,7 @@ from gateway.reconcile.classify.sets import (
     evaluate,
     tapped_targets,
 )
+from gateway.reconcile.grouping import filled, grouped
 from gateway.reconcile.input.inputs import Segment, day_range, hours_around, microseconds
 from gateway.reconcile.input.row_reader import (
     IdKey,
@@ -51,9 +52,8 @@ _GAP_COLUMNS: Final = (
     "gateway", "route", "leg", "endpoint", "name", "rule", "reason", "source_time", "time", "size",
     "target",
 )  # fmt: skip
-_TAP_COLUMNS: Final = ("gateway", "route", "target", "leg", "time", "received")
 _SEEN_COLUMNS: Final = ("gateway", "route", "target", "minute", "observed")
-_NEVER: Final = np.iinfo(np.int64).max  # microseconds: later than any limit
+_NEVER: Final = int(np.iinfo(np.int64).max)  # microseconds: later than any limit
 _TAPS: Final = pa.schema(
     [*[(name, pa.string()) for name in ("gateway", "route", "target")], ("since", pa.int64())]
 )
@@ -105,15 +105,12 @@ SURVEY_COLUMNS: Final[Mapping[str, str]] = {"kind": "string", "content": "binary
 
 
 def run_survey(
-    location: ArchiveLocation, day: date, segments: Sequence[Segment], *, full: bool
+    location: ArchiveLocation, day: date, segments: Sequence[Segment]
 ) -> Iterator[pa.Table]:
-    """Yield what some segments have: a row for each table, as an Arrow stream in `content`.
-
-    With `full`, no id sets are read.
-    """
+    """Yield what some segments have: a row for each table, as an Arrow stream in `content`."""
     storage = open_storage(location)
     for each in segments:
-        for kind, table in _results(storage, each, day, full=full):
+        for kind, table in _results(storage, each, day):
             yield from _packed(kind, table)
 
 
@@ -157,18 +154,14 @@ def _tap_times(tables: Iterable[pa.Table], gaps: Iterable[SourceGap]) -> dict[Ta
     return {key: TapTimes(first, tuple(missed[key])) for key, first in since.items()}
 
 
-def _results(
-    storage: Storage, segment: Segment, day: date, *, full: bool
-) -> Iterator[tuple[str, pa.Table]]:
+def _results(storage: Storage, segment: Segment, day: date) -> Iterator[tuple[str, pa.Table]]:
     with opened(storage, segment.path) as file:
         metadata = file.metadata
-        sets = None if full else file.beside(SETS_KEY, _SEEN_COLUMNS)
-    yield from _of_footer(storage, segment, metadata, day)
+        sets = file.beside(SETS_KEY, _SEEN_COLUMNS)
     if sets is None:
-        yield from _observed_rows(storage, segment.path, day)
-    else:
-        seen = sets.filter(pc.greater(sets["observed"], 0))
-        yield from _taps(seen, seen["minute"].cast(pa.int64()), *hours_around(day))
+        sets = _computed_sets(storage, segment.path)
+    yield from _of_footer(storage, segment, metadata, day)
+    yield "taps", _taps(sets, *hours_around(day))
 
 
 def _of_footer(
@@ -194,25 +187,15 @@ def _may_have_gaps(group: pq.RowGroupMetaData) -> bool:
     return stats is None or not stats.has_min_max or stats.min == NO_ID
 
 
-def _observed_rows(storage: Storage, path: Path, day: date) -> Iterator[tuple[str, pa.Table]]:
-    """Yield the targets with an observed row, and the minute of the first one."""
-    begin, end = hours_around(day)
-    for rows in row_groups(storage, SegmentFile(path), _TAP_COLUMNS):
-        seen = rows.filter(pc.equal(rows["leg"], Leg.OBSERVED.value))
-        if seen.num_rows:
-            times = pc.coalesce(seen["received"], seen["time"])
-            minute = pc.floor_temporal(times, unit="minute").cast(pa.int64())
-            yield from _taps(seen, minute, begin, end)
-
-
-def _taps(
-    seen: pa.Table, since: pa.ChunkedArray, begin: int, end: int
-) -> Iterator[tuple[str, pa.Table]]:
-    keys = ["gateway", "route", "target"]
-    own = pa.table({**{name: seen[name].cast(pa.string()) for name in keys}, "since": since})
-    near = own.filter(pc.and_(pc.greater_equal(since, begin), pc.less(since, end)))
-    found = near.group_by(keys).aggregate([("since", "min")]).select([*keys, "since_min"])
-    yield "taps", found.rename_columns(_TAPS.names).cast(_TAPS)
+def _taps(sets: pa.Table, begin: int, end: int) -> pa.Table:
+    """Return the targets with an observed row, and the minute of the first one."""
+    keys = _TAPS.names[:-1]
+    since = sets["minute"].cast(pa.int64())
+    inside = pc.and_(pc.greater_equal(since, begin), pc.less(since, end))
+    chosen = pc.and_(inside, pc.greater(sets["observed"], 0))
+    named = {name: sets[name].cast(pa.string()) for name in keys}
+    seen = pa.table({**named, "since": since}).filter(chosen)
+    return grouped(seen, keys, {"since": "min"}).cast(_TAPS)
 
 
 def run_blocks(
@@ -227,14 +210,15 @@ def run_blocks(
     since = pa.scalar(microseconds(day, -24), kind)
     until = pa.scalar(hours_around(day)[1], kind)
     for segment in segments:
-        blocks = _sets(storage, segment.path)
+        blocks = read_beside(storage, segment.path, SETS_KEY)
+        if blocks is None:
+            blocks = _computed_sets(storage, segment.path)
         near = pc.and_(pc.greater_equal(blocks["minute"], since), pc.less(blocks["minute"], until))
         kept = blocks.filter(near)
-        columns = {name: kept[name] for name in SETS}
-        if not segment.proven:
-            columns["slowest"] = pa.array(np.full(kept.num_rows, _NEVER))
-        file = pa.array([segment.path.as_posix()] * kept.num_rows, pa.string())
-        yield pa.table([file, *columns.values()], schema=BLOCKS)
+        columns = {name: kept[name] for name in SETS} | {"file": segment.path.as_posix()}
+        yield filled(
+            BLOCKS, kept.num_rows, columns if segment.proven else columns | {"slowest": _NEVER}
+        )
 
 
 def run_evaluation(
@@ -261,11 +245,8 @@ def run_evaluation(
         yield from _packed("parts", found.parts)
 
 
-def _sets(storage: Storage, path: Path) -> pa.Table:
-    """Return the blocks of a segment, computed from its rows when it has no id sets."""
-    stored = read_beside(storage, path, SETS_KEY)
-    if stored is not None:
-        return stored
+def _computed_sets(storage: Storage, path: Path) -> pa.Table:
+    """Return the blocks of a segment without id sets, from its rows."""
     if not is_merged(path):
         return blocks_of(read_segment(storage, path))
     groups = row_groups(storage, SegmentFile(path), SCHEMA.names)

@@ -14,9 +14,10 @@ from pyspark.sql import functions as F
 
 from gateway.archive.location import ArchiveLocation
 from gateway.archive.segments.latency import buckets
-from gateway.model.copy_class import CopyClass
+from gateway.model.copy_class import TALLIES, CopyClass
 from gateway.reconcile.classify import evidence, tables, transforms
 from gateway.reconcile.classify.evidence import Scope
+from gateway.reconcile.grouping import summed
 from tests.reconcile.classify.copy_cases import CASES, MARKED, Case
 from tests.reconcile.classify.copy_rows import (
     DAY,
@@ -150,7 +151,7 @@ def test_the_numbers_of_a_route_add_up(spark: SparkSession) -> None:
     read_again = transforms.exceptions(classified).join(detailed, list(transforms.COPY_KEYS))
     listed = transforms.described(read_again).toArrow().cast(tables.EXCEPTIONS)
 
-    (route,) = tables.summed(tables.minutes_of(counts), "route", "target").to_pylist()
+    (route,) = summed(tables.minutes_of(counts), ("route", "target"), TALLIES).to_pylist()
 
     in_one = evidence.classified(
         spark.createDataFrame(joined(rows)),

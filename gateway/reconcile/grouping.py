@@ -1,0 +1,58 @@
+"""Groups of the rows of Arrow tables, whose columns keep their names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from gateway.archive.intervals import Numbers
+
+
+def grouped(
+    rows: pa.Table, keys: Sequence[str], columns: Mapping[str, str], *, ordered: bool = False
+) -> pa.Table:
+    """Return a row for each value of `keys`; `columns` have the function of each column.
+
+    When `ordered`, the groups and the rows in them keep their order.
+    """
+    found = rows.group_by(list(keys), use_threads=not ordered).aggregate(list(columns.items()))
+    names = [*keys, *(f"{name}_{function}" for name, function in columns.items())]
+    return found.select(names).rename_columns([*keys, *columns])
+
+
+def summed(rows: pa.Table, keys: Sequence[str], columns: Iterable[str]) -> pa.Table:
+    """Return the sums of `columns` for each value of `keys`, sorted by these."""
+    found = grouped(rows, keys, dict.fromkeys(columns, "sum"))
+    return found.sort_by(ascending(*keys))
+
+
+def filled(schema: pa.Schema, number: int, columns: Mapping[str, Any]) -> pa.Table:
+    """Return a table of `number` rows; `columns` have arrays, or a value for all rows.
+
+    A column of `schema` that is not there is null.
+    """
+    arrays = []
+    for field in schema:
+        found = columns.get(field.name)
+        if not isinstance(found, pa.Array | pa.ChunkedArray):
+            found = pa.repeat(pa.scalar(found, field.type), number)
+        arrays.append(found.cast(field.type))
+    return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def positions(rows: pa.Table, keys: Sequence[str]) -> Iterator[tuple[tuple[Any, ...], Numbers]]:
+    """Yield the distinct values of `keys`, each with the places of its rows."""
+    numbered = rows.select(list(keys)).append_column("row", pa.array(np.arange(rows.num_rows)))
+    groups = numbered.group_by(list(keys), use_threads=False).aggregate([("row", "list")])
+    for group in groups.to_batches():
+        lists = group["row_list"]
+        for place, key in enumerate(group.select(list(keys)).to_pylist()):
+            yield tuple(key.values()), lists[place].values.to_numpy()
+
+
+def ascending(*names: str) -> list[tuple[str, str]]:
+    """Return the order of `names` for `pa.Table.sort_by`."""
+    return [(name, "ascending") for name in names]
