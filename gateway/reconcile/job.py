@@ -22,6 +22,7 @@ from gateway.archive.layout import reconciled_folder, safe_name
 from gateway.archive.location import ArchiveLocation, absolute_location
 from gateway.archive.night_record import SPOOLED_DAYS
 from gateway.archive.routes import Rules
+from gateway.archive.seals.store import ReadSeal
 from gateway.archive.storage import open_storage
 from gateway.archive.verification.writers import known_writers
 from gateway.clock import now
@@ -88,6 +89,7 @@ class Job:
     now: int | None = None  # microseconds; by default the time of this machine
     carried: Sequence[Row] = ()  # the other dates of the run, for the report
     named: Sequence[Finding] = ()  # errors of the night that belong to no date
+    read_seal: ReadSeal | None = None  # keeps the seals that several dates need
 
     @property
     def location(self) -> ArchiveLocation:
@@ -150,7 +152,7 @@ def _judged(spark: SparkSession, job: Job, show_step: ShowStep) -> Report:
     began = monotonic()
     show_step(f"checking the files of {job.day}")
     hash_files = hashed_by(spark, job.location)
-    inputs = find_inputs(job.location, job.day, job.key, hash_files)
+    inputs = find_inputs(job.location, job.day, job.key, hash_files, job.read_seal)
     full = inputs.rows < FULL_ROWS if job.full is None else job.full
     report = Report(
         str(job.archive), job.day, inputs.findings, strict=job.strict,
@@ -164,7 +166,7 @@ def _judged(spark: SparkSession, job: Job, show_step: ShowStep) -> Report:
     scope = _scope(job, inputs, full=full)
     show_step("looking for gaps" if full else "evaluating the id sets")
     found = survey(spark, scope, inputs)
-    inputs = verify_around(job.location, inputs, found.near, job.key, hash_files)
+    inputs = verify_around(job.location, inputs, found.near, job.key, hash_files, job.read_seal)
     show_step("joining the messages with their outcomes")
     copies = joined(spark, scope, inputs, found)
     report = replace(report, findings=inputs.findings)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import date
+from functools import partial
 from pathlib import Path
 from typing import Final, TypeAlias
 
@@ -21,6 +22,7 @@ from gateway.archive.seals.seal import AnySeal, MergeSeal, from_json, to_json
 from gateway.archive.signed_json import Previous, StoredDigest
 from gateway.archive.storage import Storage
 
+ReadSeal: TypeAlias = Callable[[Path], "StoredSeal"]  # as `read_seal` does in one storage
 # Hash and size of those files that are present, of files given with their expected bytes.
 HashFiles: TypeAlias = Callable[[Mapping[Path, int]], Mapping[Path, StoredDigest]]
 
@@ -70,8 +72,8 @@ def seal_days(storage: Storage) -> list[date]:
     return sorted(day for day in found if day is not None)
 
 
-def read_seals(storage: Storage, day: date) -> list[StoredSeal]:
-    """Read all seals of `day`, sorted by name; no `mac` is checked.
+def read_seals(storage: Storage, day: date, read: ReadSeal | None = None) -> list[StoredSeal]:
+    """Read all seals of `day`, sorted by name, with `read` if given; no `mac` is checked.
 
     Raises:
         OSError: the storage cannot be read.
@@ -79,7 +81,8 @@ def read_seals(storage: Storage, day: date) -> list[StoredSeal]:
     folder = seal_folder(Path(), day)
     names = [name for name in storage.names(folder) if not name.startswith(".")]
     with ThreadPoolExecutor(THREADS) as pool:
-        return list(pool.map(lambda name: read_seal(storage, folder / name), names))
+        own = read or partial(read_seal, storage)
+        return list(pool.map(own, [folder / name for name in names]))
 
 
 def read_seal(storage: Storage, path: Path) -> StoredSeal:

@@ -5,14 +5,21 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import date
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Final
 
 from gateway.archive.findings import Finding, error
 from gateway.archive.layout import parse_journal_name, seal_folder
 from gateway.archive.seals.seal import AnySeal, has_valid_mac
-from gateway.archive.seals.store import StoredSeal, link_path, read_seal, read_seals, seal_days
+from gateway.archive.seals.store import (
+    ReadSeal,
+    StoredSeal,
+    link_path,
+    read_seal,
+    read_seals,
+    seal_days,
+)
 from gateway.archive.signed_json import Previous
 from gateway.archive.storage import Storage
 
@@ -34,13 +41,14 @@ class EvidenceReader:
     Mutable: owned by one verification.
     """
 
-    def __init__(self, storage: Storage, key: bytes | None) -> None:
-        """Prepare to read seals and to check them with `key`.
+    def __init__(self, storage: Storage, key: bytes | None, read: ReadSeal | None = None) -> None:
+        """Prepare to read seals, with `read` if given, and to check them with `key`.
 
         Raises:
             OSError: the storage cannot be read.
         """
         self._storage, self.key = storage, key
+        self._read = read or partial(read_seal, storage)
         self.days = seal_days(storage)
         self.of_day = lru_cache(_CACHED_DAYS)(self._of_day)
         self._names = lru_cache(_CACHED_DAYS)(storage.names)
@@ -53,7 +61,7 @@ class EvidenceReader:
         """
         wanted = {f"{stem}.json" for stem in stems}
         return [
-            self._judged(read_seal(self._storage, seal_folder(Path(), day) / name))
+            self._judged(self._read(seal_folder(Path(), day) / name))
             for day in days
             for name in sorted(wanted.intersection(self._storage.names(seal_folder(Path(), day))))
         ]
@@ -81,7 +89,7 @@ class EvidenceReader:
         return self._storage.read(link_path(link)) is not None
 
     def _of_day(self, day: date) -> list[Evidence]:
-        found = read_seals(self._storage, day) if day in self.days else []
+        found = read_seals(self._storage, day, self._read) if day in self.days else []
         return [self._judged(each) for each in found]
 
     def _judged(self, stored: StoredSeal) -> Evidence:

@@ -18,7 +18,7 @@ from gateway.archive.heads import WriterHead, head_path, parsed
 from gateway.archive.layout import MAX_TIME, SEALS, day_start, journal_of, parse_day, staged_path
 from gateway.archive.routes import routes_findings
 from gateway.archive.seals.seal import Seal
-from gateway.archive.seals.store import HashFiles, digests_of
+from gateway.archive.seals.store import HashFiles, ReadSeal, digests_of
 from gateway.archive.signed_json import StoredDigest
 from gateway.archive.storage import LocalStorage, Storage
 from gateway.archive.verification.chains import (
@@ -88,17 +88,19 @@ def verify_day(  # noqa: PLR0913  # the archive, its key, and the means
     journals: Path | None = None,
     today: date | None = None,
     hash_files: HashFiles | None = None,
+    read: ReadSeal | None = None,
 ) -> Verified:
     """Verify the files of `day`, and the journals that can have rows of it.
 
     `key` is the key of the seals, where they have one. `journals` is the local folder of the
     archive, or the buffer of a remote one; None when it is out of reach. `today` is the current
-    date in UTC. `hash_files` hashes the files, by default in threads of this process.
+    date in UTC. `hash_files` hashes the files, by default in threads of this process, and `read`
+    reads a seal.
 
     Raises:
         OSError: the archive cannot be read.
     """
-    reader = EvidenceReader(storage, key)
+    reader = EvidenceReader(storage, key, read)
     hashed = hash_files or partial(digests_of, storage)
     verifier = _Verifier(storage, reader, journals, today or current_date(), hashed)
     routes = routes_findings(storage, day_start(day), day_start(day + _DAY), key)

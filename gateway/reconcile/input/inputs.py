@@ -18,7 +18,7 @@ from gateway.archive.gaps import GapRule, SourceGap
 from gateway.archive.layout import day_start, parse_day
 from gateway.archive.location import ArchiveLocation
 from gateway.archive.parquet import PAIRS_KEY, SETS_KEY
-from gateway.archive.seals.store import HashFiles, digests_of
+from gateway.archive.seals.store import HashFiles, ReadSeal, digests_of
 from gateway.archive.segments.convert import convert_abandoned
 from gateway.archive.segments.tables import SCHEMA
 from gateway.archive.signed_json import StoredDigest
@@ -117,12 +117,13 @@ def find_inputs(
     day: date,
     key: bytes | None = None,
     hash_files: HashFiles | None = None,
+    read: ReadSeal | None = None,
 ) -> Inputs:
     """Verify the segments of `day` by their seals, and list those around it.
 
     Journals in reach that a gateway left at its end are converted first. A segment that is not as
     it was sealed is left out. `hash_files` hashes the segments, by default in threads of this
-    process.
+    process; `read` reads a seal.
 
     Raises:
         ArchiveError: the URL of the archive is malformed.
@@ -132,7 +133,7 @@ def find_inputs(
     journals = _journals(location)
     if journals is not None:
         convert_abandoned(location, storage, key)
-    verified = verify_day(storage, day, key, journals=journals, hash_files=hash_files)
+    verified = verify_day(storage, day, key, journals=journals, hash_files=hash_files, read=read)
     return Inputs(
         _segments(verified),
         _around(storage, day),
@@ -150,12 +151,13 @@ def find_inputs(
     )
 
 
-def verify_around(
+def verify_around(  # noqa: PLR0913, PLR0917  # the archive, its key, and the means
     location: ArchiveLocation,
     inputs: Inputs,
     near: Collection[Path],
     key: bytes | None,
     hash_files: HashFiles | None = None,
+    read: ReadSeal | None = None,
 ) -> Inputs:
     """Verify the segments around the date on the days of those in `near`.
 
@@ -172,8 +174,9 @@ def verify_around(
     around = [each for each in inputs.around if parse_day(each.path.parts[-3]) not in days]
     findings = list(inputs.findings)
     for day in sorted(days):
-        journals = _journals(location)
-        verified = verify_day(storage, day, key, journals=journals, hash_files=hash_files)
+        verified = verify_day(
+            storage, day, key, journals=_journals(location), hash_files=hash_files, read=read
+        )
         around += _segments(verified)
         left_out = {str(each.path) for each in verified.segments if not each.sealed}
         findings += [

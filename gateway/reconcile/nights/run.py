@@ -6,24 +6,23 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
+from functools import lru_cache, partial
 from pathlib import Path
 from time import monotonic
 from typing import Final, TypeAlias
 
 from gateway.archive.durable import make_folders
 from gateway.archive.findings import error, warning
-from gateway.archive.heads import WriterHead, read_heads
 from gateway.archive.layout import NIGHTS, JournalName, parse_day, parse_journal_name, seal_folder
 from gateway.archive.night_record import HeadSeen, Night
 from gateway.archive.retention import forgotten_dates
-from gateway.archive.retired import retired_writers
-from gateway.archive.routes import routes_files
 from gateway.archive.seals.seal import Seal, has_valid_mac
-from gateway.archive.seals.store import THREADS, read_seal, seal_days
+from gateway.archive.seals.store import THREADS, ReadSeal, read_seal, seal_days
 from gateway.archive.segments.convert import convert_abandoned
 from gateway.archive.signed_json import Previous
 from gateway.archive.storage import Storage, open_storage
 from gateway.archive.verification.waiting import waiting_journals
+from gateway.archive.verification.writers import known_writers
 from gateway.clock import now
 from gateway.errors import GatewayError
 from gateway.model.copy_class import CopyClass
@@ -38,6 +37,7 @@ from gateway.reconcile.session import spark_session
 from gateway.terminal.progress import ShowStep
 
 _LOCK: Final = NIGHTS / ".lock"
+_MAX_SEALS: Final = 20_000  # in memory, of a few kilobytes
 _Sealed: TypeAlias = tuple[Path, JournalName]  # the seal of a journal
 _IN_FLIGHT: Final = CopyClass.IN_FLIGHT.value
 
@@ -72,7 +72,8 @@ def run_night(job: Job, show_step: ShowStep, expect: str | None = None) -> Night
         previous = chain.newest
         at = now() if job.now is None else job.now
         forgotten = forgotten_dates(storage)
-        world = _world(job, storage, previous, at, forgotten)
+        read = lru_cache(_MAX_SEALS)(partial(read_seal, storage))
+        world = world_of(job, storage, previous, at, forgotten, read)
         plan = plan_night(previous, world)
         plan = replace(plan, findings=(*chain.findings, *plan.findings))
         named = [error(each.rule, each.place, each.text) for each in plan.findings]
@@ -105,7 +106,7 @@ def run_night(job: Job, show_step: ShowStep, expect: str | None = None) -> Night
             write_link()
             mark(storage, day, written[-1:])
 
-        report = run_dates(replace(job, named=named), days, show_step, after)
+        report = run_dates(replace(job, named=named, read_seal=read), days, show_step, after)
         return NightRun(report, written[-1])
 
 
@@ -177,13 +178,19 @@ def _row(job: Job, show_step: ShowStep) -> tuple[Row, Report | None]:
     return row | verdict | cost, report
 
 
-def _world(
+def world_of(  # noqa: PLR0913, PLR0917  # the archive, and what is known of it
     job: Job,
     storage: Storage,
     previous: Night | None,
     at: int,
     forgotten: Mapping[Path, Sequence[str]],
+    read: ReadSeal,
 ) -> World:
+    """Return the archive as a night at `at` finds it, after `previous`; `read` reads a seal.
+
+    Raises:
+        OSError: the archive cannot be read.
+    """
     days = seal_days(storage)
     journals = list(_sealed(storage, days))
     names = storage.names(job.results.folder.parent)
@@ -191,54 +198,41 @@ def _world(
     results = (day for name in names if name not in hidden and (day := parse_day(name)))
     kept = (day for name in storage.names(Path()) if (day := parse_day(name)))
     waiting = [] if job.location.url else waiting_journals(job.location.local)
-    heads = [each.head for each in read_heads(storage, job.key) if each.head and not each.fault]
+    writers = known_writers(storage, None, job.key)
+    heads = [each.head for each in writers.heads if each.head and not each.fault]
     return World(
         today=datetime.fromtimestamp(at / 1e6, UTC).date(),
         heads=[
             HeadSeen(each.writer, each.closed, each.open, each.at, each.gateway, each.lease)
             for each in heads
         ],
-        journals=_new_journals(storage, previous, journals, job.key),
+        journals=_new_journals(previous, journals, job.key, read),
         numbers=_numbers(journals),
-        before=_before(storage, journals),
+        before=_before(journals, read),
         kept=frozenset(map(str, kept)),
         results=frozenset(map(str, results)),
-        retired=_retired(storage, heads, job.key),
+        retired=writers.retired,
         live=frozenset(each.name.writer for each in waiting if each.live),
         sealed=frozenset(map(str, days)),
-        named=frozenset(each.writer for each in routes_files(storage)),
+        named=frozenset(writers.routes),
         forgotten=frozenset(day for dates in forgotten.values() for day in dates),
     )
 
 
-def _retired(storage: Storage, heads: Sequence[WriterHead], key: bytes | None) -> frozenset[str]:
-    """Return the retired writers; one that has moved since is not retired any more."""
-    retired = retired_writers(storage, key)
-    moved = {
-        head.writer
-        for head in heads
-        if (head.open or (head.closed and head.closed.journal)) != retired.get(head.writer)
-    }
-    return frozenset(retired.keys() - moved)
-
-
 def _new_journals(
-    storage: Storage, previous: Night | None, journals: Sequence[_Sealed], key: bytes | None
+    previous: Night | None, journals: Sequence[_Sealed], key: bytes | None, read: ReadSeal
 ) -> list[NewJournal]:
     """Read the seals that no night judged, by their names.
 
     A seal that is unreadable or forged stays new, until it is mended.
     """
     paths = [path for path, name in journals if is_new(previous, *name)]
-    with ThreadPoolExecutor(THREADS) as pool:
-        stored = pool.map(lambda path: read_seal(storage, path), paths)
-        seals = [each.seal for each in stored if isinstance(each.seal, Seal)]
     return [
         NewJournal(
             seal.writer, seal.start, seal.sequence, seal.mac,
             tuple(sorted({day for entry in seal.segments for day in entry.concerns})),
         )
-        for seal in seals
+        for seal in _seals(paths, read)
         if (seal.keyed and key is None) or has_valid_mac(seal, key)
     ]  # fmt: skip
 
@@ -258,13 +252,16 @@ def _numbers(journals: Sequence[_Sealed]) -> dict[str, set[int]]:
     return found
 
 
-def _before(storage: Storage, journals: Sequence[_Sealed]) -> dict[str, Previous]:
+def _before(journals: Sequence[_Sealed], read: ReadSeal) -> dict[str, Previous]:
     """Return by writer the predecessor that the seal of its first journal states."""
     first: dict[str, _Sealed] = {}
     for each in journals:
         writer = each[1].writer
         first[writer] = min(first.get(writer, each), each, key=lambda sealed: sealed[1].number)
+    found = _seals([path for path, _ in first.values()], read)
+    return {seal.writer: seal.previous for seal in found if seal.previous is not None}
+
+
+def _seals(paths: Sequence[Path], read: ReadSeal) -> list[Seal]:
     with ThreadPoolExecutor(THREADS) as pool:
-        stored = pool.map(lambda sealed: read_seal(storage, sealed[0]), first.values())
-        seals = [each.seal for each in stored if isinstance(each.seal, Seal)]
-    return {seal.writer: seal.previous for seal in seals if seal.previous is not None}
+        return [each.seal for each in pool.map(read, paths) if isinstance(each.seal, Seal)]
