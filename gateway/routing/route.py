@@ -131,9 +131,10 @@ def for_template(renderer: Renderer, template: Template | None) -> Renderer:
     Then the mapping sends there, and not a publisher who chose the name.
     """
     fixed = template.text.partition("{")[0] if template else ""
-    separator = renderer.dialect.separator
-    opened = [each for rule in renderer.dialect.prefix_rules for each in rule.reply_only]
-    replies = any(fixed.startswith(each + separator) for each in opened)
+    dialect = renderer.dialect
+    opened = [each for rule in dialect.prefix_rules for each in rule.reply_only]
+    opened += dialect.inbox_levels
+    replies = any(fixed.startswith(each + dialect.separator) for each in opened)
     return replace(renderer, replies=True) if replies else renderer
 
 

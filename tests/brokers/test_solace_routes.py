@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +23,7 @@ from tests.archived import archived
 from tests.brokers.mosquitto import StartMosquitto
 from tests.brokers.solace_bridge import QUICK, gateway, open_sink, open_source, receive_all
 from tests.endpoints.exchange import send
+from tests.waiting import PATIENCE
 
 pytestmark = pytest.mark.broker
 
@@ -243,6 +245,68 @@ def test_a_reply_address_is_translated_for_its_receiver(
     assert question.payload == {"id": 1, "deep": {"x": 2}}
     assert (question.headers.priority, answered.headers.priority) == (7, 7)
     assert answered.payload == "42"
+
+
+REQUESTS = """\
+  ask: {from: {endpoint: office, pattern: "ask/{rest...}"}, to: {endpoint: plant}}
+  answer:
+    from: {endpoint: plant, pattern: "%2523P2P/{rest...}"}
+    to: {endpoint: office, template: "#P2P/{rest...}"}
+"""
+
+
+def ask(url: str, topic: str, payload: str) -> str:
+    """Return the answer to a request of the vendor's library, which waits at an inbox."""
+    from solace.messaging.messaging_service import MessagingService  # noqa: PLC0415  # optional
+    from solace.messaging.resources.topic import Topic  # noqa: PLC0415  # optional
+
+    properties = {
+        "solace.messaging.transport.host": url,
+        "solace.messaging.service.vpn-name": "default",
+        "solace.messaging.authentication.basic.username": "asker",
+        "solace.messaging.authentication.basic.password": "",
+    }
+    service = MessagingService.builder().from_properties(properties).build().connect()
+    try:
+        publisher = (
+            service.request_reply().create_request_reply_message_publisher_builder().build().start()
+        )
+        request = service.message_builder().build(payload)
+        answer = publisher.publish_await_response(request, Topic.of(topic), 1_000 * int(PATIENCE))
+        return str(answer.get_payload_as_string() or bytes(answer.get_payload_as_bytes()).decode())
+    finally:
+        service.disconnect()
+
+
+def test_a_request_of_solace_gets_its_reply_from_mqtt(
+    tmp_path: Path, start_mosquitto: StartMosquitto, office: SolaceSettings
+) -> None:
+    port = start_mosquitto().port
+    plant = MqttSettings(name="service", host="127.0.0.1", port=port)
+    yaml = (
+        f"  plant: {{kind: mqtt, host: 127.0.0.1, port: {port}, {QUICK}}}\n"
+        f"  office: {{kind: solace, url: '{office.url}', {QUICK}}}\n"
+    )
+    sides = [(name, side) for name in ("plant", "office") for side in ("source", "sink")]
+    with (
+        gateway(tmp_path, yaml, REQUESTS, sides) as process,
+        open_source(plant, "ask/#") as at_plant,
+        open_sink(plant) as from_plant,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        answer = pool.submit(ask, office.url, "ask/price/7", "EUR?")
+        (question,) = receive_all(at_plant, {"ask/price/7"})
+        inbox = question.headers.reply_to
+        assert inbox is not None
+        assert inbox.startswith("%2523P2P/v:")
+        headers = Headers(plant.mode, correlation_id=question.headers.correlation_id)
+        send(from_plant, Message("%2523P2P/QUE/PAY", b"to a queue", headers))
+        send(from_plant, Message(inbox, b"9.80", headers))
+        got = answer.result(PATIENCE)
+        process.wait_for("first dead letter", rule="destination-kind")
+        assert process.end() == 0
+
+    assert got == "9.80"
 
 
 def test_a_prefix_wildcard_selects_names_with_that_prefix(

@@ -88,19 +88,22 @@ def test_an_ordinary_pattern_has_no_note(system: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("template", "name", "sent"),
+    ("kind", "template", "name", "sent"),
     [
-        ("_INBOX.{rest...}", "re/a/b", ["_INBOX.a.b"]),
-        ("{rest...}", "re/%5FINBOX/b", ["reserved"]),
+        ("nats, jetstream: false", "_INBOX.{rest...}", "re/a/b", ["_INBOX.a.b"]),
+        ("nats, jetstream: false", "{rest...}", "re/%5FINBOX/b", ["reserved"]),
+        ("solace", "#P2P/{rest...}", "re/v:a/b", ["#P2P/v:a/b"]),
+        ("solace", "#P2P/{rest...}", "re/QUE/b", ["destination-kind"]),
+        ("solace", "{rest...}", "re/%2523P2P/b", ["inbox"]),
     ],
 )
 def test_a_reply_reaches_an_inbox_that_the_template_names(
-    tmp_path: Path, template: str, name: str, sent: list[str]
+    tmp_path: Path, kind: str, template: str, name: str, sent: list[str]
 ) -> None:
     """A publisher who chooses the name does not reach one."""
     file = tmp_path / "gateway.yaml"
     file.write_text(
-        "endpoints: {shop: {kind: mqtt}, bus: {kind: nats, jetstream: false}}\n"
+        f"endpoints: {{shop: {{kind: mqtt}}, bus: {{kind: {kind}}}}}\n"
         'routes: {r: {from: {endpoint: shop, pattern: "re/{rest...}"},'
         f' to: {{endpoint: bus, template: "{template}"}}}}}}\n'
     )

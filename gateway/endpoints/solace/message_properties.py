@@ -112,6 +112,21 @@ def _gateway_properties(headers: Headers) -> dict[str, Any]:
     return found
 
 
+def correlation_text(correlation: bytes | str | None) -> str | None:
+    """Return the text of the field, also for bytes that are one: a requester compares it.
+
+    Raises:
+        TranslationError: the text has a NUL or no UTF-8.
+    """
+    if isinstance(correlation, bytes):
+        try:
+            text = correlation.decode()
+        except UnicodeDecodeError:
+            return None
+        return None if "\0" in text else text
+    return None if correlation is None else check_text(correlation, "correlation id")
+
+
 def _needs_microseconds(time: int | None) -> bool:
     """Return whether SMF's milliseconds cannot express `time`."""
     return time is not None and (time <= 0 or time % names.MICROSECONDS_PER_MS != 0)

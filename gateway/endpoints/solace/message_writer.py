@@ -20,6 +20,7 @@ from gateway.endpoints.solace.message_properties import (
     build_properties,
     check_text,
     convert_map,
+    correlation_text,
     encode_text,
     prepared_key,
 )
@@ -110,10 +111,8 @@ class SolaceMessageWriter:
 
     def _set_varying_fields(self, pointer: Pointer, headers: Headers) -> None:
         """Set the fields that differ in each message of some systems."""
-        if isinstance(headers.correlation_id, str):
-            self._native.set_correlation_id(
-                pointer, check_text(headers.correlation_id, "correlation id")
-            )
+        if (correlation := correlation_text(headers.correlation_id)) is not None:
+            self._native.set_correlation_id(pointer, correlation)
         if headers.source_id is not None:
             self._native.set_message_id(pointer, check_text(headers.source_id, "message id"))
         if headers.time is not None:

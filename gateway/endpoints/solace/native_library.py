@@ -61,6 +61,7 @@ _SIGNATURES: Final[dict[str, tuple[Any, ...]]] = {
     "msg_setBinaryAttachment": (Pointer, _BYTES, _U32),
     "msg_setBinaryAttachmentString": (Pointer, _BYTES),
     "msg_setReplyTo": (Pointer, ctypes.POINTER(NativeDestination), ctypes.c_size_t),
+    "msg_setAsReplyMsg": (Pointer, ctypes.c_ubyte),
     "msg_setDestination": (Pointer, ctypes.POINTER(NativeDestination), ctypes.c_size_t),
     "msg_setSenderTimestamp": (Pointer, ctypes.c_int64),
     "msg_setCorrelationId": (Pointer, _BYTES),
@@ -98,6 +99,7 @@ class NativeLibrary:
         self._bytes = found["msg_setBinaryAttachment"]
         self._text = found["msg_setBinaryAttachmentString"]
         self._reply_to, self._topic = found["msg_setReplyTo"], found["msg_setDestination"]
+        self._as_reply = found["msg_setAsReplyMsg"]
         self._time, self._mode = found["msg_setSenderTimestamp"], found["msg_setDeliveryMode"]
         self._correlation = found["msg_setCorrelationId"]
         self._message_id = found["msg_setApplicationMessageId"]
@@ -193,6 +195,9 @@ class NativeLibrary:
     def set_topic(self, pointer: Pointer, topic: NativeDestination) -> None:
         if self._topic(pointer, topic, ctypes.sizeof(NativeDestination)) != _OK:
             _check(-1, "topic")
+
+    def mark_reply(self, pointer: Pointer, *, is_reply: bool) -> None:
+        _check(self._as_reply(pointer, is_reply), "mark as a reply")
 
     def set_correlation_tag(self, pointer: Pointer, tag: bytes) -> None:
         """Set the tag that the receipt returns; the caller keeps `tag` alive until then."""

@@ -31,6 +31,7 @@ from gateway.model.outcome import ACCEPTED, RETRY, Settlement
 
 log = logging.getLogger(__name__)
 
+_INBOX: Final = b"#P2P/"  # begins the topics of single clients and queues
 _ROOM_CHECK_INTERVAL: Final = 0.05  # seconds, for a library that never reports room
 _RECEIPT_CHECK_INTERVAL: Final = 0.25  # seconds at most
 
@@ -132,6 +133,15 @@ class PublisherSession:
     def _publish(self, message: Pointer, topic: NativeDestination) -> Settlement | None:
         """Publish as soon as there is room, within `answer_timeout`."""
         self._native.set_topic(message, topic)
+        if not topic.name.startswith(_INBOX):
+            return self._hand_over(message)
+        self._native.mark_reply(message, is_reply=True)  # its requester waits for such a message
+        try:
+            return self._hand_over(message)
+        finally:
+            self._native.mark_reply(message, is_reply=False)  # it is used again
+
+    def _hand_over(self, message: Pointer) -> Settlement | None:
         result = self._send(message)
         if result == SendResult.WOULD_BLOCK:
             result = self._send_when_room(message)

@@ -17,15 +17,12 @@ MAX_QUEUE: Final = 200
 _FORBIDDEN_IN_QUEUES: Final = "'<>*?&;"
 _SHARED: Final = "#share/"
 _INBOX_LEVEL: Final = "#P2P"  # first level of the names of single clients and queues
-_INBOX_ERROR: Final = ("inbox", "belongs to one client or queue")
 
 
 @lru_cache(maxsize=65_536)
 def refuse_topic(topic: str) -> Settlement | None:
     """Return the refusal of a topic to publish to, or None; wildcard characters are allowed."""
     rule, reason = find_topic_error(topic)
-    if topic.partition("/")[0] == _INBOX_LEVEL:
-        rule, reason = _INBOX_ERROR
     return rejected(rule, f"solace: topic {topic[:300]!r}: {reason}") if rule else None
 
 
@@ -61,7 +58,7 @@ def find_pattern_error(pattern: str) -> tuple[str, str]:
     if any("*" in level[:-1] for level in levels):
         return "wildcard", "`*` stands alone or at the end of a level"
     if levels[0] == _INBOX_LEVEL:
-        return _INBOX_ERROR
+        return "inbox", "belongs to one client or queue"
     return "", ""
 
 

@@ -40,7 +40,6 @@ ILLEGAL = [
     pytest.param("a\ud800", "not-utf-8", "cannot be written as UTF-8", id="surrogate"),
     pytest.param("", "empty", "is empty", id="empty"),
     pytest.param("/" * 128, "topic-levels", "has 129 levels, limit 128", id="levels"),
-    pytest.param("#P2P/QUE/q", "inbox", "belongs to one client or queue", id="inbox"),
 ]
 
 
