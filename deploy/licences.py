@@ -20,7 +20,6 @@ from deploy.spdx import ALLOWED, licence, metadata_field
 
 DOCUMENT = Path(__file__).parents[1] / "docs" / "licences.md"
 PROJECT = DOCUMENT.parents[1] / "pyproject.toml"
-EXTRAS = ("jms", "nats", "rabbitmq", "solace", "otel", "reconcile")
 HEAD = """\
 # Licences
 
@@ -34,7 +33,7 @@ licence that `deploy/spdx.py` does not allow. Versions are in `deploy/lock/`.
 
 
 def main() -> int:
-    names = sorted(closure(EXTRAS))
+    names = sorted(closure(["all"]))
     lines = [_row(distribution(name)) for name in names]
     text = HEAD + "\n".join(lines) + "\n"
     refused = [name for name in names if not allowed(licence(distribution(name)))]

@@ -4,7 +4,7 @@ from importlib.metadata import distribution
 
 import pytest
 
-from deploy.licences import EXTRAS, allowed, closure
+from deploy.licences import allowed, closure
 from deploy.spdx import licence
 
 CHOICES = [
@@ -23,7 +23,7 @@ def test_a_licence_is_allowed_by_name(expression: str, right: bool) -> None:
     assert allowed(expression) is right
 
 
-@pytest.mark.parametrize("name", sorted(closure(EXTRAS)))
+@pytest.mark.parametrize("name", sorted(closure(["all"])))
 def test_every_package_has_a_licence_that_is_allowed(name: str) -> None:
     expression = licence(distribution(name))
 

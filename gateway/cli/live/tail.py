@@ -39,9 +39,9 @@ def add_parsers(commands: Commands) -> None:
         "It subscribes at the source of the route with a client id of its own, and shows what the"
         " route makes of each message; a running gateway is not asked. It takes no message from"
         " another reader, keeps nothing at the broker and sends nothing. The broker sends each"
-        " message once more, and a log-in with this user. A queue, a shared subscription, RabbitMQ"
-        " and a broker in memory have no such reader and are refused. Ctrl-C ends it. Exit status:"
-        " 0 ended, 2 the route cannot be shown, or the connection ended.",
+        " message once more, and a log-in with this user. A queue, a shared subscription and a kind"
+        " of endpoint without such a reader are refused. Ctrl-C ends it. Exit status: 0 ended,"
+        " 2 the route cannot be shown, or the connection ended.",
     )
     parser.add_argument(
         "config", type=Path, metavar="CONFIG", help="YAML file, or a folder of YAML files"
