@@ -256,12 +256,12 @@ class Gateway:
             self._clock.continue_from(last)
         self._message_ids = MessageIds(run := self._clock())
         term = self._term(run)
+        sources = wiring.source_endpoints(self.configuration)
+        head = HeadFile(root, name, settings.writer, options.seal_key, self._clock, instance, term)
+        self._connections = ConnectionLog(head, sources)  # before our head becomes the newest
         self.archive = ArchiveWriter(
             location, name, run, options, instance=instance, lease=term, clock=self._clock
         )
-        sources = wiring.source_endpoints(self.configuration)
-        head = HeadFile(root, name, settings.writer, options.seal_key, self._clock, instance, term)
-        self._connections = ConnectionLog(head, sources)
         wiring.archive_routes(archive, settings.writer, self.configuration.routes, run)
         self._open_name_store(self.configuration)
         return recovered

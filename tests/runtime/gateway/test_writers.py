@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from gateway.archive.gaps import merge_gaps
 from gateway.archive.heads import read_heads
 from gateway.archive.seals.seal import Seal
 from gateway.archive.seals.store import read_seals, seal_days
@@ -12,6 +13,9 @@ from gateway.archive.storage import LocalStorage
 from gateway.cli.live.pair import open_lease
 from gateway.config.load import load
 from gateway.runtime.gateway import Gateway
+from gateway.trial.brokers.yami4 import Yami4Broker
+from tests.archived import archived
+from tests.runtime.gateway.running import wait_until_connected
 from tests.waiting import until
 
 CONFIG = """\
@@ -19,7 +23,7 @@ gateway: {{name: plant-1, instance: {instance}}}
 standby: {{lease: {{kind: file, path: {folder}/lease}}, seconds: 5}}
 archive: {{path: {folder}/archive}}
 endpoints:
-  plant: {{kind: memory}}
+  plant: {plant}
   erp: {{kind: memory}}
 routes:
   orders:
@@ -28,10 +32,10 @@ routes:
 """
 
 
-def run_once(folder: Path, instance: str) -> int:
+def run_once(folder: Path, instance: str, plant: str = "{kind: memory}") -> int:
     """Let an instance take the lease, run, and give it away; return the number of the lease."""
     file = folder / f"{instance}.yaml"
-    file.write_text(CONFIG.format(folder=folder, instance=instance))
+    file.write_text(CONFIG.format(folder=folder, instance=instance, plant=plant))
     configuration = load(file)
     lease = open_lease(configuration)
     assert lease is not None
@@ -39,6 +43,7 @@ def run_once(folder: Path, instance: str) -> int:
     until(lease.holds, "the instance takes the lease")
     gateway = Gateway(configuration, lease)
     gateway.start()
+    wait_until_connected(gateway)
     gateway.stop(5)
     lease.give()
     return lease.number
@@ -56,3 +61,15 @@ def test_journals_and_heads_state_the_lease_of_their_instance(tmp_path: Path) ->
     for name in ("a", "b"):
         seal = seals[f"plant-1@{name}"]
         assert seal.lease == heads[name].lease == Term(heads[name].lease.number, seal.start, 5)
+
+
+def test_the_gap_of_a_takeover_begins_where_the_last_holder_stopped(tmp_path: Path) -> None:
+    with Yami4Broker("unix://yami"):
+        for instance in ("b", "a", "b"):
+            run_once(tmp_path, instance, '{kind: yami4, url: "unix://yami"}')
+    gaps = merge_gaps(row for row in archived(tmp_path) if row["leg"] == "gap")
+
+    times = [time for gap in gaps for time in (gap.begin, gap.end)]
+    assert len(gaps) == 3  # the last one has not ended
+    assert times == sorted(times)
+    assert all(gap.begin < gap.end for gap in gaps[:2])
