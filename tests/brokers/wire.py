@@ -37,7 +37,7 @@ class Wire:
         return len(ends)
 
     def stall(self) -> None:
-        """Stop relaying, in open connections and new ones, until `flow`."""
+        """Relay nothing, not even the end of a connection, until `flow`; new ones likewise."""
         self._flows.clear()
 
     def flow(self) -> None:
@@ -86,6 +86,7 @@ class Wire:
                     break
                 other.sendall(data)
                 self.carried += len(data)
+        self._flows.wait()
         for end in (one, other):
             with suppress(OSError):
                 end.shutdown(socket.SHUT_RDWR)
