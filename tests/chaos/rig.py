@@ -11,6 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
@@ -27,7 +28,8 @@ from tests.endpoints.exchange import Answer
 from tests.waiting import PATIENCE
 
 CONFIRMED: Final = Headers(mode=DeliveryMode.AT_LEAST_ONCE)
-BATCH: Final = 200  # messages a load sends at once
+BATCH: Final = 200  # messages a load sends at once, if its rate allows
+BURSTS: Final = 10  # a second, of a load with a rate
 TOPICS: Final = 20
 PAGE: Final = os.sysconf("SC_PAGE_SIZE")
 INFINITE: Final = float("inf")
@@ -124,6 +126,7 @@ class Load:
         self._tried = 0  # smaller numbers may have arrived
         self._sink = make_sink(broker(port), instance="load")
         self._rate, self._size = rate, size
+        self._batch = int(max(1, min(BATCH, rate / BURSTS)))
         self._stop = threading.Event()
         self._end = 0
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -158,7 +161,7 @@ class Load:
         reopen(self._sink, self._stop)
         began, before = time.monotonic(), self.sent
         while self.sent < self._end and not self._stop.is_set():
-            number = min(BATCH, self._end - self.sent)
+            number = min(self._batch, self._end - self.sent)
             ahead = self.sent - before - self._rate * (time.monotonic() - began + 1e-9)
             if ahead > 0:
                 self._stop.wait(ahead / self._rate)
@@ -197,6 +200,7 @@ class Witness:
     def __init__(self, port: int) -> None:
         self.numbers: dict[str, list[int]] = defaultdict(list)
         self.unique = 0  # distinct numbers
+        self.arrivals: list[float] = []  # monotonic times of new numbers
         self._source = make_source(broker(port), [Subscription("dst/#")], instance="witness")
         self._seen: set[int] = set()
         self._stop = threading.Event()
@@ -215,8 +219,29 @@ class Witness:
             arrived = self._changed.wait_for(lambda: self.unique >= unique, seconds)
         assert arrived, (
             f"{unique - self.unique} of {unique} did not arrive in time;"
-            f" absent below {unique}: {spans(set(range(unique)) - self._seen)}"
+            f" absent below {unique}: {spans(self.absent(unique))}"
         )
+
+    def wait_for_arrival(self, since: float) -> None:
+        """Wait for a new number after `since`, in monotonic seconds."""
+        with self._changed:
+            arrived = self._changed.wait_for(lambda: self.arrivals[-1:] > [since], PATIENCE)
+        assert arrived, "nothing arrived in time"
+
+    def wait_for_number(self, number: int) -> None:
+        with self._changed:
+            arrived = self._changed.wait_for(lambda: number in self._seen, PATIENCE)
+        assert arrived, f"{number} did not arrive in time"
+
+    def absent(self, sent: int) -> set[int]:
+        """Numbers below `sent` that have not arrived."""
+        return set(range(sent)) - self._seen
+
+    def pause(self, since: float) -> float:
+        """Return the longest time without an arrival since `since`, in monotonic seconds."""
+        last = max((each for each in self.arrivals if each < since), default=since)
+        times = [last, *(each for each in self.arrivals if each >= since)]
+        return max(b - a for a, b in pairwise(times))
 
     @property
     def duplicates(self) -> set[int]:
@@ -235,6 +260,14 @@ class Witness:
             AssertionError: a number is missing or out of order in its topic.
         """
         assert self.unique == sent, f"{self.unique} arrived of {sent}"
+        self.check_sorted()
+
+    def check_sorted(self) -> None:
+        """Check that first arrivals are in order.
+
+        Raises:
+            AssertionError: a number is out of order in its topic.
+        """
         for topic, numbers in self.numbers.items():
             firsts = list(dict.fromkeys(numbers))
             assert firsts == sorted(firsts), f"{topic} is out of order"
@@ -259,6 +292,8 @@ class Witness:
             self._seen.add(number)
         batch.settle([ACCEPTED] * len(batch.messages))
         with self._changed:
+            if len(self._seen) > self.unique:
+                self.arrivals.append(time.monotonic())
             self.unique = len(self._seen)
             self._changed.notify_all()
 
