@@ -28,9 +28,8 @@ import pyarrow as pa
 
 from benchmarks.tree import PeakMemory, resident, tree
 from gateway.archive.heads import from_json, head_path
-from gateway.archive.heads import to_json as head_json
 from gateway.archive.parquet import PAIRS_KEY, SETS_KEY, append_tables, row_group_writer
-from gateway.archive.seals.seal import Seal, SegmentEntry, to_json
+from gateway.archive.seals.seal import Seal, SegmentEntry
 from gateway.archive.seals.store import read_seals, seal_days, seal_path
 from gateway.archive.segments.reading import open_parquet
 from gateway.archive.segments.tables import SCHEMA
@@ -90,9 +89,9 @@ def copy(one: Path, root: Path, gateways: int) -> None:
         name = f"gateway{number:03}"
         renamed = [_renamed(root, name, seal, tables) for seal in seals]
         for seal in renamed:
-            _put(root / seal_path(seal), to_json(seal.signed(None)))
+            _put(root / seal_path(seal), seal.signed(None).to_json())
         own = replace(head, writer=name, gateway=name, closed=renamed[-1].link).signed(None)
-        _put(root / head_path(Path(), name), head_json(own))
+        _put(root / head_path(Path(), name), own.to_json())
 
 
 def _renamed(root: Path, name: str, seal: Seal, tables: dict[str, dict[bytes, pa.Table]]) -> Seal:

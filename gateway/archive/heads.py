@@ -14,18 +14,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Final
 
-from gateway.archive import signed_json
 from gateway.archive.durable import make_folders, read_regular, replacing
 from gateway.archive.gaps import SourceGap
 from gateway.archive.layout import DAMAGED, HEADS, is_replay, listed, parse_journal_name
-from gateway.archive.signed_json import NO_TERM, Previous, Term, fault_of, sign
+from gateway.archive.signed_json import NO_TERM, Previous, Signed, Term
 
 if TYPE_CHECKING:  # the gateway itself never loads Arrow
     from gateway.archive.storage import Storage
 
-VERSION: Final = 1
 _THREADS: Final = 16  # of a reader: requests to a remote storage wait
 _SUFFIX: Final = ".json"
 _OPEN: Final = 1 << 62  # microseconds: after every date
@@ -65,7 +63,7 @@ class SourceConnection:
 
 
 @dataclass(frozen=True, slots=True)
-class WriterHead:
+class WriterHead(Signed):
     """The statement of a writer about itself at the time `at`.
 
     `instance` is empty, and `lease` has the number 0, for a gateway alone. `closed` is the last
@@ -81,17 +79,11 @@ class WriterHead:
     sources: Mapping[str, SourceConnection] = field(default_factory=dict)
     instance: str = ""
     lease: Term = NO_TERM
-    keyed: bool = False
-    mac: str = ""
 
     @property
     def last(self) -> str | None:
         """The stem of the last journal; None without one."""
         return self.open or (self.closed.journal if self.closed else None)
-
-    def signed(self, key: bytes | None) -> Self:
-        """Return the head with its `mac`; keyed when there is a `key`."""
-        return sign(self, VERSION, key)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +122,7 @@ def write_head(root: Path, head: WriterHead, key: bytes | None = None) -> None:
     path = head_path(root, head.writer)
     make_folders(path.parent)
     with replacing(path) as file:
-        file.write(to_json(head.signed(key)))
+        file.write(head.signed(key).to_json())
 
 
 def read_head(root: Path, writer: str, key: bytes | None = None) -> StoredHead:
@@ -206,12 +198,7 @@ def parsed(path: Path, content: bytes, key: bytes | None = None) -> StoredHead:
         return StoredHead(path, None, str(fault))
     if head.writer != path.stem:
         return StoredHead(path, None, f"is that of {head.writer!r}")
-    return StoredHead(path, head, fault_of(head, VERSION, key))
-
-
-def to_json(head: WriterHead) -> bytes:
-    """Return the canonical JSON of `head`."""
-    return signed_json.to_json(head, VERSION)
+    return StoredHead(path, head, head.fault(key))
 
 
 def from_json(content: bytes) -> WriterHead:
@@ -220,7 +207,7 @@ def from_json(content: bytes) -> WriterHead:
     Raises:
         ValueError: `content` is no head, or none of this version; the text is a predicate.
     """
-    head = signed_json.from_json(WriterHead, VERSION, content)
+    head = WriterHead.from_json(content)
     for stem in (head.open, None if head.closed is None else head.closed.journal):
         if stem is not None and parse_journal_name(stem) is None:
             raise ValueError(f"names {stem!r}, which is no journal")

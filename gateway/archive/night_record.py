@@ -11,12 +11,10 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final, Self
+from typing import Final
 
-from gateway.archive import signed_json
-from gateway.archive.signed_json import NO_TERM, Previous, Term, sign
+from gateway.archive.signed_json import NO_TERM, Previous, Signed, Term
 
-VERSION: Final = 1
 SPOOLED_DAYS: Final = 7  # age of a spooled copy without an outcome, after which it is missing
 
 
@@ -92,7 +90,7 @@ NOT_JUDGED: Final = -1
 
 
 @dataclass(frozen=True, slots=True)
-class Night:
+class Night(Signed):
     """One link of the chain; `previous` is the `mac` of night `n - 1`, empty for the first.
 
     All dates before `until` were judged, or are in `dates`.
@@ -107,36 +105,11 @@ class Night:
     seen: tuple[Seen, ...] = ()
     dates: tuple[DateRecord, ...] = ()
     findings: tuple[Named, ...] = ()
-    keyed: bool = False
-    mac: str = ""
 
     @property
     def unsettled(self) -> tuple[DateRecord, ...]:
         """The dates that the next night judges again."""
         return tuple(each for each in self.dates if not each.settled)
-
-    def signed(self, key: bytes | None) -> Self:
-        """Return the record with its `mac`; keyed when there is a `key`."""
-        return sign(self, VERSION, key)
-
-
-def to_json(night: Night) -> bytes:
-    """Return the canonical JSON of `night`."""
-    return signed_json.to_json(night, VERSION)
-
-
-def from_json(content: bytes) -> Night:
-    """Parse a record; its `mac` is not checked.
-
-    Raises:
-        ValueError: `content` is no record of this version; the text is a predicate.
-    """
-    return signed_json.from_json(Night, VERSION, content)
-
-
-def fault_of(night: Night, key: bytes | None) -> str:
-    """Return why nothing proves the record, as a predicate; empty when its `mac` is right."""
-    return signed_json.fault_of(night, VERSION, key)
 
 
 def extended(evidence: str, macs: Iterable[str]) -> str:

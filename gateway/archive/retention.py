@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -22,10 +21,10 @@ from gateway.archive.layout import (
     parse_journal_name,
     seal_folder,
 )
-from gateway.archive.night_record import Night, from_json
+from gateway.archive.night_record import Night
 from gateway.archive.routes import remove_routes
 from gateway.archive.seals.store import THREADS, read_seal, seal_days
-from gateway.archive.signed_json import canonical_json, mac_of
+from gateway.archive.signed_json import Signed
 from gateway.archive.storage import Storage, StoredFile
 from gateway.clock import today
 
@@ -45,6 +44,14 @@ class RemovedDays:
     days: tuple[date, ...] = ()
     files: int = 0
     size: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Forgotten(Signed):
+    """The dates with rows, YYYY-MM-DD, that were removed before a night judged these journals."""
+
+    dates: tuple[str, ...]
+    journals: int
 
 
 def remove_days(storage: Storage, oldest: date, key: bytes | None = None) -> RemovedDays:
@@ -106,11 +113,11 @@ def forgotten_dates(storage: Storage) -> dict[Path, tuple[str, ...]]:
         if (match := _FORGOTTEN.fullmatch(name)) is None:
             continue
         try:
-            dates = json.loads(storage.read(NIGHTS / name) or b"")["dates"]
+            dates = Forgotten.from_json(storage.read(NIGHTS / name) or b"").dates
             found[NIGHTS / name] = tuple(
                 each for each in dates if parse_day(f"date={each}") is not None
             )
-        except (ValueError, KeyError, TypeError, RecursionError):
+        except ValueError:
             found[NIGHTS / name] = (match[1],)
     return found
 
@@ -120,9 +127,8 @@ def _state_forgotten(storage: Storage, day: date, paths: Sequence[Path], key: by
         seals = [each.seal for each in pool.map(partial(read_seal, storage), paths)]
     entries = [entry for seal in seals if seal is not None for entry in seal.segments]
     dates = sorted({each for entry in entries for each in entry.concerns} or {str(day)})
-    document = {"version": 1, "dates": dates, "journals": len(paths), "keyed": key is not None}
-    content = canonical_json({**document, "mac": mac_of(document, key)})
-    storage.put(NIGHTS / f"forgotten-{day}.json", content)
+    statement = Forgotten(tuple(dates), len(paths)).signed(key)
+    storage.put(NIGHTS / f"forgotten-{day}.json", statement.to_json())
 
 
 def _unjudged(
@@ -150,6 +156,6 @@ def _newest_night(storage: Storage) -> Night | None:
     if not numbers:
         return None
     try:
-        return from_json(storage.read(NIGHTS / f"{max(numbers)}.json") or b"")
+        return Night.from_json(storage.read(NIGHTS / f"{max(numbers)}.json") or b"")
     except ValueError:
         return None

@@ -10,24 +10,21 @@ from pathlib import Path
 from typing import Final
 
 from gateway.archive.heads import read_heads
-from gateway.archive.signed_json import fault_of, from_json, sign, to_json
+from gateway.archive.signed_json import Signed
 from gateway.archive.storage import Storage
 from gateway.errors import ArchiveError
 
 _FOLDER: Final = Path("_retired")
-_VERSION: Final = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Retirement:
+class Retirement(Signed):
     """The statement that a writer will not return after its last `journal`, and why."""
 
     writer: str
     why: str
     at: int  # microseconds since 1970-01-01 UTC
     journal: str | None
-    keyed: bool = False
-    mac: str = ""
 
 
 def retire(storage: Storage, writer: str, why: str, at: int, key: bytes | None) -> None:
@@ -44,7 +41,7 @@ def retire(storage: Storage, writer: str, why: str, at: int, key: bytes | None) 
         raise ArchiveError(f"writer {writer!r}: has no head; known are {', '.join(sorted(heads))}")
     head = heads[writer]
     retirement = Retirement(writer, why, at, None if head is None else head.last)
-    storage.put(_path(writer), to_json(sign(retirement, _VERSION, key), _VERSION))
+    storage.put(_path(writer), retirement.signed(key).to_json())
 
 
 def retired_writers(storage: Storage, key: bytes | None) -> dict[str, str | None]:
@@ -56,10 +53,10 @@ def retired_writers(storage: Storage, key: bytes | None) -> dict[str, str | None
     found: dict[str, str | None] = {}
     for name in storage.names(_FOLDER):
         try:
-            each = from_json(Retirement, _VERSION, storage.read(_FOLDER / name) or b"")
+            each = Retirement.from_json(storage.read(_FOLDER / name) or b"")
         except ValueError:
             continue
-        if _path(each.writer).name == name and not fault_of(each, _VERSION, key):
+        if _path(each.writer).name == name and not each.fault(key):
             found[each.writer] = each.journal
     return found
 

@@ -9,8 +9,6 @@ before the first row of these routes; a start or a reload with equal routes adds
 
 from __future__ import annotations
 
-import hmac
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -22,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from gateway.archive.durable import make_folders, read_regular, replacing, sync_folder
 from gateway.archive.findings import Finding, error
 from gateway.archive.layout import MAX_TIME, ROUTES, listed
-from gateway.archive.signed_json import canonical_json, mac_of
+from gateway.archive.signed_json import Signed
 from gateway.errors import ArchiveError
 
 if TYPE_CHECKING:  # the gateway itself never loads Arrow
@@ -30,7 +28,6 @@ if TYPE_CHECKING:  # the gateway itself never loads Arrow
 
 Rules: TypeAlias = Sequence[Mapping[str, Any]]
 
-VERSION: Final = 1
 _THREADS: Final = 16  # of a reader: requests to a remote storage wait
 _NAME = re.compile(r"(?P<writer>.+)-(?P<since>\d{1,19})\.json")
 
@@ -52,6 +49,15 @@ class StoredRoutes:
     file: RoutesFile
     rules: Rules | None
     fault: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SignedRoutes(Signed):
+    """The content of a file: the rules of `writer` from `since` on, in microseconds."""
+
+    writer: str
+    since: int
+    routes: tuple[Mapping[str, Any], ...]
 
 
 def write_routes(
@@ -167,45 +173,15 @@ def _files(names: Iterable[str]) -> list[RoutesFile]:
 
 
 def _content(writer: str, since: int, rules: Rules, key: bytes | None) -> bytes:
-    document = {
-        "version": VERSION,
-        "writer": writer,
-        "since": since,
-        "routes": rules,
-        "keyed": key is not None,
-    }
-    return canonical_json({**document, "mac": mac_of(document, key)})
+    return SignedRoutes(writer, since, tuple(rules)).signed(key).to_json()
 
 
 def _read(storage: Storage, file: RoutesFile, key: bytes | None) -> StoredRoutes:
     try:
-        return StoredRoutes(file, _checked(storage.read(file.path), file, key))
-    except ValueError as fault:
-        return StoredRoutes(file, None, str(fault))
-
-
-def _checked(content: bytes | None, file: RoutesFile, key: bytes | None) -> Rules:
-    """Return the rules in a file.
-
-    Raises:
-        ValueError: it is damaged; the text is a predicate.
-    """
-    try:
-        document = json.loads(content or b"")
-        mac = document.pop("mac")
-        found = document["version"], document["writer"], document["since"], document["keyed"]
-        rules: Rules = document["routes"]
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        raise ValueError("is not what a gateway wrote") from None
-    if found[0] != VERSION:
-        raise ValueError(f"has version {found[0]!r}; this program reads version {VERSION}")
-    if found[1:3] != (file.writer, file.since):
-        raise ValueError(f"is that of {found[1]!r}, from {found[2]!r} on")
-    if key is not None and found[3] is not True:
-        raise ValueError("has no signature, although a key is given")
-    if found[3] is True and key is None:
-        return rules  # nothing can be said: the finding `unchecked-seals` says so
-    expected = mac_of(document, key if found[3] is True else None)
-    if not isinstance(mac, str) or not hmac.compare_digest(mac.encode(), expected.encode()):
-        raise ValueError("is not what its gateway wrote, or was signed with another key")
-    return rules
+        found = SignedRoutes.from_json(storage.read(file.path) or b"")
+    except ValueError as error:
+        return StoredRoutes(file, None, str(error))
+    fault = found.fault(key)
+    if (found.writer, found.since) != (file.writer, file.since):
+        fault = f"is that of {found.writer!r}, from {found.since!r} on"
+    return StoredRoutes(file, None if fault else found.routes, fault)

@@ -14,20 +14,65 @@ from dataclasses import asdict, dataclass, is_dataclass, replace
 from enum import StrEnum
 from functools import cache
 from types import NoneType, UnionType
-from typing import Any, Final, Protocol, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, Final, Self, get_args, get_origin, get_type_hints
 
 
-class SignedValue(Protocol):
-    """A dataclass whose JSON is signed: `keyed` when there was a key, and the `mac` of the rest."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Signed:
+    """A value whose JSON is signed: `keyed` when there was a key, and the `mac` of the rest.
 
-    @property
-    def keyed(self) -> bool: ...
+    `VERSION` is that of the form.
+    """
 
-    @property
-    def mac(self) -> str: ...
+    VERSION = 1
 
+    keyed: bool = False
+    mac: str = ""
 
-S = TypeVar("S", bound=SignedValue)
+    def signed(self, key: bytes | None) -> Self:
+        """Return the value with its `mac`; keyed when there is a `key`."""
+        keyed = replace(self, keyed=key is not None)
+        return replace(keyed, mac=keyed.made_mac(key))
+
+    def to_json(self) -> bytes:
+        """Return the canonical JSON."""
+        return _canonical_json({"version": self.VERSION, **asdict(self)})
+
+    @classmethod
+    def from_json(cls, content: bytes) -> Self:
+        """Parse the JSON of a value; its `mac` is not checked.
+
+        Raises:
+            ValueError: `content` is none, or none of this version; the text is a predicate.
+        """
+        found: Self = parse(cls, document_of(content, cls.VERSION))
+        return found
+
+    def fault(self, key: bytes | None) -> str:
+        """Return why nothing proves the value, as a predicate; empty when its `mac` is right."""
+        if self.keyed and key is None:
+            return ""  # nothing can be said: the finding `unchecked-seals` says so
+        if key is not None and not self.keyed:
+            return "has no signature, although a key is given"
+        if not self.has_valid_mac(key):
+            return "is not what its writer wrote, or was signed with another key"
+        return ""
+
+    def has_valid_mac(self, key: bytes | None) -> bool:
+        """Return whether the `mac` is right; a keyed value needs its `key`."""
+        if self.keyed and key is None:
+            return False
+        mac = self.made_mac(key if self.keyed else None)
+        return hmac.compare_digest(self.mac.encode(errors="replace"), mac.encode())
+
+    def made_mac(self, key: bytes | None) -> str:
+        """Return the SHA-256 of the rest; with a key, the HMAC-SHA256."""
+        document = {"version": self.VERSION, **asdict(self)}
+        del document["mac"]
+        content = _canonical_json(document)
+        if key is None:
+            return hashlib.sha256(content).hexdigest()
+        return hmac.new(key, content, hashlib.sha256).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +114,8 @@ def parse(kind: Any, value: object, name: str = "content") -> Any:  # noqa: ANN4
     Raises:
         ValueError: it has another type, or other members; the text is a predicate.
     """
+    if kind is Any:
+        return value
     if get_origin(kind) is UnionType:
         kind = NoneType if value is None else get_args(kind)[0]
     if get_origin(kind) is tuple and isinstance(value, list):
@@ -100,29 +147,6 @@ def _types_of(kind: type) -> dict[str, Any]:
     return get_type_hints(kind)
 
 
-def sign(value: S, version: int, key: bytes | None) -> S:
-    """Return `value` with its `mac`; keyed when there is a `key`."""
-    keyed: S = replace(value, keyed=key is not None)  # type: ignore[type-var]  # a dataclass
-    signed: S = replace(keyed, mac=_mac_of(keyed, version, key))  # type: ignore[type-var]
-    return signed
-
-
-def to_json(value: SignedValue, version: int) -> bytes:
-    """Return the canonical JSON of `value`."""
-    return canonical_json(_document(value, version))
-
-
-def from_json(kind: type[S], version: int, content: bytes) -> S:
-    """Parse the JSON of a `kind`; its `mac` is not checked.
-
-    Raises:
-        ValueError: `content` is none, or none of this version; the text is a predicate.
-    """
-    document = document_of(content, version)
-    found: S = parse(kind, document)
-    return found
-
-
 def document_of(content: bytes, version: int) -> dict[str, Any]:
     """Return the members of a JSON object without its version.
 
@@ -141,41 +165,5 @@ def document_of(content: bytes, version: int) -> dict[str, Any]:
     return document
 
 
-def fault_of(value: SignedValue, version: int, key: bytes | None) -> str:
-    """Return why nothing proves `value`, as a predicate; empty when its `mac` is right."""
-    if value.keyed and key is None:
-        return ""  # nothing can be said: the finding `unchecked-seals` says so
-    if key is not None and not value.keyed:
-        return "has no signature, although a key is given"
-    if not has_valid_mac(value, version, key):
-        return "is not what its writer wrote, or was signed with another key"
-    return ""
-
-
-def has_valid_mac(value: SignedValue, version: int, key: bytes | None) -> bool:
-    """Return whether the `mac` is right; a keyed value needs its `key`."""
-    if value.keyed and key is None:
-        return False
-    mac = _mac_of(value, version, key if value.keyed else None)
-    return hmac.compare_digest(value.mac.encode(errors="replace"), mac.encode())
-
-
-def _document(value: SignedValue, version: int) -> dict[str, Any]:
-    return {"version": version, **asdict(value)}  # type: ignore[call-overload]  # a dataclass
-
-
-def _mac_of(value: SignedValue, version: int, key: bytes | None) -> str:
-    document = _document(value, version)
-    del document["mac"]
-    return mac_of(document, key)
-
-
-def mac_of(document: Mapping[str, Any], key: bytes | None) -> str:
-    """Return the SHA-256 of the canonical JSON of `document`; with a key, the HMAC-SHA256."""
-    if key is None:
-        return hashlib.sha256(canonical_json(document)).hexdigest()
-    return hmac.new(key, canonical_json(document), hashlib.sha256).hexdigest()
-
-
-def canonical_json(document: Mapping[str, Any]) -> bytes:
+def _canonical_json(document: Mapping[str, Any]) -> bytes:
     return json.dumps(document, sort_keys=True, separators=(",", ":")).encode("ascii")

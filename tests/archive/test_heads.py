@@ -18,7 +18,6 @@ from gateway.archive.heads import (
     open_gaps,
     read_head,
     read_heads,
-    to_json,
     write_head,
 )
 from gateway.archive.signed_json import Previous, Term
@@ -92,7 +91,7 @@ def test_a_head_under_the_name_of_another_writer_is_refused(tmp_path: Path) -> N
     ],
 )
 def test_another_form_is_refused_with_its_fault(change: dict[str, object], predicate: str) -> None:
-    document = json.loads(to_json(HEAD)) | change
+    document = json.loads(HEAD.to_json()) | change
     with pytest.raises(ValueError, match=predicate):
         from_json(json.dumps(document).encode())
 

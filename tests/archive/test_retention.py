@@ -11,7 +11,7 @@ import pytest
 
 from gateway.archive import retention
 from gateway.archive.layout import HOUR, NIGHTS, JournalName, oldest_kept, seal_folder
-from gateway.archive.night_record import DateRecord, Night, Seen, to_json
+from gateway.archive.night_record import DateRecord, Night, Seen
 from gateway.archive.retention import (
     RemovedDays,
     forgotten_dates,
@@ -215,7 +215,7 @@ def test_rows_that_no_night_judged_are_kept_as_long_and_then_stated(
     stem = str(JournalName("edge", START, 7))
     write_sealed(storage, stem, sort_rows(rows), gateway="edge", end=End.STOPPED)
     seen = Seen("edge", START, 6)
-    storage.put(NIGHTS / "3.json", to_json(replace(night_of(), seen=(seen,)).signed(None)))
+    storage.put(NIGHTS / "3.json", replace(night_of(), seen=(seen,)).signed(None).to_json())
 
     remove_days(storage, TODAY - 2 * DAY)
 
@@ -226,7 +226,7 @@ def test_rows_that_no_night_judged_are_kept_as_long_and_then_stated(
         assert days(tmp_path, "") == []
         assert forgotten_dates(storage) == {NIGHTS / f"forgotten-{day}.json": (str(day),)}
 
-    storage.put(NIGHTS / "4.json", to_json(replace(night_of(), seen=(Seen("edge", START, 7),))))
+    storage.put(NIGHTS / "4.json", replace(night_of(), seen=(Seen("edge", START, 7),)).to_json())
     remove_days(storage, TODAY - 2 * DAY)
     assert days(tmp_path, "") == []
 

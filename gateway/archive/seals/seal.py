@@ -8,20 +8,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final, Self, TypeAlias
+from typing import Final, TypeAlias
 
-from gateway.archive import signed_json
 from gateway.archive.signed_json import (
     NO_TERM,
     Previous,
+    Signed,
     StoredDigest,
     Term,
     document_of,
     parse,
-    sign,
 )
 
-VERSION: Final = 1
 _MERGED: Final = "merged"  # the kind of a seal of a compaction
 
 
@@ -78,7 +76,7 @@ class HandedOver:
 
 
 @dataclass(frozen=True, slots=True)
-class Seal:
+class Seal(Signed):
     """The seal of one journal."""
 
     writer: str
@@ -98,51 +96,29 @@ class Seal:
     segments: tuple[SegmentEntry, ...] = ()
     lease: Term = NO_TERM
     handed: HandedOver | None = None
-    keyed: bool = False
-    mac: str = ""
 
     @property
     def link(self) -> Previous:
         """This journal as the predecessor of the next one."""
         return Previous(self.journal, None if self.end is End.KILLED else self.digest, self.closed)
 
-    def signed(self, key: bytes | None) -> Self:
-        """Return the seal with its `mac`; keyed when there is a `key`."""
-        return sign(self, VERSION, key)
-
 
 @dataclass(frozen=True, slots=True)
-class MergeSeal:
+class MergeSeal(Signed):
     """The seal of one compaction of a date: segments, and the segments that they replace."""
 
     date: str  # YYYY-MM-DD
     generation: int
     replaces: tuple[Replaced, ...]
     segments: tuple[SegmentEntry, ...]
-    keyed: bool = False
-    mac: str = ""
     kind: str = _MERGED
 
     @property
     def name(self) -> str:
         return f"merged-{self.generation}"
 
-    def signed(self, key: bytes | None) -> Self:
-        """Return the seal with its `mac`; keyed when there is a `key`."""
-        return sign(self, VERSION, key)
-
 
 AnySeal: TypeAlias = Seal | MergeSeal
-
-
-def to_json(seal: AnySeal) -> bytes:
-    """Return the canonical JSON of `seal`."""
-    return signed_json.to_json(seal, VERSION)
-
-
-def has_valid_mac(seal: AnySeal, key: bytes | None) -> bool:
-    """Return whether the `mac` is right; a keyed seal needs its `key`."""
-    return signed_json.has_valid_mac(seal, VERSION, key)
 
 
 def from_json(data: bytes) -> AnySeal:
@@ -151,6 +127,6 @@ def from_json(data: bytes) -> AnySeal:
     Raises:
         ValueError: `data` is no seal, or no seal of this version; the text is a predicate.
     """
-    document = document_of(data, VERSION)
+    document = document_of(data, Signed.VERSION)
     seal: AnySeal = parse(MergeSeal if document.get("kind") == _MERGED else Seal, document)
     return seal

@@ -18,7 +18,7 @@ from gateway.archive.layout import (
     parse_day,
     seal_folder,
 )
-from gateway.archive.seals.seal import AnySeal, MergeSeal, from_json, to_json
+from gateway.archive.seals.seal import AnySeal, MergeSeal, from_json
 from gateway.archive.signed_json import Previous, StoredDigest
 from gateway.archive.storage import Storage
 
@@ -62,7 +62,7 @@ def write_seal(storage: Storage, seal: AnySeal, key: bytes | None = None) -> Any
         OSError: the storage cannot be written.
     """
     signed = seal.signed(key)
-    storage.put(seal_path(signed), to_json(signed))
+    storage.put(seal_path(signed), signed.to_json())
     return signed
 
 

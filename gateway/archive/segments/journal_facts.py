@@ -18,7 +18,7 @@ from gateway.archive.journal.ends import (
 )
 from gateway.archive.journal.records import MAGIC, Damage
 from gateway.archive.layout import JournalName
-from gateway.archive.seals.seal import End, Seal, SealedDamage, has_valid_mac
+from gateway.archive.seals.seal import End, Seal, SealedDamage
 from gateway.archive.seals.store import link_path, read_seal
 from gateway.archive.signed_json import NO_TERM, Previous
 from gateway.archive.storage import Storage
@@ -75,7 +75,7 @@ class JournalFacts:
         if self.link is None:
             return None
         seal = read_seal(storage, link_path(self.link)).seal
-        if not isinstance(seal, Seal) or not has_valid_mac(seal, self.key):
+        if not isinstance(seal, Seal) or not seal.has_valid_mac(self.key):
             return None
         same = seal.digest == self._stated_digest and seal.keyed == (self.key is not None)
         return seal if same else None

@@ -11,7 +11,7 @@ from typing import Final
 
 from gateway.archive.findings import Finding, error
 from gateway.archive.layout import parse_journal_name, seal_folder
-from gateway.archive.seals.seal import AnySeal, has_valid_mac
+from gateway.archive.seals.seal import AnySeal
 from gateway.archive.seals.store import (
     ReadSeal,
     StoredSeal,
@@ -103,7 +103,7 @@ def _finding(stored: StoredSeal, key: bytes | None) -> Finding | None:
         return error("forged-seal", place, text)
     if seal.keyed and key is None:
         return None  # one finding of the verification is about all of them
-    if not has_valid_mac(seal, key):
+    if not seal.has_valid_mac(key):
         text = "the content is not what was sealed"
         return error("forged-seal", place, f"{text}, or the key is another one" if key else text)
     if key is not None and not seal.keyed:

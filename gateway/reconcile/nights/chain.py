@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gateway.archive.layout import NIGHTS
-from gateway.archive.night_record import Named, Night, fault_of, from_json, to_json
+from gateway.archive.night_record import Named, Night
 from gateway.archive.storage import Storage
 from gateway.errors import ReconcileError
 
@@ -67,7 +67,7 @@ def nights_backwards(storage: Storage) -> Iterator[Night]:
     names = storage.names(NIGHTS)
     for number in sorted((int(m[1]) for n in names if (m := _NAME.fullmatch(n))), reverse=True):
         with suppress(ValueError):
-            yield from_json(storage.read(_path(number)) or b"")
+            yield Night.from_json(storage.read(_path(number)) or b"")
 
 
 def write_night(storage: Storage, night: Night, key: bytes | None) -> Night:
@@ -77,7 +77,7 @@ def write_night(storage: Storage, night: Night, key: bytes | None) -> Night:
         OSError: the storage cannot be written.
     """
     signed = night.signed(key)
-    storage.put(_path(signed.n), to_json(signed))
+    storage.put(_path(signed.n), signed.to_json())
     return signed
 
 
@@ -86,8 +86,8 @@ def _path(number: int) -> Path:
 
 
 def _read(storage: Storage, number: int, key: bytes | None) -> Night:
-    night = from_json(storage.read(_path(number)) or b"")
-    if fault := fault_of(night, key):
+    night = Night.from_json(storage.read(_path(number)) or b"")
+    if fault := night.fault(key):
         raise ValueError(fault)
     if night.n != number:
         raise ValueError(f"is the record of night {night.n}")

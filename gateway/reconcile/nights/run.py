@@ -16,7 +16,7 @@ from gateway.archive.findings import error, warning
 from gateway.archive.layout import NIGHTS, JournalName, parse_day, parse_journal_name, seal_folder
 from gateway.archive.night_record import HeadSeen, Night
 from gateway.archive.retention import forgotten_dates
-from gateway.archive.seals.seal import Seal, has_valid_mac
+from gateway.archive.seals.seal import Seal
 from gateway.archive.seals.store import THREADS, ReadSeal, read_seal, seal_days
 from gateway.archive.segments.convert import convert_abandoned
 from gateway.archive.signed_json import Previous
@@ -233,7 +233,7 @@ def _new_journals(
             tuple(sorted({day for entry in seal.segments for day in entry.concerns})),
         )
         for seal in _seals(paths, read)
-        if (seal.keyed and key is None) or has_valid_mac(seal, key)
+        if (seal.keyed and key is None) or seal.has_valid_mac(key)
     ]  # fmt: skip
 
 

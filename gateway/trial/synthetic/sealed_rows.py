@@ -8,7 +8,6 @@ from pathlib import Path
 import pyarrow as pa
 
 from gateway.archive.heads import WriterHead, head_path, parsed
-from gateway.archive.heads import to_json as to_head_json
 from gateway.archive.layout import JournalName, parse_journal_name
 from gateway.archive.seals.seal import End, Seal
 from gateway.archive.seals.store import write_seal
@@ -83,4 +82,4 @@ def _state(storage: Storage, seal: Seal, name: JournalName, key: bytes | None) -
     head = WriterHead(
         seal.writer, seal.gateway, seal.closed, seal.link, following, lease=seal.lease
     )
-    storage.put(path, to_head_json(head.signed(key)))
+    storage.put(path, head.signed(key).to_json())

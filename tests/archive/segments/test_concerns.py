@@ -7,7 +7,6 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from gateway.archive.seals.seal import to_json
 from gateway.archive.seals.store import read_seal, seal_path
 from gateway.archive.segments.tables import SCHEMA
 from gateway.archive.segments.write import dates_of
@@ -65,6 +64,6 @@ def test_a_seal_that_concerns_no_date_is_not_read(tmp_path: Path, damaged: str) 
     storage = LocalStorage(tmp_path)
     seal = write_sealed(storage, STEM, rows(("received", NOON, NOON, None)), gateway="one")
     path = seal_path(seal)
-    storage.put(path, to_json(seal).replace(b'["2026-03-14"]', f'["{damaged}"]'.encode()))
+    storage.put(path, seal.to_json().replace(b'["2026-03-14"]', f'["{damaged}"]'.encode()))
 
     assert read_seal(storage, path).fault == f"concerns {damaged!r}, which is no date"

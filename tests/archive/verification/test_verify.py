@@ -13,7 +13,7 @@ import pytest
 
 from gateway.archive.layout import HOUR
 from gateway.archive.parquet import PAIRS_KEY, SETS_KEY
-from gateway.archive.seals.seal import End, SealedDamage, to_json
+from gateway.archive.seals.seal import End, SealedDamage
 from gateway.archive.seals.store import digests_of, seal_path, write_seal
 from gateway.archive.segments.journal_facts import CUT
 from gateway.archive.segments.write import write_segment
@@ -288,7 +288,7 @@ def test_a_path_out_of_the_archive_is_refused(tmp_path: Path, path: str) -> None
     made = sealed_day(tmp_path)
     seal = made.seals[2]
     bad = replace(seal, segments=(replace(seal.segments[0], path=path),)).signed(None)
-    file_of(tmp_path, seal).write_bytes(to_json(bad))
+    file_of(tmp_path, seal).write_bytes(bad.to_json())
 
     assert "forged-seal" in errors(made.verify())
 
@@ -302,7 +302,7 @@ def test_a_forger_without_the_key_is_found(tmp_path: Path) -> None:
         (replace(seal, segments=(entry,)).signed(b"a guess"), "forged-seal"),
         (replace(seal, segments=(entry,)).signed(None), "unsigned-seal"),
     ):
-        file_of(tmp_path, seal).write_bytes(to_json(forged))
+        file_of(tmp_path, seal).write_bytes(forged.to_json())
         assert errors(made.verify()) == [rule]
 
 

@@ -8,7 +8,7 @@ from datetime import date, timedelta
 import pytest
 
 from gateway.archive.layout import JournalName, day_start, parse_journal_name
-from gateway.archive.night_record import HeadSeen, Night, Span, fault_of, from_json, to_json
+from gateway.archive.night_record import HeadSeen, Night, Span
 from gateway.archive.signed_json import Previous, Term
 from gateway.reconcile.nights.plan import (
     Judged,
@@ -201,17 +201,17 @@ def test_a_date_that_was_removed_with_copies_in_flight_is_named() -> None:
 def test_a_record_is_read_as_it_was_written() -> None:
     _, night = link(None, world(3, journal(1, 1), journal(3, 2), heads=(head("a", 3, noon(3)),)))
 
-    assert from_json(to_json(night)) == night
-    assert fault_of(night, None) == ""
-    assert fault_of(replace(night, at=5), None)
-    assert fault_of(night.signed(b"key"), b"key") == ""
-    assert fault_of(night, b"key")
+    assert Night.from_json(night.to_json()) == night
+    assert night.fault(None) == ""
+    assert replace(night, at=5).fault(None)
+    assert night.signed(b"key").fault(b"key") == ""
+    assert night.fault(b"key")
 
 
 @pytest.mark.parametrize("content", [b"", b"[]", b"{}", b'{"version": 1, "n": 1}'])
 def test_a_damaged_record_is_refused(content: bytes) -> None:
     with pytest.raises(ValueError, match=r"is no JSON|has version|lacks or adds"):
-        from_json(content)
+        Night.from_json(content)
 
 
 def test_a_closed_journal_that_only_a_head_names_is_named_by_a_night_without_dates() -> None:
