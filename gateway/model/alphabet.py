@@ -26,23 +26,6 @@ _Class: TypeAlias = tuple[bool, ...]  # for each glob: whether it matches
 
 
 @dataclass(frozen=True, slots=True)
-class Universe:
-    """The subjects that exist in a system; every example is one of them."""
-
-    empty_levels: bool = True
-    empty_subject: bool = True  # whether one empty level alone is a subject
-    forbidden: str = ""  # characters that no level contains
-
-    def has(self, level: str) -> bool:
-        if not level:
-            return self.empty_levels
-        return not self.forbidden or not any(char in self.forbidden for char in level)
-
-
-EVERYTHING = Universe()
-
-
-@dataclass(frozen=True, slots=True)
 class _GlobAutomaton:
     """A glob as a row of characters with loops between them, and the minimum length of a text."""
 
@@ -63,10 +46,7 @@ class _GlobAutomaton:
 
 
 def sample_levels(
-    exact: Collection[str],
-    globs: Collection[Glob],
-    universe: Universe = EVERYTHING,
-    max_texts: int | None = None,
+    exact: Collection[str], globs: Collection[Glob], max_texts: int | None = None
 ) -> tuple[str, ...]:
     """Return a text for each class of levels: those outside `exact` first, then `exact` itself.
 
@@ -75,26 +55,23 @@ def sample_levels(
     """
     max_texts = MAX_TEXTS if max_texts is None else max_texts
     taken = frozenset(exact)
-    known = tuple(text for text in exact if universe.has(text))
     if not globs:
-        return (_unused_text(taken, universe), *known)
+        return (next(_unused_texts(taken)), *exact)
     automata = [_automaton(glob) for glob in globs]
-    found = _search(automata, (), universe, max_texts)
+    found = _search(automata, (), max_texts)
     if clashing := [each for each, text in found.items() if text in taken]:
-        others = _search(automata, tuple(sorted(taken)), universe, max_texts)
+        others = _search(automata, tuple(sorted(taken)), max_texts)
         for each in clashing:
             text = others.get(each)
             del found[each]
             if text is not None:
                 found[each] = text
-    return (*found.values(), *known)
+    return (*found.values(), *exact)
 
 
-def _unused_text(taken: frozenset[str], universe: Universe) -> str:
-    first = next(_characters(universe.forbidden))
-    short = (char for char in PREFERRED_CHARACTERS if char not in universe.forbidden)
-    longer = (first * length for length in count(1))
-    return next(text for text in chain(short, longer) if text not in taken)
+def _unused_texts(taken: frozenset[str]) -> Iterator[str]:
+    longer = (PREFERRED_CHARACTERS[0] * length for length in count(1))
+    return (text for text in chain(PREFERRED_CHARACTERS, longer) if text not in taken)
 
 
 def _characters(unwanted: Collection[str]) -> Iterator[str]:
@@ -113,14 +90,14 @@ def _automaton(glob: Glob) -> _GlobAutomaton:
 
 
 def _search(
-    automata: list[_GlobAutomaton], avoided: tuple[str, ...], universe: Universe, max_texts: int
+    automata: list[_GlobAutomaton], avoided: tuple[str, ...], max_texts: int
 ) -> dict[_Class, str]:
     """Return the shortest text of every class, none of `avoided`.
 
     The empty text represents a class only when the class has no other text.
     """
     common = {char for automaton in automata for char in automaton.chars}
-    fresh = next(_characters(common.union(universe.forbidden, *avoided)))
+    fresh = next(_characters(common.union(*avoided)))
     start: _State = (tuple((frozenset({0}), 0) for _ in automata), avoided, 0)
     found: dict[_Class, str] = {}
     seen: set[_State] = set()
@@ -132,7 +109,7 @@ def _search(
         for char in (fresh, *sorted(common | ahead)):
             after = _next_state(automata, state, text + char)
             examined += 1
-            if char in universe.forbidden or after in seen:
+            if after in seen:
                 continue
             seen.add(after)
             queue.append((after, text + char))
@@ -141,7 +118,7 @@ def _search(
         if examined > max_texts:
             question = "globs of " + ", ".join(automaton.chars for automaton in automata)
             raise SearchBudgetExceeded("pattern algebra", question, "texts", examined, max_texts)
-    if universe.empty_levels and "" not in avoided:
+    if "" not in avoided:
         found.setdefault(_class_of(automata, start), "")
     return found
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
 from gateway.errors import SearchBudgetExceeded
-from gateway.model.alphabet import EVERYTHING, Universe, sample_levels
+from gateway.model.alphabet import sample_levels
 from gateway.model.chain import Automaton, chain_of, collect_tests, only_level
 from gateway.model.pattern import Glob, Pattern
 from gateway.model.quick_overlap import quick_overlap
@@ -25,47 +25,39 @@ _States: TypeAlias = frozenset[_State]
 _Distinctions: TypeAlias = tuple[tuple[str, ...], tuple[Glob, ...]]
 
 
-def covers(
-    wide: Sequence[Pattern], narrow: Sequence[Pattern], universe: Universe = EVERYTHING
-) -> bool:
+def covers(wide: Sequence[Pattern], narrow: Sequence[Pattern]) -> bool:
     """Return whether `wide` matches every subject that `narrow` matches."""
-    return difference_example(narrow, wide, universe) is None
+    return difference_example(narrow, wide) is None
 
 
-def overlaps(a: Sequence[Pattern], b: Sequence[Pattern], universe: Universe = EVERYTHING) -> bool:
+def overlaps(a: Sequence[Pattern], b: Sequence[Pattern]) -> bool:
     """Return whether both match some subject; most pairs need no search."""
     undecided: list[tuple[Pattern, Pattern]] = []
     for one in a:
         for other in b:
-            overlap = quick_overlap(one, other, universe)
+            overlap = quick_overlap(one, other)
             if overlap:
                 return True
             if overlap is None:
                 undecided.append((one, other))
-    return any(_Search([one], [other], universe, both=True).example() for one, other in undecided)
+    return any(_Search([one], [other], both=True).example() for one, other in undecided)
 
 
-def intersection_example(
-    a: Sequence[Pattern], b: Sequence[Pattern], universe: Universe = EVERYTHING
-) -> tuple[str, ...] | None:
+def intersection_example(a: Sequence[Pattern], b: Sequence[Pattern]) -> tuple[str, ...] | None:
     """Return a subject that both match, the shortest for the first pair that overlaps."""
     pairs = ((one, other) for one in a for other in b)
-    close = (
-        (one, other) for one, other in pairs if quick_overlap(one, other, universe) is not False
-    )
-    found = (_Search([one], [other], universe, both=True).example() for one, other in close)
+    close = ((one, other) for one, other in pairs if quick_overlap(one, other) is not False)
+    found = (_Search([one], [other], both=True).example() for one, other in close)
     return next(filter(None, found), None)
 
 
-def difference_example(
-    a: Sequence[Pattern], b: Sequence[Pattern], universe: Universe = EVERYTHING
-) -> tuple[str, ...] | None:
+def difference_example(a: Sequence[Pattern], b: Sequence[Pattern]) -> tuple[str, ...] | None:
     """Return a subject that `a` matches and `b` does not; None when `b` covers `a`."""
     for one in a:
         if one in b:
             continue
-        near = [other for other in b if quick_overlap(one, other, universe) is not False]
-        if found := _Search([one], near, universe, both=False).example():
+        near = [other for other in b if quick_overlap(one, other) is not False]
+        if found := _Search([one], near, both=False).example():
             return found
     return None
 
@@ -78,10 +70,8 @@ class _Search:
     Mutable: owned by the function that asks the question.
     """
 
-    def __init__(
-        self, a: Sequence[Pattern], b: Sequence[Pattern], universe: Universe, *, both: bool
-    ) -> None:
-        self._question, self._universe, self._both = (a, b), universe, both
+    def __init__(self, a: Sequence[Pattern], b: Sequence[Pattern], *, both: bool) -> None:
+        self._question, self._both = (a, b), both
         self._a = [chain_of(pattern) for pattern in a]
         self._b = [chain_of(pattern) for pattern in b]
         self._accept_all = frozenset(
@@ -110,12 +100,7 @@ class _Search:
                 if not heads:
                     continue
                 tails = self._after(self._b, tail, level, first=first)
-                allowed = level or not first or self._universe.empty_subject
-                if (
-                    allowed
-                    and _accepting(self._a, heads)
-                    and _accepting(self._b, tails) is self._both
-                ):
+                if _accepting(self._a, heads) and _accepting(self._b, tails) is self._both:
                     return (*self._subject_of(word), level)
                 self._words.append((word, level))
                 queue.extend(
@@ -165,15 +150,13 @@ class _Search:
         exact: dict[str, None] = {}
         globs: dict[Glob, None] = {}
         if only := only_level(self._a[head[0]], head[1]):
-            return (only.text,) if self._universe.has(only.text) else ()
+            return (only.text,)
         collect_tests(self._a[head[0]], head[1], exact, globs, first=first)
         for number, state in tail:
             collect_tests(self._b[number], state, exact, globs, first=first)
-        if first and not self._universe.empty_subject:
-            exact[""] = None
         distinctions = (tuple(exact), tuple(globs))
         if distinctions not in self._alphabets:
-            self._alphabets[distinctions] = sample_levels(*distinctions, self._universe)
+            self._alphabets[distinctions] = sample_levels(*distinctions)
         return self._alphabets[distinctions]
 
     def _subject_of(self, word: int) -> tuple[str, ...]:

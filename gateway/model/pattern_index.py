@@ -10,7 +10,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
-from gateway.model.alphabet import EVERYTHING
 from gateway.model.pattern import AnyMany, Level, Literal, Pattern
 from gateway.model.quick_overlap import quick_overlap
 
@@ -104,7 +103,7 @@ class PatternIndex(Generic[T]):
             groups = self._from_back.groups(reverse)
         for group in groups:
             for other, value in group:
-                if quick_overlap(other, pattern, EVERYTHING) is not False:
+                if quick_overlap(other, pattern) is not False:
                     yield value
 
 

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gateway.model.alphabet import EVERYTHING, Universe
 from gateway.model.chain import ANY_ONE, admits
 from gateway.model.pattern import AnyMany, AnyOne, Glob, Level, Literal, Pattern, WildcardExclusions
 
 
-def quick_overlap(p: Pattern, q: Pattern, universe: Universe) -> bool | None:
+def quick_overlap(p: Pattern, q: Pattern) -> bool | None:
     """Return whether `p` and `q` overlap, or None when only a search can decide."""
     certain = True
     for index, (x, y) in enumerate(zip(p.levels, q.levels, strict=False)):
@@ -23,7 +22,7 @@ def quick_overlap(p: Pattern, q: Pattern, universe: Universe) -> bool | None:
             continue
         if type(x) is AnyMany or type(y) is AnyMany:
             overlap = _overlap_from_rest_wildcard(p, q, index)
-            return _confirmed(p, q, universe) if overlap and certain else overlap and None
+            return _confirmed(p, q) if overlap and certain else overlap and None
         overlap = _levels_overlap(x, p.exclusions, y, q.exclusions, first=index == 0)
         if overlap is False:
             return False
@@ -31,7 +30,7 @@ def quick_overlap(p: Pattern, q: Pattern, universe: Universe) -> bool | None:
     shorter, longer = sorted((p.levels, q.levels), key=len)
     if not shorter or not all(level == AnyMany(0) for level in longer[len(shorter) :]):
         return False
-    return _confirmed(p, q, universe) if certain else None
+    return _confirmed(p, q) if certain else None
 
 
 def _levels_overlap(
@@ -96,13 +95,7 @@ def _rest_takes(
     return unbounded or shortest >= minimum
 
 
-def _confirmed(p: Pattern, q: Pattern, universe: Universe) -> bool | None:
-    """Return True unless a wildcard matches nothing, or a literal lies outside the universe."""
-    if "" in p.exclusions.first_level_prefixes or "" in q.exclusions.first_level_prefixes:
-        return None
-    if universe == EVERYTHING:
-        return True
-    texts = [level.text for level in (*p.levels, *q.levels) if isinstance(level, Literal)]
-    if not universe.empty_subject and "" in texts:
-        return None
-    return all(map(universe.has, texts))
+def _confirmed(p: Pattern, q: Pattern) -> bool | None:
+    """Return True; None when a wildcard matches nothing."""
+    none = "" in p.exclusions.first_level_prefixes or "" in q.exclusions.first_level_prefixes
+    return None if none else True

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from gateway.errors import SearchBudgetExceeded
 from gateway.model import alphabet, language
-from gateway.model.alphabet import EVERYTHING, Universe, sample_levels
+from gateway.model.alphabet import sample_levels
 from gateway.model.chain import chain_of
 from gateway.model.language import (
     covers,
@@ -111,14 +111,6 @@ PATTERNS = st.builds(
 )
 BRUTE_FORCE = settings(deadline=None)  # hundreds of subjects in one example
 UNIONS = st.lists(PATTERNS, max_size=3)
-UNIVERSES = st.sampled_from(
-    [
-        EVERYTHING,
-        Universe(empty_levels=False),
-        Universe(empty_subject=False),
-        Universe(empty_levels=False, forbidden="a$xyz"),
-    ]
-)
 MARKS: dict[str, Level] = {"+": AnyOne(), "#": AnyMany(0), ">": AnyMany(1)}
 
 
@@ -135,10 +127,6 @@ def level(text: str) -> Level:
 
 def takes(union: list[Pattern], levels: tuple[str, ...]) -> bool:
     return any(slow_matches(one, levels) for one in union)
-
-
-def exists(levels: tuple[str, ...], universe: Universe) -> bool:
-    return all(map(universe.has, levels)) and (levels != ("",) or universe.empty_subject)
 
 
 @pytest.mark.parametrize(
@@ -213,42 +201,35 @@ def test_a_pattern_may_match_nothing(impossible: Pattern) -> None:
     assert not overlaps([impossible], [pattern("#")])
 
 
-def test_an_example_stays_inside_the_universe() -> None:
-    strict = Universe(empty_levels=False, forbidden="./")
-    assert covers([pattern("a/x*")], [pattern("a/x*"), pattern("a/./b")], strict)
+def test_one_empty_level_is_an_example() -> None:
     assert difference_example([pattern("/#")], [pattern("/>")]) == ("",)
-    assert covers([pattern("/>")], [pattern("/#")], Universe(empty_subject=False))
 
 
 @BRUTE_FORCE
-@given(UNIONS, UNIONS, UNIVERSES)
+@given(UNIONS, UNIONS)
 def test_an_overlap_is_reported_exactly_when_there_is_one(
-    a: list[Pattern], b: list[Pattern], universe: Universe
+    a: list[Pattern], b: list[Pattern]
 ) -> None:
-    example = intersection_example(a, b, universe)
-    assert overlaps(a, b, universe) is (example is not None)
-    assert overlaps(b, a, universe) is (example is not None)
+    example = intersection_example(a, b)
+    assert overlaps(a, b) is (example is not None)
+    assert overlaps(b, a) is (example is not None)
     if example is None:
-        world = [levels for levels in SUBJECTS if exists(levels, universe)]
-        assert not [levels for levels in world if takes(a, levels) and takes(b, levels)]
+        assert not [levels for levels in SUBJECTS if takes(a, levels) and takes(b, levels)]
     else:
-        assert exists(example, universe)
         assert takes(a, example)
         assert takes(b, example)
 
 
 @BRUTE_FORCE
-@given(UNIONS, UNIONS, UNIVERSES)
+@given(UNIONS, UNIONS)
 def test_cover_is_reported_exactly_when_no_difference_exists(
-    a: list[Pattern], b: list[Pattern], universe: Universe
+    a: list[Pattern], b: list[Pattern]
 ) -> None:
-    example = difference_example(a, b, universe)
-    assert covers(b, a, universe) is (example is None)
+    example = difference_example(a, b)
+    assert covers(b, a) is (example is None)
     if example is None:
-        world = [levels for levels in SUBJECTS if exists(levels, universe)]
-        assert not [levels for levels in world if takes(a, levels) and not takes(b, levels)]
+        assert not [levels for levels in SUBJECTS if takes(a, levels) and not takes(b, levels)]
     else:
-        assert exists(example, universe)
         assert takes(a, example)
         assert not takes(b, example)
 

@@ -13,7 +13,7 @@ from itertools import combinations, product
 from typing import TypeAlias
 
 from gateway.errors import SearchBudgetExceeded
-from gateway.model.alphabet import EVERYTHING, PREFERRED_CHARACTERS, Universe, sample_levels
+from gateway.model.alphabet import PREFERRED_CHARACTERS, sample_levels
 from gateway.model.chain import Automaton, chain_of, collect_tests, only_level
 from gateway.model.matching import matches
 from gateway.model.pattern import AnyMany, AnyOne, Glob, Literal, Pattern
@@ -24,7 +24,6 @@ MAX_STEPS = 100_000  # about 0.3 s
 PAIR, MAX_PAIRED = 2, 4
 LEVELS_PER_STEP = 16  # that are compared in a step
 MAX_TEXTS = 2_000  # that are searched for the letters of one level; under 0.1 s
-NAMES = Universe(empty_subject=False)  # no system has a name of one empty level
 
 _Positions: TypeAlias = frozenset[tuple[int, int]]  # a chain of a union, and the state in it
 _State: TypeAlias = tuple[_Positions, ...]
@@ -54,7 +53,7 @@ def find_example(
 def _are_disjoint(every: Sequence[Sequence[Pattern]]) -> bool:
     """Return whether two unions of one pattern each have no subject in common."""
     alone = [union[0] for union in every if len(union) == 1]
-    return any(quick_overlap(*pair, EVERYTHING) is False for pair in combinations(alone, 2))
+    return any(quick_overlap(*pair) is False for pair in combinations(alone, 2))
 
 
 def _obvious_example(
@@ -186,6 +185,6 @@ def _alphabet(
     """Return the classes of levels, or the error, which takes as long to find and is cached."""
     spend(min(4 ** len(globs), MAX_TEXTS) * len(globs))  # classes may double with each glob
     try:
-        return sample_levels(exact, globs, NAMES, MAX_TEXTS)
+        return sample_levels(exact, globs, MAX_TEXTS)
     except SearchBudgetExceeded as error:
         return error
