@@ -24,7 +24,8 @@ from gateway.endpoints.jms import jvm, open_sink, open_source
 from gateway.endpoints.settings.jms import JmsSettings
 from gateway.model.message import DeliveryMode, Headers, Message
 from gateway.model.outcome import ACCEPTED
-from gateway.trial.brokers.activemq import ActiveMq, missing, running
+from gateway.trial.brokers.activemq import missing
+from tests.brokers.controlled_activemq import ActiveMq, running
 
 BODY = b"x" * 100
 BATCH = 500

@@ -23,8 +23,9 @@ from benchmarks.memory import memory
 from benchmarks.processor import seconds
 from benchmarks.relay import broker, resident, run_load
 from benchmarks.relay import running as running_process
-from gateway.trial.brokers.activemq import FACTORY, ActiveMq, client_jars, missing, running
+from gateway.trial.brokers.activemq import FACTORY, client_jars, missing
 from gateway.trial.demo.broker import free_port
+from tests.brokers.controlled_activemq import ActiveMq, running
 
 HERE = Path(__file__).parent
 RELAYS = {"activemq": 1.0, "callbacks": 0.1, "gateway": 1.0}  # and their shares of the messages

@@ -31,8 +31,9 @@ from gateway.endpoints.settings.solace import SolaceSettings
 from gateway.endpoints.settings.yami4 import Yami4Settings
 from gateway.model.message import DeliveryMode, Headers, Message
 from gateway.model.outcome import ACCEPTED, Settlement
-from gateway.trial.brokers import activemq
+from gateway.trial.brokers.activemq import FACTORY, client_jars
 from gateway.trial.demo.broker import free_port
+from tests.brokers.controlled_activemq import running as running_activemq
 
 Endpoint = TypeVar("Endpoint", Sink, Source)
 TOPICS = 1000
@@ -171,9 +172,9 @@ def other(system: str, folder: Path) -> Iterator[tuple[EndpointSettings, str, st
         with broker_process("yami4", "--max-client-queue", "1000000") as (url, pid):
             yield Yami4Settings(name="far", url=url), f"{{kind: yami4, url: {url}}}", ".", "*", pid
     elif system == "jms":
-        with activemq.running(folder) as running:
-            jars = ", ".join(activemq.client_jars())
-            facts = f"factory: {activemq.FACTORY}, urls: ['{running.url}']"
+        with running_activemq(folder) as running:
+            jars = ", ".join(client_jars())
+            facts = f"factory: {FACTORY}, urls: ['{running.url}']"
             yield (
                 running.settings(name="far"),
                 f"{{kind: jms, dialect: ems, classpath: [{jars}], {facts}}}",

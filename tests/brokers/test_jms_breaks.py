@@ -21,7 +21,7 @@ from gateway.endpoints.jms.jakarta import rewrite_jar
 from gateway.errors import NotConnectedError
 from gateway.model.message import NO_HEADERS, DeliveryMode, Headers, Message
 from gateway.model.outcome import ACCEPTED, Outcome, Settlement
-from gateway.trial.brokers.activemq import ActiveMq
+from tests.brokers.controlled_activemq import ActiveMq
 from tests.endpoints.exchange import (
     Answer,
     collect,

@@ -11,7 +11,6 @@ from uuid import uuid4
 
 import pytest
 
-from gateway.archive.lookup.reader import read_rows
 from gateway.config.load import load
 from gateway.endpoints.base import Subscription
 from gateway.endpoints.jms import jvm
@@ -21,7 +20,9 @@ from gateway.endpoints.settings.memory import MemorySettings
 from gateway.model.message import DeliveryMode, Headers, Message
 from gateway.model.outcome import ACCEPTED
 from gateway.runtime.gateway import Gateway
-from gateway.trial.brokers.activemq import FACTORY, ActiveMq, client_jars
+from gateway.trial.brokers.activemq import FACTORY, client_jars
+from tests.archived import read_rows
+from tests.brokers.controlled_activemq import ActiveMq
 from tests.endpoints.exchange import collect, opened, send
 from tests.waiting import PATIENCE, until
 

@@ -12,7 +12,8 @@ from gateway.endpoints.registry import make_sink, make_source
 from gateway.errors import NotConnectedError
 from gateway.model.message import DeliveryMode, Headers, Message
 from gateway.model.outcome import ACCEPTED
-from gateway.trial.brokers.activemq import FACTORY, ActiveMq, client_jars
+from gateway.trial.brokers.activemq import FACTORY, client_jars
+from tests.brokers.controlled_activemq import ActiveMq
 from tests.brokers.mosquitto import StartMosquitto
 from tests.brokers.running import Client, started
 from tests.endpoints.exchange import opened, reopen, send

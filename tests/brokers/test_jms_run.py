@@ -13,8 +13,9 @@ import pytest
 
 from gateway.cli import main
 from gateway.runtime.delivery.rows import fingerprint
-from gateway.trial.brokers.activemq import FACTORY, ActiveMq, client_jars
+from gateway.trial.brokers.activemq import FACTORY, client_jars
 from tests.archived import archived
+from tests.brokers.controlled_activemq import ActiveMq
 from tests.brokers.mosquitto import Mosquitto
 from tests.brokers.running import Client, Process
 

@@ -20,7 +20,8 @@ from gateway.endpoints.registry import make_sink, make_source
 from gateway.endpoints.settings.mqtt import MqttSettings
 from gateway.model.message import DeliveryMode, Headers, Message, Value
 from gateway.runtime.gateway import Gateway
-from gateway.trial.brokers.activemq import FACTORY, ActiveMq, client_jars
+from gateway.trial.brokers.activemq import FACTORY, client_jars
+from tests.brokers.controlled_activemq import ActiveMq
 from tests.brokers.mosquitto import Mosquitto
 from tests.endpoints.exchange import QUIET, collect, opened, send
 from tests.waiting import PATIENCE, until

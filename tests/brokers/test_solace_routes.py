@@ -16,10 +16,11 @@ from gateway.endpoints.settings.solace import SolaceSettings
 from gateway.endpoints.settings.yami4 import Yami4Settings
 from gateway.model.message import DeliveryMode, Headers, Message, Payload
 from gateway.model.outcome import ACCEPTED
-from gateway.trial.brokers.activemq import FACTORY, ActiveMq, client_jars
-from gateway.trial.brokers.smf import SmfBroker
+from gateway.trial.brokers.activemq import FACTORY, client_jars
 from gateway.trial.brokers.yami4 import Yami4Broker
 from tests.archived import archived
+from tests.brokers.controlled_activemq import ActiveMq
+from tests.brokers.controlled_smf import SmfBroker
 from tests.brokers.mosquitto import StartMosquitto
 from tests.brokers.solace_bridge import QUICK, gateway, open_sink, open_source, receive_all
 from tests.endpoints.exchange import send

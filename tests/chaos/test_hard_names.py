@@ -14,7 +14,8 @@ import pytest
 
 from gateway.archive.layout import days, reconciled_folder
 from gateway.model.message import Message
-from gateway.trial.brokers.activemq import FACTORY, ActiveMq, client_jars
+from gateway.trial.brokers.activemq import FACTORY, client_jars
+from tests.brokers.controlled_activemq import ActiveMq
 from tests.brokers.mosquitto import StartMosquitto
 from tests.chaos.archived import check_marked, read_archive
 from tests.chaos.rig import CONFIRMED, FAST_BACKOFF, Load, Witness, end_after_all, running

@@ -20,9 +20,9 @@ from gateway.endpoints.settings.solace import SolaceSettings
 from gateway.endpoints.settings.yami4 import Yami4Settings
 from gateway.endpoints.tls import EXPECTS_TLS, WITHOUT_TLS, encryption_hint
 from gateway.errors import EndpointError
-from gateway.trial.brokers.activemq import ActiveMq
-from gateway.trial.brokers.smf import SmfBroker
 from gateway.trial.brokers.yami4 import Yami4Broker
+from tests.brokers.controlled_activemq import ActiveMq
+from tests.brokers.controlled_smf import SmfBroker
 from tests.brokers.hostile_servers import serving, tls_relaying
 from tests.brokers.mosquitto import Mosquitto
 from tests.brokers.nats_server import NatsServer

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
-import os
 import shutil
 import signal
 import socket
@@ -14,7 +12,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
-from gateway.endpoints.settings.jms import JmsSettings
 from gateway.errors import NotConnectedError
 from gateway.trial.brokers.listening import end, wait_until_it_listens
 
@@ -59,30 +56,16 @@ class ActiveMq:
     Mutable: owned by the thread that starts and stops it.
     """
 
-    def __init__(self, folder: Path, options: str = "", java_options: Sequence[str] = ()) -> None:
+    java_options: Sequence[str] = ()
+
+    def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.port, self.mqtt_port = free_ports(2)
-        self._options, self._java_options = options, java_options
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
     def url(self) -> str:
         return f"tcp://127.0.0.1:{self.port}"
-
-    @property
-    def pid(self) -> int:
-        """Return the id of the process.
-
-        Raises:
-            NotConnectedError: the broker does not run.
-        """
-        if self._process is None:
-            raise NotConnectedError("activemq is not running")
-        return self._process.pid
-
-    @property
-    def is_running(self) -> bool:
-        return self._process is not None and self._process.poll() is None
 
     @property
     def jars(self) -> list[str]:
@@ -94,23 +77,13 @@ class ActiveMq:
         """The configuration of the process, as a URI."""
         return (
             f"broker:({self.url},mqtt://127.0.0.1:{self.mqtt_port})?brokerName=gw"
-            f"&persistent=true&dataDirectory={self.folder}&useJmx=false{self._options}"
+            f"&persistent=true&dataDirectory={self.folder}&useJmx=false"
         )
-
-    def settings(self, **changes: object) -> JmsSettings:
-        values: dict[str, object] = {
-            "name": "amq",
-            "classpath": client_jars(),
-            "factory": FACTORY,
-            "urls": (self.url,),
-            "connect_timeout": 5.0,
-        }
-        return JmsSettings(**(values | changes))  # type: ignore[arg-type]  # of any setting's type
 
     def start(self) -> None:
         folder = str(self.folder)
         homes = [f"-Dactivemq.{name}={folder}" for name in ("home", "base", "conf", "data")]
-        command = ["java", "-Xmx512m", *self._java_options, *homes, "-cp", ":".join(self.jars)]
+        command = ["java", "-Xmx512m", *self.java_options, *homes, "-cp", ":".join(self.jars)]
         command += ["org.apache.activemq.console.Main", "start", self.configuration]
         with (self.folder / "broker.log").open("ab") as log:
             self._process = subprocess.Popen(  # noqa: S603  # an installed program
@@ -124,22 +97,10 @@ class ActiveMq:
             output = (self.folder / "broker.log").read_text()[-2000:]
             raise NotConnectedError(f"activemq did not start: {output}") from error
 
-    def freeze(self) -> None:
-        """Suspend the process; its connections stay open without answers."""
-        self._signal(signal.SIGSTOP)
-        if self._process is not None:  # its threads may run on until the stop is reported
-            os.waitid(os.P_PID, self._process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
-
-    def thaw(self) -> None:
-        self._signal(signal.SIGCONT)
-
-    def _signal(self, number: signal.Signals) -> None:
-        if self._process is not None:
-            self._process.send_signal(number)
-
     def kill(self) -> None:
         """Kill the process."""
-        self._signal(signal.SIGKILL)
+        if self._process is not None:
+            self._process.kill()
         self.stop()
 
     def stop(self) -> None:
@@ -149,10 +110,8 @@ class ActiveMq:
 
 
 @contextmanager
-def running(
-    folder: Path, options: str = "", java_options: Sequence[str] = ()
-) -> Iterator[ActiveMq]:
-    broker = ActiveMq(folder, options, java_options)
+def running(folder: Path) -> Iterator[ActiveMq]:
+    broker = ActiveMq(folder)
     broker.start()
     try:
         yield broker
@@ -185,23 +144,3 @@ def serve(port: int, store: Path | None = None) -> None:
             signal.pause()
         finally:
             broker.stop()
-
-
-def main() -> None:
-    """Run a broker: `python -m gateway.trial.brokers.activemq [PORT]`."""
-    parser = argparse.ArgumentParser(
-        prog="python -m gateway.trial.brokers.activemq",
-        description="Run ActiveMQ for trials, and print the settings of its endpoint.",
-    )
-    parser.add_argument(
-        "port", nargs="?", type=int, default=DEFAULT_PORT, metavar="PORT",
-        help=f"port; 0 selects a free port ({DEFAULT_PORT})",
-    )  # fmt: skip
-    try:
-        serve(parser.parse_args().port)
-    except NotConnectedError as error:
-        parser.exit(2, f"{error}\n")
-
-
-if __name__ == "__main__":
-    main()

@@ -18,7 +18,8 @@ from gateway.endpoints.settings.base import EndpointSettings
 from gateway.endpoints.settings.mqtt import MqttSettings
 from gateway.model.message import Headers, Message
 from gateway.runtime.gateway import Gateway
-from gateway.trial.brokers.activemq import FACTORY, ActiveMq, client_jars
+from gateway.trial.brokers.activemq import FACTORY, client_jars
+from tests.brokers.controlled_activemq import ActiveMq
 from tests.brokers.mosquitto import Mosquitto
 from tests.brokers.nats_server import NatsServer
 from tests.endpoints.exchange import collect, opened, send
