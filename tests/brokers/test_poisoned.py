@@ -20,8 +20,8 @@ from gateway.model.outcome import Outcome, Settlement
 from gateway.runtime.delivery.lane import LaneLimits
 from gateway.runtime.outbound.lane import Lane, SinkBinding
 from gateway.runtime.record.counters import EndpointState
-from gateway.trial.brokers.smf import SmfBroker
 from gateway.trial.brokers.yami4 import Yami4Broker
+from tests.brokers.controlled_smf import SmfBroker
 from tests.brokers.wire import Wire
 from tests.runtime.outbound_batches import batch_of
 from tests.waiting import until

@@ -16,12 +16,12 @@ from gateway.endpoints.settings.solace import SolaceSettings
 from gateway.errors import NotConnectedError
 from gateway.model.message import DeliveryMode, Headers, Message
 from gateway.model.outcome import ACCEPTED, RETRY, Settlement
-from gateway.trial.brokers.smf import SmfBroker
 from gateway.wire.smf.assured_control import ControlField, ControlType, encode_field
 from gateway.wire.smf.frames import Protocol, encode_frame
 from gateway.wire.smf.parameters import encode_parameter
 from gateway.wire.smf.subscriptions import SubscriptionChange
 from tests.archived import archived
+from tests.brokers.controlled_smf import SmfBroker
 from tests.brokers.mosquitto import Mosquitto, StartMosquitto
 from tests.brokers.running import Process
 from tests.brokers.smf_client import SmfClient, direct

@@ -15,7 +15,8 @@ from gateway.endpoints.base import Subscription
 from gateway.endpoints.settings.solace import SolaceSettings
 from gateway.endpoints.solace import SolaceSink, SolaceSource, open_sink, open_source
 from gateway.model.message import DeliveryMode, Headers, Message
-from gateway.trial.brokers.smf import BrokerOptions, SmfBroker
+from gateway.trial.brokers.smf import BrokerOptions
+from tests.brokers.controlled_smf import SmfBroker
 
 PASSWORD = "p"  # noqa: S105  # of the test broker
 DIRECT = DeliveryMode.AT_MOST_ONCE

@@ -20,7 +20,8 @@ from gateway.endpoints.settings.solace import SolaceSettings
 from gateway.endpoints.solace import open_sink, open_source
 from gateway.errors import EndpointError, NotConnectedError
 from gateway.model.outcome import ACCEPTED
-from gateway.trial.brokers.smf import BrokerOptions, SmfBroker
+from gateway.trial.brokers.smf import BrokerOptions
+from tests.brokers.controlled_smf import SmfBroker
 from tests.endpoints.exchange import collect, opened, send
 from tests.endpoints.solace.restartable import guaranteed_message
 

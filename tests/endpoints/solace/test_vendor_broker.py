@@ -20,7 +20,7 @@ from gateway.endpoints.solace import SolaceSource, open_sink, open_source
 from gateway.errors import NotConnectedError
 from gateway.model.message import DeliveryMode, Headers, Message
 from gateway.model.outcome import ACCEPTED, RETRY
-from gateway.trial.brokers.smf import SmfBroker
+from tests.brokers.controlled_smf import SmfBroker
 from tests.endpoints.docker_images import provide_images
 from tests.endpoints.exchange import QUIET, collect, opened, receive, send
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from gateway.errors import EndpointError
-from gateway.trial.brokers.smf import BrokerOptions, QueueOptions, SmfBroker
+from gateway.trial.brokers.smf import BrokerOptions, QueueOptions
 from gateway.trial.brokers.smf.responses import OVER_QUOTA, PUBLISH_DENIED
 from gateway.wire.smf.assured_control import (
     AckOutcome,
@@ -22,6 +22,7 @@ from gateway.wire.smf.frames import DISCARDED, Protocol, encode_frame
 from gateway.wire.smf.parameters import OK, SmfResponse
 from gateway.wire.smf.relayed_message import read_topic
 from gateway.wire.smf.subscriptions import SubscriptionChange
+from tests.brokers.controlled_smf import SmfBroker
 from tests.brokers.smf_client import SmfClient, direct, login
 
 OPTIONS = BrokerOptions(

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from gateway.errors import EndpointError
-from gateway.trial.brokers.smf import BrokerOptions, QueueOptions, SmfBroker, store
+from gateway.trial.brokers.smf import BrokerOptions, QueueOptions, store
 from gateway.trial.brokers.smf.journal import JOURNAL_NAME, BrokerJournal, RecordType
 from gateway.trial.brokers.smf.store import restore, snapshot
 from gateway.trial.brokers.smf.vpn import BrokerState, Vpn
@@ -26,6 +26,7 @@ from gateway.wire.smf.assured_control import (
 from gateway.wire.smf.parameters import OK
 from gateway.wire.smf.relayed_message import PublishedMessage
 from gateway.wire.smf.subscriptions import SubscriptionChange
+from tests.brokers.controlled_smf import SmfBroker
 from tests.brokers.smf_client import SmfClient
 
 OPTIONS = BrokerOptions(queues=(QueueOptions("q", ("q/>",)),))

@@ -1,25 +1,20 @@
-"""The SMF broker: its socket, its event loop and thread, and its control from other threads."""
+"""The SMF broker: its socket, its event loop and its thread."""
 
 from __future__ import annotations
 
 import asyncio
 import socket
 import ssl
-from collections.abc import Callable
-from concurrent.futures import Future
 from pathlib import Path
 from threading import Thread
-from typing import Self, TypeVar
+from typing import Self
 
 from gateway.errors import EndpointError
 from gateway.trial.brokers.smf.client_session import ClientSession
-from gateway.trial.brokers.smf.consumer_flows import shut_queue
 from gateway.trial.brokers.smf.dispatcher import MessageDispatcher
 from gateway.trial.brokers.smf.options import DEFAULT_OPTIONS, BrokerOptions
 from gateway.trial.brokers.smf.store import open_store
 from gateway.trial.brokers.smf.vpn import BrokerState
-
-T = TypeVar("T")
 
 _LISTEN_BACKLOG = 128
 _CHECK_INTERVAL = 1.0  # seconds between checks for silent clients
@@ -32,7 +27,7 @@ class SmfBroker:
     broker with the same `state` behaves like a restarted one. With `store`, a folder, guaranteed
     messages are on disk before they are acknowledged, and the next broker with that folder has
     them. With `tls` it serves TLS only.
-    Thread-safe: every method runs in the event loop.
+    Thread-safe: `stop` may be called by any thread.
     """
 
     def __init__(  # noqa: PLR0913  # most of them by name
@@ -93,60 +88,6 @@ class SmfBroker:
         """Make `run` return; any thread or signal handler may call it, repeatedly."""
         if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._stopping.set)
-
-    def drop_connections(self) -> int:
-        """Abort every connection, and return their number."""
-
-        def abort() -> int:
-            sessions = list(self._dispatcher.sessions)
-            for session in sessions:
-                session.transport.abort()
-            return len(sessions)
-
-        return self._run_in_loop(abort)
-
-    def clients(self, vpn: str = "default") -> list[str]:
-        """Return the names of the connected clients."""
-        return self._run_in_loop(lambda: list(self.state.vpns[vpn].clients))
-
-    def depth(self, queue: str, vpn: str = "default") -> int:
-        """Return the number of messages in a queue, unsettled ones included; 0 without a queue."""
-
-        def count() -> int:
-            found = self.state.vpns[vpn].queues.get(queue.encode())
-            return found.depth if found else 0
-
-        return self._run_in_loop(count)
-
-    def unsettled(self, queue: str, vpn: str = "default") -> int:
-        """Return the number of messages that consumers received and did not settle."""
-
-        def count() -> int:
-            found = self.state.vpns[vpn].queues.get(queue.encode())
-            return sum(len(flow.unacked) for flow in found.flows) if found else 0
-
-        return self._run_in_loop(count)
-
-    def shut_queue(self, queue: str, vpn: str = "default") -> None:
-        """Unbind all consumers of a queue, and refuse further binds and messages."""
-
-        def shut() -> None:
-            shut_queue(self.state.vpns[vpn].queues[queue.encode()])
-            self._dispatcher.flush()
-
-        self._run_in_loop(shut)
-
-    def _run_in_loop(self, call: Callable[[], T]) -> T:
-        result: Future[T] = Future()
-
-        def run() -> None:
-            try:
-                result.set_result(call())
-            except Exception as error:  # noqa: BLE001  # raised again in the calling thread
-                result.set_exception(error)
-
-        self._loop.call_soon_threadsafe(run)
-        return result.result(timeout=10)
 
     async def _serve(self) -> None:
         server = await self._loop.create_server(
