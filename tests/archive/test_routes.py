@@ -47,7 +47,7 @@ def test_equal_routes_are_stored_once(tmp_path: Path) -> None:
     assert [(each.writer, each.since, each.until) for each in files] == [
         ("edge", 5, 7), ("edge", 7, 9), ("edge", 9, MAX_TIME), ("edge-1", 4, MAX_TIME),
     ]  # fmt: skip
-    assert [each.rules for each in read_routes(storage, files)] == [ONE, OTHER, ONE, ONE]
+    assert [[*(each.rules or ())] for each in read_routes(storage, files)] == [ONE, OTHER, ONE, ONE]
     assert [path.name for path in tmp_path.iterdir()] == ["_routes"]  # plain readers skip it
 
 
@@ -91,11 +91,11 @@ def newer(document: dict[str, object]) -> bytes:
 @pytest.mark.parametrize(
     ("damage", "fault"),
     [
-        pytest.param(edited, "is not what its gateway wrote", id="edited"),
+        pytest.param(edited, "is not what its writer wrote", id="edited"),
         pytest.param(older, "is that of 'edge', from 1 on", id="other-time"),
         pytest.param(newer, "has version 2; this program reads version 1", id="newer"),
-        pytest.param(lambda _: b"[]", "is not what a gateway wrote", id="list"),
-        pytest.param(lambda _: b"\xff", "is not what a gateway wrote", id="no-json"),
+        pytest.param(lambda _: b"[]", "is no JSON object", id="list"),
+        pytest.param(lambda _: b"\xff", "is no JSON", id="no-json"),
     ],
 )
 def test_a_damaged_file_is_a_finding(
@@ -157,6 +157,7 @@ def test_the_converter_uploads_routes_and_keeps_the_newest(tmp_path: Path) -> No
     remote = open_storage(ArchiveLocation(buffer, url))
     assert isinstance(remote, RemoteStorage)
     assert [each.since for each in routes_files(remote)] == [5, 7, 9]
-    assert [each.rules for each in read_routes(remote, routes_files(remote))] == [ONE, OTHER, ONE]
+    read = read_routes(remote, routes_files(remote))
+    assert [[*(each.rules or ())] for each in read] == [ONE, OTHER, ONE]
     assert times(buffer) == [9]
     upload_routes(remote, buffer)
