@@ -21,12 +21,8 @@ from gateway.model.outcome import ACCEPTED
 from gateway.trial.brokers.smf import BrokerOptions, QueueOptions, SmfBroker
 from gateway.wire.smf.frames import FrameDecoder, Protocol, encode_frame
 from gateway.wire.smf.parameters import TOPIC, encode_parameter
-from gateway.wire.smf.sdt import encode_value
-from gateway.wire.smf.subscriptions import (
-    SubscriptionChange,
-    SubscriptionRequest,
-    encode_subscription,
-)
+from gateway.wire.smf.subscriptions import SubscriptionChange, SubscriptionRequest
+from tests.wire.smf_requests import encode_subscription, encode_value
 
 ROUNDS = 3
 MESSAGES = 60_000

@@ -1,13 +1,46 @@
-"""The rows of an archive whose gateway has stopped, however little time its stop had."""
+"""Segments and rows of an archive, also of one whose gateway stopped in little time."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Iterator
+from datetime import date
 from pathlib import Path
 
-from gateway.archive.layout import days, journals
-from gateway.archive.lookup.reader import Row, read_rows
+import pyarrow as pa
+
+from gateway.archive.layout import day_folder, days, journals, listed
+from gateway.archive.lookup.reader import Row, row_files
+from gateway.archive.segments.reading import open_parquet
+from gateway.archive.storage import LocalStorage, Storage
+from gateway.errors import ArchiveError
+
+
+def segments(root: Path, day: date, hours: range = range(24)) -> list[Path]:
+    """Return the segments of `day`, by hour and name; names with a leading dot or `_` are none."""
+    return [
+        path
+        for hour in hours
+        for path in listed(day_folder(root, day) / f"hour={hour:02}")
+        if not path.name.startswith((".", "_"))
+    ]
+
+
+def read_rows(archive: Path | Storage, day: date) -> Iterator[Row]:
+    """Yield the rows of `day`, file by file; a path is the folder of a local archive.
+
+    Raises:
+        ArchiveError: a file is damaged or no segment; the text names it.
+    """
+    storage = LocalStorage(archive) if isinstance(archive, Path) else archive
+    for path in row_files(storage, day):
+        try:
+            with open_parquet(storage.open(path)) as file:
+                for batch in file.batches(1_000):
+                    yield from batch.to_pylist()
+        except (pa.ArrowException, OSError) as error:
+            raise ArchiveError(f"{path}: is damaged, or no segment: {error}") from error
 
 
 def convert_journals(root: Path) -> None:

@@ -190,16 +190,6 @@ def day_of(time: int) -> date:
     return datetime.fromtimestamp(seconds, tz=UTC).date()
 
 
-def segments(root: Path, day: date, hours: range = range(24)) -> list[Path]:
-    """Return the segments of `day`, by hour and name; names with a leading dot or `_` are none."""
-    return [
-        path
-        for hour in hours
-        for path in listed(day_folder(root, day) / f"hour={hour:02}")
-        if not path.name.startswith((".", "_"))
-    ]
-
-
 def days(root: Path) -> list[date]:
     """Return the days with a folder in the archive, oldest first."""
     found = (parse_day(path.name) for path in listed(root))

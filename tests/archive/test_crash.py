@@ -11,11 +11,11 @@ from time import monotonic
 
 import pytest
 
-from gateway.archive.layout import journals, segments
-from gateway.archive.lookup.reader import read_rows
+from gateway.archive.layout import journals
 from gateway.archive.storage import LocalStorage
 from gateway.archive.verification.verify import verify_archive
 from tests.archive.samples import DAY, START, archive, identity
+from tests.archived import read_rows, segments
 from tests.waiting import PATIENCE
 
 PROJECT = Path(__file__).parents[2]

@@ -38,12 +38,9 @@ from gateway.wire.smf.parameters import (
     read_parameters,
 )
 from gateway.wire.smf.relayed_message import PublishedMessage, decode_published
-from gateway.wire.smf.subscriptions import (
-    SubscriptionChange,
-    SubscriptionRequest,
-    encode_subscription,
-)
+from gateway.wire.smf.subscriptions import SubscriptionChange, SubscriptionRequest
 from tests.waiting import PATIENCE
+from tests.wire.smf_requests import encode_subscription
 
 PASSWORD = "p"  # noqa: S105  # of the test broker
 TAG = b"\0\0\x07"

@@ -12,14 +12,14 @@ from pathlib import Path
 import pyarrow.parquet as pq
 
 from gateway.archive.findings import Weight
-from gateway.archive.layout import days, segments
+from gateway.archive.layout import days
 from gateway.archive.schema import NOT_COPIES
 from gateway.archive.storage import LocalStorage
 from gateway.archive.verification.verify import verify_archive
 from gateway.runtime.delivery.rows import fingerprint
 from gateway.runtime.outbound.spool_db import FILE_NAME
 from tests.archive.journal_files import damaged_journals
-from tests.archived import convert_journals
+from tests.archived import convert_journals, segments
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,6 @@ import pytest
 from pyspark.sql import SparkSession
 
 from gateway.archive.journal.records import Cell, Rows
-from gateway.archive.layout import segments
 from gateway.cli import main
 from gateway.cli.archive import reconcile
 from gateway.reconcile import job
@@ -32,6 +31,7 @@ from tests.archive.samples import (
     identity,
     received,
 )
+from tests.archived import segments
 
 pytestmark = [
     pytest.mark.spark,

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from gateway.archive.layout import segments
 from gateway.cli import main
 from tests.archive.samples import DAY, NOON, archive, delivered, received
+from tests.archived import segments
 
 pytestmark = [
     pytest.mark.spark,

@@ -11,13 +11,13 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from gateway.archive.layout import segments
 from gateway.archive.storage import LocalStorage
 from gateway.reconcile.classify.output import ResultFolder
 from gateway.reconcile.job import Job, reconcile
 from gateway.reconcile.report.report import Report
 from gateway.reconcile.report.rows import Row
 from tests.archive.samples import DAY, NOON
+from tests.archived import segments
 from tests.reconcile.night import FEW_HOURS, HOURS, LATE, Copy, model, night
 
 pytestmark = [

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from gateway.archive.compaction.compact_day import compact_day
 from gateway.archive.compaction.merge import merge
 from gateway.archive.journal.writer import ArchiveWriter
-from gateway.archive.layout import HOUR, segments
+from gateway.archive.layout import HOUR
 from gateway.archive.location import ArchiveLocation
 from gateway.archive.schema import COLUMNS
 from gateway.archive.seals.store import seal_path
@@ -25,6 +25,7 @@ from gateway.errors import ArchiveError
 from gateway.reconcile.spark_source import ArchiveReader, query_of
 from tests.archive.samples import DAY, NOON, QUICK, START, delivered, noon, put, received
 from tests.archive.verification.chained import KEY, sealed_day
+from tests.archived import segments
 
 NEXT = DAY + timedelta(days=1)
 WRONG = [

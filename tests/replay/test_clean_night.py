@@ -7,7 +7,6 @@ from uuid import uuid4
 
 import pytest
 
-from gateway.archive.lookup.reader import read_rows
 from gateway.archive.schema import Leg
 from gateway.cli import main
 from gateway.clock import today
@@ -17,6 +16,7 @@ from gateway.endpoints.settings.memory import MemorySettings
 from gateway.model.message import DeliveryMode
 from gateway.runtime.delivery.rows import fingerprint
 from tests.archive.samples import DAY, archive, delivered, received
+from tests.archived import read_rows
 from tests.endpoints.exchange import collect, opened
 
 pytestmark = [

@@ -9,7 +9,6 @@ from uuid import uuid4
 
 import pytest
 
-from gateway.archive.lookup.reader import read_rows
 from gateway.cli import main
 from gateway.endpoints.base import Source, Subscription
 from gateway.endpoints.registry import make_source
@@ -19,6 +18,7 @@ from gateway.runtime.delivery.dead_letter import DeadLetter
 from gateway.runtime.delivery.rows import fingerprint
 from gateway.runtime.outbound.dead_letters import DeadLetters
 from gateway.runtime.outbound.spool_db import SpoolDatabase
+from tests.archived import read_rows
 from tests.endpoints.exchange import collect, opened
 from tests.waiting import PATIENCE
 

@@ -32,11 +32,11 @@ from gateway.wire.smf.subscriptions import (
     SubscriptionChange,
     SubscriptionRequest,
     decode_subscription,
-    encode_subscription,
     encode_subscription_reply,
 )
 from tests.brokers.smf_client import encode_ack_range
 from tests.wire.smf_dumps import dump, survives
+from tests.wire.smf_requests import encode_subscription
 
 ORDERS = b"orders/>"
 

@@ -40,9 +40,9 @@ from gateway.wire.smf.sdt import (
     STRING,
     UNSIGNED,
     decode_value,
-    encode_value,
 )
 from tests.wire.smf_dumps import survives
+from tests.wire.smf_requests import encode_value
 
 BUDGET = 5.0  # seconds; a decoder with quadratic time needs minutes
 EMPTY_STREAM = bytes((STREAM << 2, 2))  # the shortest form, which Solace's libraries do not write

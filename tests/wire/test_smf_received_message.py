@@ -26,8 +26,9 @@ from gateway.wire.smf.relayed_message import (
     encode_direct,
     read_topic,
 )
-from gateway.wire.smf.sdt import decode_value, encode_value
+from gateway.wire.smf.sdt import decode_value
 from tests.wire.smf_dumps import DUMPS, dump, survives
+from tests.wire.smf_requests import encode_value
 
 VALUES: st.SearchStrategy[Value] = st.recursive(
     st.one_of(

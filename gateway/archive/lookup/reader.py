@@ -12,29 +12,12 @@ import pyarrow.compute as pc
 
 from gateway.archive.compaction.current import current_files
 from gateway.archive.segments.reading import open_parquet
-from gateway.archive.storage import LocalStorage, Storage
+from gateway.archive.storage import Storage
 from gateway.errors import ArchiveError
 
 Row: TypeAlias = dict[str, Any]  # the columns of schema.COLUMNS, with values as pyarrow reads them
 
 ALL_HOURS: Final = range(24)
-_BATCH_ROWS: Final = 1_000  # in memory at once, as Python objects
-
-
-def read_rows(archive: Path | Storage, day: date) -> Iterator[Row]:
-    """Yield the rows of `day`, file by file; a path is the folder of a local archive.
-
-    Raises:
-        ArchiveError: a file is damaged or no segment; the text names it.
-    """
-    storage = LocalStorage(archive) if isinstance(archive, Path) else archive
-    for path in row_files(storage, day):
-        try:
-            with open_parquet(storage.open(path)) as file:
-                for batch in file.batches(_BATCH_ROWS):
-                    yield from batch.to_pylist()
-        except (pa.ArrowException, OSError) as error:
-            raise _unreadable(path, error) from error
 
 
 def row_files(storage: Storage, day: date, hours: range = ALL_HOURS) -> list[Path]:

@@ -1,4 +1,4 @@
-"""Solace structured data types (SDT): bytes to values and back.
+"""Solace structured data types (SDT): bytes to values.
 
 The vendor's Python library cuts byte arrays in maps at their first NUL; this decoder does not.
 Limits on elements and containers bound the memory of the values, whatever the bytes are.
@@ -6,7 +6,7 @@ Limits on elements and containers bound the memory of the values, whatever the b
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from struct import Struct
 from struct import error as StructError  # noqa: N812  # the class has a lower-case name
 from typing import Final
@@ -24,7 +24,6 @@ _CONTAINER_HEAD: Final = 5  # bytes of a container's tag and length, as Solace's
 _INTEGER_SIZES: Final = frozenset({1, 2, 4, 8})
 _CHARACTER_SIZES: Final = frozenset({1, 2, 4})
 _F32, _F64 = Struct(">f"), Struct(">d")
-_I64_MAX: Final = 2**63 - 1
 _CHARACTERS: Final = range(0x110000)
 _SURROGATES: Final = range(0xD800, 0xE000)
 
@@ -43,46 +42,6 @@ def decode_value(data: bytes) -> Value:
     if end != len(data):
         raise WireError(f"smf: {len(data) - end} bytes behind the structured data")
     return value
-
-
-def encode_value(value: Value) -> bytes:  # noqa: PLR0911  # one return for each type
-    """Encode a value.
-
-    Raises:
-        WireError: an integer needs more than 64 bits.
-    """
-    match value:
-        case None:
-            return _element(NULL, b"")
-        case bool():
-            return _element(BOOLEAN, bytes((value,)))
-        case int():
-            return _encode_integer(value)
-        case float():
-            return _element(FLOAT, _F64.pack(value))
-        case str():
-            return _element(STRING, value.encode() + b"\0")
-        case bytes():
-            return _element(BYTES, value)
-        case Mapping():
-            pairs = (encode_value(key) + encode_value(each) for key, each in value.items())
-            return _element(MAP, b"".join(pairs), container=True)
-        case list() | tuple():
-            return _element(STREAM, b"".join(map(encode_value, value)), container=True)
-
-
-def _encode_integer(value: int) -> bytes:
-    if not -(2**63) <= value < 2**64:
-        raise WireError(f"smf: an integer of {value.bit_length()} bits does not fit into 64 bits")
-    kind = UNSIGNED if value > _I64_MAX else INTEGER
-    return _element(kind, value.to_bytes(8, "big", signed=kind == INTEGER))
-
-
-def _element(kind: int, value: bytes, *, container: bool = False) -> bytes:
-    size = len(value) + 2
-    if size <= 0xFF and not container:  # noqa: PLR2004  # what one byte holds
-        return bytes((kind << 2, size)) + value
-    return bytes((kind << 2 | 3,)) + (len(value) + 5).to_bytes(4, "big") + value
 
 
 class _Reader:

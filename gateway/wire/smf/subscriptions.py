@@ -18,7 +18,6 @@ from gateway.wire.smf.parameters import (
 )
 
 RESPONSE_WANTED: Final = 0x08
-_TOPIC: Final = 0x04
 _HEAD_SIZE: Final = 6
 
 
@@ -66,17 +65,6 @@ def decode_subscription(frame: bytes) -> SubscriptionRequest:
         tag=tags[0] if tags else b"",
         body=body,
     )
-
-
-def encode_subscription(request: SubscriptionRequest) -> bytes:
-    """Encode the request of a client."""
-    topic = request.topic + b"\0"
-    if request.change in {SubscriptionChange.ADD_TO_QUEUE, SubscriptionChange.REMOVE_FROM_QUEUE}:
-        queue = request.queue + b"\0"
-        topic = bytes((len(queue),)) + queue + bytes((len(topic),)) + topic
-    flags = _TOPIC | (RESPONSE_WANTED if request.answered else 0)
-    head = bytes((0x80 | request.change,)) + U32.pack(_HEAD_SIZE + len(topic)) + bytes((flags,))
-    return encode_frame(Protocol.SUBSCRIPTION | 0x80, encode_tag(request.tag), head + topic)
 
 
 def encode_subscription_reply(request: SubscriptionRequest, response: SmfResponse) -> bytes:

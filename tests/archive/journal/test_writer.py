@@ -15,8 +15,7 @@ from gateway.archive.journal.file import Journal
 from gateway.archive.journal.records import Rows
 from gateway.archive.journal.rolling import ArchiveOptions
 from gateway.archive.journal.writer import ArchiveWriter
-from gateway.archive.layout import journals, segments
-from gateway.archive.lookup.reader import read_rows
+from gateway.archive.layout import journals
 from gateway.errors import ArchiveError
 from tests.archive.samples import (
     DAY,
@@ -28,6 +27,7 @@ from tests.archive.samples import (
     put,
     received,
 )
+from tests.archived import read_rows, segments
 from tests.waiting import PATIENCE
 
 INTERVAL = replace(QUICK, sync="interval", sync_seconds=0.05)

@@ -15,16 +15,7 @@ import pytest
 from gateway.archive.journal.ends import Head
 from gateway.archive.journal.file import Journal, claim_journal, discard_journal
 from gateway.archive.journal.records import Cell, Rows, pack
-from gateway.archive.layout import (
-    ACK,
-    DAMAGED,
-    DONE,
-    HOUR,
-    OPEN,
-    SEALS,
-    segments,
-)
-from gateway.archive.lookup.reader import read_rows
+from gateway.archive.layout import ACK, DAMAGED, DONE, HOUR, OPEN, SEALS
 from gateway.archive.segments.convert import convert, main
 from gateway.archive.segments.tables import SCHEMA
 from gateway.archive.storage import LocalStorage
@@ -32,6 +23,7 @@ from gateway.archive.verification.verify import verify_day
 from gateway.errors import ArchiveError
 from tests.archive.journal_files import damaged_journals, journal_path
 from tests.archive.samples import DAY, NOON, START, delivered, identity, received
+from tests.archived import read_rows, segments
 
 GATEWAY = {"gateway": "edge"}
 

@@ -27,7 +27,6 @@ from gateway.archive.layout import (
 from gateway.archive.location import ArchiveLocation
 from gateway.archive.lookup.message import message_rows
 from gateway.archive.lookup.name_lookup import find_name
-from gateway.archive.lookup.reader import read_rows
 from gateway.archive.lookup.search import ReplayRange, received_rows
 from gateway.archive.parquet import SETS_KEY
 from gateway.archive.schema import DICTIONARY as DICTIONARY_COLUMNS
@@ -39,6 +38,7 @@ from gateway.archive.storage import LocalStorage
 from gateway.errors import ArchiveError
 from gateway.reconcile.input.row_reader import read_beside, read_segment
 from tests.archive.samples import DAY, NOON, delivered, identity, received
+from tests.archived import read_rows
 
 MAX_MEMORY = 768 << 20  # bytes, with an allowance of 128 MiB that each of three reads may take
 MESSAGE = "its values take too much memory"

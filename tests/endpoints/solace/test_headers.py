@@ -13,10 +13,10 @@ from gateway.model.message import DeliveryMode, Headers, Message, Payload, Value
 from gateway.model.outcome import ACCEPTED, Outcome
 from gateway.wire.smf.frames import Protocol, encode_frame
 from gateway.wire.smf.parameters import SUMMARY, TOPIC, encode_parameter
-from gateway.wire.smf.sdt import encode_value
 from tests.endpoints.exchange import collect, opened, send
 from tests.endpoints.solace.restartable import GUARANTEED, RestartableBroker, restartable
 from tests.wire.smf_dumps import dump
+from tests.wire.smf_requests import encode_value
 
 from gateway.endpoints.solace.message_reader import SolaceMessageReader  # isort: skip  # needs the library
 from gateway.endpoints.solace.property_names import UNDECODED  # isort: skip

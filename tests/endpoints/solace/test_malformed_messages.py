@@ -13,7 +13,7 @@ from gateway.model.message import Headers, Message
 from gateway.model.outcome import Outcome
 from gateway.wire.smf.frames import Protocol, encode_frame
 from gateway.wire.smf.parameters import SUMMARY, TOPIC, encode_parameter
-from gateway.wire.smf.sdt import MAX_ELEMENTS, encode_value
+from gateway.wire.smf.sdt import MAX_ELEMENTS
 from tests.brokers.smf_client import SmfClient, direct
 from tests.endpoints.exchange import collect, opened, receive, send
 from tests.endpoints.solace.restartable import (
@@ -23,6 +23,7 @@ from tests.endpoints.solace.restartable import (
     restartable,
 )
 from tests.waiting import until
+from tests.wire.smf_requests import encode_value
 
 from gateway.endpoints.solace import SolaceSource, open_source  # isort: skip  # needs the library
 

@@ -10,12 +10,13 @@ import pytest
 from gateway.archive.findings import Weight
 from gateway.archive.journal.records import MAGIC
 from gateway.archive.journal.writer import ArchiveWriter
-from gateway.archive.layout import SEALS, journals, segments
+from gateway.archive.layout import SEALS, journals
 from gateway.archive.location import ArchiveLocation
 from gateway.reconcile.input.executors import batches
 from gateway.reconcile.input.inputs import Inputs, find_inputs, verify_around
 from tests.archive.journal_files import journal_path
 from tests.archive.samples import DAY, NOON, QUICK, START, archive, delivered, put, received
+from tests.archived import segments
 
 HOUR = 3_600_000_000
 KEY = b"a key of the seals"

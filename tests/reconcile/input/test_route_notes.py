@@ -8,7 +8,6 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from gateway.archive.layout import segments
 from gateway.archive.location import ArchiveLocation
 from gateway.archive.segments.tables import schema_of
 from gateway.archive.storage import open_storage
@@ -22,6 +21,7 @@ from gateway.reconcile.input.route_notes import (
 from gateway.reconcile.input.row_reader import TargetName
 from gateway.reconcile.report.rows import Row
 from tests.archive.samples import DAY, archive, delivered, received
+from tests.archived import segments
 
 EMS = ENDPOINT_KINDS["jms"].payload_encoding
 KIND = {"payload_kind": "bytes"}  # archived beside every payload

@@ -11,7 +11,6 @@ import pyarrow as pa
 import pytest
 
 from gateway.archive.intervals import Intervals
-from gateway.archive.layout import segments
 from gateway.archive.segments.tables import sort_rows, to_table
 from gateway.archive.storage import LocalStorage
 from gateway.errors import ArchiveError
@@ -26,6 +25,7 @@ from gateway.reconcile.input.row_reader import (
     selected,
 )
 from tests.archive.samples import DAY, NOON, START, archive, dead, delivered, digest, received
+from tests.archived import segments
 
 SECOND = 1_000_000
 HOUR = 3600 * SECOND

@@ -8,7 +8,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeAlias
 
-from gateway.archive.lookup.reader import read_rows
 from gateway.config.load import Configuration, load
 from gateway.endpoints.base import Subscription
 from gateway.endpoints.registry import make_sink, make_source
@@ -16,6 +15,7 @@ from gateway.endpoints.settings.memory import MemorySettings
 from gateway.model.message import Message
 from gateway.model.outcome import ACCEPTED, Settlement
 from gateway.runtime.gateway import Gateway
+from tests.archived import read_rows
 from tests.endpoints.exchange import collect, send
 from tests.systems import SYSTEMS
 from tests.waiting import PATIENCE, until

@@ -11,8 +11,6 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from gateway.archive.layout import segments
-from gateway.archive.lookup.reader import read_rows
 from gateway.archive.segments.sets import blocks_of
 from gateway.cli import main
 from gateway.errors import ArchiveError
@@ -20,6 +18,7 @@ from gateway.trial.synthetic.faults import Fault, parse_faults
 from gateway.trial.synthetic.generate_archive import MANIFEST, generate
 from gateway.trial.synthetic.traffic import Traffic
 from tests.archive.stored_sets import sets_of
+from tests.archived import read_rows, segments
 
 DAY = date(2026, 3, 14)
 EVERY = dict.fromkeys(Fault, 2)
