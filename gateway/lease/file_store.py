@@ -13,8 +13,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final, TypeVar
 
-from gateway.lease.lease import NO_RECORD, Record
-from gateway.lease.store import LeaseError
+from gateway.lease.lease import NO_RECORD, LeaseError, Record
 
 T = TypeVar("T")
 

@@ -9,8 +9,7 @@ from typing import Final
 
 from gateway.clock import since_boot
 from gateway.errors import GatewayError
-from gateway.lease.lease import Give, Lease, Look, Pause, Renew, Role, Take
-from gateway.lease.store import LeaseStore
+from gateway.lease.lease import Give, Lease, LeaseStore, Look, Pause, Renew, Role, Take
 
 log = logging.getLogger(__name__)
 

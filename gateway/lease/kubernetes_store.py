@@ -22,8 +22,7 @@ from typing import Any, Final, TypeAlias
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
-from gateway.lease.lease import NO_RECORD, Record
-from gateway.lease.store import LeaseError
+from gateway.lease.lease import NO_RECORD, LeaseError, Record
 
 Json: TypeAlias = dict[str, Any]
 

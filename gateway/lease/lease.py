@@ -4,7 +4,8 @@ No clock and no store is known here: each event bears the time, each answer says
 
 The rule that lets no two instances hold it at once: a holder counts its time from *before* it asked
 the store, another instance counts it from *after* it saw the last renewal, and both need only
-clocks that run at about the same speed, never the same time of day.
+clocks that run at about the same speed, never the same time of day. `LeaseStore` is the seam of a
+store that keeps a lease.
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Final, TypeAlias
+from typing import Final, Protocol, TypeAlias
+
+from gateway.errors import GatewayError
 
 MARGIN: Final = 0.02  # of the time, by which a holder stops early: for clocks of different speed
 TICK: Final = 1e-6  # seconds; the clock shows no shorter time
@@ -197,3 +200,37 @@ class Lease:
             elif self._standby[name][0] != text:
                 self._standby[name] = (text, now)
         self.record = record
+
+
+class LeaseError(GatewayError):
+    """The store of a lease did not answer, or refused; the text says where and why."""
+
+    retryable = True
+
+
+class LeaseStore(Protocol):
+    """The place where the instances of a pair keep their lease.
+
+    Each call raises LeaseError when the store does not answer. A call may block: nothing that
+    decides about a message waits for one.
+    """
+
+    look_every: float  # seconds between two looks of a standby
+
+    def look(self, instance: str = "") -> Record:
+        """Return the record; with a name, state that this instance waits."""
+
+    def take(self, seen: Record, instance: str) -> Record | None:
+        """Make the next record; return None when the last one is not `seen` any more.
+
+        A renewal of `seen` that arrives later must not be answered as one.
+        """
+
+    def renew(self, number: int, instance: str) -> Record:
+        """Change the record `number` if it is the last; return the last one."""
+
+    def give(self, number: int, instance: str) -> None:
+        """State that the record `number` was given away, if it is the last."""
+
+    def want(self, number: int) -> None:
+        """Ask the holder of the record `number` to give it away."""

@@ -11,7 +11,7 @@ from gateway.routing.router import Router
 from gateway.runtime.delivery.admission import AdmissionRules
 from gateway.runtime.delivery.outbound_batch import OutboundBatch
 from gateway.runtime.inbound.echo_cache import EchoCache
-from gateway.runtime.monitor.heartbeat import Heartbeat
+from gateway.runtime.monitor.watchdog import Heartbeat
 from gateway.runtime.outbound.lane import Lane
 from gateway.runtime.record.connection_log import ConnectionLog
 from gateway.runtime.record.ledger import Ledger

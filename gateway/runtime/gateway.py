@@ -31,9 +31,8 @@ from gateway.runtime.delivery.backlog import SpoolLimits
 from gateway.runtime.delivery.dead_letter import DeadLetter
 from gateway.runtime.inbound.dedup_recovery import RecoveredState, recover, save_echoes
 from gateway.runtime.inbound.echo_cache import EchoCache
-from gateway.runtime.monitor.heartbeat import Heartbeat
 from gateway.runtime.monitor.tracing import Sampler, Tracer, open_span_recorder
-from gateway.runtime.monitor.watchdog import Watchdog
+from gateway.runtime.monitor.watchdog import Heartbeat, Watchdog
 from gateway.runtime.outbound.dead_letters import DeadLetters
 from gateway.runtime.outbound.lane import Lane, SinkBinding
 from gateway.runtime.outbound.spool import Spool

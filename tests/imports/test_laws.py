@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from gateway.check.examine import examine
 from gateway.errors import GatewayError
-from gateway.imports import verify
+from gateway.imports import route_checks
 from gateway.imports.document import Document, render
 from gateway.imports.ems.config_files import kind_of
 from gateway.imports.ems.importer import import_ems
@@ -256,7 +256,7 @@ def test_no_text_makes_the_import_of_mosquitto_fail(data: bytes) -> None:
 
 
 def test_routes_beyond_the_maximum_are_listed_as_unproven(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(verify, "MAX_ROUTES", 1)
+    monkeypatch.setattr(route_checks, "MAX_ROUTES", 1)
 
     found = omitted(import_ems([("bridges.conf", b"[topic:A]\ntopic=B\n[topic:C]\ntopic=D\n")]))
 

@@ -5,8 +5,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.imports.document import NameGenerator
-from gateway.imports.yaml_text import comment_lines, quote_comments, to_yaml
+from gateway.imports.document import NameGenerator, comment_lines, quote_comments, to_yaml
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
 

@@ -13,8 +13,7 @@ import pytest
 
 from gateway.lease.file_store import FileLeaseStore
 from gateway.lease.kubernetes_store import ApiServer, KubernetesLeaseStore
-from gateway.lease.lease import NO_RECORD, Record
-from gateway.lease.store import LeaseError, LeaseStore
+from gateway.lease.lease import NO_RECORD, LeaseError, LeaseStore, Record
 from tests.lease.kubernetes_api import LeaseApi, lease_api
 
 MakeStore = Callable[[], LeaseStore]

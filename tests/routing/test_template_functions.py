@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from gateway.dialects.registry import find_dialect
 from gateway.errors import SubjectError, TranslationError
 from gateway.proofs.search.samples import find_collision
+from gateway.routing.header_rules import parse_text_template
 from gateway.routing.source_pattern import parse_source
 from gateway.routing.template import Placeholder, RestPlaceholder, parse_template
 from gateway.routing.template_functions import (
@@ -17,7 +18,6 @@ from gateway.routing.template_functions import (
     apply_functions,
     parse_functions,
 )
-from gateway.routing.text_template import parse_text_template
 
 MQTT, EMS = find_dialect("mqtt"), find_dialect("ems")
 SOURCE = parse_source("orders/{region}/{rest...}", MQTT)

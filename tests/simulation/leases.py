@@ -6,8 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final, TypeVar
 
-from gateway.lease.lease import NO_RECORD, Record
-from gateway.lease.store import LeaseError
+from gateway.lease.lease import NO_RECORD, LeaseError, Record
 from tests.simulation.scheduler import Scheduler
 
 T = TypeVar("T")

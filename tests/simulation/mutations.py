@@ -39,7 +39,7 @@ from gateway.runtime.delivery.outbound_batch import OutboundBatch
 from gateway.runtime.gateway import Gateway
 from gateway.runtime.inbound import dedup_recovery
 from gateway.runtime.inbound.in_flight import InFlightBatch
-from gateway.runtime.outbound import checksum, spool, spool_db
+from gateway.runtime.outbound import spool, spool_codec, spool_db
 from gateway.runtime.outbound.spool import Spool
 from gateway.runtime.outbound.spool_db import SpoolDatabase
 from gateway.runtime.record.ledger import Ledger
@@ -261,7 +261,7 @@ MUTATIONS: Final = (
     Mutation("a commit of the spool survives a power cut", spool_db, "connect", _without_sync),
     Mutation("a changed row of the spool is not sent", spool, "check",
              _instead(lambda _body, _columns, _stored: None)),
-    Mutation("a row of the spool is sent to its own target only", checksum, "_bytes_of",
+    Mutation("a row of the spool is sent to its own target only", spool_codec, "_column_bytes",
              _instead(lambda _columns: b"")),
     Mutation("a changed bit in a journal is a damage", records, "_record_end",
              _instead(_record_end_unchecked)),

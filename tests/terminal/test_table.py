@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from gateway.terminal.console import print_lines, unlimited_off_terminal
-from gateway.terminal.row_layout import Column
-from gateway.terminal.table import Table
+from gateway.terminal.table import Column, Table
 
 NAME = "plant-events-of-line-12-in-hamburg-north"  # 40 characters
 COLUMNS = (

@@ -11,8 +11,7 @@ from rich.console import Console
 from rich.text import Text
 
 from gateway.terminal import visible, visible_values
-from gateway.terminal.row_layout import HEAD_STYLE, Column, indented
-from gateway.terminal.table import Table
+from gateway.terminal.table import HEAD_STYLE, Column, Table, indented
 from gateway.terminal.units import duration, size
 
 StatusJson: TypeAlias = Mapping[str, Any]  # an object of /api/status

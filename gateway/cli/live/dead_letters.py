@@ -77,8 +77,7 @@ def run_list(args: argparse.Namespace) -> int:
 def _print_table(letters: Iterator[DeadLetter]) -> int:
     """Print a table of the letters; return their number."""
     from gateway.terminal.console import open_console, print_lines  # noqa: PLC0415  # not for --json
-    from gateway.terminal.row_layout import Column  # noqa: PLC0415
-    from gateway.terminal.table import Table  # noqa: PLC0415
+    from gateway.terminal.table import Column, Table  # noqa: PLC0415
 
     keys = (Column(head, key=True) for head in ("number", "time", "route", "target"))
     table = Table(*keys, Column("rule"), Column("name", note=True))

@@ -16,9 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from gateway.check.examine import load_proven, startup_warnings
-from gateway.cli.live.pair import is_over, open_lease
-from gateway.cli.live.signals import STOP_SIGNALS, SignalQueue
-from gateway.cli.live.watch import FileWatch
+from gateway.cli.live.handover import is_over, open_lease
+from gateway.cli.live.signals import STOP_SIGNALS, FileWatch, SignalQueue
 from gateway.cli.parsers import Commands, add_command
 from gateway.config.load import Configuration
 from gateway.errors import ConfigErrors, GatewayError

@@ -25,8 +25,7 @@ from gateway.routing.router import Router
 from gateway.runtime.gateway import Gateway
 from gateway.terminal import visible
 from gateway.terminal.console import open_console, print_lines
-from gateway.terminal.row_layout import Column
-from gateway.terminal.table import Table
+from gateway.terminal.table import Column, Table
 from gateway.trial.demo.feed import SPECIAL_TOPICS, TOO_LONG, alarms, expected, messages
 from gateway.trial.demo.systems import Environment, running_systems
 from gateway.trial.demo.traffic import Publisher, Watcher, publish_tags

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from gateway.dialects.base import parse_pattern, parse_subject
 from gateway.dialects.systems.ems import EMS
 from gateway.errors import SubjectError, TranslationError
+from gateway.imports.document import REFERENCE
 from gateway.imports.ems.config_files import QUEUE, TOPIC, Bridge, BridgeTarget
 from gateway.imports.route_checks import (
     MAX_OVERLAPS,
@@ -24,7 +25,6 @@ from gateway.imports.route_checks import (
     selects,
 )
 from gateway.imports.source_lines import OmittedLine, SourceLine
-from gateway.imports.yaml_text import REFERENCE
 from gateway.routing.selectors.selector import parse_selector
 
 ADDRESS_PREFIXES = ("topic:", "queue:", "temptopic:", "tempqueue:")  # addresses of a JMS endpoint

@@ -2,23 +2,100 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 
 from gateway.dialects.systems.ems import EMS
 from gateway.errors import GatewayError
-from gateway.imports.document import Document, EndpointEntry, EndpointSetting
-from gateway.imports.ems.bridge_selection import select_bridges
+from gateway.imports.document import (
+    Document,
+    EndpointEntry,
+    EndpointSetting,
+    NameGenerator,
+    RouteEntry,
+    TargetEntry,
+    quote_comments,
+)
+from gateway.imports.ems.bridge_selection import (
+    SelectedBridge,
+    endpoint_address,
+    has_wildcards,
+    select_bridges,
+)
 from gateway.imports.ems.config_files import (
+    TOPIC,
+    BridgeTarget,
     kind_of,
     parse_bridges,
     parse_topics,
     parse_transports,
     secrets_in,
 )
-from gateway.imports.ems.exchanged_topics import find_exchanged_topics
-from gateway.imports.ems.routes import ENDPOINT_NAME, route_entries
+from gateway.imports.ems.exchanged_topics import TopicExchange, find_exchanged_topics
+from gateway.imports.route_checks import find_refusals
 from gateway.imports.source_lines import ParsedFile, read_ems
-from gateway.imports.verify import find_refusals
+
+ENDPOINT_NAME = "ems"
+
+
+def route_entries(
+    selected: Sequence[SelectedBridge], exchange: TopicExchange, secrets: Sequence[str]
+) -> tuple[RouteEntry, ...]:
+    names = NameGenerator()
+    pairs = {
+        (each.bridge.name, target.kind, target.name) for each in selected for target in each.targets
+    }
+    senders = Counter((kind, name) for _, kind, name in pairs)
+    return tuple(
+        RouteEntry(
+            names.make(each.bridge.name),
+            each.targets[0].location,
+            ENDPOINT_NAME,
+            endpoint_address(TOPIC, each.bridge.name),
+            tuple(
+                _target_entry(target, each, senders, exchange, secrets) for target in each.targets
+            ),
+            each.exclude,
+            (*_notes(each, secrets), *exchange.source_notes(each.bridge.name)),
+            each.selector,
+            both=each.reverse is not None,
+        )
+        for each in selected
+    )
+
+
+def _target_entry(
+    target: BridgeTarget,
+    each: SelectedBridge,
+    senders: Counter[tuple[str, str]],
+    exchange: TopicExchange,
+    secrets: Sequence[str],
+) -> TargetEntry:
+    notes = [*quote_comments(target.comments, secrets), str(target.location)]
+    lossy = has_wildcards(each.bridge.name) or senders[target.kind, target.name] > 1
+    if lossy:
+        notes.append("Different names become this one, as over the bridge.")
+    if target.kind == TOPIC:
+        notes += exchange.target_notes(target.name)
+    return TargetEntry(
+        ENDPOINT_NAME, endpoint_address(target.kind, target.name), tuple(notes), lossy
+    )
+
+
+def _notes(each: SelectedBridge, secrets: Sequence[str]) -> Iterator[str]:
+    bridge = each.bridge
+    yield from quote_comments(bridge.comments, secrets)
+    yield f"{bridge.location}: [{bridge.kind}:{bridge.name}]"
+    if each.reverse is not None:
+        yield f"{each.reverse.location} is its reverse; neither returns messages of the other."
+    own = {endpoint_address(target.kind, target.name) for target in each.targets} & set(
+        each.exclude
+    )
+    if own:
+        yield "Its own target is excluded from the source, so that the route does not loop."
+    if set(each.exclude) - own:
+        yield "Names that earlier bridges send to this target are excluded."
+
 
 NOTES = (
     (

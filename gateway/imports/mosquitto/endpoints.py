@@ -7,11 +7,10 @@ from dataclasses import fields
 
 from gateway.endpoints.settings.base import U16, U32
 from gateway.endpoints.settings.mqtt import MqttSettings
-from gateway.imports.document import EndpointSetting
+from gateway.imports.document import REFERENCE, EndpointSetting, Value
 from gateway.imports.mosquitto.config_file import BridgeConnection, MosquittoConfig, Option
 from gateway.imports.mosquitto.options import NO_EFFECT, UNSUPPORTED
 from gateway.imports.source_lines import OmittedLine, SourceLine
-from gateway.imports.yaml_text import REFERENCE, Value
 
 VERSIONS = {"mqttv50": "5", "mqttv311": "3.1.1"}
 TRUTH = {"true": True, "false": False}

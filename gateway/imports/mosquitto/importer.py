@@ -6,7 +6,14 @@ import re
 from collections.abc import Iterable, Sequence
 
 from gateway.dialects.systems.mqtt import MQTT
-from gateway.imports.document import Document, EndpointEntry, NameGenerator, RouteEntry, TargetEntry
+from gateway.imports.document import (
+    Document,
+    EndpointEntry,
+    NameGenerator,
+    RouteEntry,
+    TargetEntry,
+    quote_comments,
+)
 from gateway.imports.mosquitto.config_file import (
     BridgeConnection,
     Include,
@@ -18,10 +25,8 @@ from gateway.imports.mosquitto.echoes import find_echoes
 from gateway.imports.mosquitto.endpoints import local_settings, remote_settings
 from gateway.imports.mosquitto.routes import RouteDraft, draft_routes
 from gateway.imports.mosquitto.topic_lines import Direction
-from gateway.imports.route_checks import find_route_fault
+from gateway.imports.route_checks import find_refusals, find_route_fault
 from gateway.imports.source_lines import OmittedLine, read_mosquitto
-from gateway.imports.verify import find_refusals
-from gateway.imports.yaml_text import quote_comments
 
 NOTES = (
     (

@@ -23,8 +23,7 @@ from gateway.reconcile.report.timelines import clock
 from gateway.reconcile.report.verdict import state
 from gateway.terminal import visible
 from gateway.terminal.console import print_lines, unlimited_off_terminal
-from gateway.terminal.row_layout import Column
-from gateway.terminal.table import Table
+from gateway.terminal.table import Column, Table
 
 _ALWAYS: Final = ("received", "expected", "delivered")  # the others are shown unless all are 0
 _BETWEEN: Final = ("expected", *reversed(HOP_CLASSES))

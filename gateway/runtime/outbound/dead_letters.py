@@ -11,8 +11,7 @@ from gateway.errors import SpoolError
 from gateway.model.message import Headers, Message
 from gateway.runtime.delivery.dead_letter import SPOOL_DAMAGED, DeadLetter
 from gateway.runtime.delivery.rows import header_map, payload_bytes
-from gateway.runtime.outbound.checksum import check, checksum
-from gateway.runtime.outbound.spool_codec import pack_message, unpack_message
+from gateway.runtime.outbound.spool_codec import check, checksum, pack_message, unpack_message
 from gateway.runtime.outbound.spool_db import Change, Durable, SpoolDatabase
 
 log = logging.getLogger(__name__)

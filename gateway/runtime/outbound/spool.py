@@ -17,8 +17,13 @@ from gateway.runtime.delivery.actions import Read
 from gateway.runtime.delivery.backlog import SpoolBacklog, SpoolLimits, SpoolTotals
 from gateway.runtime.delivery.dead_letter import SPOOL_DAMAGED, DeadLetter
 from gateway.runtime.delivery.outbound_batch import OutboundBatch, PendingRow, SpoolRow
-from gateway.runtime.outbound.checksum import check, checksum
-from gateway.runtime.outbound.spool_codec import pack_batch, select_pending, unpack_batch
+from gateway.runtime.outbound.spool_codec import (
+    check,
+    checksum,
+    pack_batch,
+    select_pending,
+    unpack_batch,
+)
 from gateway.runtime.outbound.spool_db import Change, Durable, SpoolDatabase
 from gateway.runtime.record.ledger import Ledger
 

@@ -1,4 +1,9 @@
-"""Encoding of spooled batches: messages and their pending archive rows to bytes and back."""
+"""Encoding of spooled batches: messages and their pending archive rows to bytes and back.
+
+A row in the spool's file has a checksum, which tells a bit that the disk changed: SQLite checks the
+form of its pages and no content. The checksum covers the other columns of a row as well: a changed
+endpoint must not send a message to another target.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +13,34 @@ from types import MappingProxyType
 from typing import Any, Final
 
 import msgpack
+from xxhash import xxh3_64
 
 from gateway.archive.journal.records import Rows
 from gateway.errors import SpoolError
 from gateway.model.message import HEADER_FIELDS, NO_HEADERS, DeliveryMode, Headers, Message
 from gateway.runtime.delivery.outbound_batch import PendingRow
+
+
+def checksum(body: bytes, columns: Sequence[object]) -> bytes:
+    """The checksum, 8 bytes, of the body of a row and of its other `columns`."""
+    found = xxh3_64(_column_bytes(columns))
+    found.update(body)
+    return found.digest()
+
+
+def check(body: bytes, columns: Sequence[object], stored: bytes) -> None:
+    """Check a row.
+
+    Raises:
+        SpoolError: the row is not as it was written.
+    """
+    if stored != checksum(body, columns):
+        raise SpoolError(f"spool: the checksum of {len(body)} bytes differs")
+
+
+def _column_bytes(columns: Sequence[object]) -> bytes:
+    return repr((*columns,)).encode(errors="surrogatepass")
+
 
 _DAMAGE: Final = (  # what bytes raise that `pack_batch` did not write
     ValueError, TypeError, AttributeError, LookupError, RecursionError, msgpack.UnpackException,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.cli.live.watch import INTERVAL, FileWatch
+from gateway.cli.live.signals import INTERVAL, FileWatch
 from tests.runtime.one_route import ONE_ROUTE
 from tests.waiting import PATIENCE
 

@@ -16,8 +16,8 @@ from gateway.imports.mosquitto import routes
 from gateway.imports.mosquitto.echoes import find_echoes
 from gateway.imports.mosquitto.routes import RouteDraft, draft_routes
 from gateway.imports.mosquitto.topic_lines import Direction, TopicError, TopicLine, parse_topic
+from gateway.imports.route_checks import routes_of
 from gateway.imports.source_lines import SourceLine
-from gateway.imports.verify import routes_of
 
 
 def lines_of(text: str) -> list[TopicLine]:

@@ -9,9 +9,8 @@ import pytest
 from gateway.errors import SpoolError
 from gateway.model.message import Headers, Message
 from gateway.runtime.delivery.dead_letter import SPOOL_DAMAGED, DeadLetter
-from gateway.runtime.outbound.checksum import check, checksum
 from gateway.runtime.outbound.dead_letters import from_row, to_row
-from gateway.runtime.outbound.spool_codec import pack_batch, unpack_batch
+from gateway.runtime.outbound.spool_codec import check, checksum, pack_batch, unpack_batch
 
 MESSAGE = Message("a/b", b"payload", Headers(properties={"k": "v"}))
 COLUMNS = (1, "target", 2, 1)
