@@ -13,7 +13,7 @@ from gateway.endpoints.base import Subscription
 from gateway.endpoints.jms import JmsSink, JmsSource, jvm, open_sink, open_source
 from gateway.endpoints.jms.connection import connect, open_library
 from gateway.model.message import DeliveryMode, Headers
-from gateway.trial.brokers.activemq import ActiveMq
+from tests.brokers.controlled_activemq import ActiveMq
 from tests.endpoints.exchange import opened
 
 MEGABYTE = 1_048_576

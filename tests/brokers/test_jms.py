@@ -11,7 +11,7 @@ from gateway.endpoints.jms import jvm, open_sink
 from gateway.endpoints.jms.value_codec import JavaByte, JavaFloat, JavaLong, JavaShort
 from gateway.model.message import NO_HEADERS, DeliveryMode, Headers, Message, Payload, Value
 from gateway.model.outcome import ACCEPTED, Outcome
-from gateway.trial.brokers.activemq import ActiveMq
+from tests.brokers.controlled_activemq import ActiveMq
 from tests.brokers.jms_pairs import MEGABYTE, NOW, PERSISTENT, broker, name, pair, plain_session
 from tests.endpoints.exchange import QUIET, collect, opened, send
 from tests.waiting import until

@@ -21,7 +21,7 @@ from gateway.endpoints.jms.message_reader import BatchReader, DrainedBatch
 from gateway.endpoints.jms.property_names import decode_property_name
 from gateway.endpoints.jms.subscription_filter import SubscriptionFilter
 from gateway.model.message import Message
-from gateway.trial.brokers.activemq import ActiveMq
+from tests.brokers.controlled_activemq import ActiveMq
 from tests.brokers.test_jms_hostile_server import HUGE
 from tests.endpoints.exchange import QUIET, collect, opened
 

@@ -9,7 +9,7 @@ from gateway.endpoints.jms import open_sink, open_source
 from gateway.endpoints.jms.connection import connect, open_library
 from gateway.errors import DriverMissingError, EndpointError, NotConnectedError
 from gateway.model.message import Message
-from gateway.trial.brokers.activemq import ActiveMq
+from tests.brokers.controlled_activemq import ActiveMq
 from tests.brokers.jms_pairs import broker, name, pair
 from tests.endpoints.exchange import collect, opened, send
 

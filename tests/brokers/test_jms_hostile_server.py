@@ -14,7 +14,8 @@ from gateway.endpoints.jms.connection import open_library
 from gateway.endpoints.jms.connection_factory import open_factory
 from gateway.endpoints.jms.jvm import find_jars
 from gateway.endpoints.settings.jms import JmsSettings
-from gateway.trial.brokers.activemq import FACTORY, ActiveMq, client_jars
+from gateway.trial.brokers.activemq import FACTORY, client_jars
+from tests.brokers.controlled_activemq import ActiveMq
 from tests.brokers.hostile_servers import (
     BLOCK,
     Behaviour,

@@ -10,7 +10,7 @@ from gateway.endpoints.base import Batch
 from gateway.endpoints.jms.connection import connect, open_library
 from gateway.model.message import Message
 from gateway.model.outcome import ACCEPTED
-from gateway.trial.brokers.activemq import ActiveMq
+from tests.brokers.controlled_activemq import ActiveMq
 from tests.brokers.jms_pairs import PERSISTENT, broker, name, pair
 from tests.endpoints.exchange import QUIET, collect, hold, receive, send
 

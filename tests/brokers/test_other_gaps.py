@@ -12,9 +12,10 @@ from gateway.clock import now
 from gateway.endpoints.jms import JmsSource
 from gateway.endpoints.registry import make_sink
 from gateway.model.message import DeliveryMode, Headers, Message
-from gateway.trial.brokers.activemq import FACTORY, JARS, ActiveMq, client_jars, missing
-from gateway.trial.brokers.smf import SmfBroker
+from gateway.trial.brokers.activemq import FACTORY, JARS, client_jars, missing
 from gateway.trial.brokers.yami4 import Yami4Broker
+from tests.brokers.controlled_activemq import ActiveMq
+from tests.brokers.controlled_smf import SmfBroker
 from tests.brokers.station import MakeWire, Station, relay
 from tests.brokers.wire import Wire
 from tests.endpoints.exchange import opened, send

@@ -26,7 +26,7 @@ from gateway.wire.smf.client_control import decode_login
 from gateway.wire.smf.frames import Protocol, encode_frame
 from gateway.wire.smf.parameters import DELIVERY_MODE, TOPIC, encode_parameter
 from gateway.wire.smf.relayed_message import decode_direct, decode_published, read_topic
-from gateway.wire.smf.sdt import MAX_ELEMENTS, decode_value, encode_value
+from gateway.wire.smf.sdt import MAX_ELEMENTS, decode_value
 from gateway.wire.smf.subscriptions import decode_subscription
 from gateway.wire.yami4 import frames as yami4_frames
 from gateway.wire.yami4.messages import HeaderReader, encode_request
@@ -34,6 +34,7 @@ from gateway.wire.yami4.parameters import Long, decode_parameters, encode_parame
 from tests.fuzz.inputs import around
 from tests.fuzz.parser import Parser, in_two
 from tests.wire.smf_dumps import DUMPS, dump
+from tests.wire.smf_requests import encode_value
 
 EVERYTHING: Final[dict[str, Value]] = {
     "none": None,

@@ -11,7 +11,7 @@ from uuid import uuid4
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from gateway.archive.lookup.reader import Row, read_rows
+from gateway.archive.lookup.reader import Row
 from gateway.cli import main
 from gateway.config.load import load
 from gateway.endpoints.base import Sink, Source, Subscription
@@ -23,6 +23,7 @@ from gateway.model.message import (
     Message,
 )
 from gateway.runtime.gateway import Gateway
+from tests.archived import read_rows
 from tests.endpoints.exchange import collect, send
 from tests.waiting import PATIENCE, until
 

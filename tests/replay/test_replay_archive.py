@@ -17,7 +17,6 @@ import pytest
 from gateway.archive.compaction.compact_day import compact_day
 from gateway.archive.journal.writer import ArchiveWriter
 from gateway.archive.location import ArchiveLocation, parse_location
-from gateway.archive.lookup.reader import read_rows
 from gateway.archive.lookup.search import ReplayRange, received_rows
 from gateway.archive.storage import LocalStorage, open_storage
 from gateway.config.load import load
@@ -36,6 +35,7 @@ from gateway.replay.sender import ReplaySender
 from tests.archive.bucket import Bucket
 from tests.archive.compaction.days import merged_here
 from tests.archive.samples import DAY, NOON, archive, received
+from tests.archived import read_rows
 from tests.endpoints.exchange import collect, opened, send
 from tests.replay.replay_rig import MESSAGES, RICH, ReplayRig, replay_rig
 from tests.waiting import PATIENCE

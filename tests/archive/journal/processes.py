@@ -16,12 +16,12 @@ from gateway.archive.journal.records import Rows, pack
 from gateway.archive.journal.rolling import ArchiveOptions, RollingJournal, Writer
 from gateway.archive.layout import HOUR, journals
 from gateway.archive.location import ArchiveLocation
-from gateway.archive.lookup.reader import read_rows
 from gateway.archive.seals.store import read_seals
 from gateway.archive.segments import convert
 from gateway.archive.storage import LocalStorage
 from gateway.archive.verification.verify import Verified, verify_day
 from tests.archive.samples import DAY, NOON, QUICK, START, received
+from tests.archived import read_rows
 
 KEY = b"a key of the seals"
 MIDNIGHT = NOON + 12 * HOUR

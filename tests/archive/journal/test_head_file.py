@@ -12,8 +12,7 @@ from gateway.archive.journal import head_file
 from gateway.archive.journal.head_file import HeadFile
 from gateway.archive.journal.records import pack
 from gateway.archive.journal.writer import ArchiveWriter
-from gateway.archive.layout import ACK, HOUR, SEALS, journals, segments
-from gateway.archive.lookup.reader import read_rows
+from gateway.archive.layout import ACK, HOUR, SEALS, journals
 from gateway.archive.seals.seal import HandedOver, Seal
 from gateway.archive.seals.store import read_seals
 from gateway.archive.segments import convert
@@ -37,6 +36,7 @@ from tests.archive.journal.test_full_disk import no_space
 from tests.archive.journal_files import damaged_journals
 from tests.archive.samples import DAY, NOON, QUICK, START, delivered, identity, noon, put, received
 from tests.archive.verification.chained import errors, warnings
+from tests.archived import read_rows, segments
 
 __all__ = ["no_converter"]  # a fixture
 

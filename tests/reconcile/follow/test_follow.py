@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from gateway.archive.findings import Weight
-from gateway.archive.layout import followed_folder, segments
+from gateway.archive.layout import followed_folder
 from gateway.cli.archive import reconcile as command
 from gateway.cli.archive.follow import stop_signals
 from gateway.errors import ReconcileError
@@ -33,6 +33,7 @@ from gateway.reconcile.follow.state import (
     write_state,
 )
 from tests.archive.samples import DAY, NOON, START, archive, delivered, received
+from tests.archived import segments
 from tests.reconcile.follow.following import (
     SECOND,
     Crash,
