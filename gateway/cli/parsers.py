@@ -27,6 +27,15 @@ def add_command(
     return parser
 
 
+def add_documented(commands: Commands, name: str, doc: str | None) -> argparse.ArgumentParser:
+    """Add a command whose help is the docstring of its module, and return its parser.
+
+    The docstring is "`gateway NAME`: summary." and, after an empty line, the details.
+    """
+    summary, _, details = (doc or "").partition(": ")[2].partition("\n\n")
+    return add_command(commands, name, summary.removesuffix("."), " ".join(details.split()))
+
+
 def add_without_secrets(parser: argparse.ArgumentParser) -> None:
     """Add the option; no command that runs a configuration has it."""
     parser.add_argument(

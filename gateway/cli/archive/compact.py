@@ -1,4 +1,8 @@
-"""`gateway archive compact`: the nightly maintenance of an archive, run by Spark."""
+"""`gateway archive compact`: merge the segments of each hour of a date, and remove old days.
+
+Every segment is compared with its seal; one that differs stays. Shortened names are added to their
+dictionary. Exit status: 0 done, 1 done with errors in files or names, 2 not done.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +18,7 @@ from gateway.archive.findings import Finding, Weight, finding_row
 from gateway.archive.location import ArchiveLocation, parse_location
 from gateway.cli.archive.forget import check_folder, first_kept_day, remove_old_days
 from gateway.cli.archive.verify import parse_date
-from gateway.cli.parsers import Commands, add_command, add_seal_key, seal_key
+from gateway.cli.parsers import Commands, add_documented, add_seal_key, seal_key
 from gateway.clock import today
 from gateway.errors import ArchiveError
 from gateway.reconcile.driver import check_driver
@@ -27,14 +31,7 @@ if TYPE_CHECKING:
 
 
 def add_parsers(actions: Commands) -> None:
-    parser = add_command(
-        actions,
-        "compact",
-        "merge the segments of each hour of a date, and remove old days",
-        "Every segment is compared with its seal; one that differs stays. Shortened names are added"
-        " to their dictionary. Exit status: 0 done, 1 done with errors in files or names, 2 not"
-        " done.",
-    )
+    parser = add_documented(actions, "compact", __doc__)
     add = parser.add_argument
     add("archive", metavar="ARCHIVE", help="folder or URL of the archive, as in the configuration")
     add("--date", metavar="D", help="date: YYYY-MM-DD, UTC (yesterday)")

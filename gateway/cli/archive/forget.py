@@ -1,4 +1,7 @@
-"""`gateway archive forget`: remove old days from an archive, local or remote."""
+"""`gateway archive forget`: remove old days from a local or remote archive.
+
+Exit status: 0 done, 2 not done.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from typing import TYPE_CHECKING
 from gateway.archive.layout import oldest_kept
 from gateway.archive.location import ArchiveLocation, parse_location
 from gateway.archive.seals.key import key_from_environment
-from gateway.cli.parsers import Commands, add_command
+from gateway.cli.parsers import Commands, add_documented
 from gateway.clock import today
 from gateway.errors import ArchiveError, first_line
 
@@ -18,12 +21,7 @@ if TYPE_CHECKING:
 
 
 def add_parsers(actions: Commands) -> None:
-    parser = add_command(
-        actions,
-        "forget",
-        "remove old days from a local or remote archive",
-        "Exit status: 0 done, 2 not done.",
-    )
+    parser = add_documented(actions, "forget", __doc__)
     add = parser.add_argument
     add("archive", metavar="ARCHIVE", help="folder or URL of the archive, as in the configuration")
     add("--keep-days", type=int, metavar="N", required=True, help="number of whole days to keep")

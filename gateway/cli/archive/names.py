@@ -1,4 +1,7 @@
-"""`gateway archive names`: build the dictionary of shortened names, or look up a name."""
+"""`gateway archive names`: list the full names of shortened names, or look up one.
+
+Exit status: 0 done or found, 1 done with errors or not found, 2 not done.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ from gateway.cli.archive.compact import (
     print_names,
 )
 from gateway.cli.archive.forget import check_folder
-from gateway.cli.parsers import Commands, add_command
+from gateway.cli.parsers import Commands, add_documented
 from gateway.reconcile.driver import check_driver
 from gateway.terminal import print_line
 from gateway.terminal.console import open_console
@@ -28,12 +31,7 @@ if TYPE_CHECKING:
 
 
 def add_parsers(actions: Commands) -> None:
-    parser = add_command(
-        actions,
-        "names",
-        "list the full names of shortened names, or look up one",
-        "Exit status: 0 done or found, 1 done with errors or not found, 2 not done.",
-    )
+    parser = add_documented(actions, "names", __doc__)
     add = parser.add_argument
     add("archive", metavar="ARCHIVE", help="folder or URL of the archive, as in the configuration")
     add("--find", metavar="NAME", help="look up a short, full or source name, without Spark")

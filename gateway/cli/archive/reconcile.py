@@ -1,4 +1,8 @@
-"""`gateway reconcile`: reconcile one day, and report by table, JSON and exit status."""
+"""`gateway reconcile`: reconcile the closed days that are new or changed, or given ones.
+
+Finds lost, late, altered, reordered and duplicated messages. Exit status: 0 clean, 1 not clean, 2
+no answer, 3 clean for what was received, with gaps of a source.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +22,7 @@ from gateway.archive.location import parse_location
 from gateway.archive.night_record import SPOOLED_DAYS
 from gateway.cli.archive.follow import run_follow
 from gateway.cli.archive.forget import check_folder
-from gateway.cli.parsers import Commands, add_command, add_seal_key, seal_key
+from gateway.cli.parsers import Commands, add_documented, add_seal_key, seal_key
 from gateway.config.load import load
 from gateway.errors import GatewayError, ReconcileError
 from gateway.reconcile.driver import check_driver
@@ -33,13 +37,7 @@ from gateway.terminal.progress import progress
 
 
 def add_parsers(commands: Commands) -> None:
-    parser = add_command(
-        commands,
-        "reconcile",
-        "reconcile the closed days that are new or changed, or given ones",
-        "Finds lost, late, altered, reordered and duplicated messages. Exit status: 0 clean,"
-        " 1 not clean, 2 no answer, 3 clean for what was received, with gaps of a source.",
-    )
+    parser = add_documented(commands, "reconcile", __doc__)
     add = parser.add_argument
     add("archive", metavar="ARCHIVE", help="folder or URL of the archive, as in the configuration")
     add("--date", metavar="D", help="reconcile this date only: YYYY-MM-DD, UTC")

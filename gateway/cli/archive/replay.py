@@ -1,4 +1,9 @@
-"""`gateway replay`: send archived messages again, or compare their names with the current ones."""
+"""`gateway replay`: send archived messages again.
+
+Only messages with an archived payload can be sent. A copy that an earlier replay delivered is not
+sent again. Exit status: 0 all delivered (dry run: all can be sent under their former names), 1 not
+all, or messages not found, 2 not done.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from gateway.archive.location import parse_location
 from gateway.cli.archive.forget import check_folder
-from gateway.cli.parsers import Commands, add_command
+from gateway.cli.parsers import Commands, add_documented
 from gateway.config.load import load
 from gateway.errors import ArchiveError, first_line
 from gateway.model.copy_class import EXCEPTION_CLASSES
@@ -33,14 +38,7 @@ show` prints name, time and size. With `archive_payload: true` the route archive
 
 
 def add_parsers(commands: Commands) -> None:
-    parser = add_command(
-        commands,
-        "replay",
-        "send archived messages again",
-        "Only messages with an archived payload can be sent. A copy that an earlier replay"
-        " delivered is not sent again. Exit status: 0 all delivered (dry run: all can be sent under"
-        " their former names), 1 not all, or messages not found, 2 not done.",
-    )
+    parser = add_documented(commands, "replay", __doc__)
     add = parser.add_argument
     add("archive", metavar="ARCHIVE", help="folder or URL of the archive, as in the configuration")
     add("--config", required=True, type=Path, metavar="C", help="read endpoints and routes from C")

@@ -1,4 +1,7 @@
-"""`gateway archive retire`: say that a writer will not return."""
+"""`gateway archive retire`: say that a silent writer will not return.
+
+Exit status: 0 done, 2 not done.
+"""
 
 from __future__ import annotations
 
@@ -7,16 +10,11 @@ import argparse
 from gateway import clock
 from gateway.archive.location import parse_location
 from gateway.cli.archive.forget import check_folder
-from gateway.cli.parsers import Commands, add_command, add_seal_key, seal_key
+from gateway.cli.parsers import Commands, add_documented, add_seal_key, seal_key
 
 
 def add_parsers(actions: Commands) -> None:
-    parser = add_command(
-        actions,
-        "retire",
-        "say that a silent writer will not return",
-        "Exit status: 0 done, 2 not done.",
-    )
+    parser = add_documented(actions, "retire", __doc__)
     add = parser.add_argument
     add("archive", metavar="ARCHIVE", help="folder or URL of the archive, as in the configuration")
     add("writer", metavar="WRITER", help="name of the writer, as the night prints it")

@@ -1,4 +1,7 @@
-"""`gateway archive show`: print the path of one message, row by row."""
+"""`gateway archive show`: print the path of a message over all gateways of the archive, row by row.
+
+All dates are searched. Exit status: 0 found, 1 not found, 2 not searched.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from typing import Any, Final
 from gateway.archive.location import parse_location
 from gateway.cli.archive.forget import check_folder
 from gateway.cli.archive.verify import parse_date
-from gateway.cli.parsers import Commands, add_command
+from gateway.cli.parsers import Commands, add_documented
 
 _HEADLINE: Final = ("time", "gateway", "route", "leg", "target")  # shown in the first line of a row
 _HEXADECIMAL: Final = ("id", "trace", "hash")
@@ -19,12 +22,7 @@ _MAX_VALUE: Final = 2_000  # characters
 
 
 def add_parsers(actions: Commands) -> None:
-    parser = add_command(
-        actions,
-        "show",
-        "print the path of a message over all gateways of the archive, row by row",
-        "All dates are searched. Exit status: 0 found, 1 not found, 2 not searched.",
-    )
+    parser = add_documented(actions, "show", __doc__)
     add = parser.add_argument
     add("archive", metavar="ARCHIVE", help="folder or URL of the archive, as in the configuration")
     add(

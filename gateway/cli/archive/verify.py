@@ -1,4 +1,7 @@
-"""`gateway archive verify`: check the chains and the seals of an archive, without Spark."""
+"""`gateway archive verify`: prove that no row of an archive is missing, added or changed.
+
+Rows are not compared: see gateway reconcile. Exit status: 0 proven, 1 not proven, 2 not checked.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from typing import TYPE_CHECKING
 from gateway.archive.findings import Weight, finding_row
 from gateway.archive.location import ArchiveLocation, parse_location
 from gateway.cli.archive.forget import check_folder
-from gateway.cli.parsers import Commands, add_command, add_seal_key, seal_key
+from gateway.cli.parsers import Commands, add_documented, add_seal_key, seal_key
 from gateway.errors import ArchiveError, first_line
 from gateway.terminal import print_line
 
@@ -21,13 +24,7 @@ if TYPE_CHECKING:
 
 
 def add_parsers(actions: Commands) -> None:
-    parser = add_command(
-        actions,
-        "verify",
-        "prove that no row of an archive is missing, added or changed",
-        "Rows are not compared: see gateway reconcile. Exit status: 0 proven, 1 not proven, 2 not"
-        " checked.",
-    )
+    parser = add_documented(actions, "verify", __doc__)
     add = parser.add_argument
     add("archive", metavar="ARCHIVE", help="folder or URL of the archive, as in the configuration")
     add("--date", metavar="D", help="date: YYYY-MM-DD, UTC (all dates)")

@@ -1,4 +1,7 @@
-"""`gateway connect CONFIG`: open each endpoint once, and print what its broker answers."""
+"""`gateway connect CONFIG`: open every endpoint once and print what its broker answers.
+
+It sends and subscribes nothing. Exit status: 0 every broker accepts the connection, 1 not all do.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ import argparse
 from pathlib import Path
 from time import monotonic
 
-from gateway.cli.parsers import Commands, add_command
+from gateway.cli.parsers import Commands, add_documented
 from gateway.config.load import load
 from gateway.endpoints.base import address_of
 from gateway.endpoints.registry import make_sink
@@ -16,13 +19,7 @@ from gateway.terminal import print_line
 
 
 def add_parsers(commands: Commands) -> None:
-    parser = add_command(
-        commands,
-        "connect",
-        "open every endpoint once and print what its broker answers",
-        "It sends and subscribes nothing. Exit status: 0 every broker accepts the connection, 1 not"
-        " all do.",
-    )
+    parser = add_documented(commands, "connect", __doc__)
     parser.add_argument(
         "config", type=Path, metavar="CONFIG", help="YAML file, or a folder of YAML files"
     )

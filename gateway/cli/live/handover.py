@@ -1,6 +1,6 @@
-"""`gateway handover CONFIG`: asks the active instance of a pair to give its lease away.
+"""`gateway handover CONFIG`: let the standby of a pair take over.
 
-Also the lease of a pair in the command `run`.
+The active instance finishes what it has in flight, and gives its lease away.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 from typing import Final
 
-from gateway.cli.parsers import Commands, add_command
+from gateway.cli.parsers import Commands, add_documented
 from gateway.config.load import Configuration, load
 from gateway.config.process import StandbySettings
 from gateway.errors import GatewayError
@@ -69,12 +69,7 @@ class HandoverError(GatewayError):
 
 
 def add_parsers(commands: Commands) -> None:
-    parser = add_command(
-        commands,
-        "handover",
-        "let the standby of a pair take over",
-        "The active instance finishes what it has in flight, and gives its lease away.",
-    )
+    parser = add_documented(commands, "handover", __doc__)
     parser.add_argument(
         "config", type=Path, metavar="CONFIG", help="configuration of either instance"
     )

@@ -1,4 +1,7 @@
-"""`gateway run CONFIG`: runs the gateway until SIGTERM; a second SIGTERM ends it at once."""
+"""`gateway run CONFIG`: run the gateway.
+
+SIGTERM stops it, SIGHUP reloads the configuration, SIGUSR1 logs all for 5 minutes.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ from typing import TYPE_CHECKING, Final
 from gateway.check.examine import load_proven, startup_warnings
 from gateway.cli.live.handover import is_over, open_lease
 from gateway.cli.live.signals import STOP_SIGNALS, FileWatch, SignalQueue
-from gateway.cli.parsers import Commands, add_command
+from gateway.cli.parsers import Commands, add_documented
 from gateway.config.load import Configuration
 from gateway.errors import ConfigErrors, GatewayError
 from gateway.lease.holder import LeaseHolder
@@ -36,12 +39,7 @@ RELOAD_REJECTED: Final = "reload rejected; still running the previous configurat
 
 
 def add_parsers(commands: Commands) -> None:
-    parser = add_command(
-        commands,
-        "run",
-        "run the gateway",
-        "SIGTERM stops it, SIGHUP reloads the configuration, SIGUSR1 logs all for 5 minutes.",
-    )
+    parser = add_documented(commands, "run", __doc__)
     parser.add_argument(
         "config", type=Path, metavar="CONFIG", help="YAML file, or a folder of YAML files"
     )

@@ -1,4 +1,7 @@
-"""`gateway status`: the current status, once; for people, scripts and probes."""
+"""`gateway status`: show the status of a running gateway.
+
+Exit status: 0 ready, 1 not ready, 2 no answer.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from gateway.cli.parsers import Commands, add_command
+from gateway.cli.parsers import Commands, add_documented
 
 if TYPE_CHECKING:
     from gateway.web.client import StatusClient
@@ -18,12 +21,7 @@ RATE_INTERVAL: Final = 1.0  # seconds between the two requests that a rate needs
 
 
 def add_parsers(commands: Commands) -> None:
-    parser = add_command(
-        commands,
-        "status",
-        "show the status of a running gateway",
-        "Exit status: 0 ready, 1 not ready, 2 no answer.",
-    )
+    parser = add_documented(commands, "status", __doc__)
     add_arguments(parser)
     parser.add_argument("--json", action="store_true", help="print the response of /api/status")
     parser.add_argument(

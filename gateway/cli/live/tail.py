@@ -1,4 +1,11 @@
-"""`gateway tail CONFIG ROUTE`: show the messages of a route as they pass."""
+"""`gateway tail CONFIG ROUTE`: show the messages of a route as they pass.
+
+It subscribes at the source of the route with a client id of its own, and shows what the route makes
+of each message; a running gateway is not asked. It takes no message from another reader, keeps
+nothing at the broker and sends nothing. The broker sends each message once more, and a log-in with
+this user. A queue, a shared subscription and a kind of endpoint without such a reader are refused.
+Ctrl-C ends it. Exit status: 0 ended, 2 the route cannot be shown, or the connection ended.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +21,7 @@ from typing import Any, Final
 
 from gateway.check.copies import NOW, copies
 from gateway.cli.mapping.explained_message import copy_values, message_lines
-from gateway.cli.parsers import Commands, add_command
+from gateway.cli.parsers import Commands, add_documented
 from gateway.clock import now
 from gateway.config.load import Configuration, load
 from gateway.endpoints.base import Source
@@ -32,17 +39,7 @@ MAX_SHOWN: Final = 200  # characters of a payload
 
 
 def add_parsers(commands: Commands) -> None:
-    parser = add_command(
-        commands,
-        "tail",
-        "show the messages of a route as they pass",
-        "It subscribes at the source of the route with a client id of its own, and shows what the"
-        " route makes of each message; a running gateway is not asked. It takes no message from"
-        " another reader, keeps nothing at the broker and sends nothing. The broker sends each"
-        " message once more, and a log-in with this user. A queue, a shared subscription and a kind"
-        " of endpoint without such a reader are refused. Ctrl-C ends it. Exit status: 0 ended,"
-        " 2 the route cannot be shown, or the connection ended.",
-    )
+    parser = add_documented(commands, "tail", __doc__)
     parser.add_argument(
         "config", type=Path, metavar="CONFIG", help="YAML file, or a folder of YAML files"
     )

@@ -1,4 +1,7 @@
-"""`gateway top`: live status on the terminal, routes in trouble first, then the busiest."""
+"""`gateway top`: show live status of a running gateway.
+
+Routes in trouble come first, then the busiest. Exit status: 0 ended, 1 no answer.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from gateway.cli.live.status import add_arguments, client_of
-from gateway.cli.parsers import Commands, add_command
+from gateway.cli.parsers import Commands, add_documented
 from gateway.errors import WebError
 from gateway.terminal import print_line
 
@@ -22,12 +25,7 @@ if TYPE_CHECKING:
 
 
 def add_parsers(commands: Commands) -> None:
-    parser = add_command(
-        commands,
-        "top",
-        "show live status of a running gateway",
-        "Routes in trouble come first, then the busiest. Exit status: 0 ended, 1 no answer.",
-    )
+    parser = add_documented(commands, "top", __doc__)
     add_arguments(parser)
     parser.add_argument(
         "--seconds", type=float, default=1.0, metavar="S", help="seconds between two updates (1)"

@@ -1,4 +1,7 @@
-"""`gateway check CONFIG`: validate a configuration and prove its routes."""
+"""`gateway check CONFIG`: validate a configuration and list every finding.
+
+Exit status: 0 no error, 1 errors.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from pathlib import Path
 
 from gateway.check.examine import examine
 from gateway.check.guarantee import effective_mode, lost_fields, repeat_window
-from gateway.cli.parsers import Commands, add_command, add_without_secrets
+from gateway.cli.parsers import Commands, add_documented, add_without_secrets
 from gateway.config.load import Configuration, load
 from gateway.errors import ConfigError, ConfigErrors
 from gateway.routing.route import Route
@@ -21,12 +24,7 @@ _GITHUB = {"error": "error", "warning": "warning", "note": "notice"}
 
 
 def add_parsers(commands: Commands) -> None:
-    parser = add_command(
-        commands,
-        "check",
-        "validate a configuration and list every finding",
-        "Exit status: 0 no error, 1 errors.",
-    )
+    parser = add_documented(commands, "check", __doc__)
     parser.add_argument(
         "config", type=Path, metavar="CONFIG", help="YAML file, or a folder of YAML files"
     )

@@ -1,4 +1,7 @@
-"""`gateway explain NAME --config CONFIG`: show the result of every route for a name."""
+"""`gateway explain NAME --config CONFIG`: show the routes and the targets of a name.
+
+Exit status: 0 a target accepts the name, or the message, 1 no target does.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from pathlib import Path
 
 from gateway.check.given_headers import assumed_values
 from gateway.cli.mapping.explained_message import RouteMessage, TypedMessage, message_lines
-from gateway.cli.parsers import Commands, add_command, add_without_secrets
+from gateway.cli.parsers import Commands, add_documented, add_without_secrets
 from gateway.config.load import Configuration, load
 from gateway.model.message import Value
 from gateway.routing.explain import RouteResult, TargetResult, explain
@@ -25,12 +28,7 @@ _SELECTED = {
 
 
 def add_parsers(commands: Commands) -> None:
-    parser = add_command(
-        commands,
-        "explain",
-        "show the routes and the targets of a name",
-        "Exit status: 0 a target accepts the name, or the message, 1 no target does.",
-    )
+    parser = add_documented(commands, "explain", __doc__)
     parser.add_argument("name", metavar="NAME", help="name in the syntax of the source system")
     parser.add_argument(
         "--config",

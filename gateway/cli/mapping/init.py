@@ -1,4 +1,7 @@
-"""`gateway init`: a first mapping from the answers to three questions, ready to run."""
+"""`gateway init`: write a first mapping that runs.
+
+Without --from, --to and --names it asks for them on a terminal.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from pathlib import Path
 
 from gateway.check.examine import examine
 from gateway.cli.mapping.init_text import SCHEMA_FILE, InitAnswers, mapping_text, unset_variables
-from gateway.cli.parsers import Commands, add_command
+from gateway.cli.parsers import Commands, add_documented
 from gateway.config.json_schema import json_schema
 from gateway.config.load import load
 from gateway.endpoints.registry import starters
@@ -21,12 +24,7 @@ DEFAULT_NAMES = "orders"
 
 
 def add_parsers(commands: Commands) -> None:
-    parser = add_command(
-        commands,
-        "init",
-        "write a first mapping that runs",
-        "Without --from, --to and --names it asks for them on a terminal.",
-    )
+    parser = add_documented(commands, "init", __doc__)
     parser.add_argument(
         "file", nargs="?", type=Path, default=Path("gateway.yaml"), metavar="FILE",
         help="file to write; an existing one is not overwritten (gateway.yaml)",

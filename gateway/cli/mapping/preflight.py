@@ -1,4 +1,7 @@
-"""`gateway preflight NAMES.txt --from S --to S,S`: check which existing names fit other systems."""
+"""`gateway preflight NAMES.txt --from S --to S,S`: check which names of a file fit other systems.
+
+Exit status: 0 every name fits every system, 1 not all do.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Final
 
-from gateway.cli.parsers import Commands, add_command
+from gateway.cli.parsers import Commands, add_documented
 from gateway.dialects.brokers import BROKERS, dialect_at
 from gateway.dialects.registry import find_dialect
 from gateway.errors import GatewayError, SubjectError, TranslationError
@@ -41,12 +44,7 @@ class PreflightResult:
 
 
 def add_parsers(commands: Commands) -> None:
-    parser = add_command(
-        commands,
-        "preflight",
-        "check which names of a file fit other systems",
-        "Exit status: 0 every name fits every system, 1 not all do.",
-    )
+    parser = add_documented(commands, "preflight", __doc__)
     parser.add_argument(
         "names", type=Path, metavar="NAMES.txt", help="file with one name per line, in UTF-8"
     )

@@ -1,16 +1,16 @@
-"""`gateway schema`: print the JSON Schema of a configuration, for editors."""
+"""`gateway schema`: print the JSON Schema of configurations."""
 
 from __future__ import annotations
 
 import argparse
 import json
 
-from gateway.cli.parsers import Commands, add_command
+from gateway.cli.parsers import Commands, add_documented
 from gateway.config.json_schema import json_schema
 
 
 def add_parsers(commands: Commands) -> None:
-    parser = add_command(commands, "schema", "print the JSON Schema of configurations")
+    parser = add_documented(commands, "schema", __doc__)
     parser.set_defaults(run=run)
 
 

@@ -1,4 +1,7 @@
-"""`gateway test CONFIG`: run the tests in a configuration."""
+"""`gateway test CONFIG`: run the tests of a configuration.
+
+Exit status: 0 all pass, 1 a test fails, 2 there are no tests.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from pathlib import Path
 
 from gateway.check.copies import fields_text, header_values
 from gateway.check.mapping_tests import MappingTestResult, run_tests
-from gateway.cli.parsers import Commands, add_command, add_without_secrets
+from gateway.cli.parsers import Commands, add_documented, add_without_secrets
 from gateway.config.load import load
 from gateway.config.schema import ExpectedCopy
 from gateway.terminal import print_line
@@ -17,12 +20,7 @@ NO_TESTS = 2
 
 
 def add_parsers(commands: Commands) -> None:
-    parser = add_command(
-        commands,
-        "test",
-        "run the tests of a configuration",
-        "Exit status: 0 all pass, 1 a test fails, 2 there are no tests.",
-    )
+    parser = add_documented(commands, "test", __doc__)
     parser.add_argument(
         "config", type=Path, metavar="CONFIG", help="YAML file, or a folder of YAML files"
     )

@@ -1,23 +1,21 @@
-"""`gateway completion SHELL`: prints the script that completes commands in a shell."""
+"""`gateway completion SHELL`: print a script that completes commands in a shell.
+
+Bash and zsh: add eval "$(gateway completion bash)" or zsh to ~/.bashrc or ~/.zshrc, there after
+compinit. Fish: write it to ~/.config/fish/completions/gateway.fish.
+"""
 
 from __future__ import annotations
 
 import argparse
 from typing import Final
 
-from gateway.cli.parsers import Commands, add_command
+from gateway.cli.parsers import Commands, add_documented
 
 SHELLS: Final = ("bash", "zsh", "fish")
 
 
 def add_parsers(commands: Commands) -> None:
-    parser = add_command(
-        commands,
-        "completion",
-        "print a script that completes commands in a shell",
-        'Bash and zsh: add eval "$(gateway completion bash)" or zsh to ~/.bashrc or ~/.zshrc, there'
-        " after compinit. Fish: write it to ~/.config/fish/completions/gateway.fish.",
-    )
+    parser = add_documented(commands, "completion", __doc__)
     parser.add_argument("shell", metavar="SHELL", choices=SHELLS, help=", ".join(SHELLS))
     parser.set_defaults(run=run)
 

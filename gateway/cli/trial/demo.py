@@ -1,4 +1,7 @@
-"""`gateway demo`: sends sample messages through all systems, and reconciles the archive."""
+"""`gateway demo`: run a demonstration with brokers, traffic, archive and reconciliation.
+
+Exit status: 0 when every message arrived and the reconciliation is clean.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ from rich.text import Text
 
 from gateway.archive.layout import reconciled_folder
 from gateway.cli import main
-from gateway.cli.parsers import Commands, add_command
+from gateway.cli.parsers import Commands, add_documented
 from gateway.clock import today
 from gateway.config.load import Configuration, load
 from gateway.logs.lines import set_up_logging
@@ -36,12 +39,7 @@ ALARMS = 500  # messages with two tags
 
 
 def add_parsers(commands: Commands) -> None:
-    parser = add_command(
-        commands,
-        "demo",
-        "run a demonstration with brokers, traffic, archive and reconciliation",
-        "Exit status: 0 when every message arrived and the reconciliation is clean.",
-    )
+    parser = add_documented(commands, "demo", __doc__)
     parser.add_argument(
         "--messages", type=int, default=10_000, metavar="N", help="number of messages (10000)"
     )
