@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from gateway.endpoints.base import Source
+from gateway.endpoints.kept_subscriptions import SubscriptionStore
 from gateway.routing.router import Router
 from gateway.runtime.delivery.admission import AdmissionRules
 from gateway.runtime.delivery.outbound_batch import OutboundBatch
 from gateway.runtime.inbound.echo_cache import EchoCache
 from gateway.runtime.monitor.watchdog import Heartbeat
 from gateway.runtime.outbound.lane import Lane
+from gateway.runtime.outbound.spool import Spool
 from gateway.runtime.record.connection_log import ConnectionLog
 from gateway.runtime.record.ledger import Ledger
 from gateway.runtime.record.message_ids import MessageIds
@@ -23,7 +25,7 @@ TraceBatch: TypeAlias = Callable[[OutboundBatch, frozenset[str]], None]  # carri
 
 @dataclass(frozen=True, slots=True)
 class GatewayContext:
-    """State shared by all pumps of the gateway named `gateway`."""
+    """State shared by all endpoints of the gateway named `gateway`."""
 
     gateway: str
     lanes: Mapping[str, Lane]
@@ -34,6 +36,8 @@ class GatewayContext:
     connections: ConnectionLog | None = None  # with an archive only
     require_lease: Callable[[], None] = lambda: None  # raises LeaseNotHeldError
     trace: TraceBatch | None = None  # with tracing only
+    sessions: SubscriptionStore | None = None  # with an archive or a spool only
+    make_spool: Callable[[str], Spool | None] = lambda _: None  # of the lane of an endpoint
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import logging
 import math
-import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -18,38 +16,32 @@ from gateway.archive.lookup.name_store import NameStore
 from gateway.archive.signed_json import NO_TERM, Term
 from gateway.clock import RowClock, now
 from gateway.config.load import Configuration
-from gateway.config.process import SpoolSettings
-from gateway.endpoints.base import Source
-from gateway.endpoints.kept_subscriptions import SubscriptionStore
 from gateway.endpoints.registry import warm_up
 from gateway.errors import ArchiveError, LeaseNotHeldError
 from gateway.lease.holder import LeaseHolder
 from gateway.routing.route import Route
 from gateway.runtime import wiring
-from gateway.runtime.context import GatewayContext, SourceBinding, TraceBatch
+from gateway.runtime.active import ActiveEndpoints
+from gateway.runtime.context import GatewayContext, TraceBatch
 from gateway.runtime.delivery.backlog import SpoolLimits
 from gateway.runtime.delivery.dead_letter import DeadLetter
 from gateway.runtime.inbound.dedup_recovery import RecoveredState, recover, save_echoes
 from gateway.runtime.inbound.echo_cache import EchoCache
 from gateway.runtime.monitor.tracing import Sampler, Tracer, open_span_recorder
-from gateway.runtime.monitor.watchdog import Heartbeat, Watchdog
+from gateway.runtime.monitor.watchdog import Watchdog
 from gateway.runtime.outbound.dead_letters import DeadLetters
-from gateway.runtime.outbound.lane import Lane, SinkBinding
 from gateway.runtime.outbound.spool import Spool
 from gateway.runtime.outbound.spool_db import SpoolDatabase
-from gateway.runtime.pump import Pump
 from gateway.runtime.record.connection_log import ConnectionLog
 from gateway.runtime.record.counters import EndpointState, RouteCounters
 from gateway.runtime.record.ledger import Ledger
 from gateway.runtime.record.message_ids import MessageIds
-from gateway.runtime.record.tap import Tap, TapContext, TapTarget
 
 if TYPE_CHECKING:  # its SDK is optional
     from gateway.tracing.spans import SpanRecorder
 
 log = logging.getLogger(__name__)
 CLOSE_TIMEOUT: Final = 2.0  # seconds of a stop that are reserved for closing files
-POLL_INTERVAL: Final = 0.02  # seconds between two checks for unsettled batches
 RESTART_SECTIONS: Final = ("standby", "archive", "spool", "dead_letters", "web", "tracing")
 
 
@@ -66,21 +58,19 @@ class Gateway:
         self.started = self.reloaded = now()
         self.reload_refused = False  # the last one; the previous configuration runs
         self.counters = {route.name: RouteCounters() for route in configuration.routes}
-        self.lanes: dict[str, Lane] = {}
-        self.pumps: dict[str, Pump] = {}
-        self.heartbeats: dict[str, Heartbeat] = {}
-        self.taps: dict[TapTarget, Tap] = {}
+        self._active = ActiveEndpoints()
+        self.lanes, self.pumps = self._active.lanes, self._active.pumps
+        self.taps, self.heartbeats = self._active.taps, self._active.heartbeats
         self.archive: ArchiveWriter | None = None
         self.spool_database: SpoolDatabase | None = None
         self.dead_letters: DeadLetters | None = None
         self.thread_failure = ""  # why a thread ended, which ends the process
         self._names: NameStore | None = None
         self._connections: ConnectionLog | None = None
-        self._sessions: SubscriptionStore | None = None
+        self._context: GatewayContext | None = None  # None until the start
         self._echoes = EchoCache()
         self._clock = RowClock()
         self._message_ids = MessageIds(self.started)
-        self._ledger = Ledger(self.counters, clock=self._clock)
         self._span_recorder: SpanRecorder | None = None
         self._watchdog = Watchdog(
             self.lanes,
@@ -100,23 +90,27 @@ class Gateway:
         self._span_recorder = self._open_span_recorder()
         self._open_spool()  # first: another gateway may use it, and then nothing is touched
         recovered = self._open_archive()
-        self._sessions = wiring.session_file(self.configuration)
         append = self.archive.append if self.archive else None
         keep = self.dead_letters.put if self.dead_letters else self._publish_only
         keeps = self.dead_letters is not None
-        self._ledger = Ledger(self.counters, append, keep, self._find_route, self._clock, keeps)
-        for name in wiring.target_endpoints(self.configuration):
-            self.lanes[name] = self._make_lane(name)
-        self._update_heartbeats()
-        for name in wiring.source_endpoints(self.configuration):
-            self.pumps[name] = self._make_pump(name)
-            self.pumps[name].duplicates.remember(recovered.identities.get(name, ()))
+        ledger = Ledger(self.counters, append, keep, self._find_route, self._clock, keeps)
+        running = self.configuration
+        self._context = context = GatewayContext(
+            running.gateway.name,
+            self.lanes,
+            ledger,
+            self._message_ids,
+            self._echoes,
+            self.heartbeats,
+            self._connections,
+            self._require_lease,
+            self._tracing(),
+            wiring.session_file(running),
+            self._spools(ledger),
+        )
         self._echoes.remember(recovered.sent)
-        self._update_taps(self.configuration)
-        for lane in self.lanes.values():
-            lane.start()
-        for pump in self.pumps.values():
-            pump.start()
+        change = self._active.prepare(running, running, context)
+        self._active.apply(change, context, recovered.identities)
         self._watchdog.start()
 
     def warm_up(self) -> None:
@@ -142,21 +136,15 @@ class Gateway:
         """
         deadline = time.monotonic() + seconds
         self._watchdog.stop()
-        for pump in self.pumps.values():
-            pump.stop_receiving()
-        settled = _wait_until(
-            lambda: all(pump.idle() for pump in self.pumps.values()), deadline - CLOSE_TIMEOUT
-        )
-        remaining = max(0.0, deadline - CLOSE_TIMEOUT - time.monotonic())
-        _run_in_parallel([partial(lane.stop, remaining) for lane in self.lanes.values()])
-        _run_in_parallel([tap.stop for tap in self.taps.values()])
+        settled = self._active.stop_receiving(deadline - CLOSE_TIMEOUT)
+        self._active.close_targets(max(0.0, deadline - CLOSE_TIMEOUT - time.monotonic()))
         if self.spool_database is not None:
             self.spool_database.flush(max(CLOSE_TIMEOUT, deadline - time.monotonic()))
         if self.archive is not None:
             self.archive.end(max(CLOSE_TIMEOUT, deadline - time.monotonic()))
         if self.spool_database is not None:
             self.spool_database.close(CLOSE_TIMEOUT)
-        _run_in_parallel([pump.close for pump in self.pumps.values()])
+        self._active.close_sources()
         self._save_echoes()
         if self.lease is not None and not self._is_remote:  # else the next needs its uploads
             self.lease.give()
@@ -183,32 +171,20 @@ class Gateway:
                 likewise.
         """
         old = self.configuration
-        if self.lease is not None and not self.lease.holds():
+        if self._context is None:
             self._adopt(wanted)
             return
         _warn_of_restart_sections(old, wanted)
         wanted.dictionary.take_over(old.dictionary)
         self._open_name_store(wanted)
-        sinks = self._changed_sink_bindings(old, wanted)
-        sources = {
-            name: wiring.make_source_binding(
-                wanted, name, self._unchanged_source(name, old, wanted), self._sessions
-            )
-            for name in wiring.source_endpoints(wanted)
-        }
+        change = self._active.prepare(old, wanted, self._context)
         if old.archive is not None:
             wiring.archive_routes(old.archive, old.gateway.writer, wanted.routes, self._clock())
         for route in wanted.routes:
             self.counters.setdefault(route.name, RouteCounters())
         self.configuration = wanted
         self.reloaded = now()
-        new = self._apply_sink_bindings(sinks)
-        self._update_heartbeats()
-        self._update_taps(old)
-        self._apply_source_bindings(sources)
-        for lane in new:  # after the sources: it looks for those at its broker
-            lane.start()
-        self._close_unused(wanted)
+        self._active.apply(change, self._context, {})
 
     def _adopt(self, wanted: Configuration) -> None:
         """Take over the configuration of a standby, which has opened nothing yet."""
@@ -216,27 +192,6 @@ class Gateway:
         self.counters.clear()
         self.counters.update((route.name, RouteCounters()) for route in wanted.routes)
         self.reloaded = now()
-
-    def _apply_sink_bindings(self, bindings: Mapping[str, SinkBinding]) -> list[Lane]:
-        """Return the new lanes, which are not started; pauses of the others end."""
-        for lane in self.lanes.values():
-            lane.hasten()
-        new: list[Lane] = []
-        for name, binding in bindings.items():
-            if name in self.lanes:
-                self.lanes[name].rebind(binding)
-            else:
-                self.lanes[name] = self._make_lane(name, binding)
-                new.append(self.lanes[name])
-        return new
-
-    def _apply_source_bindings(self, bindings: Mapping[str, SourceBinding]) -> None:
-        for name, binding in bindings.items():
-            if name in self.pumps:
-                self.pumps[name].rebind(binding)
-            else:
-                self.pumps[name] = Pump(binding, EndpointState(name, "source"), self._context())
-                self.pumps[name].start()
 
     def _open_archive(self) -> RecoveredState:
         """Start the archive writer and return the state recovered from the last run's journals."""
@@ -305,19 +260,6 @@ class Gateway:
     def _find_route(self, name: str) -> Route | None:
         return next((each for each in self.configuration.routes if each.name == name), None)
 
-    def _context(self) -> GatewayContext:
-        return GatewayContext(
-            self.configuration.gateway.name,
-            self.lanes,
-            self._ledger,
-            self._message_ids,
-            self._echoes,
-            self.heartbeats,
-            self._connections,
-            self._require_lease,
-            self._tracing(),
-        )
-
     def _open_span_recorder(self) -> SpanRecorder | None:
         ref = self.configuration.tracing
         return None if ref is None else open_span_recorder(ref, self.configuration.gateway.name)
@@ -328,14 +270,13 @@ class Gateway:
         sampler = Sampler(self.configuration.tracing.sample)
         return Tracer(self._span_recorder, sampler, self._clock).trace
 
-    def _make_lane(self, name: str, binding: SinkBinding | None = None) -> Lane:
-        binding = binding or wiring.make_sink_binding(self.configuration, name, self._echoes)
-        spool, settings = None, self.configuration.spool
-        if self.spool_database is not None and settings is not None:
-            spool = Spool(name, self.spool_database, self._ledger, _limits(settings))
-        ready, hasten = partial(self._sources_ready, name), partial(self._hasten_sources, name)
-        state = EndpointState(name, "sink")
-        return Lane(binding, state, spool, ready, hasten, self._require_lease)
+    def _spools(self, ledger: Ledger) -> Callable[[str], Spool | None]:
+        """The function that makes the spool of the lane to an endpoint; None without a spool."""
+        spool, database = self.configuration.spool, self.spool_database
+        if database is None or spool is None:
+            return lambda _: None
+        limits = SpoolLimits(spool.bytes, spool.messages, spool.seconds)
+        return lambda name: Spool(name, database, ledger, limits)
 
     def _require_lease(self) -> None:
         """Do nothing while this instance may hand messages over.
@@ -345,118 +286,6 @@ class Gateway:
         """
         if self.lease is not None and not self.lease.holds():
             raise LeaseNotHeldError(self.lease.instance)
-
-    def _sources_ready(self, name: str, since: float) -> bool:
-        """Return whether no source misses what the target `name`, connected `since`, is sent."""
-        return not any(pump.misses(since) for pump in self._sources_at(name))
-
-    def _hasten_sources(self, name: str) -> None:
-        """Let the sources that miss something connect now: the broker of `name` is there."""
-        for pump in self._sources_at(name):
-            if pump.misses(0.0):
-                pump.state.hasten()
-
-    def _sources_at(self, name: str) -> list[Pump]:
-        """Return the pumps of the sources at the broker of the target `name`."""
-        endpoints = self.configuration.endpoints
-        broker = endpoints[name].settings.broker_key if name in endpoints else ""
-        return [
-            pump
-            for source, pump in [*self.pumps.items()]
-            if source in endpoints and endpoints[source].settings.broker_key == broker
-        ]
-
-    def _make_pump(self, name: str) -> Pump:
-        binding = wiring.make_source_binding(self.configuration, name, sessions=self._sessions)
-        return Pump(binding, EndpointState(name, "source"), self._context())
-
-    def _update_heartbeats(self) -> None:
-        """Create, keep or drop heartbeats, so that each route that wants one has one."""
-        wanted = {route.name: route for route in self.configuration.routes if route.heartbeat}
-        for name in [name for name in self.heartbeats if name not in wanted]:
-            del self.heartbeats[name]
-        for name, route in wanted.items():
-            old = self.heartbeats.get(name)
-            if old is None or (old.endpoint, old.name) != (route.endpoint, route.heartbeat):
-                gateway = self.configuration.gateway.name
-                self.heartbeats[name] = Heartbeat(gateway, name, route.endpoint, route.heartbeat)
-            targets = sorted({target.endpoint for target in route.targets})
-            self.heartbeats[name].targets_ready = partial(self._all_direct, targets)
-
-    def _all_direct(self, endpoints: Sequence[str]) -> bool:
-        """Return whether the lanes of `endpoints` are connected and have no backlog."""
-        return all(self.lanes[name].direct for name in endpoints if name in self.lanes)
-
-    def _update_taps(self, old: Configuration) -> None:
-        """Stop the taps that are not wanted with these settings, and start the new ones.
-
-        `old` is the configuration of the taps that run; pauses of those that stay end.
-        """
-        wanted, new = wiring.tap_targets(self.configuration), self.configuration
-        kept = {
-            each
-            for each in wanted
-            if each.endpoint in old.endpoints
-            and wiring.connection_parameters(old, each.endpoint)
-            == wiring.connection_parameters(new, each.endpoint)
-        }
-        _run_in_parallel([self.taps.pop(gone).stop for gone in self.taps.keys() - kept])
-        for tap in self.taps.values():
-            tap.state.hasten()
-        for target in wanted:
-            if target not in self.taps and self.archive is not None:
-                append, message_ids = self.archive.append, self._message_ids
-                context = TapContext(
-                    append, message_ids, self._connections, self._clock, self._require_lease
-                )
-                tap = wiring.make_tap(self.configuration, target, context, self._sessions)
-                self.taps[target] = tap
-                tap.start()
-
-    def _changed_sink_bindings(
-        self, old: Configuration, wanted: Configuration
-    ) -> dict[str, SinkBinding]:
-        """New bindings of the targets that are new or have new settings."""
-        return {
-            name: wiring.make_sink_binding(wanted, name, self._echoes)
-            for name in wiring.target_endpoints(wanted)
-            if name not in self.lanes
-            or wiring.connection_parameters(old, name) != wiring.connection_parameters(wanted, name)
-            or wiring.echo_brokers(old).get(name) != wiring.echo_brokers(wanted).get(name)
-        }
-
-    def _unchanged_source(
-        self, name: str, old: Configuration, wanted: Configuration
-    ) -> Source | None:
-        """The running source of `name`, if the new configuration creates an equal one."""
-        if name not in self.pumps:
-            return None
-        same = wiring.source_parameters(old, name) == wiring.source_parameters(wanted, name)
-        return self.pumps[name].source if same else None
-
-    def _close_unused(self, wanted: Configuration) -> None:
-        """Stop the pumps, then the lanes, of endpoints that `wanted` no longer uses."""
-        seconds = wanted.gateway.stop_seconds
-        unused = self.pumps.keys() - {*wiring.source_endpoints(wanted)}
-        pumps = [self.pumps.pop(name) for name in unused]
-        for pump in pumps:
-            pump.stop_receiving(removed=True)
-        _wait_until(lambda: all(pump.idle() for pump in pumps), time.monotonic() + seconds)
-        _run_in_parallel([pump.close for pump in pumps])
-        for name in unused:
-            if self._connections is not None:
-                self._connections.forget(name)
-        removed = self.lanes.keys() - {*wiring.target_endpoints(wanted)}
-        for name in removed:
-            if not self.lanes[name].direct:  # a source that waits for its room cannot rebind
-                self.lanes[name].remove(0.0)
-        _wait_until(
-            lambda: not any(pump.rebinding for pump in self.pumps.values()),
-            time.monotonic() + seconds,
-        )
-        for name in removed:
-            if (lane := self.lanes.pop(name, None)) is not None:
-                lane.remove(seconds)
 
     def _publish_dead_letters(self, letters: Sequence[DeadLetter]) -> None:
         """Send copies of dead letters to the configured endpoint, if there is one."""
@@ -487,26 +316,3 @@ def _warn_of_restart_sections(old: Configuration, wanted: Configuration) -> None
             log.warning("section %r changed; restart the gateway to apply it", section)
     if old.gateway.writer != wanted.gateway.writer:
         log.warning("the gateway's name or instance changed; restart the gateway to apply it")
-
-
-def _limits(spool: SpoolSettings) -> SpoolLimits:
-    return SpoolLimits(spool.bytes, spool.messages, spool.seconds)
-
-
-def _run_in_parallel(steps: Sequence[Callable[[], None]]) -> None:
-    """Run each step in its own thread: closing one frozen connection takes a second or two."""
-    threads = [threading.Thread(target=step) for step in steps]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-
-
-def _wait_until(done: Callable[[], bool], deadline: float) -> bool:
-    """Wait until `done` returns true; return false when `deadline` (monotonic) passes first."""
-    tick = threading.Event()
-    while not done():
-        if time.monotonic() >= deadline:
-            return False
-        tick.wait(POLL_INTERVAL)
-    return True

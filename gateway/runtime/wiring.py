@@ -25,7 +25,7 @@ from gateway.endpoints.settings.base import EndpointSettings
 from gateway.routing.name_rules import to_rules
 from gateway.routing.route import Route
 from gateway.routing.router import Router
-from gateway.runtime.context import SourceBinding
+from gateway.runtime.context import GatewayContext, SourceBinding
 from gateway.runtime.delivery.admission import AdmissionRules
 from gateway.runtime.delivery.lane import LaneLimits
 from gateway.runtime.inbound.echo_cache import EchoCache
@@ -33,7 +33,7 @@ from gateway.runtime.inbound.session_file import SessionFile
 from gateway.runtime.inbound.subscriptions import subscriptions
 from gateway.runtime.outbound.lane import SinkBinding
 from gateway.runtime.outbound.spool_db import SpoolDatabase
-from gateway.runtime.record.tap import Tap, TapContext, TapTarget
+from gateway.runtime.tap import Tap, TapTarget
 from gateway.translate.names import OnTooLong
 from gateway.translate.shorten import ShortNamesInMemory
 
@@ -195,18 +195,13 @@ def tap_targets(configuration: Configuration) -> list[TapTarget]:
     return list(dict.fromkeys(observed))
 
 
-def make_tap(
-    configuration: Configuration,
-    target: TapTarget,
-    context: TapContext,
-    sessions: SubscriptionStore | None = None,
-) -> Tap:
+def make_tap(configuration: Configuration, target: TapTarget, context: GatewayContext) -> Tap:
     """Create the tap of `target`: a connection of its own, without retained messages."""
     settings = configuration.endpoints[target.endpoint].settings
     wanted = [Subscription(target.pattern, exclude_retained=True)]
-    source = _remembering(make_source(settings, wanted, instance=target.name), sessions)
+    source = make_source(settings, wanted, instance=target.name)
     backoff = settings.backoff_min, settings.backoff_max
-    return Tap(target, source, backoff, context)
+    return Tap(target, _remembering(source, context.sessions), backoff, context)
 
 
 def session_file(configuration: Configuration) -> SessionFile | None:

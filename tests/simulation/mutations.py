@@ -43,7 +43,7 @@ from gateway.runtime.outbound import spool, spool_codec, spool_db
 from gateway.runtime.outbound.spool import Spool
 from gateway.runtime.outbound.spool_db import SpoolDatabase
 from gateway.runtime.record.ledger import Ledger
-from gateway.runtime.record.tap import Tap
+from gateway.runtime.tap import Tap
 from tests.simulation.faults import make_plan
 from tests.simulation.simulate import simulate
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from random import random
 from time import monotonic
@@ -12,18 +12,16 @@ from typing import Final
 
 from gateway.archive.journal.records import Rows
 from gateway.archive.schema import Leg, RowOutcome
-from gateway.clock import Clock
 from gateway.endpoints.base import Batch, Source
 from gateway.errors import ArchiveError, GatewayError, unexpected_error
 from gateway.model.message import GATEWAY_ID, Message
 from gateway.model.outcome import ACCEPTED
+from gateway.runtime.context import GatewayContext
 from gateway.runtime.delivery.backoff import Backoff
 from gateway.runtime.delivery.rows import fingerprint, traces_of
-from gateway.runtime.record.connection_log import ConnectionLog
 from gateway.runtime.record.counters import ConnectionState, EndpointState
 from gateway.runtime.record.gap_recorder import GapRecorder
 from gateway.runtime.record.gap_rows import Watched
-from gateway.runtime.record.ledger import ArchiveAppend
 from gateway.runtime.record.message_ids import MessageIds
 
 log = logging.getLogger(__name__)
@@ -50,17 +48,6 @@ class TapTarget:
         return Watched(self.route, self.pattern, self.system, self.label)
 
 
-@dataclass(frozen=True, slots=True)
-class TapContext:
-    """The archive of a gateway, ids and times of its rows, and the states of its connections."""
-
-    archive: ArchiveAppend
-    message_ids: MessageIds
-    connections: ConnectionLog | None
-    clock: Clock
-    require_lease: Callable[[], None] = lambda: None  # raises LeaseNotHeldError
-
-
 class Tap:
     """The thread and the connection of one tap.
 
@@ -73,17 +60,17 @@ class Tap:
         target: TapTarget,
         source: Source,
         backoff: tuple[float, float],
-        context: TapContext,
+        context: GatewayContext,
     ) -> None:
         self.target = target
         self.state = EndpointState(target.endpoint, "tap")
         self._source = source
         self._backoff = backoff
         self._context = context
+        ledger, watched = context.ledger, [target.watched]
         self._gaps = GapRecorder(
-            target.endpoint, source, [target.watched], context.archive, context.connections,
-            context.clock,
-        )  # fmt: skip
+            target.endpoint, source, watched, ledger.archive, context.connections, ledger.clock
+        )
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name=target.name, daemon=True)
 
@@ -131,11 +118,11 @@ class Tap:
     def _record(self, batch: Batch) -> None:
         messages = batch.messages
         self.state.messages += len(messages)
-        context = self._context
-        at = context.clock()
+        ledger = self._context.ledger
+        at = ledger.clock()
         self._gaps.observed(at)
-        rows = observed_rows(self.target, messages, context.message_ids, at)
-        context.archive([rows], lambda: batch.settle([ACCEPTED] * len(messages)))
+        rows = observed_rows(self.target, messages, self._context.message_ids, at)
+        ledger.write([rows], [], lambda: batch.settle([ACCEPTED] * len(messages)))
 
 
 def observed_rows(

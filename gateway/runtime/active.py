@@ -1,0 +1,234 @@
+"""The endpoints in use: the lanes, pumps, taps and heartbeats of the configuration that runs.
+
+A start is a reload that finds nothing: it makes and starts all of them.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
+
+from gateway.config.build_endpoint import Endpoint
+from gateway.config.load import Configuration
+from gateway.runtime import wiring
+from gateway.runtime.context import GatewayContext, SourceBinding
+from gateway.runtime.delivery.duplicates import Identity
+from gateway.runtime.monitor.watchdog import Heartbeat
+from gateway.runtime.outbound.lane import Lane, SinkBinding
+from gateway.runtime.pump import Pump
+from gateway.runtime.record.counters import EndpointState
+from gateway.runtime.tap import Tap, TapTarget
+
+POLL_INTERVAL: Final = 0.02  # seconds between two checks for unsettled batches
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A change from one configuration to another, with every sink and source that it needs."""
+
+    old: Configuration
+    wanted: Configuration
+    sinks: Mapping[str, SinkBinding]  # of the targets that are new or have new settings
+    sources: Mapping[str, SourceBinding]
+
+
+class ActiveEndpoints:
+    """The lanes, pumps and taps by their endpoints, and the heartbeats by their routes.
+
+    Mutable: only the thread that starts, reloads and stops the gateway changes it.
+    """
+
+    def __init__(self) -> None:
+        self.lanes: dict[str, Lane] = {}
+        self.pumps: dict[str, Pump] = {}
+        self.taps: dict[TapTarget, Tap] = {}
+        self.heartbeats: dict[str, Heartbeat] = {}
+        self._endpoints: Mapping[str, Endpoint] = {}
+
+    def prepare(self, old: Configuration, wanted: Configuration, context: GatewayContext) -> Change:
+        """Make what a change to `wanted` needs; nothing is opened, and what runs stays as it is.
+
+        Raises:
+            EndpointError: an endpoint cannot be created.
+        """
+        sinks = {
+            name: wiring.make_sink_binding(wanted, name, context.echoes)
+            for name in wiring.target_endpoints(wanted)
+            if name not in self.lanes
+            or wiring.connection_parameters(old, name) != wiring.connection_parameters(wanted, name)
+            or wiring.echo_brokers(old).get(name) != wiring.echo_brokers(wanted).get(name)
+        }
+        unchanged = {
+            name: pump.source
+            for name in wiring.source_endpoints(wanted)
+            if (pump := self.pumps.get(name)) is not None
+            and wiring.source_parameters(old, name) == wiring.source_parameters(wanted, name)
+        }
+        sources = {
+            name: wiring.make_source_binding(wanted, name, unchanged.get(name), context.sessions)
+            for name in wiring.source_endpoints(wanted)
+        }
+        return Change(old, wanted, sinks, sources)
+
+    def apply(
+        self,
+        change: Change,
+        context: GatewayContext,
+        received: Mapping[str, Iterable[Identity]],
+    ) -> None:
+        """Carry out a change; unchanged endpoints and routes are not interrupted.
+
+        `received` has the identities of messages, by endpoint, that an earlier run received.
+        """
+        self._endpoints = change.wanted.endpoints
+        for lane in self.lanes.values():
+            lane.hasten()
+        lanes: list[Lane] = []
+        for name, sink in change.sinks.items():
+            if name in self.lanes:
+                self.lanes[name].rebind(sink)
+            else:
+                self.lanes[name] = self._make_lane(name, sink, context)
+                lanes.append(self.lanes[name])
+        self._update_heartbeats(change.wanted)
+        self._update_taps(change, context)
+        pumps: list[Pump] = []
+        for name, source in change.sources.items():
+            if name in self.pumps:
+                self.pumps[name].rebind(source)
+            else:
+                self.pumps[name] = Pump(source, EndpointState(name, "source"), context)
+                self.pumps[name].duplicates.remember(received.get(name, ()))
+                pumps.append(self.pumps[name])
+        for lane in lanes:  # each looks for the sources at its broker
+            lane.start()
+        for pump in pumps:
+            pump.start()
+        self._close_unused(change.wanted, context)
+
+    def stop_receiving(self, deadline: float) -> bool:
+        """Receive nothing more; return whether all batches were settled until `deadline`."""
+        return _stop_receiving([*self.pumps.values()], deadline)
+
+    def close_targets(self, seconds: float) -> None:
+        """Close the lanes, which have `seconds` for the messages that they hold, and the taps."""
+        _run_in_parallel([partial(lane.stop, seconds) for lane in self.lanes.values()])
+        _run_in_parallel([tap.stop for tap in self.taps.values()])
+
+    def close_sources(self) -> None:
+        _run_in_parallel([pump.close for pump in self.pumps.values()])
+
+    def _make_lane(self, name: str, binding: SinkBinding, context: GatewayContext) -> Lane:
+        ready, hasten = partial(self._sources_ready, name), partial(self._hasten_sources, name)
+        state = EndpointState(name, "sink")
+        return Lane(binding, state, context.make_spool(name), ready, hasten, context.require_lease)
+
+    def _sources_ready(self, name: str, since: float) -> bool:
+        """Return whether no source misses what the target `name`, connected `since`, is sent."""
+        return not any(pump.misses(since) for pump in self._sources_at(name))
+
+    def _hasten_sources(self, name: str) -> None:
+        """Let the sources that miss something connect now: the broker of `name` is there."""
+        for pump in self._sources_at(name):
+            if pump.misses(0.0):
+                pump.state.hasten()
+
+    def _sources_at(self, name: str) -> list[Pump]:
+        """Return the pumps of the sources at the broker of the target `name`."""
+        endpoints = self._endpoints
+        broker = endpoints[name].settings.broker_key if name in endpoints else ""
+        return [
+            pump
+            for source, pump in [*self.pumps.items()]
+            if source in endpoints and endpoints[source].settings.broker_key == broker
+        ]
+
+    def _update_heartbeats(self, wanted: Configuration) -> None:
+        """Create, keep or drop heartbeats, so that each route that wants one has one."""
+        routes = {route.name: route for route in wanted.routes if route.heartbeat}
+        for name in [name for name in self.heartbeats if name not in routes]:
+            del self.heartbeats[name]
+        for name, route in routes.items():
+            old = self.heartbeats.get(name)
+            if old is None or (old.endpoint, old.name) != (route.endpoint, route.heartbeat):
+                gateway = wanted.gateway.name
+                self.heartbeats[name] = Heartbeat(gateway, name, route.endpoint, route.heartbeat)
+            targets = sorted({target.endpoint for target in route.targets})
+            self.heartbeats[name].targets_ready = partial(self._all_direct, targets)
+
+    def _all_direct(self, endpoints: Sequence[str]) -> bool:
+        """Return whether the lanes of `endpoints` are connected and have no backlog."""
+        return all(self.lanes[name].direct for name in endpoints if name in self.lanes)
+
+    def _update_taps(self, change: Change, context: GatewayContext) -> None:
+        """Stop the taps that are not wanted with these settings, and start the new ones.
+
+        Pauses of those that stay end.
+        """
+        old, wanted = change.old, change.wanted
+        targets = wiring.tap_targets(wanted)
+        kept = {
+            each
+            for each in targets
+            if each.endpoint in old.endpoints
+            and wiring.connection_parameters(old, each.endpoint)
+            == wiring.connection_parameters(wanted, each.endpoint)
+        }
+        _run_in_parallel([self.taps.pop(gone).stop for gone in self.taps.keys() - kept])
+        for tap in self.taps.values():
+            tap.state.hasten()
+        for target in targets:
+            if target not in self.taps and context.ledger.archive is not None:
+                self.taps[target] = wiring.make_tap(wanted, target, context)
+                self.taps[target].start()
+
+    def _close_unused(self, wanted: Configuration, context: GatewayContext) -> None:
+        """Stop the pumps, then the lanes, of endpoints that `wanted` no longer uses."""
+        seconds = wanted.gateway.stop_seconds
+        unused = self.pumps.keys() - {*wiring.source_endpoints(wanted)}
+        pumps = [self.pumps.pop(name) for name in unused]
+        _stop_receiving(pumps, time.monotonic() + seconds, removed=True)
+        _run_in_parallel([pump.close for pump in pumps])
+        for name in unused:
+            if context.connections is not None:
+                context.connections.forget(name)
+        removed = self.lanes.keys() - {*wiring.target_endpoints(wanted)}
+        for name in removed:
+            if not self.lanes[name].direct:  # a source that waits for its room cannot rebind
+                self.lanes[name].remove(0.0)
+        _wait_until(
+            lambda: not any(pump.rebinding for pump in self.pumps.values()),
+            time.monotonic() + seconds,
+        )
+        for name in removed:
+            if (lane := self.lanes.pop(name, None)) is not None:
+                lane.remove(seconds)
+
+
+def _stop_receiving(pumps: Sequence[Pump], deadline: float, *, removed: bool = False) -> bool:
+    for pump in pumps:
+        pump.stop_receiving(removed=removed)
+    return _wait_until(lambda: all(pump.idle() for pump in pumps), deadline)
+
+
+def _run_in_parallel(steps: Sequence[Callable[[], None]]) -> None:
+    """Run each step in its own thread: closing one frozen connection takes a second or two."""
+    threads = [threading.Thread(target=step) for step in steps]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def _wait_until(done: Callable[[], bool], deadline: float) -> bool:
+    """Wait until `done` returns true; return false when `deadline` (monotonic) passes first."""
+    tick = threading.Event()
+    while not done():
+        if time.monotonic() >= deadline:
+            return False
+        tick.wait(POLL_INTERVAL)
+    return True
