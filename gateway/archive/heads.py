@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 from gateway.archive.durable import make_folders, read_regular, replacing
 from gateway.archive.gaps import SourceGap
 from gateway.archive.layout import DAMAGED, HEADS, is_replay, listed, parse_journal_name
-from gateway.archive.signed_json import NO_TERM, Previous, Signed, Term
+from gateway.archive.signed_json import NO_TERM, Previous, SignedStatement, Term
 
 if TYPE_CHECKING:  # the gateway itself never loads Arrow
     from gateway.archive.storage import Storage
@@ -63,7 +63,7 @@ class SourceConnection:
 
 
 @dataclass(frozen=True, slots=True)
-class WriterHead(Signed):
+class WriterHead(SignedStatement):
     """The statement of a writer about itself at the time `at`.
 
     `instance` is empty, and `lease` has the number 0, for a gateway alone. `closed` is the last

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from gateway.archive.signed_json import NO_TERM, Previous, Signed, Term
+from gateway.archive.signed_json import NO_TERM, Previous, SignedStatement, Term
 
 SPOOLED_DAYS: Final = 7  # age of a spooled copy without an outcome, after which it is missing
 
@@ -90,7 +90,7 @@ NOT_JUDGED: Final = -1
 
 
 @dataclass(frozen=True, slots=True)
-class Night(Signed):
+class Night(SignedStatement):
     """One link of the chain; `previous` is the `mac` of night `n - 1`, empty for the first.
 
     All dates before `until` were judged, or are in `dates`.

@@ -24,7 +24,7 @@ from gateway.archive.layout import (
 from gateway.archive.night_record import Night
 from gateway.archive.routes import remove_routes
 from gateway.archive.seals.store import THREADS, read_seal, seal_days
-from gateway.archive.signed_json import Signed
+from gateway.archive.signed_json import SignedStatement
 from gateway.archive.storage import Storage, StoredFile
 from gateway.clock import today
 
@@ -47,7 +47,7 @@ class RemovedDays:
 
 
 @dataclass(frozen=True, slots=True)
-class Forgotten(Signed):
+class Forgotten(SignedStatement):
     """The dates with rows, YYYY-MM-DD, that were removed before a night judged these journals."""
 
     dates: tuple[str, ...]

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from gateway.archive.heads import read_heads
-from gateway.archive.signed_json import Signed
+from gateway.archive.signed_json import SignedStatement
 from gateway.archive.storage import Storage
 from gateway.errors import ArchiveError
 
@@ -18,7 +18,7 @@ _FOLDER: Final = Path("_retired")
 
 
 @dataclass(frozen=True, slots=True)
-class Retirement(Signed):
+class Retirement(SignedStatement):
     """The statement that a writer will not return after its last `journal`, and why."""
 
     writer: str

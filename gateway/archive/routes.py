@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from gateway.archive.durable import make_folders, read_regular, replacing, sync_folder
 from gateway.archive.findings import Finding, error
 from gateway.archive.layout import MAX_TIME, ROUTES, listed
-from gateway.archive.signed_json import Signed
+from gateway.archive.signed_json import SignedStatement
 from gateway.errors import ArchiveError
 
 if TYPE_CHECKING:  # the gateway itself never loads Arrow
@@ -52,7 +52,7 @@ class StoredRoutes:
 
 
 @dataclass(frozen=True, slots=True)
-class SignedRoutes(Signed):
+class SignedRoutes(SignedStatement):
     """The content of a file: the rules of `writer` from `since` on, in microseconds."""
 
     writer: str

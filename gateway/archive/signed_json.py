@@ -18,7 +18,7 @@ from typing import Any, Final, Self, get_args, get_origin, get_type_hints
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Signed:
+class SignedStatement:
     """A value whose JSON is signed: `keyed` when there was a key, and the `mac` of the rest.
 
     `VERSION` is that of the form.

@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 from gateway.archive.signed_json import (
     NO_TERM,
     Previous,
-    Signed,
+    SignedStatement,
     StoredDigest,
     Term,
     document_of,
@@ -76,7 +76,7 @@ class HandedOver:
 
 
 @dataclass(frozen=True, slots=True)
-class Seal(Signed):
+class Seal(SignedStatement):
     """The seal of one journal."""
 
     writer: str
@@ -104,7 +104,7 @@ class Seal(Signed):
 
 
 @dataclass(frozen=True, slots=True)
-class MergeSeal(Signed):
+class MergeSeal(SignedStatement):
     """The seal of one compaction of a date: segments, and the segments that they replace."""
 
     date: str  # YYYY-MM-DD
@@ -127,6 +127,6 @@ def from_json(data: bytes) -> AnySeal:
     Raises:
         ValueError: `data` is no seal, or no seal of this version; the text is a predicate.
     """
-    document = document_of(data, Signed.VERSION)
+    document = document_of(data, SignedStatement.VERSION)
     seal: AnySeal = parse(MergeSeal if document.get("kind") == _MERGED else Seal, document)
     return seal
