@@ -1,4 +1,4 @@
-"""What SMF clients send: structured data, and subscription requests."""
+"""Requests of SMF clients: structured data, and changes of subscriptions."""
 
 from __future__ import annotations
 
