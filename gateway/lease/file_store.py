@@ -45,11 +45,15 @@ class FileLeaseStore:
     def take(self, seen: Record, instance: str) -> Record | None:
         """Make the next file, then see whether the one before was renewed meanwhile.
 
-        Its holder renews first and then looks for our file: one of us sees the other.
+        Its holder renews first and then looks for our file: one of us sees the other. Our file ends
+        the lease before, so it is made only when that has not changed since we saw it.
         """
         number = seen.number + 1
 
         def make() -> Record | None:
+            last = self._last()
+            if (last.number, last.renewal) != (seen.number, seen.renewal):
+                return None
             self._path.mkdir(parents=True, exist_ok=True)
             path = self._file(number)
             try:

@@ -73,6 +73,7 @@ def test_a_renewed_lease_is_not_taken_by_an_old_look(make_store: MakeStore) -> N
     a.renew(1, "a")
     assert b.take(seen, "b") is None
     assert not b.look().given
+    assert a.renew(1, "a").number == 1  # a standby that was frozen or cut off ends no lease
 
 
 def test_a_lease_that_was_taken_is_not_renewed(make_store: MakeStore) -> None:
@@ -112,28 +113,37 @@ def test_a_wish_reaches_the_holder(make_store: MakeStore) -> None:
     assert a.renew(1, "a").wanted == 1
 
 
-def test_a_renewal_that_meets_a_takeover_is_none(tmp_path: Path) -> None:
-    """A takeover before a renewal, and between the look before a renewal and its write."""
+class Interrupted(FileLeaseStore):
+    """Another instance does something after the look of each call, once."""
 
-    class Interrupted(FileLeaseStore):
-        between: Callable[[], object] = staticmethod(lambda: None)
+    between: Callable[[], object] = staticmethod(lambda: None)
 
-        def _last(self) -> Record:
-            self.between, call = staticmethod(lambda: None), self.between
-            call()
-            return super()._last()
+    def _last(self) -> Record:
+        record = super()._last()
+        self.between, call = staticmethod(lambda: None), self.between
+        call()
+        return record
 
-    for step in range(2):
-        a, b = Interrupted(tmp_path / str(step)), FileLeaseStore(tmp_path / str(step))
-        taken(a)
-        seen = b.look()
-        if step == 0:  # before the renewal
-            a.between = staticmethod(lambda b=b, seen=seen: b.take(seen, "b"))
-            assert a.renew(1, "a").number == 2
-        else:  # after it
-            a.renew(1, "a")
-            assert b.take(seen, "b") is None
-            assert (b.look().number, b.look().holder, b.look().given) == (2, "", False)
+
+def test_a_takeover_between_the_look_and_the_write_of_a_renewal_counts(tmp_path: Path) -> None:
+    a, b = Interrupted(tmp_path), FileLeaseStore(tmp_path)
+    taken(a)
+    seen = b.look()
+    a.between = staticmethod(lambda: b.take(seen, "b"))
+    assert a.renew(1, "a").number == 2
+    assert (b.look().number, b.look().holder) == (2, "b")
+
+
+def test_a_renewal_between_the_look_and_the_file_of_a_takeover_leaves_no_holder(
+    tmp_path: Path,
+) -> None:
+    a, b = FileLeaseStore(tmp_path), Interrupted(tmp_path)
+    taken(a)
+    seen = b.look()
+    b.between = staticmethod(lambda: a.renew(1, "a"))
+    assert b.take(seen, "b") is None
+    assert (b.look().number, b.look().holder, b.look().given) == (2, "", False)
+    assert a.renew(1, "a").number == 2
 
 
 def test_an_instance_that_slept_through_many_numbers_takes_none(tmp_path: Path) -> None:
