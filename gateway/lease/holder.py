@@ -22,7 +22,7 @@ def boot_seconds() -> float:
 
 
 class LeaseHolder:
-    """Waits for the lease of one instance, then renews it.
+    """Waits for the lease of one instance, then renews it until it is lost or given away.
 
     Thread-safe: one thread owns the lease and the store; the others ask for values.
     """
@@ -49,6 +49,11 @@ class LeaseHolder:
     def holds(self) -> bool:
         """Return whether this instance may hand messages over now; asked at each hand-over."""
         return self._lease.holds(self._clock())
+
+    @property
+    def ended(self) -> bool:
+        """Whether this instance takes no lease any more: it lost its own, or gave it away."""
+        return self._ended.is_set()
 
     @property
     def role(self) -> Role:

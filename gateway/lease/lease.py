@@ -6,6 +6,8 @@ The rule that lets no two instances hold it at once: a holder counts its time fr
 the store, another instance counts it from *after* it saw the last renewal, and both need only
 clocks that run at about the same speed, never the same time of day. `LeaseStore` is the seam of a
 store that keeps a lease.
+
+An instance has one lease: messages in its hands are older than those of the next holder.
 """
 
 from __future__ import annotations
@@ -116,7 +118,7 @@ class Lease:
 
     @property
     def left(self) -> bool:
-        """Whether the lease was given away for good, or was not held then."""
+        """Whether this instance takes no lease any more: it lost its own, or gave it away."""
         return self._leaving and self._until == float("-inf")
 
     def standby(self, now: float) -> list[str]:
@@ -180,8 +182,8 @@ class Lease:
         self._next = asked + self._time / RENEWALS
 
     def _lose(self) -> None:
+        self._leaving = True
         self._until = self._next = float("-inf")
-        self._unchanged_since = None
 
     def _free(self, now: float) -> bool:
         """Return whether nobody holds the record, if it is still as it was seen last."""

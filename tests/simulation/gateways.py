@@ -99,6 +99,9 @@ class Processes:
         if lease is not None:
             lease.start()
             while not lease.holds():
+                if lease.ended:  # it was held between two looks
+                    self.scheduler.at(self.scheduler.now, partial(self.stop, each, RESTART))
+                    return
                 self.scheduler.sleep(LOOK)
         try:
             gateway = Gateway(wanted, lease)

@@ -117,13 +117,14 @@ def wait_for_lease(
     signals: SignalQueue,
     actions: Mapping[int, Callable[[], None]],
 ) -> bool:
-    """Wait as a warm standby; return true once the lease is held, false if a stop signal comes."""
+    """Wait as a warm standby; return whether the lease is held, and no stop signal came."""
     running.warm_up()
     if server is not None:
         server.start()
     lease.start()
     log.info("standby", extra={"instance": lease.instance, "pid": os.getpid()})
-    return not handle_signals(signals, actions, lease.holds)
+    stopped = handle_signals(signals, actions, lambda: lease.holds() or lease.ended)
+    return not stopped and not is_over(lease)
 
 
 def end_without_thread(running: Gateway, signals: SignalQueue, failure: str) -> None:

@@ -150,3 +150,35 @@ def test_a_stop_at_the_moment_of_the_lease_stops(tmp_path: Path) -> None:
 
     assert done.returncode == 0, done.stderr
     assert FileLeaseStore(lease).look().given
+
+
+LOSE_AT_ONCE = """\
+import sys
+from gateway.cli import main
+from gateway.lease.holder import LeaseHolder
+
+note = LeaseHolder._note_role
+
+def lose_and_note(self):
+    if self.holds():
+        self._lease._lose()
+    note(self)
+
+LeaseHolder._note_role = lose_and_note
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+def test_a_standby_whose_lease_is_lost_before_it_starts_ends(tmp_path: Path) -> None:
+    """It takes no other one, so its supervisor has to start it again."""
+    config = tmp_path / "gateway.yaml"
+    standby = f"standby: {{lease: {{kind: file, path: {tmp_path / 'lease'}}}}}\n"
+    config.write_text(ONE_ROUTE.replace("name: test", "name: test, instance: a") + standby)
+    done = subprocess.run(  # noqa: S603
+        [sys.executable, "-c", LOSE_AT_ONCE, "run", str(config)],
+        capture_output=True, text=True, timeout=PATIENCE, check=False,
+    )  # fmt: skip
+
+    assert done.returncode == 0, done.stderr
+    assert "the lease is lost" in done.stderr
+    assert "running" not in done.stderr

@@ -1,0 +1,31 @@
+"""The decisions about one lease, by events made by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from gateway.lease.lease import NO_RECORD, Lease, Record, Take
+
+GIVEN = Record(2, "b", given=True)  # the other instance had the next lease, and gave it away
+
+
+@pytest.mark.parametrize(
+    "lose",
+    [
+        pytest.param(lambda lease: lease.next(60.0), id="frozen"),
+        pytest.param(lambda lease: lease.renewed(5.0, 5.0, GIVEN), id="taken"),
+    ],
+)
+def test_an_instance_that_lost_its_lease_takes_no_other_one(lose: Callable[[Lease], None]) -> None:
+    """What it has in hand is older than what the other instance sent meanwhile."""
+    lease = Lease("a", 10.0, 0.2)
+    lease.looked(0.0, NO_RECORD)
+    lease.taken(0.0, Record(1, "a"))
+    assert lease.holds(0.0)
+    lose(lease)
+    lease.looked(60.0, GIVEN)
+
+    assert not isinstance(lease.next(60.0), Take)
+    assert lease.left
