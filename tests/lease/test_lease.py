@@ -1,4 +1,4 @@
-"""The decisions about one lease, by events made by hand."""
+"""The decisions about one lease, event by event."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ GIVEN = Record(2, "b", given=True)  # the other instance had the next lease, and
     ],
 )
 def test_an_instance_that_lost_its_lease_takes_no_other_one(lose: Callable[[Lease], None]) -> None:
-    """What it has in hand is older than what the other instance sent meanwhile."""
+    """Messages in its hands are older than those that the other instance sent meanwhile."""
     lease = Lease("a", 10.0, 0.2)
     lease.looked(0.0, NO_RECORD)
     lease.taken(0.0, Record(1, "a"))
