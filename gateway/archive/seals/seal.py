@@ -69,10 +69,15 @@ class Replaced:
 
 @dataclass(frozen=True, slots=True)
 class HandedOver:
-    """The first and the last time at which targets took copies; replays are left out."""
+    """The first and the last time at which targets took copies; replays are left out.
+
+    `sure` is the last time of which it is certain that a copy was handed over later: that of the
+    receipt of its message. An answer may come long after the handing over.
+    """
 
     first: int
     last: int
+    sure: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -129,6 +129,8 @@ def handed_over(table: pa.Table, before: HandedOver | None = None) -> HandedOver
     found = pc.min_max(table["time"].cast(pa.int64()).filter(own)).as_py()
     if found["min"] is None:
         return before
-    now = HandedOver(found["min"], found["max"])
+    sure = pc.max(table["received"].cast(pa.int64()).filter(own)).as_py()
+    now = HandedOver(found["min"], found["max"], found["min"] if sure is None else sure)
     known = before or now
-    return HandedOver(min(now.first, known.first), max(now.last, known.last))
+    first, last = min(now.first, known.first), max(now.last, known.last)
+    return HandedOver(first, last, max(now.sure, known.sure))

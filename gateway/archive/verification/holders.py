@@ -114,13 +114,16 @@ def _order_findings(own: Sequence[Seal]) -> Iterator[Finding]:
 
 
 def _overlap_findings(own: Sequence[Seal]) -> Iterator[Finding]:
-    """Yield an error for each pair of turns whose overlap is longer than the lease."""
+    """Yield an error for each pair of turns whose overlap is longer than the lease.
+
+    A frozen instance may get answers when it wakes up: they prove no overlap.
+    """
     last: dict[str, Seal] = {}
     told: set[frozenset[tuple[str, int]]] = set()
     for seal in own:
         for other in (each for writer, each in last.items() if writer != seal.writer):
             pair = frozenset((each.writer, each.lease.number) for each in (seal, other))
-            begin, end = _begin(seal), min(_end(seal), _end(other))
+            begin, end = _begin(seal), min(_end(seal), _sure(other))
             if end - begin > other.lease.seconds * _SECOND and pair not in told:
                 told.add(pair)
                 span = f"{_time(begin):%Y-%m-%d %H:%M:%S} to {_time(end):%H:%M:%S} UTC"
@@ -128,7 +131,7 @@ def _overlap_findings(own: Sequence[Seal]) -> Iterator[Finding]:
                 text += f" by their clocks, {_allowed(other.lease)}"
                 yield error("two-holders", seal_path(seal).as_posix(), text)
         known = last.get(seal.writer)
-        last[seal.writer] = seal if known is None or _end(seal) > _end(known) else known
+        last[seal.writer] = seal if known is None or _sure(seal) > _sure(known) else known
 
 
 def _allowed(lease: Term) -> str:
@@ -143,6 +146,10 @@ def _begin(seal: Seal) -> int:
 
 def _end(seal: Seal) -> int:
     return seal.closed if seal.handed is None else seal.handed.last
+
+
+def _sure(seal: Seal) -> int:
+    return seal.closed if seal.handed is None else seal.handed.sure
 
 
 def _time(micros: int) -> datetime:

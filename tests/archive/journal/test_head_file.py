@@ -290,4 +290,4 @@ def test_an_instance_continues_where_the_one_before_it_ended(tmp_path: Path) -> 
     (seal,) = (each.seal for each in read_seals(LocalStorage(tmp_path), DAY))
     assert isinstance(seal, Seal)
     assert (seal.writer, seal.gateway, seal.lease) == ("edge@a", "edge", lease)
-    assert seal.handed == HandedOver(NOON, NOON)
+    assert seal.handed == HandedOver(NOON, NOON, NOON)

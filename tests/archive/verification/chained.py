@@ -48,18 +48,22 @@ class Chained:
         end: End = End.CLOSED,
         start: int = START,
         rows: int = 1,
+        answer_after: int = 0,
         previous: Previous | None = None,
         instance: str = "",
         lease: Term = NO_TERM,
     ) -> Seal:
-        """Seal a journal with a row a second from its opening on, after the last of its writer."""
+        """Seal a journal with a row a second from its opening on, after the last of its writer.
+
+        The target takes `answer_after` microseconds for the answer to the last one.
+        """
         writer = writer_name(gateway, instance)
         before = previous or self.links.get(writer)
         number = number_of(before) + 1
         seal = write_sealed(
             self.storage,
             str(JournalName(writer, start, number)),
-            rows_at(gateway, [opened + each * SECOND for each in range(rows)]),
+            rows_at(gateway, [opened + each * SECOND for each in range(rows)], answer_after),
             gateway=gateway,
             previous=before,
             opened=opened,
@@ -103,12 +107,13 @@ def sealed_day(
     return Chained(LocalStorage(root), key, dict(made.links), list(made.seals))
 
 
-def rows_at(gateway: str, times: Sequence[int]) -> pa.Table:
+def rows_at(gateway: str, times: Sequence[int], answer_after: int = 0) -> pa.Table:
     batches = []
     for number, time in enumerate(times):
+        taken = time + (answer_after if number == len(times) - 1 else 0)
         batches += [
             received([number], time=time, gateway=gateway, received=time),
-            delivered([number], time=time, gateway=gateway, received=time),
+            delivered([number], time=taken, gateway=gateway, received=time),
         ]
     return sort_rows(to_table(batches)[0])
 

@@ -159,6 +159,17 @@ def test_an_overlap_beyond_the_lease_is_an_error(tmp_path: Path) -> None:
     )
 
 
+def test_late_answers_to_a_frozen_instance_prove_no_second_holder(tmp_path: Path) -> None:
+    made = Chained(LocalStorage(tmp_path))
+    made.add(
+        "plant", NOON - 2 * SECOND, NOON + HOUR, instance="b", rows=2, end=End.STOPPED,
+        lease=Term(1, NOON - 2 * SECOND, 10), answer_after=60 * SECOND,
+    )  # fmt: skip
+    made.add("plant", NOON, END, instance="a", lease=Term(2, NOON, 10), rows=60, end=End.STOPPED)
+
+    assert errors(made.verify()) == []
+
+
 def test_two_instances_without_a_lease_must_not_hand_over_at_once(tmp_path: Path) -> None:
     made = overlapping(tmp_path, 2, lease=False)
 
