@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from gateway.trial.brokers.activemq import client_jars, free_ports, missing
-from tests.brokers.mosquitto import free_port
+from gateway.trial.brokers.activemq import client_jars, missing
+from gateway.trial.brokers.listening import free_port
 from tests.docs_groups import (
     COMMANDS,
     EMS,
@@ -133,7 +133,7 @@ def test_the_tables_have_no_entry_without_a_printed_command() -> None:
 def test_the_first_block_delivers_as_one_paste(tmp_path: Path) -> None:
     if shutil.which("mosquitto_pub") is None or shutil.which("mosquitto", path=PATH) is None:
         pytest.skip("no mosquitto: apt-get install mosquitto mosquitto-clients")
-    ports = free_ports(3)
+    ports = [free_port() for _ in range(3)]
     swaps = {text: used.format(*ports) for text, used in README.swaps.items()}
     body = dict(sections((ROOT / README.page).read_text("utf-8")))[README.section]
     write_named_files(tmp_path, stand_in(body, swaps))
@@ -177,7 +177,7 @@ def carry(story: Story, folder: Path) -> dict[str, Path]:
     """Run the commands of a story until the message arrives; return the files with their output."""
     if shutil.which("mosquitto_pub") is None or shutil.which("mosquitto", path=PATH) is None:
         pytest.skip("no mosquitto: apt-get install mosquitto mosquitto-clients")
-    ports = free_ports(2)
+    ports = [free_port(), free_port()]
     swaps = {text: used.format(*ports) for text, used in story.swaps.items()}
     body = dict(sections((ROOT / story.page).read_text("utf-8")))[story.section]
     assert story.arrives in body

@@ -13,7 +13,7 @@ from typing import IO, Final
 import pytest
 from pyarrow import fs
 
-from tests.brokers.mosquitto import free_port
+from gateway.trial.brokers.listening import free_port
 from tests.waiting import until
 
 BUCKET: Final = "night"

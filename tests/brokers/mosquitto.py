@@ -5,25 +5,18 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import socket
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Protocol
 
 import pytest
 
+from gateway.trial.brokers.listening import free_port
 from tests.brokers.server_process import ServerProcess
 
 PROGRAM = shutil.which("mosquitto") or shutil.which("mosquitto", path="/usr/sbin:/usr/local/sbin")
 OPEN = ("allow_anonymous true",)
 UNBOUNDED = ("max_queued_messages 0", "max_inflight_messages 0")
-
-
-def free_port() -> int:
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        port: int = sock.getsockname()[1]
-        return port
 
 
 class Mosquitto(ServerProcess):

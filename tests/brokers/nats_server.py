@@ -13,7 +13,7 @@ from typing import Protocol
 import pytest
 
 from gateway.trial.brokers import nats
-from tests.brokers.mosquitto import free_port
+from gateway.trial.brokers.listening import free_port
 from tests.brokers.server_process import ServerProcess
 
 LARGE = "max_payload: 8388608"

@@ -20,7 +20,8 @@ from gateway.endpoints.settings.mqtt import MqttSettings
 from gateway.errors import EndpointError, NotConnectedError
 from gateway.model.message import DeliveryMode, Headers, Message
 from gateway.model.outcome import ACCEPTED, RETRY, Outcome
-from tests.brokers.mosquitto import Mosquitto, StartMosquitto, free_port
+from gateway.trial.brokers.listening import free_port
+from tests.brokers.mosquitto import Mosquitto, StartMosquitto
 from tests.endpoints.exchange import QUIET, collect, hold, opened, receive, send
 
 pytestmark = pytest.mark.broker

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.brokers.mosquitto import StartMosquitto, free_port
+from gateway.trial.brokers.listening import free_port
+from tests.brokers.mosquitto import StartMosquitto
 from tests.brokers.running import Process
 from tests.chaos.archived import check_complete, read_archive
 from tests.chaos.rig import RelayConfig, end_after_all, load_and_witness, repetitions

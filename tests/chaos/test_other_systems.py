@@ -20,9 +20,10 @@ from typing import Protocol
 import pytest
 
 from gateway.trial.brokers.activemq import FACTORY, client_jars
+from gateway.trial.brokers.listening import free_port
 from gateway.trial.brokers.rabbitmq import missing
 from tests.brokers.controlled_activemq import ActiveMq
-from tests.brokers.mosquitto import StartMosquitto, free_port
+from tests.brokers.mosquitto import StartMosquitto
 from tests.brokers.nats_server import NatsServer, installed_program
 from tests.brokers.rabbitmq_server import RabbitmqServer
 from tests.brokers.running import Process

@@ -24,7 +24,8 @@ import pytest
 pytest.importorskip("solace", reason="solace-pubsubplus is not installed: gateway[solace]")
 
 from benchmarks.tree import tree
-from tests.brokers.mosquitto import StartMosquitto, free_port
+from gateway.trial.brokers.listening import free_port
+from tests.brokers.mosquitto import StartMosquitto
 from tests.brokers.running import Process
 from tests.brokers.solace_bridge import StoredBroker
 from tests.brokers.test_mqtt_tls import make_certificate

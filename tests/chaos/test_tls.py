@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.brokers.mosquitto import Mosquitto, StartMosquitto, free_port
+from gateway.trial.brokers.listening import free_port
+from tests.brokers.mosquitto import Mosquitto, StartMosquitto
 from tests.brokers.test_mqtt_tls import make_certificate
 from tests.chaos.archived import check_marked, read_archive
 from tests.chaos.rig import RelayConfig, end_after_all, load_and_witness, repetitions, running

@@ -11,7 +11,7 @@ import pytest
 from gateway.endpoints.settings.jms import JmsSettings
 from gateway.endpoints.settings.mqtt import MqttSettings
 from gateway.trial.brokers.activemq import FACTORY, client_jars, missing
-from tests.brokers.mosquitto import free_port
+from gateway.trial.brokers.listening import free_port
 from tests.conformance.test_endpoints import *  # noqa: F403  # its tests, with the systems below
 from tests.deploy.container import LOOPBACK, Container, started
 from tests.deploy.engine import Engine

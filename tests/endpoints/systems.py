@@ -16,8 +16,8 @@ from gateway.endpoints.settings.mqtt import MqttSettings
 from gateway.endpoints.settings.nats import NatsSettings
 from gateway.endpoints.settings.yami4 import Yami4Settings
 from gateway.model.message import DeliveryMode
+from gateway.trial.brokers.listening import free_port
 from gateway.trial.brokers.yami4 import Yami4Broker, Yami4BrokerOptions
-from tests.brokers.mosquitto import free_port
 from tests.brokers.nats_server import StartNats
 
 _numbers = count()

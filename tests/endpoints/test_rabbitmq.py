@@ -15,7 +15,7 @@ from gateway.endpoints.settings.rabbitmq import RabbitmqSettings
 from gateway.errors import EndpointError, NotConnectedError
 from gateway.model.message import DeliveryMode, Headers, Message
 from gateway.model.outcome import ACCEPTED, NO_ROOM, RETRY, Outcome, rejected
-from tests.brokers.mosquitto import free_port
+from gateway.trial.brokers.listening import free_port
 from tests.brokers.rabbitmq_server import RabbitmqServer, Vhost
 from tests.endpoints.exchange import (
     Answer,

@@ -15,18 +15,12 @@ from urllib.request import ProxyHandler, build_opener
 
 import pyspark
 
+from gateway.trial.brokers.listening import free_port
 from tests.waiting import PATIENCE, until
 
 pause = threading.Event()  # never set: it only waits
 _START_TIMEOUT = 5 * PATIENCE  # three Java processes at once
 _CLASS = "org.apache.spark.deploy"
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-    return port
 
 
 @contextmanager

@@ -15,7 +15,8 @@ from paho.mqtt.enums import CallbackAPIVersion
 from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 
-from tests.brokers.mosquitto import Mosquitto, StartMosquitto, free_port
+from gateway.trial.brokers.listening import free_port
+from tests.brokers.mosquitto import Mosquitto, StartMosquitto
 from tests.brokers.running import Process
 from tests.tracing.collector import collecting
 from tests.waiting import PATIENCE

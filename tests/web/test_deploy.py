@@ -17,8 +17,9 @@ from prometheus_client import generate_latest
 
 from gateway.reconcile.report import metrics
 from gateway.runtime.record.counters import LATENCY_BUCKETS
+from gateway.trial.brokers.listening import free_port
 from gateway.web.metrics import make_registry
-from tests.brokers.mosquitto import StartMosquitto, free_port
+from tests.brokers.mosquitto import StartMosquitto
 from tests.waiting import PATIENCE
 from tests.web.promtool import ALERTS, PROMTOOL, ROOT, SEARCH_PATH, map_seconds, promtool, rules
 from tests.web.status_samples import HOLDER, FakeStatus, route, status

@@ -11,7 +11,8 @@ import pytest
 from paho.mqtt import publish
 from selenium import webdriver
 
-from tests.brokers.mosquitto import StartMosquitto, free_port
+from gateway.trial.brokers.listening import free_port
+from tests.brokers.mosquitto import StartMosquitto
 from tests.brokers.running import Process
 from tests.chromium import DESKTOP, NEEDS_CHROMIUM, chromium, sized
 from tests.web.page import Page

@@ -17,7 +17,8 @@ from urllib.request import ProxyHandler, build_opener
 
 import pytest
 
-from tests.brokers.mosquitto import Mosquitto, StartMosquitto, free_port
+from gateway.trial.brokers.listening import free_port
+from tests.brokers.mosquitto import Mosquitto, StartMosquitto
 from tests.brokers.running import Process
 from tests.waiting import PATIENCE
 

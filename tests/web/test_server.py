@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 
 from gateway.config.process import WebSettings
 from gateway.errors import WebError
+from gateway.trial.brokers.listening import free_port
 from gateway.web.application import HEADERS, WebApplication
 from gateway.web.client import ConnectionOptions, StatusClient
 from gateway.web.connection import serve
 from gateway.web.exchange import HttpRequest, HttpResponse
 from gateway.web.server import WebServer
-from tests.brokers.mosquitto import free_port
 from tests.brokers.test_mqtt_tls import make_certificate
 from tests.waiting import PATIENCE
 from tests.web.status_samples import FakeStatus, served, status

@@ -14,8 +14,9 @@ import pytest
 from gateway.config.load import load
 from gateway.runtime.gateway import Gateway
 from gateway.runtime.record.counters import ConnectionState
+from gateway.trial.brokers.listening import free_port
 from gateway.web.status_cache import MAX_AGE, MAX_AGE_NOT_READY, StatusCache
-from tests.brokers.mosquitto import StartMosquitto, free_port
+from tests.brokers.mosquitto import StartMosquitto
 from tests.waiting import PATIENCE, until
 from tests.web.test_run import CONFIG, get
 

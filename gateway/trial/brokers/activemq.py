@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from gateway.errors import NotConnectedError
-from gateway.trial.brokers.listening import end, wait_until_it_listens
+from gateway.trial.brokers.listening import end, free_port, wait_until_it_listens
 
 JARS = Path("/usr/share/java")
 FACTORY = "org.apache.activemq.ActiveMQConnectionFactory"
@@ -43,13 +42,6 @@ def missing() -> str:
     return ""
 
 
-def free_ports(number: int) -> list[int]:
-    with closing(socket.socket()) as first:
-        first.bind(("127.0.0.1", 0))
-        port: int = first.getsockname()[1]
-        return [port, *free_ports(number - 1)] if number > 1 else [port]
-
-
 class ActiveMq:
     """One broker; its stored messages survive a restart.
 
@@ -60,7 +52,7 @@ class ActiveMq:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.port, self.mqtt_port = free_ports(2)
+        self.port, self.mqtt_port = free_port(), free_port()
         self._process: subprocess.Popen[bytes] | None = None
 
     @property

@@ -4,20 +4,32 @@ from __future__ import annotations
 
 import socket
 import subprocess
-from contextlib import closing
+from contextlib import closing, suppress
+from secrets import randbelow
 from threading import Event
 from time import monotonic
 
 from gateway.errors import NotConnectedError
 
 START_TIMEOUT = 10.0  # seconds
+_FIRST_PORT, _LAST_PORT = 10_000, 32_767
+_TRIES = 100
 
 
 def free_port() -> int:
-    with closing(socket.socket()) as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    """Return a port that nobody listens on, below those that a system gives to clients.
+
+    A port of these could be that of a connection when the broker starts, or starts again.
+
+    Raises:
+        NotConnectedError: none was found.
+    """
+    for _ in range(_TRIES):
+        port = _FIRST_PORT + randbelow(_LAST_PORT - _FIRST_PORT + 1)
+        with closing(socket.socket()) as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
+    raise NotConnectedError(f"no free port from {_FIRST_PORT} to {_LAST_PORT}")
 
 
 def wait_until_it_listens(

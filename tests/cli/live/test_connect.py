@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from gateway.cli import main
-from tests.brokers.mosquitto import Mosquitto, StartMosquitto, free_port
+from gateway.trial.brokers.listening import free_port
+from tests.brokers.mosquitto import Mosquitto, StartMosquitto
 
 CONFIG = """\
 endpoints:

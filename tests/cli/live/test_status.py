@@ -14,8 +14,8 @@ import pytest
 from gateway.cli import main
 from gateway.config.process import WebSettings
 from gateway.errors import GatewayError
+from gateway.trial.brokers.listening import free_port
 from gateway.web.snapshot import StatusSnapshot
-from tests.brokers.mosquitto import free_port
 from tests.web.status_samples import FakeStatus, endpoint, refusal, route, served, status
 
 TOKEN = "0123456789abcdef0123456789abcdef"  # noqa: S105  # of the tests alone

@@ -11,7 +11,8 @@ from gateway.endpoints.settings.mqtt import MqttSettings
 from gateway.errors import EndpointError, LeftError, NotConnectedError
 from gateway.model.message import DeliveryMode, Headers, Message
 from gateway.model.outcome import ACCEPTED
-from tests.brokers.mosquitto import Mosquitto, StartMosquitto, free_port
+from gateway.trial.brokers.listening import free_port
+from tests.brokers.mosquitto import Mosquitto, StartMosquitto
 from tests.endpoints.exchange import (
     Answer,
     collect,

@@ -15,7 +15,7 @@ from gateway.endpoints.registry import make_sink, make_source
 from gateway.endpoints.settings.nats import NatsSettings
 from gateway.errors import NotConnectedError
 from gateway.model.outcome import ACCEPTED, RETRY
-from tests.brokers.mosquitto import free_port
+from gateway.trial.brokers.listening import free_port
 from tests.brokers.nats_server import NatsServer, StartNats
 from tests.brokers.wire import Wire
 from tests.endpoints.exchange import (

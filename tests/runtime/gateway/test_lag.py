@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from gateway.model.message import Message
 from gateway.runtime.gateway import Gateway
 from gateway.runtime.status import take_status
+from gateway.trial.brokers.listening import free_port
 from gateway.web.snapshot import StatusSnapshot, snapshot_json
-from tests.brokers.mosquitto import free_port
 from tests.runtime.gateway.running import PLANT_AND_EMS, BrokerClient, configured
 from tests.waiting import PATIENCE, until
 

@@ -9,9 +9,9 @@ import pytest
 
 from gateway.model.message import DeliveryMode, Headers, Message
 from gateway.runtime.gateway import Gateway
+from gateway.trial.brokers.listening import free_port
 from gateway.trial.brokers.yami4 import Yami4Broker, Yami4BrokerOptions
 from tests.brokers.controlled_smf import SmfBroker
-from tests.brokers.mosquitto import free_port
 from tests.runtime.gateway.running import BrokerClient, configured
 from tests.waiting import PATIENCE, until
 

@@ -14,7 +14,8 @@ from gateway.runtime import wiring
 from gateway.runtime.delivery.lane import LaneLimits
 from gateway.runtime.gateway import Gateway
 from gateway.runtime.record.counters import ConnectionState
-from tests.brokers.mosquitto import StartMosquitto, free_port
+from gateway.trial.brokers.listening import free_port
+from tests.brokers.mosquitto import StartMosquitto
 from tests.runtime.gateway.running import (
     PLANT_AND_EMS,
     BrokerClient,
