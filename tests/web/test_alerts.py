@@ -55,7 +55,6 @@ def test_the_times_of_the_alert_for_a_broker_add_up() -> None:
 
 SERIES: Final = '{job="gateway", instance="a", endpoint="b", side="sink"}'
 RULE_TEST: Final = """\
-rule_files: [{rules}]
 evaluation_interval: 30s
 tests:
   - interval: 15s
@@ -79,7 +78,7 @@ def test_the_alert_fires_in_time_by_the_clock_of_prometheus(tmp_path: Path) -> N
     """The worst case: the broker dies after the scrape at 15 s; the next scrape is at 30 s."""
     late = 15 + ALERT_TIMEOUT - CONNECTION_LOSS_TIME
     file = tmp_path / "test.yaml"
-    write_test(file, RULE_TEST.format(rules=ALERTS, series=SERIES, late=int(late)))
+    write_test(file, RULE_TEST.format(series=SERIES, late=int(late)))
 
     promtool("test", "rules", str(file))
 
@@ -173,7 +172,6 @@ def test_every_alert_fires_from_an_absent_series(tmp_path: Path) -> None:
 
 
 VANISHED: Final = """\
-rule_files: [{rules}]
 evaluation_interval: 5s
 tests:
   - name: a target that vanishes
@@ -212,14 +210,13 @@ tests:
 @pytest.mark.skipif(PROMTOOL is None, reason="no promtool")
 def test_a_target_that_vanishes_is_an_alert(tmp_path: Path) -> None:
     file = tmp_path / "test.yaml"
-    write_test(file, VANISHED.format(rules=ALERTS))
+    write_test(file, VANISHED.format())
 
     promtool("test", "rules", str(file))
 
 
 NIGHT: Final = '{job="gateway-nights", instance="a"}'
 NIGHTS_TEST: Final = """\
-rule_files: [{rules}]
 evaluation_interval: 1m
 tests:
   - interval: 1h
@@ -273,14 +270,13 @@ tests:
 @pytest.mark.skipif(PROMTOOL is None, reason="no promtool")
 def test_the_alerts_of_nights_follow_the_verdict_and_its_age(tmp_path: Path) -> None:
     file = tmp_path / "test.yaml"
-    write_test(file, NIGHTS_TEST.format(rules=ALERTS, night=NIGHT))
+    write_test(file, NIGHTS_TEST.format(night=NIGHT))
 
     promtool("test", "rules", str(file))
 
 
 JOB: Final = 'namespace="plant", cronjob="{}", job="kube-state-metrics", instance="k"'
 JOBS_TEST: Final = """\
-rule_files: [{rules}]
 evaluation_interval: 1m
 tests:
   - name: runs that succeed, fail and go on, and a job that is never scheduled
@@ -356,6 +352,6 @@ def test_a_failed_and_an_overdue_job_are_alerts(tmp_path: Path) -> None:
         for key, text in series.items()
     }
     units = {f: f"gateway-reconcile.{s}" for f, s in (("unit", "service"), ("timer", "timer"))}
-    write_test(file, JOBS_TEST.format(rules=ALERTS, **series, **labels, **units))
+    write_test(file, JOBS_TEST.format(**series, **labels, **units))
 
     promtool("test", "rules", str(file))
