@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
 _JAVA = (
     "-XX:+UseSerialGC",
+    "-XX:+UnlockDiagnosticVMOptions",
+    "-XX:-BytecodeVerificationRemote",  # of Spark's own classes: a tenth of its start
     "-XX:MetaspaceSize=256m",
     "-XX:TieredStopAtLevel=1",  # the optimising compiler takes 40 % of the tests' processor time
 )
