@@ -28,12 +28,25 @@ DIES = "import os\ndef test_{}(): os.abort()\n"
 @pytest.mark.parametrize(
     ("last_file", "counts"),
     [
-        (PASSES.format(1) + DIES.format(2), "1 failed, 5 passed"),
-        (PASSES.format(1) + DIES.format(2) + PASSES.format(3), "1 failed, 6 passed"),
-        (DIES.format(1), "1 failed, 4 passed"),
-        (DIES.format(1) + PASSES.format(2), "1 failed, 5 passed"),
+        pytest.param(
+            PASSES.format(1) + DIES.format(2),
+            "1 failed, 5 passed",
+            id="at-the-end",
+            marks=pytest.mark.nightly,
+        ),
+        pytest.param(
+            PASSES.format(1) + DIES.format(2) + PASSES.format(3),
+            "1 failed, 6 passed",
+            id="before-one-test",
+        ),
+        pytest.param(DIES.format(1), "1 failed, 4 passed", id="alone"),
+        pytest.param(
+            DIES.format(1) + PASSES.format(2),
+            "1 failed, 5 passed",
+            id="at-the-start",
+            marks=pytest.mark.nightly,
+        ),
     ],
-    ids=["at-the-end", "before-one-test", "alone", "at-the-start"],
 )
 def test_a_run_ends_after_a_worker_died(tmp_path: Path, last_file: str, counts: str) -> None:
     """Each worker's last file is where xdist's own scheduler waits for ever."""

@@ -45,7 +45,7 @@ class Clock:
         pytest.param(-1, marks=pytest.mark.chaos),
         pytest.param(-HOUR, marks=pytest.mark.chaos),
         -26 * HOUR,
-        HOUR,
+        pytest.param(HOUR, marks=pytest.mark.nightly),
     ],
 )
 def test_a_clock_set_during_a_run_changes_no_delivery(

@@ -23,6 +23,7 @@ HOUR = 3600 * SECOND
 MIDNIGHT = NOON - 12 * HOUR
 LATE = 120
 HOURS = range(-1, 25)  # of the date, with one on either side
+EDGE_HOURS = (-1, 0, 12, 23, 24)
 FEW_HOURS = (-1, 0, 1, 11, 12, 15, 16, 22, 23, 24)  # fewer files, at the same edges
 GATEWAYS = ("east", "west")
 ROUTES: Mapping[str, tuple[str, ...]] = {"orders": ("erp", "audit"), "ticks": ("hub",)}

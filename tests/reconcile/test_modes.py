@@ -18,7 +18,7 @@ from gateway.reconcile.report.report import Report
 from gateway.reconcile.report.rows import Row
 from tests.archive.samples import DAY, NOON
 from tests.archived import segments
-from tests.reconcile.night import FEW_HOURS, HOURS, LATE, Copy, model, night
+from tests.reconcile.night import EDGE_HOURS, FEW_HOURS, HOURS, LATE, Copy, model, night
 
 pytestmark = [
     pytest.mark.spark,
@@ -80,7 +80,7 @@ def test_executors_read_and_hash_every_file_with_rows(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, full: bool
 ) -> None:
     root = tmp_path / "archive"
-    made = night(1, hours=FEW_HOURS)
+    made = night(1, hours=EDGE_HOURS)
     made.write(root)
     changed = segments(root, DAY)[0]
     with changed.open("ab") as file:
@@ -111,7 +111,7 @@ def test_both_modes_agree_and_a_failed_run_changes_nothing(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     root = tmp_path / "archive"
-    made = night(1, hours=FEW_HOURS)
+    made = night(1, hours=EDGE_HOURS)
     made.write(root)
 
     by_row = run(spark, root, full=True)

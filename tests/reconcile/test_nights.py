@@ -187,7 +187,10 @@ def test_a_second_delivery_on_a_later_day_takes_back_a_clean_verdict(tmp_path: P
         run_night(Job(root, DAY, now=at + DAYS), silent, "0" * 64)
 
 
-@pytest.mark.parametrize("kept", ["new", "both", "deleted"])
+@pytest.mark.parametrize(
+    "kept",
+    ["both", *(pytest.param(each, marks=pytest.mark.nightly) for each in ("new", "deleted"))],
+)
 def test_a_date_without_whole_results_is_judged_again(tmp_path: Path, kept: str) -> None:
     """As an interrupted replacement in a bucket leaves it: files under the new name."""
     root = tmp_path / "archive"
@@ -255,7 +258,7 @@ def test_gaps_of_sources_have_their_own_verdict(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize("killed", [False, True])
+@pytest.mark.parametrize("killed", [pytest.param(False, marks=pytest.mark.nightly), True])
 def test_two_instances_of_a_gateway_are_judged_as_one(tmp_path: Path, *, killed: bool) -> None:
     """Instance b ends with a copy in its spool, which a takes over with the lease."""
     root = tmp_path / "archive"

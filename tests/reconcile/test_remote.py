@@ -17,7 +17,7 @@ from gateway.reconcile.job import Job, reconcile
 from gateway.routing.name_rules import to_rules
 from tests.archive.bucket import Bucket
 from tests.archive.samples import DAY, NOON
-from tests.reconcile.night import FEW_HOURS, HOUR, LATE, MIDNIGHT, Night, model, night
+from tests.reconcile.night import EDGE_HOURS, HOUR, LATE, MIDNIGHT, Night, model, night
 
 pytestmark = [
     pytest.mark.spark,
@@ -71,7 +71,7 @@ def test_a_night_in_a_bucket_has_the_classes_of_the_model(
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "test")
     monkeypatch.chdir(tmp_path)
     root = tmp_path / "archive"
-    made = night(3, messages=120, hours=FEW_HOURS)
+    made = night(3, messages=120, hours=EDGE_HOURS)
     made.write(root)
     archive_routes(root)
     bucket = Bucket()

@@ -65,7 +65,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
 ]
 
-GATEWAYS = 10  # of a random archive
+GATEWAYS, FEW_GATEWAYS = 10, 4  # of a random archive
 BATCH = 250  # archives that are classified together
 NIGHTLY_SEEDS = range(1_000, 11_000, BATCH)
 COUNTED = (*(each.value for each in CopyClass), "marked")
@@ -130,24 +130,24 @@ def classes(folder: Path) -> Counter[str]:
 
 
 @pytest.mark.parametrize(
-    ("seed", "full"),
+    ("seed", "many", "full"),
     [
-        pytest.param(1, True, id="full"),
-        pytest.param(2, False, id="sets-without-faults"),
-        pytest.param(3, False, id="sets"),
+        pytest.param(1, FEW_GATEWAYS, True, id="full"),
+        pytest.param(2, FEW_GATEWAYS, False, id="sets-without-faults"),
+        pytest.param(3, FEW_GATEWAYS, False, id="sets"),
         *(
-            pytest.param(seed, full, marks=pytest.mark.nightly)
+            pytest.param(seed, GATEWAYS, full, marks=pytest.mark.nightly)
             for seed in range(10, 60)
             for full in (True, False)
         ),
     ],
 )
 def test_random_faults_get_the_classes_of_the_model(
-    tmp_path: Path, seed: int, *, full: bool
+    tmp_path: Path, seed: int, many: int, *, full: bool
 ) -> None:
     """Many gateways at once; an even seed has no faults of messages."""
     rng = random.Random(seed)  # noqa: S311  # a test's traffic
-    gateways = {f"gateway-{number}": spans_of(rng) for number in range(GATEWAYS)}
+    gateways = {f"gateway-{number}": spans_of(rng) for number in range(many)}
     plan = plan_of(rng, gateways, 30, 0.2 if seed % 2 else 0)
     archive = Archive(tmp_path / "archive", None, plan, gateways)
     write(archive, rng)

@@ -11,6 +11,15 @@ from tests.tutorials.walks import PAGES, walk
 pytestmark = pytest.mark.broker
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+LONG = {"gateway-pair"}  # its steps are in tests/chaos/test_takeovers.py, too
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(each, id=each.stem, marks=pytest.mark.nightly if each.stem in LONG else ())
+        for each in PAGES
+    ],
+)
 def test_a_tutorial_works_as_printed(page: Path, tmp_path: Path) -> None:
     walk(page, tmp_path, "gateway reconcile ")  # starts Spark; test_night.py types it

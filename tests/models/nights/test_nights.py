@@ -25,7 +25,13 @@ def test_no_clean_night_of_many_contradicts_the_truth(first: int) -> None:
     assert not _contradictions(range(first, first + NIGHTLY))
 
 
-@pytest.mark.parametrize("name", MUTATIONS)
+SLOW = {"RemovedLinksUnseen"}  # hundreds of seeds until it is found
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(each, marks=pytest.mark.nightly if each in SLOW else ()) for each in MUTATIONS],
+)
 def test_a_broken_rule_is_found(name: str) -> None:
     assert seeds_until_found(name)
 
