@@ -22,6 +22,7 @@ from markupsafe import Markup, escape
 from gateway.errors import GatewayError, ReconcileError
 from gateway.model.copy_class import CLASSES, HOP_CLASSES, HOP_MEANINGS
 from gateway.reconcile.report import actions, details, verdict
+from gateway.reconcile.report.advice import advice_for
 from gateway.reconcile.report.charts import HOURS, LARGE
 from gateway.reconcile.report.figures import MAX_UNFOLDED, charted_routes, day_of, figures
 from gateway.reconcile.report.formatting import (
@@ -43,6 +44,7 @@ from gateway.reconcile.report.rows import (
     severity_of,
     shown_classes,
     word,
+    worst_first,
 )
 from gateway.reconcile.report.summary import from_json
 from gateway.reconcile.report.timelines import DAY_SECONDS, clock
@@ -95,17 +97,13 @@ def page(report: Report) -> str:
             day, "all routes", LARGE, bands(found, report.day), complete=report.is_complete
         ),
         hour_table=details.hour_table(day),
-        listed_routes=details.listed_routes(report),
+        listed_routes=worst_first(report.routes, strict=report.strict)[: details.MAX_ROUTES],
         tap_reasons=details.tap_reasons(report),
         charted_routes=charted_routes(report, report.day),
-        sample_tables=details.sample_tables(report),
-        dead_letters=details.frequent_dead_letters(report),
-        finding_groups=details.finding_groups(report),
         gap_timelines=timelines(found, report.day),
         outages=found,
         turn_timelines=turn_timelines(active, report.day),
         turns=active,
-        step_durations=details.step_durations(report),
     )  # fmt: skip
 
 
@@ -158,7 +156,9 @@ def environment() -> Environment:
         "HOURS": HOURS,
         "MAX_GATEWAYS": details.MAX_GATEWAYS,
         "MAX_ROWS": details.MAX_ROWS,
+        "MAX_SAMPLES": details.MAX_SAMPLES,
         "MAX_UNFOLDED": MAX_UNFOLDED,
+        "advice_for": advice_for,
         "count": count,
         "counted_as": counted_as,
         "exceptions_in": exceptions_in,
