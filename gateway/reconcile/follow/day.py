@@ -27,8 +27,8 @@ from gateway.model.copy_class import TALLIES, CopyClass
 from gateway.reconcile.classify import tables
 from gateway.reconcile.classify.evidence import Scope, joined, survey
 from gateway.reconcile.classify.output import unquoted
-from gateway.reconcile.follow import tables as follow_tables
 from gateway.reconcile.follow.state import FollowedDay
+from gateway.reconcile.follow.tables import EXCEPTION_ROWS, MINUTE_ROWS, batches, printed
 from gateway.reconcile.grouping import summed
 from gateway.reconcile.input.inputs import Inputs, unreadable_segments
 from gateway.reconcile.report.rows import Row
@@ -135,17 +135,17 @@ class DayReconciler:
 
     def _append_exceptions(self, day: date, now: pa.Table) -> None:
         folder = self.options.output / "exceptions" / f"date={day}"
-        before = follow_tables.exceptions_before(folder, self.number)
-        changed = follow_tables.changed_exceptions(now, before)
+        before = EXCEPTION_ROWS.before(folder, self.number)
+        changed = EXCEPTION_ROWS.changed(now, before)
         self._append(changed, folder)
-        self._print(follow_tables.printed(changed))
+        self._print(printed(changed))
 
     def _append_minutes(self, day: date, now: pa.Table) -> None:
         folder = self.options.output / "minutes" / f"date={day}"
-        older = [part for number, part in follow_tables.batches(folder) if number != self.number]
+        older = [part for number, part in batches(folder) if number != self.number]
         if len(older) < _MAX_BATCH_FOLDERS:
-            before = follow_tables.minutes_before(folder, self.number)
-            self._append(follow_tables.changed_minutes(now, before), folder)
+            before = MINUTE_ROWS.before(folder, self.number)
+            self._append(MINUTE_ROWS.changed(now, before), folder)
         else:
             self._append(now, folder)
             self.outdated += older
@@ -158,10 +158,10 @@ class DayReconciler:
             LocalStorage(path).write(Path("part-00000.parquet"), unquoted(changed))
 
     def _print(self, groups: Sequence[Row]) -> None:
-        printed = [row for row in groups if row["class"] not in _UNPRINTED_CLASSES]
-        for row in printed[:_MAX_LINES]:
+        listed = [row for row in groups if row["class"] not in _UNPRINTED_CLASSES]
+        for row in listed[:_MAX_LINES]:
             self.print_line(_line(row))
-        if len(printed) > _MAX_LINES:
+        if len(listed) > _MAX_LINES:
             self.print_line(f"... and more; {self.options.output / 'exceptions'} has all")
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
@@ -23,40 +24,51 @@ from gateway.reconcile.report.rows import Row
 Key: TypeAlias = tuple[Any, ...]
 
 WITHDRAWN: Final = "withdrawn"  # in place of a class: the copy is no exception any more
-_COPY_KEYS: Final = ("gateway", "route", "target", "id")
-_COMPARED: Final = ("class", "marked")  # a change in these columns is a new row
 
 
-def exceptions_before(folder: Path, batch: int) -> dict[Key, Row]:
-    """Return the exceptions of a date after the batches before `batch`, by copy."""
-    newest = _newest(folder, batch, EXCEPTIONS, _COPY_KEYS)
-    return {key: row for key, row in newest.items() if row["class"] != WITHDRAWN}
+@dataclass(frozen=True, slots=True)
+class AppendedTable:
+    """A table that batches append to: a new row where one of the columns `compared` changed.
+
+    A row whose key is no more gets the values of `gone`.
+    """
+
+    schema: pa.Schema
+    keys: Sequence[str]
+    compared: Sequence[str]
+    gone: Mapping[str, object]
+
+    def before(self, folder: Path, batch: int) -> dict[Key, Row]:
+        """Return the rows of a date after the batches before `batch`, by key."""
+        newest: dict[Key, Row] = {}
+        for number, part in sorted(batches(folder)):
+            for path in sorted(part.glob("*.parquet")) if number < batch else ():
+                with open_parquet(pa.OSFile(os.fsencode(path))) as file:
+                    rows = file.read().rename_columns(self.schema.names).cast(self.schema)
+                    newest |= self._by_key(rows)
+        gone = self.gone.items()
+        return {
+            key: row for key, row in newest.items() if any(row[name] != each for name, each in gone)
+        }
+
+    def changed(self, now: pa.Table, before: Mapping[Key, Row]) -> pa.Table:
+        """Return the rows that are new or changed, and those that are gone."""
+        rows = self._by_key(now)
+        changed = [row for key, row in rows.items() if self._differs(row, before.get(key))]
+        gone = [{**row, **self.gone} for key, row in before.items() if key not in rows]
+        return pa.Table.from_pylist([*changed, *gone], schema=self.schema)
+
+    def _by_key(self, rows: pa.Table) -> dict[Key, Row]:
+        return {tuple(row[name] for name in self.keys): row for row in rows.to_pylist()}
+
+    def _differs(self, row: Row, before: Row | None) -> bool:
+        return before is None or any(row[name] != before[name] for name in self.compared)
 
 
-def minutes_before(folder: Path, batch: int) -> dict[Key, Row]:
-    """Return the counts of a date after the batches before `batch`, by target and minute."""
-    return _newest(folder, batch, MINUTES, MINUTE_KEYS)
-
-
-def changed_exceptions(now: pa.Table, before: Mapping[Key, Row]) -> pa.Table:
-    """Return the exceptions that are new or have another class, and the withdrawn ones."""
-    rows = _by_key(now, _COPY_KEYS)
-    changed = [row for key, row in rows.items() if _differs(row, before.get(key), _COMPARED)]
-    gone = [{**row, "class": WITHDRAWN} for key, row in before.items() if key not in rows]
-    return pa.Table.from_pylist([*changed, *gone], schema=EXCEPTIONS)
-
-
-def changed_minutes(now: pa.Table, before: Mapping[Key, Row]) -> pa.Table:
-    """Return the minutes with new or changed counts; zeros for a minute without copies now."""
-    rows = _by_key(now, MINUTE_KEYS)
-    changed = [row for key, row in rows.items() if _differs(row, before.get(key), TALLIES)]
-    zeros = dict.fromkeys(TALLIES, 0)
-    gone = [
-        {**row, **zeros}
-        for key, row in before.items()
-        if key not in rows and any(row[name] for name in TALLIES)
-    ]
-    return pa.Table.from_pylist([*changed, *gone], schema=MINUTES)
+EXCEPTION_ROWS: Final = AppendedTable(
+    EXCEPTIONS, ("gateway", "route", "target", "id"), ("class", "marked"), {"class": WITHDRAWN}
+)
+MINUTE_ROWS: Final = AppendedTable(MINUTES, MINUTE_KEYS, TALLIES, dict.fromkeys(TALLIES, 0))
 
 
 def printed(changed: pa.Table) -> list[Row]:
@@ -69,27 +81,7 @@ def printed(changed: pa.Table) -> list[Row]:
     return list(found.sort_by(ascending("since", *keys)).to_pylist())
 
 
-def _newest(folder: Path, batch: int, schema: pa.Schema, keys: Sequence[str]) -> dict[Key, Row]:
-    """Return the newest row of each key; later batches were not committed."""
-    newest: dict[Key, Row] = {}
-    for number, part in sorted(batches(folder)):
-        if number < batch:
-            for path in sorted(part.glob("*.parquet")):
-                with open_parquet(pa.OSFile(os.fsencode(path))) as file:
-                    rows = file.read().rename_columns(schema.names).cast(schema)
-                    newest |= _by_key(rows, keys)
-    return newest
-
-
 def batches(folder: Path) -> Iterator[tuple[int, Path]]:
     """Yield number and folder of each batch of a table."""
     for part in folder.glob("batch=*"):
         yield int(part.name.removeprefix("batch=")), part
-
-
-def _by_key(rows: pa.Table, keys: Sequence[str]) -> dict[Key, Row]:
-    return {tuple(row[name] for name in keys): row for row in rows.to_pylist()}
-
-
-def _differs(row: Row, before: Row | None, names: Sequence[str]) -> bool:
-    return before is None or any(row[name] != before[name] for name in names)

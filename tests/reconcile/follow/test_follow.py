@@ -160,7 +160,7 @@ def test_only_exceptions_that_changed_are_appended(
     )
     keyed = {("g", "r", "t", row["id"]): row for row in other.to_pylist()}
 
-    found = tables.changed_exceptions(one, keyed)
+    found = tables.EXCEPTION_ROWS.changed(one, keyed)
 
     assert {(row["id"], row["class"]) for row in found.to_pylist()} == expected
 
