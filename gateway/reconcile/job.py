@@ -38,7 +38,7 @@ from gateway.reconcile.classify.hops import (
     hop_table,
     judged_hops,
 )
-from gateway.reconcile.classify.name_check import NameCheck, NamesToCheck, check_names
+from gateway.reconcile.classify.name_check import check_names
 from gateway.reconcile.classify.output import ResultFolder, first_rows, hours_of_worst
 from gateway.reconcile.grouping import summed
 from gateway.reconcile.input.hop_routes import find_hops
@@ -181,8 +181,7 @@ def _judged(spark: SparkSession, job: Job, show_step: ShowStep) -> Report:
     routes = _with_notes(spark, job, inputs, found, report)
     report = replace(report, gaps=gaps, proof=proof, routes=routes)
     show_step("translating the names again")
-    names = NamesToCheck(job.location, job.day, inputs.day, job.mapping, job.key)
-    report = _with_names(job, check_names(spark, names), report)
+    report = _with_names(spark, job, inputs, report)
     if not job.hops:
         return report
     show_step("joining the gateways")
@@ -308,13 +307,16 @@ def _sum(table: pa.Table, *names: str) -> int:
     return sum(pc.sum(table[name]).as_py() or 0 for name in names)
 
 
-def _with_names(job: Job, names: NameCheck, report: Report) -> Report:
+def _with_names(spark: SparkSession, job: Job, inputs: Inputs, report: Report) -> Report:
     """Write the wrong names; return the report with them."""
-    if names.wrong is not None:
-        job.results.write("renamed", names.wrong)
+    wrong, findings, unchecked = check_names(
+        spark, job.location, job.day, inputs.day, job.mapping, job.key
+    )
+    if wrong is not None:
+        job.results.write("renamed", wrong)
     return replace(
         report,
-        renamed=[] if names.wrong is None else first_rows(names.wrong),
-        findings=[*report.findings, *names.findings],
-        names_unchecked=names.unchecked,
+        renamed=[] if wrong is None else first_rows(wrong),
+        findings=[*report.findings, *findings],
+        names_unchecked=unchecked,
     )
