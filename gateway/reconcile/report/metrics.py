@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import UTC, date, datetime, time
 from pathlib import Path
 from typing import Final
@@ -40,7 +40,8 @@ def write_metrics(report: Report, path: Path, now: int, seconds: float) -> None:
     Raises:
         OSError: the file cannot be written; an existing one is unchanged.
     """
-    text = "".join(_lines(report, now, seconds, _last_clean(path)))
+    samples = _samples(report, now, seconds, _last_clean(path))
+    text = "".join(_family(name, samples[name]) for name in FAMILIES if name in samples)
     with replacing(path) as file:
         os.fchmod(file.fileno(), _MODE)
         file.write(text.encode())
@@ -55,38 +56,39 @@ def _last_clean(path: Path) -> float:
         return 0.0
 
 
-def _lines(report: Report, now: int, seconds: float, last_clean: float) -> Iterator[str]:
+def _samples(
+    report: Report, now: int, seconds: float, last_clean: float
+) -> dict[str, dict[str, float]]:
+    """Return the values of each family by their labels."""
     end = _end_of(report.day)
     if report.status == CLEAN:
         last_clean = max(last_clean, end)
-    yield from _family("gateway_reconcile_status", {"": report.exit_status})
-    if report.answered:
-        counts = {f'{{class="{name}"}}': report.total(name) for name in COLUMNS}
-        yield from _family("gateway_reconcile_copies", counts)
-        if report.hops:
-            counts = {f'{{class="{name}"}}': report.between(name) for name in HOP_CLASSES}
-            yield from _family("gateway_reconcile_hop_messages", counts)
-        yield from _family("gateway_reconcile_source_gaps", {"": report.source_gaps})
-    yield from _family("gateway_reconcile_unproven_rows", {"": report.unproven})
-    weights = {
-        f'{{weight="{weight.value}"}}': sum(each.weight is weight for each in report.findings)
-        for weight in Weight
+    found: dict[str, dict[str, float]] = {
+        "status": {"": report.exit_status},
+        "unproven_rows": {"": report.unproven},
+        "findings": {
+            f'{{weight="{weight.value}"}}': sum(each.weight is weight for each in report.findings)
+            for weight in Weight
+        },
+        "duration_seconds": {"": round(seconds, 3)},
+        "finished_timestamp_seconds": {"": now / 1_000_000},
     }
-    yield from _family("gateway_reconcile_findings", weights)
-    yield from _family("gateway_reconcile_duration_seconds", {"": round(seconds, 3)})
-    if end:
-        yield from _family("gateway_reconcile_date_timestamp_seconds", {"": end})
-    finished = now / 1_000_000
-    yield from _family("gateway_reconcile_finished_timestamp_seconds", {"": finished})
-    if last_clean:
-        yield from _family(LAST_CLEAN, {"": last_clean})
+    if report.answered:
+        found["copies"] = {f'{{class="{name}"}}': report.total(name) for name in COLUMNS}
+        found["source_gaps"] = {"": report.source_gaps}
+        if report.hops:
+            found["hop_messages"] = {
+                f'{{class="{name}"}}': report.between(name) for name in HOP_CLASSES
+            }
+    times = {"date_timestamp_seconds": end, "last_clean_timestamp_seconds": last_clean}
+    found |= {name: {"": at} for name, at in times.items() if at}
+    return {f"gateway_reconcile_{name}": samples for name, samples in found.items()}
 
 
-def _family(name: str, samples: Mapping[str, float]) -> Iterator[str]:
-    """Yield the lines of a gauge; the keys of `samples` are its labels."""
-    yield f"# HELP {name} {FAMILIES[name]}\n# TYPE {name} gauge\n"
-    for labels, value in samples.items():
-        yield f"{name}{labels} {value}\n"
+def _family(name: str, samples: Mapping[str, float]) -> str:
+    """Return the lines of a gauge; the keys of `samples` are its labels."""
+    values = "".join(f"{name}{labels} {value}\n" for labels, value in samples.items())
+    return f"# HELP {name} {FAMILIES[name]}\n# TYPE {name} gauge\n{values}"
 
 
 def _end_of(day: date | None) -> float:
