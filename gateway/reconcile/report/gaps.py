@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
@@ -13,12 +12,11 @@ from gateway.reconcile.report.charts import Band
 from gateway.reconcile.report.rows import Row, word
 from gateway.reconcile.report.timelines import (
     LEAST_WIDTH,
-    Timeline,
     TimelineBar,
     Timelines,
-    drawn,
     time_of,
     timeline_bar,
+    timelines,
 )
 
 HOUR_SECONDS: Final = 3_600
@@ -161,15 +159,12 @@ def _distinct(texts: Iterable[str]) -> Iterator[str]:
     return (text for text in dict.fromkeys(texts) if text)
 
 
-def timelines(found: Sequence[ReportedOutage], day: date) -> Timelines:
+def gap_timelines(found: Sequence[ReportedOutage], day: date) -> Timelines:
     """Return a timeline for each source with an outage, those with counted gaps first."""
     several = len({each.gateway for each in found}) > 1
-    by_source: dict[tuple[str, str], list[ReportedOutage]] = defaultdict(list)
-    for each in found:
-        by_source[each.label, each.gateway if several else ""].append(each)
-    return drawn(
-        Timeline(label, "" if label == f"gateway {gateway}" else gateway, _bars(group, day))
-        for (label, gateway), group in by_source.items()
+    return timelines(
+        (each.label, each.gateway if several and each.endpoint else "", bar)
+        for each, bar in zip(found, _bars(found, day), strict=True)
     )
 
 

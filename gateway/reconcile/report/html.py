@@ -33,7 +33,7 @@ from gateway.reconcile.report.formatting import (
     rest,
     shortened,
 )
-from gateway.reconcile.report.gaps import bands, outages, rule_of, timelines
+from gateway.reconcile.report.gaps import bands, gap_timelines, outages, rule_of
 from gateway.reconcile.report.instances import turn_timelines, turns
 from gateway.reconcile.report.report import REPORT_PAGE, Report
 from gateway.reconcile.report.rows import (
@@ -100,7 +100,7 @@ def page(report: Report) -> str:
         listed_routes=worst_first(report.routes, strict=report.strict)[: details.MAX_ROUTES],
         tap_reasons=details.tap_reasons(report),
         charted_routes=charted_routes(report, report.day),
-        gap_timelines=timelines(found, report.day),
+        gap_timelines=gap_timelines(found, report.day),
         outages=found,
         turn_timelines=turn_timelines(active, report.day),
         turns=active,

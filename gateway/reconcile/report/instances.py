@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 
 from gateway.reconcile.report.rows import Row, count, number, word
-from gateway.reconcile.report.timelines import Timeline, Timelines, drawn, time_of, timeline_bar
+from gateway.reconcile.report.timelines import Timelines, time_of, timeline_bar, timelines
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +42,7 @@ def turns(rows: Iterable[Row]) -> list[Turn]:
 
 def turn_timelines(found: Sequence[Turn], day: date) -> Timelines:
     """Return a timeline for each instance, in the order of their first turns."""
-    by_writer: dict[str, list[Turn]] = defaultdict(list)
-    for each in found:
-        by_writer[each.writer].append(each)
-    return drawn(
-        Timeline(
-            writer, "", [timeline_bar("calm", each.begin, each.end, day, each.text) for each in own]
-        )
-        for writer, own in by_writer.items()
+    return timelines(
+        (each.writer, "", timeline_bar("calm", each.begin, each.end, day, each.text))
+        for each in found
     )

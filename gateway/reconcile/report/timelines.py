@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
+from itertools import islice
 from typing import Final
 
 MAX_TIMELINES: Final = 40
@@ -42,10 +43,13 @@ class Timelines:
     total: int
 
 
-def drawn(found: Iterable[Timeline]) -> Timelines:
-    """Return the first of the timelines, so that their number is bounded."""
-    every = list(found)
-    return Timelines(every[:MAX_TIMELINES], len(every))
+def timelines(bars: Iterable[tuple[str, str, TimelineBar]]) -> Timelines:
+    """Return a timeline for each label and gateway of `bars`, up to their largest number."""
+    found: dict[tuple[str, str], list[TimelineBar]] = {}
+    for label, gateway, bar in bars:
+        found.setdefault((label, gateway), []).append(bar)
+    drawn = [Timeline(*names, own) for names, own in islice(found.items(), MAX_TIMELINES)]
+    return Timelines(drawn, len(found))
 
 
 def timeline_bar(

@@ -12,10 +12,10 @@ from gateway.reconcile.report.figures import figures
 from gateway.reconcile.report.gaps import (
     GAP_RULES,
     bands,
+    gap_timelines,
     outages,
     rule_of,
     source_gaps,
-    timelines,
 )
 from gateway.reconcile.report.html import page
 from gateway.reconcile.report.timelines import DAY_SECONDS, MAX_TIMELINES
@@ -69,7 +69,7 @@ def test_a_lane_has_the_bars_of_one_source_within_the_day() -> None:
         gap("away", 6, 1),
         {**gap("dropped", 5, 0, endpoint="other"), "begin": None, "end": None},
     ]
-    found = timelines(outages(rows), DAY.date())
+    found = gap_timelines(outages(rows), DAY.date())
 
     plant, other = sorted(found.drawn, key=lambda timeline: timeline.label != "plant")
     assert sorted((bar.begin, bar.width, bar.css) for bar in plant.bars) == [
@@ -80,7 +80,7 @@ def test_a_lane_has_the_bars_of_one_source_within_the_day() -> None:
 
 def test_the_number_of_lanes_is_bounded() -> None:
     rows = [gap("session-lost", 6, 77, endpoint=f"plant-{n}") for n in range(500)]
-    found = timelines(outages(rows), DAY.date())
+    found = gap_timelines(outages(rows), DAY.date())
 
     assert (len(found.drawn), found.total) == (MAX_TIMELINES, 500)
     text = page(replace(clean(), gaps=rows))
@@ -111,7 +111,7 @@ def test_the_size_of_a_chart_is_bounded() -> None:
 
 
 def test_a_source_of_two_gateways_has_two_lanes() -> None:
-    found = timelines(outages(eventful().gaps), DAY.date())
+    found = gap_timelines(outages(eventful().gaps), DAY.date())
 
     assert sorted((timeline.label, timeline.gateway) for timeline in found.drawn) == [
         ("gateway east", ""), ("headquarters", "east"), ("headquarters", "west"),
