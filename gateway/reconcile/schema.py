@@ -7,8 +7,6 @@ from typing import Final
 
 from pyspark.sql import types as T
 
-from gateway.archive.schema import COLUMNS, DICTIONARY
-
 # Rows for the join: one for each row of the archive and each target that it names.
 JOIN_ROWS: Final[Mapping[str, str]] = {
     "gateway": "string",
@@ -52,7 +50,3 @@ _TYPES: Final[Mapping[str, T.DataType]] = {
 def spark_schema(columns: Mapping[str, str]) -> T.StructType:
     """Return the Spark schema of columns of `gateway.archive.schema`."""
     return T.StructType([T.StructField(name, _TYPES[kind]) for name, kind in columns.items()])
-
-
-ROWS: Final = spark_schema(COLUMNS)
-DICTIONARY_ROWS: Final = spark_schema(DICTIONARY)
