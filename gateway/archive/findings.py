@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import Enum
+from enum import StrEnum
 
 
-class Weight(Enum):
+class Weight(StrEnum):
     """The effect of a finding on the verdict."""
 
     ERROR = "error"  # the numbers may be wrong, so the verdict is not clean
@@ -37,13 +37,3 @@ def warning(rule: str, place: str, text: str) -> Finding:
 def _sayable(text: str) -> str:
     """Return `text` with the bytes of a file name that is no UTF-8 as escapes."""
     return text.encode(errors="backslashreplace").decode()
-
-
-def finding_row(finding: Finding) -> dict[str, str]:
-    """Return a finding as a row of JSON."""
-    return {
-        "weight": finding.weight.value,
-        "rule": finding.rule,
-        "place": finding.place,
-        "text": finding.text,
-    }

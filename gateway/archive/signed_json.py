@@ -9,8 +9,10 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, is_dataclass, replace
+from datetime import date
 from enum import StrEnum
 from functools import cache
 from types import NoneType, UnionType
@@ -114,11 +116,11 @@ def parse(kind: Any, value: object, name: str = "content") -> Any:  # noqa: ANN4
     Raises:
         ValueError: it has another type, or other members; the text is a predicate.
     """
-    if kind is Any:
+    if kind in {Any, object}:
         return value
     if get_origin(kind) is UnionType:
         kind = NoneType if value is None else get_args(kind)[0]
-    if get_origin(kind) is tuple and isinstance(value, list):
+    if get_origin(kind) in {tuple, Sequence} and isinstance(value, list):
         return tuple(parse(get_args(kind)[0], each, name) for each in value)
     if get_origin(kind) is Mapping and isinstance(value, dict):
         return {each: parse(get_args(kind)[1], value[each], each) for each in value}
@@ -126,6 +128,9 @@ def parse(kind: Any, value: object, name: str = "content") -> Any:  # noqa: ANN4
         return _parse_members(kind, value, name)
     if _is_enum(kind) and isinstance(value, str) and value in list(kind):
         return kind(value)
+    if kind is date and isinstance(value, str):
+        with suppress(ValueError):
+            return date.fromisoformat(value)
     if type(value) is not kind:
         raise ValueError(f"has no valid {name!r}")
     return value
@@ -147,7 +152,7 @@ def _types_of(kind: type) -> dict[str, Any]:
     return get_type_hints(kind)
 
 
-def document_of(content: bytes, version: int) -> dict[str, Any]:
+def document_of(content: str | bytes, version: int) -> dict[str, Any]:
     """Return the members of a JSON object without its version.
 
     Raises:

@@ -9,12 +9,13 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Iterable, Mapping
+from dataclasses import asdict
 from datetime import date, timedelta
 from typing import TYPE_CHECKING
 
 from rich.console import Console
 
-from gateway.archive.findings import Finding, Weight, finding_row
+from gateway.archive.findings import Finding, Weight
 from gateway.archive.location import ArchiveLocation, parse_location
 from gateway.cli.archive.forget import check_folder, first_kept_day, remove_old_days
 from gateway.cli.archive.verify import parse_date
@@ -107,7 +108,7 @@ def names_facts(names: ShortNameReport) -> dict[str, int]:
 
 def print_json(facts: Mapping[str, object], findings: Iterable[Finding]) -> None:
     """Print a result with its findings as one JSON object; docs/archive.md has its keys."""
-    print(json.dumps({"version": 1, **facts, "findings": list(map(finding_row, findings))}))
+    print(json.dumps({"version": 1, **facts, "findings": list(map(asdict, findings))}))
 
 
 def print_findings(findings: Iterable[Finding], errors: Console) -> None:

@@ -12,7 +12,7 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gateway.archive.findings import Weight, finding_row
+from gateway.archive.findings import Weight
 from gateway.archive.location import ArchiveLocation, parse_location
 from gateway.cli.archive.forget import check_folder
 from gateway.cli.parsers import Commands, add_documented, add_seal_key, seal_key
@@ -66,7 +66,7 @@ def _facts(verified: Verified) -> dict[str, object]:
         "segments": len(verified.segments),
         "rows": sum(segment.rows for segment in verified.segments),
         "unproven": verified.unproven,
-        "findings": list(map(finding_row, verified.findings)),
+        "findings": list(map(asdict, verified.findings)),
         "pauses": [
             {"gateway": each.gateway, "begin": each.begin, "end": each.end}
             for each in verified.pauses

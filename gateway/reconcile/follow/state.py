@@ -7,15 +7,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from gateway.archive.durable import read_regular, replace_text
-from gateway.archive.findings import Finding, finding_row
+from gateway.archive.findings import Finding
+from gateway.archive.signed_json import document_of, parse
 from gateway.errors import ReconcileError
 from gateway.model.copy_class import COLUMNS
 from gateway.reconcile.report.report import Report
 from gateway.reconcile.report.rows import Row
-from gateway.reconcile.report.summary import VERSION, finding_of
+from gateway.reconcile.report.summary import VERSION, members
 
 STATE: Final = "state.json"
 SUMMARY: Final = "summary.json"
@@ -88,48 +89,20 @@ def read_state(folder: Path) -> FollowState | None:
     """
     path = folder / STATE
     try:
-        return _parsed(json.loads(read_regular(path)))
+        state: FollowState = parse(FollowState, document_of(read_regular(path), STATE_VERSION))
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as fault:
+    except (OSError, ValueError) as fault:
         raise ReconcileError(
             f"{path}: is no state of --follow: {fault}; remove {folder} to start again"
         ) from fault
-
-
-def _parsed(content: Any) -> FollowState:  # noqa: ANN401  # of JSON
-    if content["version"] != STATE_VERSION:
-        raise ValueError(f"it has version {content['version']!r}, not {STATE_VERSION}")
-    return FollowState(
-        int(content["batch"]),
-        date.fromisoformat(content["open_from"]),
-        {str(name): int(at) for name, at in content["last"].items()},
-        [_followed_day(each) for each in content["days"]],
-        [finding_of(each) for each in content["damaged"]],
-        [finding_of(each) for each in content["late"]],
-    )
+    return state
 
 
 def write_state(folder: Path, state: FollowState) -> None:
     """Commit a batch durably."""
-    content = {
-        "version": STATE_VERSION,
-        "batch": state.batch,
-        "open_from": state.open_from.isoformat(),
-        "last": state.last,
-        "days": [
-            {
-                "date": each.day.isoformat(),
-                "routes": list(each.routes),
-                "findings": [finding_row(finding) for finding in each.findings],
-                "answered": each.answered,
-            }
-            for each in state.days
-        ],
-        "damaged": [finding_row(each) for each in state.damaged],
-        "late": [finding_row(each) for each in state.late],
-    }
-    replace_text(folder / STATE, json.dumps(content) + "\n")
+    content = {"version": STATE_VERSION, **members(state)}
+    replace_text(folder / STATE, json.dumps(content, default=members) + "\n")
 
 
 def summary(root: Path, state: FollowState | None, reports: Sequence[Report], status: int) -> str:
@@ -144,24 +117,18 @@ def summary(root: Path, state: FollowState | None, reports: Sequence[Report], st
         "newest": {
             name: datetime.fromtimestamp(at / 1_000_000, UTC).isoformat() for name, at in last
         },
-        "findings": [finding_row(each) for each in late],
+        "findings": late,
         "dates": [
             {
-                "date": str(each.day),
+                "date": each.day,
                 "headline": each.headline,
                 "verdict": each.verdict,
                 "status": each.status,
                 "totals": {name: each.total(name) for name in COLUMNS},
-                "routes": list(each.routes),
-                "findings": [finding_row(finding) for finding in each.findings],
+                "routes": each.routes,
+                "findings": each.findings,
             }
             for each in reports
         ],
     }
-    return json.dumps(content, indent=2) + "\n"
-
-
-def _followed_day(content: Mapping[str, Any]) -> FollowedDay:
-    findings = [finding_of(each) for each in content["findings"]]
-    day = date.fromisoformat(content["date"])
-    return FollowedDay(day, list(content["routes"]), findings, bool(content["answered"]))
+    return json.dumps(content, indent=2, default=members) + "\n"

@@ -244,7 +244,9 @@ def test_one_run_at_a_time(tmp_path: Path) -> None:
     [
         pytest.param("{", "is no state of --follow", id="no-json"),
         pytest.param("{}", "is no state of --follow", id="nothing-in-it"),
-        pytest.param('{"version": 2}', "has version 2, not 1; remove", id="version"),
+        pytest.param(
+            '{"version": 2}', "has version 2; this program reads version 1; remove", id="version"
+        ),
         pytest.param(None, "checkpoint is absent; remove the folder", id="no-checkpoint"),
     ],
 )

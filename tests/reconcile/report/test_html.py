@@ -383,17 +383,17 @@ def test_the_page_is_written_again_without_spark(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "error_text"),
     [
-        pytest.param("{", "is not JSON", id="no-json"),
-        pytest.param("[]", "is not a JSON object", id="a-list"),
+        pytest.param("{", "is no JSON", id="no-json"),
+        pytest.param("[]", "is no JSON object", id="a-list"),
         pytest.param("{}", "has version None; this program reads version 1", id="nothing-in-it"),
         pytest.param(damaged("version", 7), "has version 7", id="another-version"),
-        pytest.param(damaged("archive", 7), "'archive' is not text", id="archive"),
-        pytest.param(damaged("samples", [1]), "'samples' is not a list of objects", id="samples"),
-        pytest.param(damaged("findings", [{}]), "'findings' is not a list of findings", id="rule"),
-        pytest.param(damaged("strict", 1), "'strict' is not true or false", id="strict"),
-        pytest.param(damaged("hours", 3), "'hours' is not a list", id="hours"),
-        pytest.param(damaged("totals", []), "'totals' is not an object", id="totals"),
-        pytest.param(damaged("date", "soon"), "'date' is not a date", id="date"),
+        pytest.param(damaged("archive", 7), "no valid 'archive'", id="archive"),
+        pytest.param(damaged("samples", [1]), "no valid 'samples'", id="samples"),
+        pytest.param(damaged("findings", [{}]), "lacks or adds 'place' in 'findings'", id="rule"),
+        pytest.param(damaged("strict", 1), "no valid 'strict'", id="strict"),
+        pytest.param(damaged("hours", 3), "no valid 'hours'", id="hours"),
+        pytest.param(damaged("totals", []), "no valid 'totals'", id="totals"),
+        pytest.param(damaged("date", "soon"), "no valid 'date'", id="date"),
     ],
 )  # fmt: skip
 def test_a_file_that_is_no_summary_is_an_error(
