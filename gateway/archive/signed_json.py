@@ -12,7 +12,7 @@ import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, is_dataclass, replace
-from datetime import date
+from datetime import date, datetime
 from enum import StrEnum
 from functools import cache
 from types import NoneType, UnionType
@@ -128,9 +128,9 @@ def parse(kind: Any, value: object, name: str = "content") -> Any:  # noqa: ANN4
         return _parse_members(kind, value, name)
     if _is_enum(kind) and isinstance(value, str) and value in list(kind):
         return kind(value)
-    if kind is date and isinstance(value, str):
+    if kind in {date, datetime} and isinstance(value, str):
         with suppress(ValueError):
-            return date.fromisoformat(value)
+            return kind.fromisoformat(value)
     if type(value) is not kind:
         raise ValueError(f"has no valid {name!r}")
     return value

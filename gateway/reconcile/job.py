@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from pathlib import Path
 from time import monotonic
@@ -51,8 +51,9 @@ from gateway.reconcile.input.inputs import (
 )
 from gateway.reconcile.input.route_history import read_history
 from gateway.reconcile.input.route_notes import route_notes, with_notes
-from gateway.reconcile.input.source_gaps import RecordedGaps, gap_rows
+from gateway.reconcile.input.source_gaps import RecordedGaps, reported_gaps
 from gateway.reconcile.input.survey import Survey
+from gateway.reconcile.report.instances import Turn
 from gateway.reconcile.report.report import REPORT_PAGE, Report
 from gateway.reconcile.report.rows import Row, worst_first
 from gateway.reconcile.root_cause import root_cause
@@ -158,7 +159,7 @@ def _judged(spark: SparkSession, job: Job, show_step: ShowStep) -> Report:
         str(job.archive), job.day, inputs.findings, strict=job.strict,
         accept_gaps=job.accept_gaps, mode="full" if full else "sets", carried=job.carried,
         proof={"unproven": inputs.unproven},
-        timings={"files": monotonic() - began}, holders=_holder_rows(inputs),
+        timings={"files": monotonic() - began}, holders=_turns(inputs),
     )  # fmt: skip
     if not inputs.day:
         finding = error("no-data", f"date={job.day}", "there is no readable segment of this date")
@@ -175,7 +176,7 @@ def _judged(spark: SparkSession, job: Job, show_step: ShowStep) -> Report:
     finally:
         spark.catalog.clearCache()
     recorded = RecordedGaps(found.gaps, _open_gaps(job), inputs.not_running)
-    gaps = gap_rows(recorded, job.day, now() if job.now is None else job.now)
+    gaps = reported_gaps(recorded, job.day, now() if job.now is None else job.now)
     proof = {**report.proof, "sets": 0 if full else len(inputs.all), "seals": inputs.seals,
              "keyed": job.key is not None, "unproven": inputs.unproven}  # fmt: skip
     routes = _with_notes(spark, job, inputs, found, report)
@@ -188,16 +189,15 @@ def _judged(spark: SparkSession, job: Job, show_step: ShowStep) -> Report:
     return _with_hops(spark, job, inputs, recorded, report)
 
 
-def _holder_rows(inputs: Inputs) -> list[Row]:
-    """Return who was active, as rows of the report."""
-    return [
-        asdict(each)
-        | {
-            "begin": datetime.fromtimestamp(each.begin / _SECOND, UTC),
-            "end": datetime.fromtimestamp(each.end / _SECOND, UTC),
-            "overlap": each.overlap / _SECOND,
-        }
+def _turns(inputs: Inputs) -> list[Turn]:
+    """Return who was active."""
+    times = [
+        [datetime.fromtimestamp(at / _SECOND, UTC) for at in (each.begin, each.end)]
         for each in inputs.holders
+    ]
+    return [
+        Turn(each.gateway, each.writer, each.lease, begin, end, each.overlap / _SECOND)
+        for each, (begin, end) in zip(inputs.holders, times, strict=True)
     ]
 
 

@@ -9,6 +9,8 @@ from datetime import UTC, datetime, timedelta
 
 from gateway.archive.findings import error, warning
 from gateway.model.copy_class import TALLIES
+from gateway.reconcile.report.gaps import ReportedGap
+from gateway.reconcile.report.instances import Turn
 from gateway.reconcile.report.report import Report
 from gateway.reconcile.report.rows import Row
 from gateway.reconcile.report.summary import to_json
@@ -146,13 +148,22 @@ def huge() -> Report:
     )  # fmt: skip
 
 
-def gap(rule: str, begin: float, seconds: float, **more: object) -> Row:
-    """A row of `gaps`; `begin` in hours."""
+def gap(  # the facts of a gap
+    rule: str,
+    begin: float,
+    seconds: float,
+    *,
+    gateway: str = "east",
+    endpoint: str = "plant",
+    route: str = "orders",
+    reason: str = "",
+    lost: int | None = None,
+    kept: bool = False,
+) -> ReportedGap:
+    """A gap; `begin` in hours."""
     at = DAY + timedelta(hours=begin)
-    return {
-        "gateway": "east", "endpoint": "plant", "route": "orders", "rule": rule, "begin": at,
-        "end": at + timedelta(seconds=seconds), "reason": "", "lost": None, **more,
-    }  # fmt: skip
+    end = at + timedelta(seconds=seconds)
+    return ReportedGap(route, endpoint, gateway, rule, at, end, reason, lost, kept)
 
 
 def gappy() -> Report:
@@ -168,13 +179,10 @@ def gappy() -> Report:
     )
 
 
-def holder(instance: str, lease: int, begin: float, end: float, overlap: float = 0.0) -> Row:
-    """A row of `holders`; `begin` and `end` in hours."""
+def holder(instance: str, lease: int, begin: float, end: float, overlap: float = 0.0) -> Turn:
+    """A turn; `begin` and `end` in hours."""
     first, last = DAY + timedelta(hours=begin), DAY + timedelta(hours=end)
-    return {
-        "gateway": "plant-1", "writer": f"plant-1@{instance}", "lease": lease, "begin": first,
-        "end": last, "overlap": overlap,
-    }  # fmt: skip
+    return Turn("plant-1", f"plant-1@{instance}", lease, first, last, overlap)
 
 
 def paired() -> Report:

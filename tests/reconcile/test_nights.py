@@ -249,10 +249,10 @@ def test_gaps_of_sources_have_their_own_verdict(tmp_path: Path) -> None:
     assert (report.status, report.verdict) == (3, "clean for what was received, 2 source gaps")
     assert accepted.status == 0
     assert accepted.gaps == report.gaps
-    recorded = [row for row in report.gaps if row["endpoint"]]  # else by the chain of journals
+    recorded = [each for each in report.gaps if each.endpoint]  # else by the chain of journals
     stopped = recorded.pop(0)
-    assert (stopped["rule"], stopped["end"]) == ("not-running", recorded[0]["begin"])  # now
-    assert [(row["rule"], row["lost"], row["kept"]) for row in recorded] == [
+    assert (stopped.rule, stopped.end) == ("not-running", recorded[0].begin)  # now
+    assert [(each.rule, each.lost, each.kept) for each in recorded] == [
         ("session-lost", 7, False),
         ("away", None, True),
     ]
@@ -291,11 +291,11 @@ def test_two_instances_of_a_gateway_are_judged_as_one(tmp_path: Path, *, killed:
     assert [(row["gateway"], row["received"], row["delivered"]) for row in report.gateways] == [
         ("edge", 3, 3)
     ]
-    assert [(row["writer"], row["lease"], row["overlap"]) for row in report.holders] == [
+    assert [(each.writer, each.lease, each.overlap) for each in report.holders] == [
         ("edge@b", 1, 0), ("edge@a", 2, 0),
     ]  # fmt: skip
-    (pause,) = [row for row in report.gaps if row["rule"] == "not-running" and row["kept"]][:1]
-    assert (pause["begin"], pause["end"]) == (
+    (pause,) = [each for each in report.gaps if each.rule == "not-running" and each.kept][:1]
+    assert (pause.begin, pause.end) == (
         datetime.fromtimestamp(NOON / 1e6, UTC), datetime.fromtimestamp(later / 1e6, UTC),
     )  # fmt: skip
     assert "active: edge@a, 12:02:00 to 12:02:00, lease 2" in printed(report)

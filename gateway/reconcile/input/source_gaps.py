@@ -10,7 +10,7 @@ from typing import Final
 from gateway.archive.gaps import GapRule, SourceGap
 from gateway.archive.layout import safe_name
 from gateway.reconcile.input.inputs import day_range
-from gateway.reconcile.report.rows import Row
+from gateway.reconcile.report.gaps import ReportedGap
 from gateway.reconcile.report.timelines import clock
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -30,7 +30,7 @@ class RecordedGaps:
     stopped: Sequence[SourceGap] = ()
 
 
-def gap_rows(recorded: RecordedGaps, day: date, now: int) -> Sequence[Row]:
+def reported_gaps(recorded: RecordedGaps, day: date, now: int) -> list[ReportedGap]:
     """Return the gaps of `day` until `now`, by begin; `now` is in microseconds.
 
     The times in which a gateway did not run are listed and not counted, because a gateway records
@@ -48,14 +48,18 @@ def gap_rows(recorded: RecordedGaps, day: date, now: int) -> Sequence[Row]:
     ]
     gaps += [_lasting(gap, until, day) for key, gap in lasting.items() if key not in known]
     rows = [
-        *(_row(gap, kept=not gap.counts) for gap in gaps if gap.begin < end and gap.end >= begin),
         *(
-            _row(replace(gap, end=max(gap.begin, min(gap.end, now))), kept=True)
+            _reported(gap, kept=not gap.counts)
+            for gap in gaps
+            if gap.begin < end and gap.end >= begin
+        ),
+        *(
+            _reported(replace(gap, end=max(gap.begin, min(gap.end, now))), kept=True)
             for gap in recorded.stopped
             if gap.begin < end and gap.end >= begin
         ),
     ]
-    return sorted(rows, key=lambda row: (str(row["begin"]), str(row["endpoint"])))
+    return sorted(rows, key=lambda gap: (gap.begin, gap.endpoint))
 
 
 def _lasting(gap: SourceGap, until: int, day: date) -> SourceGap:
@@ -92,18 +96,11 @@ def _key(gap: SourceGap) -> tuple[str, str, int]:
     return safe_name(gap.gateway), gap.endpoint, gap.begin
 
 
-def _row(gap: SourceGap, *, kept: bool) -> Row:
-    return {
-        "route": gap.route,
-        "endpoint": gap.endpoint,
-        "gateway": gap.gateway,
-        "rule": gap.rule,
-        "begin": _time(gap.begin),
-        "end": _time(gap.end),
-        "reason": gap.reason,
-        "lost": gap.lost,
-        "kept": kept,
-    }
+def _reported(gap: SourceGap, *, kept: bool) -> ReportedGap:
+    begin, end = _time(gap.begin), _time(gap.end)
+    return ReportedGap(
+        gap.route, gap.endpoint, gap.gateway, gap.rule, begin, end, gap.reason, gap.lost, kept
+    )
 
 
 def _clock(micros: int, day: date) -> str:

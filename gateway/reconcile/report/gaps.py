@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Final
 
 from gateway.archive.gaps import GapRule
 from gateway.reconcile.report.charts import Band
-from gateway.reconcile.report.rows import Row, word
 from gateway.reconcile.report.timelines import (
     LEAST_WIDTH,
     TimelineBar,
     Timelines,
-    time_of,
     timeline_bar,
     timelines,
 )
@@ -76,6 +74,29 @@ _UNKNOWN: Final = GapAdvice("the source may have missed messages", "Read the rea
 
 
 @dataclass(frozen=True, slots=True)
+class ReportedGap:
+    """A gap of a source, for one of its routes, or of a gateway that did not run.
+
+    `lost` is None where the broker gives no number. A gap that is `kept` lost nothing by itself.
+    """
+
+    route: str
+    endpoint: str
+    gateway: str
+    rule: str
+    begin: datetime
+    end: datetime
+    reason: str
+    lost: int | None
+    kept: bool
+
+    @property
+    def counted(self) -> bool:
+        """Whether messages may be lost: the broker kept no session in the gap."""
+        return self.rule != GapRule.AWAY.value and not self.kept
+
+
+@dataclass(frozen=True, slots=True)
 class ReportedOutage:
     """Gaps of one endpoint with the same rule and interval; `counted` ones may have lost messages.
 
@@ -85,8 +106,8 @@ class ReportedOutage:
     gateway: str
     endpoint: str
     rule: str
-    begin: datetime | None
-    end: datetime | None
+    begin: datetime
+    end: datetime
     reason: str
     routes: Sequence[str]
     lost: int | None
@@ -103,9 +124,7 @@ class ReportedOutage:
         return _KEPT_ADVICE if kept else rule_of(self.rule).advice
 
     @property
-    def seconds(self) -> float | None:
-        if self.begin is None or self.end is None:
-            return None
+    def seconds(self) -> float:
         return (self.end - self.begin).total_seconds()
 
 
@@ -115,48 +134,33 @@ def rule_of(name: str) -> GapAdvice:
     return known.get(name, _UNKNOWN)
 
 
-def outages(rows: Iterable[Row]) -> list[ReportedOutage]:
-    """Return the outages in the rows of `gaps`, those that may have lost messages first.
+def outages(gaps: Iterable[ReportedGap]) -> list[ReportedOutage]:
+    """Return the outages of `gaps`, those that may have lost messages first.
 
-    A gap has a row for each route of its source; these rows are one outage.
+    There is a gap for each route of a source; these are one outage.
     """
-    groups: dict[tuple[object, ...], list[Row]] = {}
-    for row in rows:
-        key = (*(word(row, name) for name in ("gateway", "endpoint", "rule", "begin", "end")),
-               _is_counted(row))  # fmt: skip
-        groups.setdefault(key, []).append(row)
+    groups: dict[tuple[object, ...], list[ReportedGap]] = {}
+    for each in gaps:
+        key = (each.gateway, each.endpoint, each.rule, each.begin, each.end, each.counted)
+        groups.setdefault(key, []).append(each)
     found = map(_outage, groups.values())
-    return sorted(found, key=lambda each: (not each.counted, str(each.begin), each.label))
+    return sorted(found, key=lambda each: (not each.counted, each.begin, each.label))
 
 
-def source_gaps(rows: Iterable[Row]) -> int:
+def source_gaps(gaps: Iterable[ReportedGap]) -> int:
     """Return how many outages may have lost messages."""
-    return sum(each.counted for each in outages(rows))
+    return sum(each.counted for each in outages(gaps))
 
 
-def _is_counted(row: Row) -> bool:
-    """Return whether messages may be lost: the broker kept no session in the gap."""
-    return row.get("rule") != GapRule.AWAY.value and row.get("kept") is not True
-
-
-def _outage(rows: Sequence[Row]) -> ReportedOutage:
-    first = rows[0]
-    known = [lost for row in rows if isinstance(lost := row.get("lost"), int)]
+def _outage(gaps: Sequence[ReportedGap]) -> ReportedOutage:
+    first = gaps[0]
     return ReportedOutage(
-        gateway=word(first, "gateway"),
-        endpoint=word(first, "endpoint"),
-        rule=word(first, "rule"),
-        begin=time_of(first.get("begin")),
-        end=time_of(first.get("end")),
-        reason=next(filter(None, (word(row, "reason") for row in rows)), ""),
-        routes=list(_distinct(word(row, "route") for row in rows)),
-        lost=max(known) if known else None,  # every row of the source has the source's number
-        counted=_is_counted(first),
-    )
-
-
-def _distinct(texts: Iterable[str]) -> Iterator[str]:
-    return (text for text in dict.fromkeys(texts) if text)
+        first.gateway, first.endpoint, first.rule, first.begin, first.end,
+        reason=next(filter(None, (each.reason for each in gaps)), ""),
+        routes=[route for route in dict.fromkeys(each.route for each in gaps) if route],
+        lost=max((each.lost for each in gaps if each.lost is not None), default=None),
+        counted=first.counted,
+    )  # fmt: skip
 
 
 def gap_timelines(found: Sequence[ReportedOutage], day: date) -> Timelines:

@@ -34,7 +34,7 @@ from gateway.reconcile.report.formatting import (
     shortened,
 )
 from gateway.reconcile.report.gaps import bands, gap_timelines, outages, rule_of
-from gateway.reconcile.report.instances import turn_timelines, turns
+from gateway.reconcile.report.instances import turn_timelines
 from gateway.reconcile.report.report import REPORT_PAGE, Report
 from gateway.reconcile.report.rows import (
     count,
@@ -78,7 +78,6 @@ def page(report: Report) -> str:
     state, sign = verdict.state(report)
     day = day_of(report.whole_day)
     found = outages(report.gaps)
-    active = turns(report.holders)
     return environment().get_template("report.html.j2").render(
         report=report,
         sections=[Section(title) for title in _titles(report)],
@@ -102,8 +101,8 @@ def page(report: Report) -> str:
         charted_routes=charted_routes(report, report.day),
         gap_timelines=gap_timelines(found, report.day),
         outages=found,
-        turn_timelines=turn_timelines(active, report.day),
-        turns=active,
+        turn_timelines=turn_timelines(report.holders, report.day),
+        turns=report.holders,
     )  # fmt: skip
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 
-from gateway.reconcile.report.rows import Row, count, number, word
-from gateway.reconcile.report.timelines import Timelines, time_of, timeline_bar, timelines
+from gateway.reconcile.report.timelines import Timelines, timeline_bar, timelines
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,10 +16,11 @@ class Turn:
     `overlap` is for how long another instance handed over beside it, in seconds by their clocks.
     """
 
+    gateway: str
     writer: str
     lease: int
-    begin: datetime | None
-    end: datetime | None
+    begin: datetime
+    end: datetime
     overlap: float
 
     @property
@@ -29,15 +29,6 @@ class Turn:
         lease = f"lease {self.lease}" if self.lease else ""
         beside = f"{self.overlap:.1f} s beside another by their clocks" if self.overlap else ""
         return ", ".join(filter(None, (lease, beside)))
-
-
-def turns(rows: Iterable[Row]) -> list[Turn]:
-    """Return the turns in the rows of `holders`, in their order."""
-    return [
-        Turn(word(row, "writer"), count(row, "lease"), time_of(row.get("begin")),
-             time_of(row.get("end")), number(row, "overlap") or 0.0)
-        for row in rows
-    ]  # fmt: skip
 
 
 def turn_timelines(found: Sequence[Turn], day: date) -> Timelines:

@@ -11,7 +11,8 @@ from gateway.archive.findings import Finding, Weight
 from gateway.model.copy_class import CLASSES, HOP_CLASSES, HOP_LOSSES, TALLIES
 from gateway.reconcile.report.advice import advice_for
 from gateway.reconcile.report.formatting import amount, counted_as
-from gateway.reconcile.report.gaps import source_gaps
+from gateway.reconcile.report.gaps import ReportedGap, source_gaps
+from gateway.reconcile.report.instances import Turn
 from gateway.reconcile.report.rows import Row, Rows, count, violations
 
 REPORT_PAGE: Final = "report.html"  # beside summary.json
@@ -41,13 +42,8 @@ class Report:
     names: Rows = ()
     renamed: Rows = ()
     names_unchecked: str = ""  # why the names of some copies were not checked
-    # One row per route and gap: route, endpoint, gateway, rule, begin, end, reason, lost (None
-    # when unknown), and `kept` when the broker kept the session, so that the gap is not counted.
-    gaps: Rows = ()
-    # The instances of gateways that have several, by time: gateway, writer, lease (0 without one),
-    # begin and end of their deliveries, and `overlap`: seconds for which another one handed over
-    # beside it at its begin, by their clocks.
-    holders: Rows = ()
+    gaps: Sequence[ReportedGap] = ()  # for each route of a source
+    holders: Sequence[Turn] = ()  # of gateways that have several instances, by time
     # Earlier dates that this run reconciled again: date, before and after (copies in flight),
     # status_before, status and verdict.
     carried: Rows = ()

@@ -16,7 +16,7 @@ from rich.text import Text
 from gateway.model.copy_class import CLASSES, COLUMNS, HOP_CLASSES, Severity
 from gateway.reconcile.report.formatting import shortened
 from gateway.reconcile.report.gaps import ReportedOutage, outages, rule_of
-from gateway.reconcile.report.instances import Turn, turns
+from gateway.reconcile.report.instances import Turn
 from gateway.reconcile.report.report import Report, became_breach
 from gateway.reconcile.report.rows import Row, Rows, count, hop_ends
 from gateway.reconcile.report.timelines import clock
@@ -55,7 +55,7 @@ def print_report(report: Report, console: Console) -> None:
 
 def _details(report: Report) -> Iterator[str]:
     if report.day is not None:
-        yield from _turn_lines(turns(report.holders), report.day)
+        yield from _turn_lines(report.holders, report.day)
         gaps = outages(report.gaps)
         yield from _first_lines(
             (each.rule, each.counted, _gap_line(each, report.day)) for each in gaps

@@ -52,38 +52,19 @@ def timelines(bars: Iterable[tuple[str, str, TimelineBar]]) -> Timelines:
     return Timelines(drawn, len(found))
 
 
-def timeline_bar(
-    css: str, begin: datetime | None, end: datetime | None, day: date, what: str
-) -> TimelineBar:
-    """Return the bar of an interval that touches `day`; an unknown end is the end of the day."""
+def timeline_bar(css: str, begin: datetime, end: datetime, day: date, what: str) -> TimelineBar:
+    """Return the bar of an interval that touches `day`."""
     midnight = datetime.combine(day, time(), UTC)
-    first = _second(begin, midnight, 0)
-    width = max(_second(end, midnight, DAY_SECONDS) - first, LEAST_WIDTH)
+    first, last = (
+        min(max((each - midnight).total_seconds(), 0), DAY_SECONDS) for each in (begin, end)
+    )
+    width = max(last - first, LEAST_WIDTH)
     hint = f"{clock(begin, day)} to {clock(end, day)} {what}".rstrip()
     return TimelineBar(css, min(first, DAY_SECONDS - width), width, hint)
 
 
-def _second(at: datetime | None, midnight: datetime, unknown: float) -> float:
-    seconds = unknown if at is None else (at - midnight).total_seconds()
-    return min(max(seconds, 0), DAY_SECONDS)
-
-
-def time_of(value: object) -> datetime | None:
-    """Return a time of a row or of JSON in UTC; None when it is no time."""
-    if isinstance(value, str):
-        try:
-            value = datetime.fromisoformat(value)
-        except ValueError:
-            return None
-    if not isinstance(value, datetime):
-        return None
-    return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
-
-
-def clock(at: datetime | None, day: date) -> str:
-    """Return a time of `day` in seconds, with its date when it is on another; `-` if unknown."""
-    if at is None:
-        return "-"
+def clock(at: datetime, day: date) -> str:
+    """Return a time of `day` in seconds, with its date when it is on another."""
     if at.date() == day:
         return f"{at:%H:%M:%S}"
     if at == datetime.combine(day, time(), UTC) + timedelta(days=1):

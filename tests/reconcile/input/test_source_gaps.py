@@ -18,7 +18,7 @@ from gateway.archive.heads import (
     head_path,
     open_gaps,
 )
-from gateway.reconcile.input.source_gaps import RecordedGaps, gap_rows
+from gateway.reconcile.input.source_gaps import RecordedGaps, reported_gaps
 
 DAY = date(2026, 3, 14)
 HOUR = 3_600_000_000
@@ -42,9 +42,9 @@ STOPPED = gap("not-running", STOP, STOP, "the gateway was stopped")
 def shown(recorded: RecordedGaps, now: int = LATER, day: date = DAY) -> list[tuple[str, str, bool]]:
     """Interval, reason and whether it is counted, of the gaps of sources."""
     return [
-        (f"{row['begin']:%H:%M} to {row['end']:%H:%M}", str(row["reason"]), row["kept"] is False)
-        for row in gap_rows(recorded, day, now)
-        if row["endpoint"]
+        (f"{each.begin:%H:%M} to {each.end:%H:%M}", each.reason, not each.kept)
+        for each in reported_gaps(recorded, day, now)
+        if each.endpoint
     ]
 
 
@@ -82,9 +82,9 @@ def test_a_stop_is_a_gap_until_the_next_start() -> None:
 
 def test_a_gap_of_today_lasts_until_now() -> None:
     stopped = [pause(STOP + 1, MIDNIGHT + 24 * HOUR)]
-    rows = gap_rows(RecordedGaps([STOPPED], stopped=stopped), DAY, STOP + HOUR)
+    rows = reported_gaps(RecordedGaps([STOPPED], stopped=stopped), DAY, STOP + HOUR)
 
-    assert [(f"{row['begin']:%H:%M}", f"{row['end']:%H:%M}") for row in rows] == [
+    assert [(f"{each.begin:%H:%M}", f"{each.end:%H:%M}") for each in rows] == [
         ("14:00", "15:00"), ("14:00", "15:00"),
     ]  # fmt: skip
 

@@ -67,7 +67,7 @@ def test_a_lane_has_the_bars_of_one_source_within_the_day() -> None:
         gap("session-lost", 23.99, 3_600),
         gap("disconnected", -2, 2 * 3_600 + 1_800),
         gap("away", 6, 1),
-        {**gap("dropped", 5, 0, endpoint="other"), "begin": None, "end": None},
+        gap("dropped", -5, 99 * 3_600, endpoint="other"),
     ]
     found = gap_timelines(outages(rows), DAY.date())
 

@@ -8,7 +8,7 @@ from io import StringIO
 from rich.console import Console
 
 from gateway.reconcile.report.html import page
-from gateway.reconcile.report.instances import turn_timelines, turns
+from gateway.reconcile.report.instances import turn_timelines
 from gateway.reconcile.report.report import Report
 from gateway.reconcile.report.summary import from_json, to_json
 from gateway.reconcile.report.terminal import print_report
@@ -23,7 +23,7 @@ def printed(report: Report) -> list[str]:
 
 
 def test_each_instance_has_a_timeline_of_its_turns() -> None:
-    found = turn_timelines(turns(paired().holders), DAY.date())
+    found = turn_timelines(paired().holders, DAY.date())
 
     bars = {each.label: [(bar.begin, bar.begin + bar.width) for bar in each.bars]
             for each in found.drawn}  # fmt: skip

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from datetime import date, timedelta
 
-from gateway.reconcile.report.timelines import clock, time_of
+from gateway.reconcile.report.timelines import clock
 from tests.reconcile.summaries import DAY
 
 
-def test_times_are_read_from_json_and_shown_for_the_day() -> None:
+def test_times_are_shown_for_the_day() -> None:
     day = date(2026, 3, 14)
 
-    assert time_of("2026-03-14T06:12:00") == time_of("2026-03-14T07:12:00+01:00")
-    assert (time_of("soon"), time_of(7), clock(None, day)) == (None, None, "-")
     assert clock(DAY + timedelta(seconds=3_661), day) == "01:01:01"
     assert clock(DAY + timedelta(days=1), day) == "24:00:00"
     assert clock(DAY - timedelta(seconds=1), day) == "2026-03-13 23:59:59"
