@@ -126,18 +126,18 @@ def parse(kind: Any, value: object, name: str = "content") -> Any:  # noqa: ANN4
         return {each: parse(get_args(kind)[1], value[each], each) for each in value}
     if is_dataclass(kind) and isinstance(value, dict):
         return _parse_members(kind, value, name)
-    if _is_enum(kind) and isinstance(value, str) and value in list(kind):
-        return kind(value)
-    if kind in {date, datetime} and isinstance(value, str):
-        with suppress(ValueError):
+    return _parse_scalar(kind, value, name)
+
+
+def _parse_scalar(kind: Any, value: object, name: str) -> object:  # noqa: ANN401
+    with suppress(ValueError):
+        if isinstance(value, str) and isinstance(kind, type) and issubclass(kind, StrEnum):
+            return kind(value)
+        if isinstance(value, str) and kind in {date, datetime}:
             return kind.fromisoformat(value)
     if type(value) is not kind:
         raise ValueError(f"has no valid {name!r}")
     return value
-
-
-def _is_enum(kind: Any) -> bool:  # noqa: ANN401
-    return isinstance(kind, type) and issubclass(kind, StrEnum)
 
 
 def _parse_members(kind: Any, value: Mapping[str, object], name: str) -> Any:  # noqa: ANN401
