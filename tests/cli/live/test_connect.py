@@ -57,6 +57,7 @@ def test_the_address_in_use_of_several(
     file.write_text(
         "endpoints:\n"
         f"  plant: {{kind: mqtt, host: '127.0.0.1:{away}, 127.0.0.1:{mosquitto.port}'}}\n"
+        "routes: {r: {from: {endpoint: plant, pattern: a}, to: {endpoint: plant, template: b}}}\n"
     )
 
     assert main(["connect", str(file)]) == 0
