@@ -6,6 +6,7 @@ import logging
 import math
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -17,7 +18,7 @@ from gateway.archive.signed_json import NO_TERM, Term
 from gateway.clock import RowClock, now
 from gateway.config.load import Configuration
 from gateway.endpoints.registry import warm_up
-from gateway.errors import ArchiveError, LeaseNotHeldError
+from gateway.errors import ArchiveError, LeaseNotHeldError, SpoolError
 from gateway.lease.holder import LeaseHolder
 from gateway.routing.route import Route
 from gateway.runtime import wiring
@@ -77,6 +78,7 @@ class Gateway:
             self.pumps,
             self.heartbeats,
             lambda: self.configuration.gateway.heartbeat_seconds,
+            self._count_dead_letters,
         )
 
     def start(self) -> None:
@@ -286,6 +288,12 @@ class Gateway:
         """
         if self.lease is not None and not self.lease.holds():
             raise LeaseNotHeldError(self.lease.instance)
+
+    def _count_dead_letters(self) -> None:
+        """Count the dead letters that commands of other processes have left."""
+        with suppress(SpoolError):  # reported where the spool is written
+            if self.dead_letters is not None:
+                self.dead_letters.refresh()
 
     def _publish_dead_letters(self, letters: Sequence[DeadLetter]) -> None:
         """Send copies of dead letters to the configured endpoint, if there is one."""

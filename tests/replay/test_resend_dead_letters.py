@@ -10,17 +10,20 @@ from uuid import uuid4
 import pytest
 
 from gateway.cli import main
+from gateway.config.load import load
 from gateway.endpoints.base import Source, Subscription
 from gateway.endpoints.registry import make_source
 from gateway.endpoints.settings.memory import MemorySettings
 from gateway.model.message import Message
 from gateway.runtime.delivery.dead_letter import DeadLetter
 from gateway.runtime.delivery.rows import fingerprint
+from gateway.runtime.gateway import Gateway
 from gateway.runtime.outbound.dead_letters import DeadLetters
 from gateway.runtime.outbound.spool_db import SpoolDatabase
+from gateway.runtime.status import take_status
 from tests.archived import read_rows
 from tests.endpoints.exchange import collect, opened
-from tests.waiting import PATIENCE
+from tests.waiting import PATIENCE, until
 
 CONFIG = """
 endpoints:
@@ -58,6 +61,28 @@ def keep(folder: Path, *letters: DeadLetter) -> None:
     DeadLetters(database, 1 << 20).put(letters, lambda: None)
     assert database.flush(PATIENCE)
     database.close(PATIENCE)
+
+
+def test_a_running_gateway_counts_the_letters_that_are_left(
+    tmp_path: Path, config: Path, erp: Source
+) -> None:
+    keep(
+        tmp_path,
+        letter(1, "erp", "erp", Message("ORDERS.1", b"a")),
+        letter(2, "erp", "erp", Message("ORDERS.2", b"bb")),
+    )
+    gateway = Gateway(load(config))
+    gateway.start()
+    try:
+        assert take_status(gateway).dead_letters == 2
+        assert main(["dead-letters", "replay", str(config), "1"]) == 0
+        assert len(collect(erp, 1)) == 1
+        until(lambda: take_status(gateway).dead_letters == 1)
+        assert main(["dead-letters", "purge", str(config), "2", "--yes"]) == 0
+        until(lambda: take_status(gateway).dead_letters == 0)
+        assert take_status(gateway).dead_letter_bytes == 0
+    finally:
+        gateway.stop(PATIENCE)
 
 
 def letter(number: int, target: str, endpoint: str, message: Message) -> DeadLetter:

@@ -116,12 +116,16 @@ class Watchdog:
         pumps: Mapping[str, ReceivingSide],
         heartbeats: Mapping[str, Heartbeat],
         interval: Callable[[], float],
+        recount: Callable[[], None] = lambda: None,
     ) -> None:
-        """`interval` gives the seconds between two heartbeats of a route."""
+        """`interval` gives the seconds between two heartbeats of a route.
+
+        `recount` looks at what other processes have deleted.
+        """
         self._lanes = lanes
         self._pumps = pumps
         self._heartbeats = heartbeats
-        self._interval = interval
+        self._interval, self._recount = interval, recount
         self._stop = threading.Event()
         self._queue: deque[tuple[str, Message]] = deque(maxlen=MAX_QUEUED)
         # a driver may block a send, so sending has a thread of its own
@@ -164,6 +168,7 @@ class Watchdog:
             lane.check_answers()
         for heartbeat in list(self._heartbeats.values()):
             self._check_heartbeat(heartbeat)
+        self._recount()
 
     def _send_due(self) -> None:
         """Send the queued messages, and the heartbeats when they are due."""

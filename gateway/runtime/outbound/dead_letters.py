@@ -96,7 +96,8 @@ class DeadLetters:
         self._maximum = maximum
         self._lock = threading.Lock()
         self.count = self.bytes = self.dropped = 0
-        self.refresh()
+        self._queued = (0, 0)  # letters and bytes that are not durable
+        self._recount()
         self.publish: Callable[[Sequence[DeadLetter]], None] = lambda _: None
 
     def put(self, letters: Sequence[DeadLetter], durable: Durable) -> None:
@@ -105,6 +106,7 @@ class DeadLetters:
         size = sum(row[COLUMNS.index("size")] for row in rows)
         changes: list[Change] = [(_INSERT, row) for row in rows]
         with self._lock:
+            self._queue(len(rows), size)
             self.count += len(rows)
             self.bytes += size
             full = self.bytes > self._maximum
@@ -112,6 +114,8 @@ class DeadLetters:
             changes.append((_TRIM, (int(self._maximum * TRIMMED_SHARE),)))
 
         def stored() -> None:
+            with self._lock:
+                self._queue(-len(rows), -size)
             if full:
                 self._count_dropped()
             self.publish(letters)
@@ -127,13 +131,22 @@ class DeadLetters:
         Raises:
             SpoolError: the file cannot be read.
         """
+        if self.count:
+            self._recount()
+
+    def _recount(self) -> None:
         count, size = (int(str(each)) for each in self._database.rows(_COUNT)[0])
         with self._lock:
-            self.count, self.bytes = count, size
+            letters, more = self._queued
+            self.count, self.bytes = count + letters, size + more
+
+    def _queue(self, letters: int, size: int) -> None:
+        count, total = self._queued
+        self._queued = count + letters, total + size
 
     def _count_dropped(self) -> None:
         before = self.count
-        self.refresh()
+        self._recount()
         if not self.dropped:
             log.warning("dead letters are full: the oldest are deleted, and only counted from now")
         self.dropped += before - self.count

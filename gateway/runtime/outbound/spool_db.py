@@ -57,6 +57,7 @@ CREATE TABLE IF NOT EXISTS letters (
     source TEXT NOT NULL, source_name TEXT NOT NULL, target TEXT NOT NULL, endpoint TEXT NOT NULL,
     rule TEXT NOT NULL, reason TEXT NOT NULL, attempts INTEGER NOT NULL, size INTEGER NOT NULL,
     body BLOB NOT NULL, checksum BLOB NOT NULL);
+CREATE INDEX IF NOT EXISTS sizes ON letters (size);
 """
 
 
