@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -46,6 +46,7 @@ from gateway.endpoints.settings.base import EndpointSettings
 from gateway.errors import ArchiveError, ConfigError, quoted
 
 KNOWN = ("include", "defaults", "endpoints", *SECTIONS)  # in the order of reading
+SHARED = frozenset({"include", "defaults", "endpoints", "routes", "tests"})  # by several files
 MAX_INCLUDE_DEPTH = 32  # files that include each other
 
 
@@ -77,6 +78,7 @@ class FileReader:
         self._environment = environment
         self._without_secrets = without_secrets
         self._readers: list[ConfigReader] = []
+        self._places: dict[KeyPath, SourceLocation] = {}  # of sections and names, by key
         self._read: set[Path] = set()
         self._open: list[Path] = []  # the files that include the one being read, and it, last
         self._defaults = RouteDefaults()  # of the file being read
@@ -104,7 +106,7 @@ class FileReader:
                 location = location_of(str(path), key)
                 reader.findings.append(self._unknown_section(location, key.value))
                 self.names_complete = False
-            else:
+            elif key.value in SHARED or self._is_new((key.value,), reader, key):
                 getattr(self, f"_read_{key.value}")(reader, node, (key.value,))
         self._open.pop()
         self._defaults = outer
@@ -214,11 +216,8 @@ class FileReader:
             self.endpoint_names |= {key.value for key, _ in entries(node)}
         else:
             self.names_complete = False
-        for name, child in _read_names(reader, node, at):
-            if name in self._settings:
-                reason = f"endpoint {name!r} is defined in another file too"
-                reader.report((*at, name), "duplicate", reason)
-            elif (found := _read_settings(reader, child, (*at, name), name)) is not None:
+        for name, child in self._read_names(reader, node, at):
+            if (found := _read_settings(reader, child, (*at, name), name)) is not None:
                 settings, common = found
                 self._settings[name] = settings, reader
                 endpoint = make_endpoint(settings, common, reader, (*at, name))
@@ -228,17 +227,51 @@ class FileReader:
     def _read_routes(self, reader: ConfigReader, node: yaml.Node, at: KeyPath) -> None:
         if self._defaults.broken:
             return
-        for name, child in _read_names(reader, node, at):
-            if name in self.routes:
-                reason = f"route {name!r} is defined in another file too"
-                reader.report((*at, name), "duplicate", reason)
-                continue
+        for name, child in self._read_names(reader, node, at):
             settings = reader.read(self._defaults.fill(child), RouteSettings, (*at, name))
             if settings is not None:
                 self.routes[name] = (settings, reader)
 
+    def _read_names(
+        self, reader: ConfigReader, node: yaml.Node, at: KeyPath
+    ) -> Iterator[tuple[str, yaml.Node]]:
+        """Yield the entries of a section by name; report illegal and repeated names."""
+        reader.locations[at] = location_of(reader.path, node)
+        if not isinstance(node, yaml.MappingNode):
+            reader.report(at, "type", f"{at[-1]}: expected names with their settings")
+            return
+        reader.findings += key_faults(reader.path, node)
+        for key, child in entries(node):
+            at_name = (*at, key.value)
+            reader.locations[at_name] = location_of(reader.path, key)
+            if not is_legal_name(key.value):
+                _report_name(reader, at_name, key.value)
+            elif self._is_new(at_name, reader, key):
+                yield key.value, child
+
+    def _is_new(self, at: KeyPath, reader: ConfigReader, key: yaml.Node) -> bool:
+        """Return whether no other file has this section or name; report both places if one has."""
+        here = location_of(reader.path, key)
+        first = self._places.setdefault(at, here)
+        if first.path == here.path:  # written twice in one file: `key_faults`
+            return True
+        what = f"section {at[0]!r}" if len(at) == 1 else f"{at[0]} {at[1]!r}"
+        reason = f"{what} stands in {first.path}:{first.line}, too"
+        reader.findings.append(here.error("duplicate", reason, "write it once"))
+        return False
+
     def _read_tests(self, reader: ConfigReader, node: yaml.Node, at: KeyPath) -> None:
-        self.tests |= reader.read(node, Mapping[str, MappingTest], at) or {}  # type: ignore[type-abstract]  # the reader makes a dict
+        if not isinstance(node, yaml.MappingNode):
+            reader.read(node, dict[str, MappingTest], at)
+            return
+        reader.locations[at] = location_of(reader.path, node)
+        reader.findings += key_faults(reader.path, node)
+        for key, child in entries(node):
+            at_name = (*at, key.value)
+            if self._is_new(at_name, reader, key):
+                test = reader.read(child, MappingTest, at_name)
+                if test is not None:
+                    self.tests[key.value] = test
 
 
 def _is_file(path: Path) -> bool:
@@ -255,23 +288,6 @@ def _is_one_of(path: Path, others: Iterable[Path]) -> bool:
 
 def _rank(section: str) -> int:
     return KNOWN.index(section) if section in KNOWN else len(KNOWN)
-
-
-def _read_names(reader: ConfigReader, node: yaml.Node, at: KeyPath) -> list[tuple[str, yaml.Node]]:
-    """Return the entries of a section by name; report illegal names."""
-    reader.locations[at] = location_of(reader.path, node)
-    if not isinstance(node, yaml.MappingNode):
-        reader.report(at, "type", f"{at[-1]}: expected names with their settings")
-        return []
-    reader.findings += key_faults(reader.path, node)
-    named: list[tuple[str, yaml.Node]] = []
-    for key, child in entries(node):
-        reader.locations[(*at, key.value)] = location_of(reader.path, key)
-        if is_legal_name(key.value):
-            named.append((key.value, child))
-        else:
-            _report_name(reader, (*at, key.value), key.value)
-    return named
 
 
 def _read_settings(
