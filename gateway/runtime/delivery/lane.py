@@ -76,6 +76,7 @@ class LaneState:
         self._name = name
         self._backoff = Backoff()
         self._retry_at = self._check_at = self._last_answer = self._held_until = now
+        self._hastened = False  # during an attempt, or before the pause behind a loss
         self._ours = False  # no message broke the connection, so none is suspected
         self._unanswered: dict[int, Send] = {}  # by number
         self._sends = 0
@@ -172,7 +173,8 @@ class LaneState:
         return True
 
     def hasten(self, now: float) -> None:
-        """Connect without the rest of a pause."""
+        """Connect without the rest of a pause, or without the next one while none is known."""
+        self._hastened = self.phase in {Phase.OPENING, Phase.BROKEN}
         if self.phase is Phase.AWAY:
             self._retry_at = now
 
@@ -223,7 +225,7 @@ class LaneState:
         """The sink is open; it is closed again if the lane has ended meanwhile."""
         if not self._move(Event.OPENED):
             return Close()
-        self._ours = False
+        self._ours = self._hastened = False
         self._backoff.connected(now)
         self._check_at = now + IDLE_CHECK_INTERVAL
         self.opened_at = now
@@ -315,7 +317,8 @@ class LaneState:
 
     def _pause(self, now: float, jitter: float, *, refused: bool) -> None:
         pause = self._backoff.pause(self.limits.backoff, now, jitter, refused=refused)
-        self._retry_at = now + pause
+        self._retry_at = now if self._hastened else now + pause
+        self._hastened = False
 
     def _send(self, batch: OutboundBatch, positions: Sequence[int], now: float) -> Send:
         self._sends += 1

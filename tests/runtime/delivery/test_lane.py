@@ -281,3 +281,33 @@ def test_a_target_that_answers_nothing_gets_pauses_during_a_search_too() -> None
             lane.answered(action.number, [RETRY] * len(action.positions), now)
 
     assert now > 100 * 10
+
+
+@pytest.mark.parametrize("during", ["opening", "broken"])
+def test_a_pause_that_was_hastened_before_it_began_is_left_out(during: str) -> None:
+    lane = LaneState("target", LaneLimits((8.0, 8.0)), MemoryBacklog(), 0.0)
+    assert lane.next(0.0, 0) == Open()
+    if during == "broken":
+        lane.opened(1.0)
+        lane.broken()
+    lane.hasten(2.0)
+    if during == "broken":
+        lane.recover(3.0, 0.0)
+    else:
+        lane.failed(3.0, 0.0, refused=True)
+    assert lane.next(3.0, 0) == Open()
+
+    lane.failed(4.0, 0.0, refused=True)
+    assert lane.next(4.0, 0) == Wait(8.0)  # once
+
+
+def test_a_connection_forgets_that_its_attempt_was_hastened() -> None:
+    lane = LaneState("target", LaneLimits((8.0, 8.0)), MemoryBacklog(), 0.0)
+    lane.next(0.0, 0)
+    lane.hasten(0.5)
+    lane.opened(1.0)
+    lane.hasten(2.0)
+    lane.broken()
+    lane.recover(3.0, 0.0)
+
+    assert lane.next(3.0, 0) == Wait(8.0)
