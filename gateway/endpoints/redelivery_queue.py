@@ -91,6 +91,7 @@ class RedeliveryQueue(Generic[Item]):
         self._unconfirmed = 0  # the lowest number that is not confirmed
         self._held = 0
         self._failure: GatewayError | None = None
+        self._survives: Callable[[Item], bool] = lambda _item: False
 
     @property
     def held(self) -> int:
@@ -112,9 +113,15 @@ class RedeliveryQueue(Generic[Item]):
             return [*self._waiting, *(item for _, item in self._retried), *handed_out]
 
     def put(self, items: Sequence[Item]) -> None:
-        """Add items without a look at the capacity; the caller asks `full` or waits for room."""
+        """Add items without a look at the capacity; the caller asks `full` or waits for room.
+
+        After `fail` only those are added that survive it: the others would pass older ones.
+        """
         size = self._measure(items)
         with self._available:
+            if self._failure is not None:
+                items = [*filter(self._survives, items)]
+                size = self._measure(items)
             self._waiting.extend(items)
             self._waiting_size += size
             self._held += size
@@ -178,7 +185,7 @@ class RedeliveryQueue(Generic[Item]):
         with self._available:
             if self._failure is not None:
                 return
-            self._failure = failure
+            self._failure, self._survives = failure, survives
             self._confirm = None
             self._unsettled.clear()
             self._waiting = deque(filter(survives, self._waiting))
