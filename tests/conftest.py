@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from functools import cache
 from pathlib import Path
 
@@ -37,8 +38,13 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 ROOT = Path(__file__).parents[1]
+SHARED = {  # a server that starts slowly, and the text of the files whose tests share it
+    "spark": "mark.spark",
+    "activemq": ": ActiveMq",
+    "rabbitmq": ": Vhost",
+}
 SLOWEST = (  # files that begin first, so that no worker ends long after the others
-    "tests/reconcile/", "tests/chaos/", "tests/brokers/test_jms", "tests/brokers/test_solace",
+    "tests/reconcile/", "tests/chaos/", "tests/brokers/test_solace",
     "tests/brokers/test_delivery", "tests/test_docs_commands", "tests/conformance/",
     "tests/brokers/", "tests/trial/", "tests/archive/",
     "tests/runtime/", "tests/proofs/", "tests/web/",
@@ -46,11 +52,11 @@ SLOWEST = (  # files that begin first, so that no worker ends long after the oth
 
 
 class ByFile(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no types
-    """Gives each worker whole files, and one of them all that use Spark: they share one JVM."""
+    """Gives each worker whole files, and one of them all that share a slow server."""
 
     def _split_scope(self, nodeid: str) -> str:
         file = nodeid.partition("::")[0]
-        return "spark" if uses_spark(file) else file
+        return shared_server(file) or file
 
     def remove_node(self, node: WorkerController) -> str | None:
         """Give what a worker that died had left to others, without the test that killed it.
@@ -80,6 +86,15 @@ class ByFile(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no types
             self._assign_work_unit(node)
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None]:
+    """Keep the collector of garbage from the tests themselves: thousands of objects that stay."""
+    gc.disable()
+    yield
+    gc.freeze()
+    gc.enable()
+
+
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> ByFile:
     return ByFile(config, log)
 
@@ -105,15 +120,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def rank(file: str) -> int:
-    """Return the place of a file in the order of the run; Spark goes first."""
-    if uses_spark(file):
-        return -1
+    """Return the place of a file in the order of the run; Spark and other servers go first."""
+    if server := shared_server(file):
+        return [*SHARED].index(server) - len(SHARED)
     return next((at for at, part in enumerate(SLOWEST) if file.startswith(part)), len(SLOWEST))
 
 
 @cache
-def uses_spark(file: str) -> bool:
-    return "mark.spark" in (ROOT / file).read_text("utf-8")
+def shared_server(file: str) -> str:
+    """Return the name of the server that the tests of a file share with others."""
+    text = (ROOT / file).read_text("utf-8")
+    return next((name for name, mark in SHARED.items() if mark in text), "")
 
 
 @pytest.fixture(autouse=True, scope="module")

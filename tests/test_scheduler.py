@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 CONFTEST = """\
 from tests import conftest
 
-conftest.uses_spark = lambda file: False
+conftest.shared_server = lambda file: ""
 pytest_xdist_make_scheduler = conftest.pytest_xdist_make_scheduler
 pytest_runtest_logreport = conftest.pytest_runtest_logreport
 """

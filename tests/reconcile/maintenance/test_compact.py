@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import pyarrow.dataset as ds
 import pytest
 from pyspark.sql import SparkSession
@@ -45,6 +45,7 @@ def by_spark(spark: SparkSession, root: Path) -> Ids:
 
 def by_duckdb(root: Path) -> Ids:
     query = "SELECT leg, target, id, date, hour FROM read_parquet(?, hive_partitioning = true)"
+    duckdb = importlib.import_module("duckdb")
     found = duckdb.connect().execute(query, [f"{root}/date=*/hour=*/*.parquet"]).fetchall()
     return Counter((row[0], row[1] or "", row[2], str(row[3]), int(row[4])) for row in found)
 
