@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final, TypeAlias
@@ -13,7 +13,7 @@ from gateway.archive.layout import gateway_of, is_replay, safe_name
 from gateway.archive.location import ArchiveLocation
 from gateway.archive.storage import open_storage
 from gateway.reconcile.input.archived_short_names import ArchivedShortNames
-from gateway.reconcile.input.route_history import RELOAD, RouteHistory, RulePeriod
+from gateway.reconcile.input.route_history import RELOAD, RouteHistory
 from gateway.routing.name_rules import shortening_endpoints, to_routes
 from gateway.routing.route import Route
 from gateway.routing.router import Router
@@ -120,17 +120,18 @@ class Hops:
 
     def read_by(self, gateway: str, source: Source, at: int) -> tuple[str, str]:
         """Return the broker between gateways, and the key of the reader, of a receipt."""
-        for period in _during(self._periods(safe_name(gateway)), at, at):
-            broker, group = self._rules(period.rules).sources.get(source, ("", ""))
+        name = safe_name(gateway)
+        for rules in (each.rules for each in self.history.during(name, at, at) if each.rules):
+            broker, group = self._rules(rules).sources.get(source, ("", ""))
             if broker in self.brokers:
-                return broker, _key(broker, group, safe_name(gateway), source)
+                return broker, _key(broker, group, name, source)
         return "", ""
 
     def _sources(
         self, gateway: str, broker: str, name: str, at: int
     ) -> Iterator[tuple[Source, str, bool]]:
         """Yield the sources of a gateway that take `name`, with key, and whether that is sure."""
-        near = list(_during(self._periods(gateway), at - RELOAD, at + RELOAD))
+        near = self.history.during(gateway, at - RELOAD, at + RELOAD)
         rules = [self._rules(each.rules) for each in near if each.rules]
         taken = [each.reading(broker, name) for each in rules]
         lasting = len(rules) == len(near) and any(each.since <= at - RELOAD for each in near)
@@ -139,15 +140,6 @@ class Hops:
             for source in sorted(sources):
                 key = _key(broker, own.sources[source][1], gateway, source)
                 yield source, key, lasting and all(source in each for each in taken)
-
-    def _periods(self, gateway: str) -> Sequence[RulePeriod]:
-        """Return the periods of all instances of a gateway, as its files are named."""
-        return [
-            each
-            for writer, periods in self.history.periods.items()
-            if gateway_of(writer) == gateway and not is_replay(writer)
-            for each in periods
-        ]
 
     def _rules(self, rules: str) -> HopRules:
         return _hop_rules(self.location, rules)
@@ -193,12 +185,6 @@ def _routes(history: RouteHistory) -> Iterator[tuple[str, Route]]:
         for rules in {each.rules for each in periods if each.rules and not is_replay(writer)}:
             for route in to_routes(json.loads(rules)):
                 yield gateway_of(writer), route
-
-
-def _during(periods: Iterable[RulePeriod], first: int, last: int) -> Iterator[RulePeriod]:
-    for each in periods:
-        if each.since <= last and first < each.until + RELOAD:
-            yield each
 
 
 def _key(broker: str, group: str, gateway: str, source: Source) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -56,21 +56,11 @@ class RouteHistory:
         """
         if self.mapping:
             return Expected((self.mapping,), complete=True)
-        own = [writer for writer in self.periods if gateway_of(writer) == safe_name(gateway)]
-        found = [
-            each
-            for writer in own
-            if not is_replay(writer)
-            for each in self._during(writer, first, last)
-        ]
+        name = safe_name(gateway)
+        found = self.during(name, first, last)
         complete = any(each.since <= first for each in found) and all(each.rules for each in found)
         if replay is not False:
-            found += [
-                each
-                for writer in own
-                if is_replay(writer)
-                for each in self._during(writer, last, last)
-            ]
+            found += self.during(name, last, last, replays=True)
         return Expected(tuple(dict.fromkeys(each.rules for each in found if each.rules)), complete)
 
     def ended(self, ends: Mapping[str, int]) -> RouteHistory:
@@ -88,10 +78,20 @@ class RouteHistory:
         every = [each for periods in self.periods.values() for each in periods]
         return sorted({at for each in every for at in (each.since, each.since + RELOAD)})
 
-    def _during(self, writer: str, first: int, last: int) -> Iterator[RulePeriod]:
-        for each in self.periods.get(writer, ()):
-            if each.since <= last and first < each.until + RELOAD:
-                yield each
+    def during(
+        self, gateway: str, first: int, last: int, *, replays: bool = False
+    ) -> list[RulePeriod]:
+        """Return the periods of all instances of a gateway, or of the commands that replay.
+
+        The gateway is named as its files are.
+        """
+        return [
+            each
+            for writer, periods in self.periods.items()
+            if gateway_of(writer) == gateway and is_replay(writer) is replays
+            for each in periods
+            if each.since <= last and first < each.until + RELOAD
+        ]
 
 
 def mapping_history(rules: Rules) -> RouteHistory:
