@@ -17,6 +17,7 @@ from pyspark.sql import functions as F
 
 from gateway.archive.intervals import Numbers
 from gateway.archive.segments.latency import BUCKETS, nonzero_counts
+from gateway.archive.segments.tables import schema_of
 from gateway.model.copy_class import CLASSES, EXCEPTION_CLASSES, TALLIES, CopyClass
 from gateway.reconcile.classify.transforms import TARGET_KEYS
 from gateway.reconcile.grouping import ascending, grouped, summed
@@ -26,29 +27,27 @@ MINUTE_KEYS: Final = (*TARGET_KEYS, "minute")
 PERCENTILES: Final = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "slowest": 1.0}
 _BAD: Final = tuple(name for name in EXCEPTION_CLASSES if name != CopyClass.IN_FLIGHT.value)
 _DEAD: Final = tuple(name for name, facts in CLASSES.items() if facts.dead_letter)
-_TIME: Final = pa.timestamp("us", tz="UTC")
-MINUTES: Final = pa.schema(
-    [
-        *[(name, pa.string()) for name in TARGET_KEYS],
-        ("minute", _TIME),
-        *[(name, pa.int64()) for name in TALLIES],
-    ]
+MINUTES: Final = schema_of(
+    {
+        **dict.fromkeys(TARGET_KEYS, "string"),
+        "minute": "timestamp",
+        **dict.fromkeys(TALLIES, "int64"),
+    }
 )
-LATENCIES: Final = pa.schema(
-    [("hour", _TIME), ("route", pa.string()), ("target", pa.string()), ("bucket", pa.int64()),
-     ("copies", pa.int64())]
+LATENCIES: Final = schema_of(
+    {"hour": "timestamp", "route": "string", "target": "string", "bucket": "int64",
+     "copies": "int64"}
 )  # fmt: skip
-EXCEPTIONS: Final = pa.schema(
-    [
-        *[(name, pa.string()) for name in ("class", *TARGET_KEYS, "id")],
-        ("received_time", _TIME),
-        ("end_time", _TIME),
-        *[(name, pa.int64()) for name in ("latency", "deliveries", "sightings")],
-        ("marked", pa.bool_()),
-        ("name", pa.string()),
-        ("size", pa.int64()),
-        *[(name, pa.string()) for name in ("sent_name", "rule", "reason")],
-    ]
+EXCEPTIONS: Final = schema_of(
+    {
+        **dict.fromkeys(("class", *TARGET_KEYS, "id"), "string"),
+        **dict.fromkeys(("received_time", "end_time"), "timestamp"),
+        **dict.fromkeys(("latency", "deliveries", "sightings"), "int64"),
+        "marked": "boolean",
+        "name": "string",
+        "size": "int64",
+        **dict.fromkeys(("sent_name", "rule", "reason"), "string"),
+    }
 )
 
 

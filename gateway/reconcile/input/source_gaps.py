@@ -14,7 +14,6 @@ from gateway.reconcile.report.gaps import ReportedGap
 from gateway.reconcile.report.timelines import clock
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_DAY: Final = 86_400_000_000  # microseconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,20 +73,15 @@ def _after_stop(gap: SourceGap, stopped: Iterable[SourceGap], until: int, day: d
     """Return a gap that a stop began and no start ended, with the end of the pause as its end.
 
     The row of a stop has its begin as its end. The source may be absent from the configuration of
-    the next start. A reload of an older gateway wrote such a row for a source that it removed.
+    the next start.
     """
-    if gap.rule != GapRule.NOT_RUNNING.value or gap.end != gap.begin:
-        return gap
     pauses = [each for each in stopped if each.gateway == gap.gateway and each.end > gap.begin]
-    at = _clock(gap.begin, day)
-    if not pauses:
-        end = min(until, gap.begin - gap.begin % _DAY + _DAY)
-        reason = f"the source was closed at {at} and not opened again that day"
-    else:
-        end = min(until, min(pauses, key=lambda each: each.begin).end)
-        reason = gap.reason
-        if end == until:
-            reason = f"the gateway stopped at {at} and did not run again that day"
+    if gap.rule != GapRule.NOT_RUNNING.value or gap.end != gap.begin or not pauses:
+        return gap
+    end = min(until, min(pauses, key=lambda each: each.begin).end)
+    reason = gap.reason
+    if end == until:
+        reason = f"the gateway stopped at {_clock(gap.begin, day)} and did not run again that day"
     return replace(gap, end=max(gap.begin, end), reason=reason)
 
 

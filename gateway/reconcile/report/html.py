@@ -10,7 +10,6 @@ import hashlib
 import sys
 from base64 import b64encode
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -54,17 +53,6 @@ _PACKAGE: Final = "gateway.reconcile.report"
 _MAX_ATTRIBUTE: Final = 2_000  # characters of an attribute
 
 
-@dataclass(frozen=True, slots=True)
-class Section:
-    """A part of the page; its slug names its anchor and its template."""
-
-    title: str
-
-    @property
-    def slug(self) -> str:
-        return self.title.lower().replace(" ", "-")
-
-
 def page(report: Report) -> str:
     """Return the page of a report.
 
@@ -80,7 +68,7 @@ def page(report: Report) -> str:
     found = outages(report.gaps)
     return environment().get_template("report.html.j2").render(
         report=report,
-        sections=[Section(title) for title in _titles(report)],
+        sections=list(_titles(report)),
         style=style,
         script=script,
         style_digest=_digest(style),

@@ -55,7 +55,10 @@ def print_report(report: Report, console: Console) -> None:
 
 def _details(report: Report) -> Iterator[str]:
     if report.day is not None:
-        yield from _turn_lines(report.holders, report.day)
+        turns = (
+            ("times of instances", True, _turn_line(each, report.day)) for each in report.holders
+        )
+        yield from _first_lines(turns)
         gaps = outages(report.gaps)
         yield from _first_lines(
             (each.rule, each.counted, _gap_line(each, report.day)) for each in gaps
@@ -152,12 +155,6 @@ def _gap_line(outage: ReportedOutage, day: date) -> str:
     reason = shortened(outage.reason) or rule_of(outage.rule).meaning
     interval = f"{clock(outage.begin, day)} to {clock(outage.end, day)}"
     return f"{word}: {shortened(outage.label)}, {interval}{lost}: {reason} [{outage.rule}]"
-
-
-def _turn_lines(found: Sequence[Turn], day: date) -> Iterator[str]:
-    yield from (_turn_line(each, day) for each in found[:_MAX_LINES])
-    if len(found) > _MAX_LINES:
-        yield f"... and {len(found) - _MAX_LINES} more times of instances; --json has all"
 
 
 def _turn_line(turn: Turn, day: date) -> str:

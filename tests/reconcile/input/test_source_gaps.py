@@ -61,11 +61,6 @@ def shown(recorded: RecordedGaps, now: int = LATER, day: date = DAY) -> list[tup
             ("14:00 to 15:00", "the gateway was stopped"),
             id="again-without-the-source",
         ),
-        pytest.param(
-            [pause(MIDNIGHT, MIDNIGHT + HOUR)],
-            ("14:00 to 00:00", "the source was closed at 14:00:00 and not opened again that day"),
-            id="source-removed",
-        ),
     ],
 )
 def test_a_stop_without_a_start_lasts_while_the_gateway_does_not_run(

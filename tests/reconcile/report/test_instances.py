@@ -58,7 +58,7 @@ def test_many_turns_are_bounded_on_the_page_and_on_the_terminal() -> None:
     assert "200 of 300 are shown" in text
     lines = printed(report)
     assert sum(line.startswith("active: ") for line in lines) == 10
-    assert "... and 290 more times of instances; --json has all" in lines
+    assert "... and 290 more [times of instances]; --json has all" in lines
     assert "active: plant-1@a, 14:02:06 to 24:00:00, lease 9, 5.0 s beside another" in " ".join(
         printed(paired())
     )
