@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from pyspark.sql import Column
@@ -20,17 +19,6 @@ FAILURES: Final = (
     "poisoned", "publish-acl", "queue", "spool-age", "spool-full",
 )  # fmt: skip
 _WORDS: Final = ("high", "low")  # of a hash
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """The longest latency, and the first receipt of a copy that may still be in the spool.
-
-    Units: microseconds.
-    """
-
-    late: int
-    spooled_since: int
 
 
 def _has(counts: str) -> Column:
@@ -69,28 +57,36 @@ def _differs(later: str, word: str, earlier: str) -> Column:
     return F.coalesce(other, F.lit(False))
 
 
-# A copy has the first class whose rule fits.
-RULES: Final[Mapping[CopyClass, Callable[[Limits], Column]]] = {
-    CopyClass.UNEXPECTED: lambda _: ~F.col("was_received"),
-    CopyClass.ALTERED: lambda _: _is_delivered() & _is_altered(),
-    CopyClass.DUPLICATED: lambda _: _has_several_outcomes(),
-    CopyClass.LOST: lambda _: _is_delivered() & F.col("tapped") & (F.col("sightings") == 0),
-    CopyClass.RECOVERED: lambda _: _has("replays"),
-    CopyClass.DISORDERED: lambda _: F.lit(False),  # the order among copies decides it later
-    CopyClass.LATE: lambda limits: _is_delivered() & (F.col("latency") > limits.late),
-    CopyClass.DELIVERED: lambda _: _is_delivered(),
-    CopyClass.REFUSED: lambda _: _has("refusals"),
-    CopyClass.DEAD: lambda _: _has("dead_letters"),
-    CopyClass.IN_FLIGHT: lambda limits: F.col("recent") | _in_spool(limits.spooled_since),
-    CopyClass.MISSING: lambda _: F.lit(True),
+# A copy has the first class whose rule fits, by the longest latency and the first receipt of a
+# copy that may still be in the spool, in microseconds.
+RULES: Final[Mapping[CopyClass, Callable[[int, int], Column]]] = {
+    CopyClass.UNEXPECTED: lambda _late, _since: ~F.col("was_received"),
+    CopyClass.ALTERED: lambda _late, _since: _is_delivered() & _is_altered(),
+    CopyClass.DUPLICATED: lambda _late, _since: _has_several_outcomes(),
+    CopyClass.LOST: lambda _late, _since: (
+        _is_delivered() & F.col("tapped") & (F.col("sightings") == 0)
+    ),
+    CopyClass.RECOVERED: lambda _late, _since: _has("replays"),
+    CopyClass.DISORDERED: lambda _late, _since: F.lit(
+        False
+    ),  # the order among copies decides it later
+    CopyClass.LATE: lambda late, _since: _is_delivered() & (F.col("latency") > late),
+    CopyClass.DELIVERED: lambda _late, _since: _is_delivered(),
+    CopyClass.REFUSED: lambda _late, _since: _has("refusals"),
+    CopyClass.DEAD: lambda _late, _since: _has("dead_letters"),
+    CopyClass.IN_FLIGHT: lambda _late, since: F.col("recent") | _in_spool(since),
+    CopyClass.MISSING: lambda _late, _since: F.lit(True),
 }
 
 
-def class_column(limits: Limits) -> Column:
-    """Return the class of a copy from the columns of `copies`, without CopyClass.DISORDERED."""
+def class_column(late: int, spooled_since: int) -> Column:
+    """Return the class of a copy from the columns of `copies`, without CopyClass.DISORDERED.
+
+    Units: microseconds.
+    """
     found = F.lit(CopyClass.MISSING.value)
     for each, rule in reversed(tuple(RULES.items())):
-        found = F.when(rule(limits), F.lit(each.value)).otherwise(found)
+        found = F.when(rule(late, spooled_since), F.lit(each.value)).otherwise(found)
     return found
 
 

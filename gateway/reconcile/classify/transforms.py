@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 from gateway.archive.schema import Leg
 from gateway.model.copy_class import CopyClass
 from gateway.model.outcome import REPEAT
-from gateway.reconcile.classes import FAILURES, Limits, class_column, is_marked_duplicate
+from gateway.reconcile.classes import FAILURES, class_column, is_marked_duplicate
 
 ID: Final = ("run", "counter")
 COPY_KEYS: Final = ("counter", "run", "gateway", "route", "target")  # a unique one sorts fastest
@@ -133,7 +133,7 @@ def classified(found: DataFrame, late: int, spooled_since: int) -> DataFrame:
     latency = F.when(elapsed.isNotNull(), F.greatest(elapsed, F.lit(0)))  # a clock may be set back
     return found.withColumn("latency", latency).select(
         *COPY_KEYS,
-        class_column(Limits(late, spooled_since)).alias("class"),
+        class_column(late, spooled_since).alias("class"),
         is_marked_duplicate().alias("marked"),
         "redelivered",
         "recent",

@@ -13,10 +13,9 @@ from gateway.archive.durable import read_regular, replace_text
 from gateway.archive.findings import Finding
 from gateway.archive.signed_json import document_of, parse
 from gateway.errors import ReconcileError
-from gateway.model.copy_class import COLUMNS
 from gateway.reconcile.report.report import Report
 from gateway.reconcile.report.rows import Row
-from gateway.reconcile.report.summary import VERSION, members
+from gateway.reconcile.report.summary import VERSION, content_of, members
 
 STATE: Final = "state.json"
 SUMMARY: Final = "summary.json"
@@ -118,17 +117,6 @@ def summary(root: Path, state: FollowState | None, reports: Sequence[Report], st
             name: datetime.fromtimestamp(at / 1_000_000, UTC).isoformat() for name, at in last
         },
         "findings": late,
-        "dates": [
-            {
-                "date": each.day,
-                "headline": each.headline,
-                "verdict": each.verdict,
-                "status": each.status,
-                "totals": {name: each.total(name) for name in COLUMNS},
-                "routes": each.routes,
-                "findings": each.findings,
-            }
-            for each in reports
-        ],
+        "dates": list(map(content_of, reports)),
     }
     return json.dumps(content, indent=2, default=members) + "\n"

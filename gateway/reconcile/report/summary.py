@@ -19,10 +19,15 @@ _OTHER_KEYS: Final = {"day": "date", "timings": "seconds"}  # of fields of a rep
 
 def to_json(report: Report) -> str:
     """Return the report as JSON; times are ISO 8601 in UTC."""
+    return json.dumps(content_of(report), indent=2, default=members) + "\n"
+
+
+def content_of(report: Report) -> dict[str, Any]:
+    """Return the members of the JSON of a report."""
     stated = {name: getattr(report, name) for name in ("headline", "verdict", "status")}
     own = {_OTHER_KEYS.get(name, name): value for name, value in members(report).items()}
     del own["answered"]  # the status tells it
-    content = {
+    return {
         "version": VERSION,
         **stated,
         **own,
@@ -31,7 +36,6 @@ def to_json(report: Report) -> str:
         "source_gaps": report.source_gaps,
         "seconds": {name: round(seconds, 3) for name, seconds in report.timings.items()},
     }
-    return json.dumps(content, indent=2, default=members) + "\n"
 
 
 def members(value: Any) -> Any:  # noqa: ANN401  # for JSON
