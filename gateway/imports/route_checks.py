@@ -5,7 +5,7 @@ The proofs find faults that involve several lines of the input, such as a cycle 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 
 from gateway.dialects.base import Dialect, matches_text, parse_pattern
@@ -26,6 +26,15 @@ from gateway.translate.names import Renderer
 
 BRACES = "{}"
 MAX_OVERLAPS = 1_000  # pairs of lines; the proofs take milliseconds for each
+
+
+def fault_of(parse: Callable[..., object], *arguments: object) -> str:
+    """Return why `parse` refuses a name, a pattern or a selector; empty when it takes them."""
+    try:
+        parse(*arguments)
+    except (SubjectError, TranslationError) as error:
+        return str(error)
+    return ""
 
 
 def find_route_fault(

@@ -13,11 +13,11 @@ from dataclasses import dataclass, replace
 
 from gateway.dialects.base import parse_pattern, parse_subject
 from gateway.dialects.systems.ems import EMS
-from gateway.errors import SubjectError, TranslationError
 from gateway.imports.document import REFERENCE
 from gateway.imports.ems.config_files import QUEUE, TOPIC, Bridge, BridgeTarget
 from gateway.imports.route_checks import (
     MAX_OVERLAPS,
+    fault_of,
     find_brace_fault,
     find_route_fault,
     is_covered,
@@ -104,10 +104,8 @@ def has_wildcards(name: str) -> bool:
 
 
 def _source_fault(bridge: Bridge) -> str | None:
-    try:
-        parse_pattern(bridge.name, EMS)
-    except (SubjectError, TranslationError) as error:
-        return str(error)
+    if fault := fault_of(parse_pattern, bridge.name, EMS):
+        return fault
     return QUEUE_SOURCE if bridge.kind == QUEUE else find_brace_fault(bridge.name)
 
 
@@ -128,19 +126,14 @@ def _lines(bridge: Bridge, omitted: list[OmittedLine]) -> Iterator[_Line]:
 
 
 def _target_fault(bridge: Bridge, target: BridgeTarget) -> str | None:
-    try:
-        parse_subject(target.name, EMS)
-    except (SubjectError, TranslationError) as error:
-        return str(error)
+    if fault := fault_of(parse_subject, target.name, EMS):
+        return fault
     if target.kind == TOPIC and target.name == bridge.name:
         return "it is the bridge's own source"
     if REFERENCE in target.selector:
         return f"its selector contains {REFERENCE!r}, which the configuration would replace"
-    if target.selector:
-        try:
-            parse_selector(target.selector)
-        except SubjectError as error:
-            return str(error)
+    if target.selector and (fault := fault_of(parse_selector, target.selector)):
+        return fault
     return find_brace_fault(target.name) or find_route_fault(
         endpoint_address(TOPIC, bridge.name), endpoint_address(target.kind, target.name), EMS
     )

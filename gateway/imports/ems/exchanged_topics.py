@@ -12,9 +12,8 @@ from gateway.dialects.base import parse_pattern, warnings_of
 from gateway.dialects.systems.ems import EMS
 from gateway.dialects.systems.rendezvous import RV
 from gateway.dialects.systems.smartsockets import SMARTSOCKETS
-from gateway.errors import SubjectError, TranslationError
 from gateway.imports.ems.config_files import Topic, Transport
-from gateway.imports.route_checks import may_overlap
+from gateway.imports.route_checks import fault_of, may_overlap
 from gateway.imports.source_lines import LineStatus, OmittedLine
 from gateway.translate.subscriptions import translate_pattern
 
@@ -79,7 +78,9 @@ class TopicExchange:
     def _smartsockets_names(self, topic: Topic) -> list[str]:
         if "smartsockets" not in self._systems((*topic.imports, *topic.exports)):
             return []
-        return [fault.name for fault in _smartsockets(topic.name) if fault.name]
+        if fault_of(translate_pattern, topic.name, EMS, SMARTSOCKETS):
+            return []
+        return list(translate_pattern(topic.name, EMS, SMARTSOCKETS).patterns)
 
     def _systems(self, names: Iterable[str]) -> tuple[str, ...]:
         types = (self.transports[name].type for name in names if name in self.transports)
@@ -99,12 +100,6 @@ class TopicExchange:
         modes = dict.fromkeys(each.topic_mode for each in known)
         weak = [mode for mode in modes if mode != "TIBEMS_PERSISTENT"]
         return f" as {', '.join(weak)}, at most once" if weak else ""
-
-
-@dataclass(frozen=True, slots=True)
-class _Spelling:
-    name: str
-    fault: str = ""
 
 
 def find_exchanged_topics(
@@ -145,7 +140,7 @@ def find_exchanged_topics(
             OmittedLine(topic.location, f"topic {topic.name!r}", fault)
             for fault in _faults(topic, known)
         ]
-    legal = tuple(topic for topic in exchanged if _legal_in_ems(topic.name))
+    legal = tuple(topic for topic in exchanged if not fault_of(parse_pattern, topic.name, EMS))
     return TopicExchange(legal, known), omitted
 
 
@@ -157,38 +152,11 @@ def _faults(topic: Topic, transports: dict[str, Transport]) -> list[str]:
         for name in names
         if name not in transports
     ]
-    try:
-        parse_pattern(topic.name, EMS)
-    except SubjectError as error:
-        return [*found, str(error)]
+    if fault := fault_of(parse_pattern, topic.name, EMS):
+        return [*found, fault]
     types = {transports[name].type for name in names if name in transports}
     if types & {"tibrv", "tibrvcm"}:
-        found += _rendezvous(topic.name)
+        found.append(fault_of(parse_pattern, topic.name, RV))  # the syntax of EMS, other limits
     if "tibss" in types:
-        found += [each.fault for each in _smartsockets(topic.name) if each.fault]
-    return found
-
-
-def _rendezvous(name: str) -> list[str]:
-    """Return the fault of `name` in Rendezvous, whose syntax is that of EMS with other limits."""
-    try:
-        parse_pattern(name, RV)
-    except (SubjectError, TranslationError) as error:
-        return [str(error)]
-    return []
-
-
-def _smartsockets(name: str) -> list[_Spelling]:
-    try:
-        covering = translate_pattern(name, EMS, SMARTSOCKETS)
-    except (SubjectError, TranslationError) as error:
-        return [_Spelling("", str(error))]
-    return [_Spelling(each) for each in covering.patterns]
-
-
-def _legal_in_ems(name: str) -> bool:
-    try:
-        parse_pattern(name, EMS)
-    except SubjectError:
-        return False
-    return True
+        found.append(fault_of(translate_pattern, topic.name, EMS, SMARTSOCKETS))
+    return [each for each in found if each]

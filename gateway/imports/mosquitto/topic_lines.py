@@ -12,8 +12,7 @@ from string import ascii_lowercase
 
 from gateway.dialects.base import parse_pattern
 from gateway.dialects.systems.mqtt import MQTT
-from gateway.errors import SubjectError, TranslationError
-from gateway.imports.route_checks import find_brace_fault
+from gateway.imports.route_checks import fault_of, find_brace_fault
 from gateway.imports.source_lines import SourceLine
 
 EMPTY = '""'
@@ -137,11 +136,7 @@ def _check(line: TopicLine) -> None:
             )
         if fault := find_brace_fault(whole):
             raise TopicError(fault)
-        try:
-            parse_pattern(whole, MQTT)
-        except (SubjectError, TranslationError) as error:
-            raise TopicError(
-                f"{side} prefix and pattern are not a legal subscription: {error}"
-            ) from error
+        if fault := fault_of(parse_pattern, whole, MQTT):
+            raise TopicError(f"{side} prefix and pattern are not a legal subscription: {fault}")
         if whole.startswith(SHARED):
             raise TopicError(f"{whole!r} is a shared subscription, and no name can begin with it")
