@@ -8,6 +8,7 @@ import socket
 from typing import Protocol, cast
 
 from gateway.errors import WireError
+from gateway.trial.brokers.smf.options import BrokerOptions
 from gateway.trial.brokers.smf.queues import ConsumerFlow
 from gateway.trial.brokers.smf.vpn import PublisherFlow, ShareGroup, Vpn
 from gateway.trial.brokers.smf.write_buffer import MemoryBudget, WriteBuffer
@@ -17,7 +18,7 @@ from gateway.wire.smf.assured_control import (
     encode_control_reply,
     encode_fields,
 )
-from gateway.wire.smf.frames import SmfDecoder
+from gateway.wire.smf.frames import MAX_HEADER, SmfDecoder
 from gateway.wire.smf.parameters import SmfResponse
 
 log = logging.getLogger(__name__)
@@ -28,18 +29,10 @@ _MAX_LOGIN_BYTES = 65_536  # of a message before the login
 class SessionHost(Protocol):
     """The parts of the broker that a connection uses."""
 
+    options: BrokerOptions
     unflushed: list[WriteBuffer]
     memory: MemoryBudget
     sessions: dict[ClientSession, None]
-
-    @property
-    def peer_bytes(self) -> int: ...
-
-    @property
-    def max_frame(self) -> int: ...
-
-    @property
-    def is_full(self) -> bool: ...
 
     def receive(self, session: ClientSession, frames: list[bytes]) -> None: ...
 
@@ -59,7 +52,7 @@ class ClientSession(asyncio.Protocol):
 
     def __init__(self, broker: SessionHost) -> None:
         self._broker = broker
-        self._decoder = SmfDecoder(broker.max_frame)
+        self._decoder = SmfDecoder(broker.options.max_message + MAX_HEADER)
         self.vpn: Vpn | None = None  # set by the login
         self.name = ""
         self.keepalive = 0
@@ -80,12 +73,12 @@ class ClientSession(asyncio.Protocol):
         broker = self._broker
         self.output = WriteBuffer(
             self.transport,
-            broker.peer_bytes,
+            broker.options.peer_bytes,
             broker.memory,
             broker.unflushed,
             self._deliver_waiting,
         )
-        if broker.is_full:
+        if len(broker.sessions) >= broker.options.max_connections:
             self.end("too many connections")
         else:
             broker.sessions[self] = None

@@ -35,7 +35,7 @@ from gateway.trial.brokers.smf.subscription_changes import (
 from gateway.trial.brokers.smf.vpn import BrokerState, Vpn
 from gateway.trial.brokers.smf.write_buffer import MemoryBudget, WriteBuffer
 from gateway.wire.smf.assured_control import AssuredControl, ControlType, decode_control
-from gateway.wire.smf.frames import GUARANTEED, MAX_HEADER, Protocol, encode_frame, protocol_of
+from gateway.wire.smf.frames import GUARANTEED, Protocol, encode_frame, protocol_of
 from gateway.wire.smf.relayed_message import read_topic
 
 log = logging.getLogger(__name__)
@@ -67,18 +67,6 @@ class MessageDispatcher:
         self.memory = MemoryBudget(self.options.total_bytes)
         self.unflushed: list[WriteBuffer] = []
         self._flow_ids = count(1)
-
-    @property
-    def peer_bytes(self) -> int:
-        return self.options.peer_bytes
-
-    @property
-    def max_frame(self) -> int:
-        return self.options.max_message + MAX_HEADER
-
-    @property
-    def is_full(self) -> bool:
-        return len(self.sessions) >= self.options.max_connections
 
     def receive(self, session: ClientSession, frames: list[bytes]) -> None:
         """Act on whole messages of one client, in order.
