@@ -67,10 +67,7 @@ def _facts(verified: Verified) -> dict[str, object]:
         "rows": sum(segment.rows for segment in verified.segments),
         "unproven": verified.unproven,
         "findings": list(map(asdict, verified.findings)),
-        "pauses": [
-            {"gateway": each.gateway, "begin": each.begin, "end": each.end}
-            for each in verified.pauses
-        ],
+        "pauses": [asdict(each) for each in verified.pauses],
         "holders": [asdict(each) for each in verified.holders],
     }
 

@@ -9,6 +9,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import closing
+from dataclasses import fields
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -179,19 +180,9 @@ def _rows(
 
 
 def _facts(letter: DeadLetter) -> dict[str, object]:
-    return {
-        "number": letter.number,
-        "time": _time(letter.time),
-        "id": letter.id.hex(),
-        "route": letter.route,
-        "source": letter.source,
-        "source_name": letter.source_name,
-        "target": letter.target,
-        "endpoint": letter.endpoint,
-        "rule": letter.rule,
-        "reason": letter.reason,
-        "attempts": letter.attempts,
-    }
+    facts = {each.name: getattr(letter, each.name) for each in fields(letter)}
+    del facts["message"]
+    return facts | {"time": _time(letter.time), "id": letter.id.hex()}
 
 
 def _content(letter: DeadLetter) -> dict[str, object]:
