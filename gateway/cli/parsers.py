@@ -36,6 +36,11 @@ def add_documented(commands: Commands, name: str, doc: str | None) -> argparse.A
     return add_command(commands, name, summary.removesuffix("."), " ".join(details.split()))
 
 
+def add_config(parser: argparse.ArgumentParser) -> None:
+    text = "YAML file, or a folder of YAML files"
+    parser.add_argument("config", type=Path, metavar="CONFIG", help=text)
+
+
 def add_without_secrets(parser: argparse.ArgumentParser) -> None:
     """Add the option; no command that runs a configuration has it."""
     parser.add_argument(

@@ -6,10 +6,9 @@ It sends and subscribes nothing. Exit status: 0 every broker accepts the connect
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 from time import monotonic
 
-from gateway.cli.parsers import Commands, add_documented
+from gateway.cli.parsers import Commands, add_config, add_documented
 from gateway.config.load import load
 from gateway.endpoints.base import address_of
 from gateway.endpoints.registry import make_sink
@@ -20,9 +19,7 @@ from gateway.terminal import print_line
 
 def add_parsers(commands: Commands) -> None:
     parser = add_documented(commands, "connect", __doc__)
-    parser.add_argument(
-        "config", type=Path, metavar="CONFIG", help="YAML file, or a folder of YAML files"
-    )
+    add_config(parser)
     parser.set_defaults(run=run)
 
 

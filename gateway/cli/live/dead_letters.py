@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from gateway.cli.parsers import Commands, add_command
+from gateway.cli.parsers import Commands, add_command, add_config
 from gateway.config.load import Configuration, load
 from gateway.errors import GatewayError, SpoolError
 from gateway.model.outcome import Outcome, Settlement
@@ -39,9 +39,7 @@ def add_parsers(commands: Commands) -> None:
         ("purge", run_purge, "delete dead letters"),
     ):
         each = add_command(actions, name, text)
-        each.add_argument(
-            "config", type=Path, metavar="CONFIG", help="YAML file, or a folder of YAML files"
-        )
+        add_config(each)
         each.add_argument(
             "numbers", type=int, nargs="*", metavar="NUMBER", help="number of a dead letter (all)"
         )

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final
 from gateway.check.examine import load_proven, startup_warnings
 from gateway.cli.live.handover import is_over, open_lease
 from gateway.cli.live.signals import STOP_SIGNALS, FileWatch, SignalQueue
-from gateway.cli.parsers import Commands, add_documented
+from gateway.cli.parsers import Commands, add_config, add_documented
 from gateway.config.load import Configuration
 from gateway.errors import ConfigErrors, GatewayError
 from gateway.lease.holder import LeaseHolder
@@ -40,9 +40,7 @@ RELOAD_REJECTED: Final = "reload rejected; still running the previous configurat
 
 def add_parsers(commands: Commands) -> None:
     parser = add_documented(commands, "run", __doc__)
-    parser.add_argument(
-        "config", type=Path, metavar="CONFIG", help="YAML file, or a folder of YAML files"
-    )
+    add_config(parser)
     parser.add_argument(
         "--log-level", default="info", choices=LEVELS, help="lowest level of logged lines (info)"
     )

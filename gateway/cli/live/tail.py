@@ -16,12 +16,11 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from itertools import islice
-from pathlib import Path
 from typing import Any, Final
 
 from gateway.check.copies import NOW, copies
 from gateway.cli.mapping.explained_message import copy_values, message_lines
-from gateway.cli.parsers import Commands, add_documented
+from gateway.cli.parsers import Commands, add_config, add_documented
 from gateway.clock import now
 from gateway.config.load import Configuration, load
 from gateway.endpoints.base import Source
@@ -40,9 +39,7 @@ MAX_SHOWN: Final = 200  # characters of a payload
 
 def add_parsers(commands: Commands) -> None:
     parser = add_documented(commands, "tail", __doc__)
-    parser.add_argument(
-        "config", type=Path, metavar="CONFIG", help="YAML file, or a folder of YAML files"
-    )
+    add_config(parser)
     parser.add_argument("route", metavar="ROUTE", help="name of the route")
     parser.add_argument("--count", type=int, metavar="N", help="end after N messages of the route")
     parser.add_argument(

@@ -10,11 +10,10 @@ import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
-from pathlib import Path
 
 from gateway.check.examine import examine
 from gateway.check.guarantee import effective_mode, lost_fields, repeat_window
-from gateway.cli.parsers import Commands, add_documented, add_without_secrets
+from gateway.cli.parsers import Commands, add_config, add_documented, add_without_secrets
 from gateway.config.load import Configuration, load
 from gateway.errors import ConfigError, ConfigErrors
 from gateway.routing.route import Route
@@ -25,9 +24,7 @@ _GITHUB = {"error": "error", "warning": "warning", "note": "notice"}
 
 def add_parsers(commands: Commands) -> None:
     parser = add_documented(commands, "check", __doc__)
-    parser.add_argument(
-        "config", type=Path, metavar="CONFIG", help="YAML file, or a folder of YAML files"
-    )
+    add_config(parser)
     add_without_secrets(parser)
     parser.add_argument("--strict", action="store_true", help="treat warnings as errors")
     parser.add_argument(

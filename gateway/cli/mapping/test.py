@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
-from pathlib import Path
 
 from gateway.check.copies import fields_text, header_values
 from gateway.check.mapping_tests import MappingTestResult, run_tests
-from gateway.cli.parsers import Commands, add_documented, add_without_secrets
+from gateway.cli.parsers import Commands, add_config, add_documented, add_without_secrets
 from gateway.config.load import load
 from gateway.config.schema import ExpectedCopy
 from gateway.terminal import print_line
@@ -21,9 +20,7 @@ NO_TESTS = 2
 
 def add_parsers(commands: Commands) -> None:
     parser = add_documented(commands, "test", __doc__)
-    parser.add_argument(
-        "config", type=Path, metavar="CONFIG", help="YAML file, or a folder of YAML files"
-    )
+    add_config(parser)
     add_without_secrets(parser)
     parser.set_defaults(run=run)
 
