@@ -19,7 +19,7 @@ from gateway.runtime.delivery.backlog import SpoolBacklog
 from gateway.runtime.gateway import Gateway
 from gateway.runtime.outbound.lane import Lane
 from gateway.runtime.pump import Pump
-from gateway.runtime.record.counters import EndpointState, Refusal, RouteCounters
+from gateway.runtime.record.counters import EndpointState, RouteCounters, RouteTotals
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,26 +51,14 @@ class EndpointStatus:
 
 @dataclass(frozen=True, slots=True)
 class RouteStatus:
-    """The status of one route, with its counters since the start."""
+    """The status of one route."""
 
     name: str
     source: str  # endpoint and pattern
     targets: tuple[str, ...]
     guarantee: str
-    received: int
-    received_bytes: int
-    delivered: int
-    spooled: int
-    ignored: int
-    unselected: int
-    loops: int
-    duplicates: int
-    rules: Mapping[str, int]  # dead letters by rule
-    lost_fields: Mapping[str, int]
-    latency: tuple[int, ...]  # deliveries by bucket of LATENCY_BUCKETS, then slower ones
-    latency_sum: float
+    totals: RouteTotals
     heartbeat_age: float | None  # None without a heartbeat
-    refusals: tuple[Refusal, ...]  # the latest
     lag: float = 0.0  # seconds for which the oldest spooled message of the route has waited
     has_reverse: bool = False  # another route carries the messages of its targets back
 
@@ -238,20 +226,8 @@ def _route_status(route: Route, running: Gateway, configuration: Configuration) 
         source=f"{route.endpoint} {route.source.text}",
         targets=tuple(target.label for target in route.targets),
         guarantee=min(modes).name.lower() if modes else "",
-        received=counters.received,
-        received_bytes=counters.received_bytes,
-        delivered=counters.delivered,
-        spooled=counters.spooled,
-        ignored=counters.ignored,
-        unselected=counters.unselected,
-        loops=counters.loops,
-        duplicates=counters.duplicates,
-        rules=dict(counters.rules),
-        lost_fields=dict(counters.lost_fields),
-        latency=tuple(counters.latencies),
-        latency_sum=counters.latency_sum,
+        totals=counters.totals(),
         heartbeat_age=heartbeat.age if heartbeat else None,
-        refusals=tuple(counters.refusals),
         lag=_lag(route, running),
         has_reverse=bool(route.inverse),
     )

@@ -124,9 +124,9 @@ def _unanswered(
 
 
 def _refused_messages(route: RouteStatus, at: Moment) -> tuple[FlowState, str] | None:
-    if not route.refusals:
+    if not route.totals.refusals:
         return None
-    latest = route.refusals[-1]
+    latest = route.totals.refusals[-1]
     if at.time - latest.time / MICROSECONDS >= REFUSAL_SECONDS:
         return None
     return FlowState.REFUSING, f"messages become dead letters, the latest by {latest.rule}"

@@ -19,7 +19,7 @@ from prometheus_client.metrics_core import (
 )
 from prometheus_client.registry import Collector
 
-from gateway.runtime.record.counters import LATENCY_BUCKETS, ConnectionState
+from gateway.runtime.record.counters import LATENCY_BUCKETS, ConnectionState, RouteTotals
 from gateway.runtime.status import EndpointStatus, RouteStatus, Status
 from gateway.web.flow_state import MICROSECONDS
 from gateway.web.snapshot import StatusSnapshot, by_name, lag
@@ -29,12 +29,8 @@ OTHER: Final = "other"
 _BOUNDS: Final = (*map(str, LATENCY_BUCKETS), "+Inf")
 
 
-def _refused(route: RouteStatus) -> int:
-    return sum(dict(route.rules).values())
-
-
 # Name, documentation and value of a metric; a name that ends in `_total` is a counter.
-_RouteMetric: TypeAlias = tuple[str, str, Callable[[RouteStatus], float]]
+_RouteMetric: TypeAlias = tuple[str, str, Callable[[RouteTotals], float]]
 _EndpointMetric: TypeAlias = tuple[str, str, Callable[[EndpointStatus], float]]
 _ROUTE_METRICS: Final[Sequence[_RouteMetric]] = (
     ("gateway_route_received_messages_total", "Messages received.", lambda r: r.received),
@@ -45,7 +41,7 @@ _ROUTE_METRICS: Final[Sequence[_RouteMetric]] = (
     ("gateway_route_unselected_messages_total", "Messages not selected.", lambda r: r.unselected),
     ("gateway_route_loops_total", "Looped messages dropped.", lambda r: r.loops),
     ("gateway_route_duplicates_total", "Duplicates dropped.", lambda r: r.duplicates),
-    ("gateway_route_refused_messages_total", "Messages refused.", _refused),
+    ("gateway_route_refused_messages_total", "Messages refused.", lambda r: r.dead),
 )
 _ENDPOINT_METRICS: Final[Sequence[_EndpointMetric]] = (
     ("gateway_endpoint_connected", "1 while connected.", lambda e: float(_is_connected(e))),
@@ -197,7 +193,7 @@ def _routes(status: Status) -> Iterator[Metric]:
     for name, doc, read in _ROUTE_METRICS:
         family = _family(name, doc, ("route",))
         for route in routes:
-            family.add_metric((route.name,), read(route))
+            family.add_metric((route.name,), read(route.totals))
         yield family
     refusals = _family(
         "gateway_route_refusals_total", "Messages refused, by rule.", ("route", "rule")
@@ -211,9 +207,9 @@ def _routes(status: Status) -> Iterator[Metric]:
         "gateway_route_heartbeat_age_seconds", "Seconds since the last heartbeat.", ("route",)
     )
     for route in routes:
-        for rule, count in _bounded(route.rules):
+        for rule, count in _bounded(route.totals.rules):
             refusals.add_metric((route.name, rule), count)
-        for field, count in _bounded(route.lost_fields):
+        for field, count in _bounded(route.totals.lost_fields):
             lost.add_metric((route.name, field), count)
         if route.heartbeat_age is not None:
             heartbeats.add_metric((route.name,), route.heartbeat_age)
@@ -236,8 +232,8 @@ def _latencies(routes: list[RouteStatus]) -> Metric:
         name, "Seconds from receipt to the target's acknowledgement.", labels=("route",)
     )
     for route in routes:
-        buckets = list(zip(_BOUNDS, map(float, accumulate(route.latency)), strict=True))
-        family.add_metric((route.name,), buckets, route.latency_sum)
+        buckets = list(zip(_BOUNDS, map(float, accumulate(route.totals.latencies)), strict=True))
+        family.add_metric((route.name,), buckets, route.totals.latency_sum)
     return family
 
 

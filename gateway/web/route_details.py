@@ -33,7 +33,7 @@ def route_details(name: str, snapshot: StatusSnapshot, statuses: StatusSource) -
         "patterns": [_patterns(each, statuses.hide) for each in routes[:MAX_PATTERNS]],
         "flows": [_flow(each, sides) for each in flows],
         "refusals": [
-            refusal_json(name, each, statuses.redact) for each in reversed(parts[0].refusals)
+            refusal_json(name, each, statuses.redact) for each in reversed(parts[0].totals.refusals)
         ],
     }
 

@@ -15,6 +15,10 @@ Json: TypeAlias = dict[str, object]
 Redact: TypeAlias = Callable[[str], str]
 MAX_REFUSALS: Final = 50  # the latest of all routes
 MAX_TEXT: Final = 300  # characters of a name or a reason
+COUNTS: Final = (  # of a route
+    "received", "received_bytes", "delivered", "spooled", "ignored", "unselected", "loops",
+    "duplicates", "rules", "lost_fields",
+)  # fmt: skip
 GUARANTEES: Final = ("at_most_once", "at_least_once", "exactly_once")  # the weakest first
 
 
@@ -135,17 +139,8 @@ def _route(parts: list[RouteStatus]) -> Json:
         "sources": [part.source for part in parts],
         "targets": list(dict.fromkeys(label for part in parts for label in part.targets)),
         "guarantee": weakest([part.guarantee for part in parts]),
-        "received": first.received,
-        "received_bytes": first.received_bytes,
-        "delivered": first.delivered,
-        "spooled": first.spooled,
-        "ignored": first.ignored,
-        "unselected": first.unselected,
-        "loops": first.loops,
-        "duplicates": first.duplicates,
-        "rules": dict(first.rules),
-        "lost_fields": dict(first.lost_fields),
-        "latency_sum": round(first.latency_sum, 6),
+        **{name: getattr(first.totals, name) for name in COUNTS},
+        "latency_sum": round(first.totals.latency_sum, 6),
         "heartbeat_age": None if age is None else round(age, 1),
         "lag": round(lag(parts), 1),
     }
@@ -168,7 +163,7 @@ def weakest(guarantees: list[str]) -> str:
 
 def latest_refusals(routes: Iterable[RouteStatus]) -> list[RouteRefusal]:
     """Return the latest refusals of all routes, the newest first."""
-    by_route = {route.name: route.refusals for route in routes if route.refusals}
+    by_route = {route.name: route.totals.refusals for route in routes}
     refusals = (RouteRefusal(name, each) for name, kept in by_route.items() for each in kept)
     return heapq.nlargest(MAX_REFUSALS, refusals, key=lambda each: each.refusal.time)
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import fields, replace
 
 from gateway.config.process import WebSettings
 from gateway.routing.route import Route
-from gateway.runtime.record.counters import LATENCY_BUCKETS, Refusal
+from gateway.runtime.record.counters import LATENCY_BUCKETS, Refusal, RouteTotals
 from gateway.runtime.status import EndpointStatus, PairStatus, RouteStatus, Status
 from gateway.web.application import WebApplication
 from gateway.web.rate_history import RateHistory
@@ -26,27 +26,23 @@ STANDBY = PairStatus("b", "standby", 6, 60.0, "a", (), "lease: the disk is away"
 
 
 def route(name: str = "telemetry", **facts: object) -> RouteStatus:
-    plain = RouteStatus(
-        name=name,
-        source="plant line/{line}/{rest...}",
-        targets=("office",),
-        guarantee="at_least_once",
+    totals = RouteTotals(
         received=10,
         received_bytes=1_000,
         delivered=9,
-        spooled=0,
-        ignored=0,
-        unselected=0,
-        loops=0,
-        duplicates=0,
-        rules={},
-        lost_fields={},
-        latency=(9, *[0] * len(LATENCY_BUCKETS)),
         latency_sum=0.009,
-        heartbeat_age=None,
-        refusals=(),
+        latencies=[9, *[0] * len(LATENCY_BUCKETS)],
     )
-    return replace(plain, **facts)  # type: ignore[arg-type]  # the fields of a table's row
+    pattern = "plant line/{line}/{rest...}"
+    plain = RouteStatus(name, pattern, ("office",), "at_least_once", totals, heartbeat_age=None)
+    return changed(plain, **facts)
+
+
+def changed(status: RouteStatus, **facts: object) -> RouteStatus:
+    """The status with other values; they may be totals."""
+    own = {each.name: facts.pop(each.name) for each in fields(RouteTotals) if each.name in facts}
+    totals = replace(status.totals, **own)  # type: ignore[arg-type]  # the fields of a table's row
+    return replace(status, totals=totals, **facts)  # type: ignore[arg-type]  # likewise
 
 
 def endpoint(name: str = "plant", side: str = "source", **facts: object) -> EndpointStatus:
@@ -125,7 +121,7 @@ class FakeStatus:
         self.rates.sample()
 
     def _counts(self) -> dict[str, int]:
-        counts = {f"route {each.name}": each.received for each in self.status.routes}
+        counts = {f"route {each.name}": each.totals.received for each in self.status.routes}
         return counts | {f"{end.side} {end.name}": end.messages for end in self.status.endpoints}
 
 

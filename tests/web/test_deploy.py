@@ -111,7 +111,7 @@ def test_prometheus_itself_finds_no_fault(kind: str, file: Path) -> None:
 
 
 def test_every_counter_of_an_alert_has_a_series_before_its_first_event() -> None:
-    quiet = route(latency=[0] * (len(LATENCY_BUCKETS) + 1), heartbeat_age=0.0)
+    quiet = route(latencies=[0] * (len(LATENCY_BUCKETS) + 1), heartbeat_age=0.0)
     full = status(routes=(quiet,), pair=HOLDER)
     text = generate_latest(make_registry(FakeStatus(full).snapshot)).decode()
     series = set(re.findall(r"^(\w+)[{ ]", text, re.MULTILINE))

@@ -14,7 +14,7 @@ from selenium.webdriver.common.keys import Keys
 from gateway.runtime.status import EndpointStatus, RouteStatus, Status
 from tests.chromium import DESKTOP, NEEDS_CHROMIUM, PHONE, WIDE, chromium, media, sized
 from tests.web.page import Page
-from tests.web.status_samples import FakeStatus, endpoint, refusal, route, served, status
+from tests.web.status_samples import FakeStatus, changed, endpoint, refusal, route, served, status
 
 __all__ = ["chromium"]  # the fixture
 pytestmark = NEEDS_CHROMIUM
@@ -143,7 +143,7 @@ def test_the_width_of_an_edge_is_its_rate(browser: webdriver.Chrome) -> None:
     with served(shown) as server:
         page = Page(browser, server.url)
         page.until(lambda: words(page, EDGES))
-        routes = [replace(each, received=100_000 * n) for n, each in enumerate(shown.status.routes)]
+        routes = [changed(each, received=100_000 * n) for n, each in enumerate(shown.status.routes)]
         shown.status = replace(shown.status, routes=tuple(routes))
         script = ("return [...document.querySelectorAll('#map .flow')].map((e) =>"
                   " parseFloat(getComputedStyle(e).strokeWidth))")  # fmt: skip
@@ -181,7 +181,7 @@ def test_a_bundle_lists_its_routes_with_the_worst_first(browser: webdriver.Chrom
     latest = refusal(at=4_000_000_000)  # never long ago
     worst = next(each for each in shown.routes if each.source.startswith("plant")
                  and each.targets == ("office",) and each.name > "route-0500")  # fmt: skip
-    bad = replace(worst, refusals=(latest,), rules={"too-long": 1})
+    bad = changed(worst, refusals=(latest,), rules={"too-long": 1})
     routes = tuple(bad if each is worst else each for each in shown.routes)
     with served(FakeStatus(replace(shown, routes=routes))) as server:
         page = Page(browser, server.url)
@@ -209,7 +209,7 @@ def test_sparklines_show_ten_minutes_and_go_on(browser: webdriver.Chrome) -> Non
 
     def add(received: int) -> None:
         (only,) = shown.status.routes
-        shown.status = replace(shown.status, routes=(replace(only, received=received),))
+        shown.status = replace(shown.status, routes=(changed(only, received=received),))
         shown.seconds += 10
         shown.sample()
 

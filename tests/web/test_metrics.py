@@ -37,7 +37,7 @@ def test_every_number_of_the_status_has_a_series() -> None:
             route(
                 received=100, received_bytes=9_000, delivered=90, spooled=4, ignored=1,
                 unselected=2, loops=3, duplicates=5, rules={"too-long": 6},
-                lost_fields={"reply_to": 7}, latency=latency, latency_sum=2.5, heartbeat_age=1.5,
+                lost_fields={"reply_to": 7}, latencies=latency, latency_sum=2.5, heartbeat_age=1.5,
                 lag=4.5,
             ),
         ),

@@ -6,7 +6,8 @@ import logging
 import threading
 from bisect import bisect_left
 from collections import deque
-from dataclasses import dataclass, field
+from copy import copy
+from dataclasses import dataclass, field, fields
 from enum import Enum
 from time import monotonic
 from typing import Final
@@ -111,32 +112,48 @@ def _shortened(refusal: Refusal) -> Refusal:
     return Refusal(refusal.time, name, refusal.rule, reason)
 
 
-class RouteCounters:
-    """Messages and bytes of one route since the start of the gateway.
+@dataclass(slots=True)
+class RouteTotals:
+    """Messages and bytes of one route since the start of the gateway. Units: seconds."""
 
-    Thread-safe: guarded by self._lock.
-    """
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self.received = 0
-        self.received_bytes = 0
-        self.delivered = 0
-        self.spooled = 0
-        self.latencies = [0] * (len(LATENCY_BUCKETS) + 1)  # deliveries by bucket, not cumulative
-        self.latency_sum = 0.0  # seconds
-        self.ignored = 0  # retained messages that the route does not take
-        self.unselected = 0  # messages that the route's selector excludes
-        self.loops = 0  # messages not sent on, because the route or target had them before
-        self.duplicates = 0  # messages that the source repeated
-        self.rules: dict[str, int] = {}  # dead letters by rule
-        self.lost_fields: dict[str, int] = {}  # header fields that a target cannot carry
-        self.refusals: deque[Refusal] = deque(maxlen=MAX_REFUSALS)  # the latest dead letters
+    received: int = 0
+    received_bytes: int = 0
+    delivered: int = 0
+    spooled: int = 0
+    ignored: int = 0  # retained messages that the route does not take
+    unselected: int = 0  # messages that the route's selector excludes
+    loops: int = 0  # messages not sent on, because the route or target had them before
+    duplicates: int = 0  # messages that the source repeated
+    rules: dict[str, int] = field(default_factory=dict)  # dead letters by rule
+    lost_fields: dict[str, int] = field(default_factory=dict)  # that a target cannot carry
+    latency_sum: float = 0.0
+    latencies: list[int] = field(  # deliveries by bucket of LATENCY_BUCKETS, then slower ones
+        default_factory=lambda: [0] * (len(LATENCY_BUCKETS) + 1)
+    )
+    refusals: deque[Refusal] = field(  # the latest dead letters
+        default_factory=lambda: deque(maxlen=MAX_REFUSALS)
+    )
 
     @property
     def dead(self) -> int:
         """Dead letters, one for each message and target."""
         return sum(self.rules.values())
+
+
+class RouteCounters(RouteTotals):
+    """Counts the messages of one route.
+
+    Thread-safe: guarded by self._lock.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._lock = threading.Lock()
+
+    def totals(self) -> RouteTotals:
+        """Return a copy of the values now."""
+        with self._lock:
+            return RouteTotals(*(copy(getattr(self, each.name)) for each in fields(RouteTotals)))
 
     def count_received(self, messages: int, size: int) -> None:
         with self._lock:
