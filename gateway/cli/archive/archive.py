@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import fields
 from datetime import timedelta
 from pathlib import Path
 from typing import Final
@@ -65,17 +66,8 @@ def run_generate(args: argparse.Namespace) -> int:
     from gateway.trial.synthetic.traffic import Traffic  # noqa: PLC0415
 
     _check(args)
-    traffic = Traffic(
-        messages=args.messages,
-        day=verify.parse_date(args.date) or today() - timedelta(days=1),
-        routes=args.routes,
-        names=args.names,
-        gateways=args.gateways,
-        skew=args.skew,
-        seed=args.seed,
-        observed=args.observed,
-        clock_skew=args.clock_skew,
-    )
+    args.day = verify.parse_date(args.date) or today() - timedelta(days=1)
+    traffic = Traffic(**{each.name: getattr(args, each.name) for each in fields(Traffic)})
     counts = parse_faults(args.faults, args.messages)
     with progress(open_console(stderr=True), steps=False) as show_step:
         try:

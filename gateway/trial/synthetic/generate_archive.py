@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Final
 
@@ -133,17 +134,8 @@ class _Chain:
 
 
 def _write_manifest(root: Path, traffic: Traffic, injected: list[InjectedFault]) -> None:
-    content = {
-        "messages": traffic.messages,
-        "date": traffic.day.isoformat(),
-        "seed": traffic.seed,
-        "routes": traffic.routes,
-        "names": traffic.names,
-        "gateways": traffic.gateways,
-        "observed": traffic.observed,
-        "clock_skew": traffic.clock_skew,
-        "faults": [each.as_dict() for each in injected],
-    }
+    content = asdict(traffic) | {"faults": [each.as_dict() for each in injected]}
+    content["date"] = content.pop("day").isoformat()
     path = root / MANIFEST
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
