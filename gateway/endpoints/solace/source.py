@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from threading import Lock
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from solace.messaging.config.message_acknowledgement_configuration import Outcome as Required
 from solace.messaging.config.missing_resources_creation_configuration import (
@@ -27,9 +28,8 @@ from gateway.clock import now
 from gateway.endpoints.base import Batch, Settle, Subscription
 from gateway.endpoints.continuity import Continuity, Retention
 from gateway.endpoints.kept_subscriptions import SubscriptionStore
-from gateway.endpoints.redelivery_queue import MAX_BATCH
+from gateway.endpoints.redelivery_queue import MAX_BATCH, RedeliveryQueue, mark_redelivered
 from gateway.endpoints.settings.solace import SolaceSettings
-from gateway.endpoints.solace.arrivals import ArrivalQueue, FlowMessage, arrival_queue
 from gateway.endpoints.solace.connection import SolaceConnection, detach_finalizers
 from gateway.endpoints.solace.error_codes import connect_error
 from gateway.endpoints.solace.message_reader import SolaceMessageReader, decoding_error
@@ -37,8 +37,41 @@ from gateway.endpoints.solace.native_library import NativeLibrary, SettlementOut
 from gateway.endpoints.solace.received_objects import install, set_receive_window
 from gateway.endpoints.solace.topic_rules import find_pattern_error, find_queue_error
 from gateway.errors import EndpointError, NotConnectedError, SubscriptionRefusedError
+from gateway.model.memory_size import messages_size
+from gateway.model.message import Message
 from gateway.model.outcome import ACCEPTED, Outcome, Settlement
 from gateway.wire.smf.received_message import has_discard_flag
+
+OVERHEAD: Final = 200  # bytes of memory of an arrival beside its message
+
+
+@dataclass(frozen=True, slots=True)
+class FlowMessage:
+    """One received message, and the number to acknowledge it by.
+
+    It is decoded before it waits: the decoded message can take ten times the memory of its bytes,
+    and the queue counts this memory.
+    """
+
+    message: Message
+    message_id: int  # 0 for direct messages, which are not acknowledged
+
+
+ArrivalQueue: TypeAlias = RedeliveryQueue[FlowMessage]
+
+
+def arrival_queue(capacity: int) -> ArrivalQueue:
+    """Return a queue of arrivals that holds about `capacity` bytes."""
+    return RedeliveryQueue(capacity, _measure, _mark)
+
+
+def _measure(arrivals: Sequence[FlowMessage]) -> int:
+    return messages_size([each.message for each in arrivals]) + OVERHEAD * len(arrivals)
+
+
+def _mark(arrival: FlowMessage) -> FlowMessage:
+    return replace(arrival, message=mark_redelivered(arrival.message))
+
 
 log = logging.getLogger(__name__)
 

@@ -32,11 +32,10 @@ from gateway.runtime.delivery.actions import (
     Wait,
 )
 from gateway.runtime.delivery.backlog import Backlog, SpoolBacklog
-from gateway.runtime.delivery.backoff import Backoff
+from gateway.runtime.delivery.backoff import Backoff, Pace
 from gateway.runtime.delivery.isolation import Isolation, Search, reject_poisoned
 from gateway.runtime.delivery.lane_phase import CONNECTED, ENDED, TRANSITIONS, Event, Phase
 from gateway.runtime.delivery.outbound_batch import OutboundBatch
-from gateway.runtime.delivery.pace import Pace
 
 MAX_HELD_BYTES: Final = 64 << 20
 IDLE_CHECK_INTERVAL: Final = 1.0  # seconds between checks of an idle connection

@@ -13,7 +13,7 @@ from gateway.dialects.systems.mqtt import MQTT
 from gateway.errors import TranslationError
 from gateway.imports.document import RouteEntry, TargetEntry
 from gateway.imports.mosquitto import routes
-from gateway.imports.mosquitto.echoes import find_echoes
+from gateway.imports.mosquitto.importer import find_echoes
 from gateway.imports.mosquitto.routes import RouteDraft, draft_routes
 from gateway.imports.mosquitto.topic_lines import Direction, TopicError, TopicLine, parse_topic
 from gateway.imports.route_checks import routes_of

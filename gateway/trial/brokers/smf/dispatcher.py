@@ -9,22 +9,20 @@ from itertools import count
 
 from gateway.errors import WireError
 from gateway.trial.brokers.smf.client_session import ClientSession
-from gateway.trial.brokers.smf.consumer_flows import (
+from gateway.trial.brokers.smf.flows import (
     acknowledge,
+    acknowledge_all,
     bind,
+    close_publisher,
     create_queue,
     delete_queue,
+    open_publisher,
     release,
+    spool_message,
     unbind,
 )
 from gateway.trial.brokers.smf.journal import BrokerJournal
 from gateway.trial.brokers.smf.login import log_in
-from gateway.trial.brokers.smf.publisher_flows import (
-    acknowledge_all,
-    close_publisher,
-    open_publisher,
-    spool_message,
-)
 from gateway.trial.brokers.smf.queues import MessageQueue
 from gateway.trial.brokers.smf.store import compact
 from gateway.trial.brokers.smf.subscription_changes import (
