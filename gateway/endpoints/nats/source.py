@@ -21,6 +21,7 @@ from nats.js.errors import NotFoundError
 
 from gateway.endpoints.base import Batch, Subscription
 from gateway.endpoints.continuity import Continuity, Retention
+from gateway.endpoints.kept_subscriptions import SubscriptionStore
 from gateway.endpoints.nats.connection import NatsConnection
 from gateway.endpoints.nats.headers import read_headers
 from gateway.endpoints.nats.subjects import selects
@@ -73,7 +74,11 @@ class NatsSource:
         retention = Retention.KEPT if settings.jetstream else Retention.NOTHING
         self.continuity = Continuity(retention)
         self._connection: NatsConnection | None = None
+        self._session = f"{settings.broker_key} {self._consumer}"
+        self.subscription_store: SubscriptionStore | None = None
         self._stream = self._inbox = ""
+        self._made = ""  # the time of the stream: a later one of its name begins at 1 again
+        self._seen = 0  # messages up to this number may have been read by a deleted consumer
         self._exact = False  # every message of the stream is ours
         self._wanted = 0  # messages of the present request that have not come
         self._last_delivery = self._last_message = self._answered = 0
@@ -120,7 +125,7 @@ class NatsSource:
         return RedeliveryQueue(self._settings.receive_window_bytes, _measure, _mark, self._confirm)
 
     def _identity(self, number: int) -> str:
-        return f"nats {self._stream} {number}"
+        return f"nats {self._stream} {self._made} {number}"
 
     def _confirm(self, count: int) -> None:
         """Answer for the `count` oldest messages; the queue calls this in order."""
@@ -222,12 +227,22 @@ class NatsSource:
         floor, end = info.ack_floor.stream_seq, info.delivered.stream_seq
         known = max(floor, self._answered)  # a killed server forgets answers
         is_new = self.continuity.retention is Retention.NEW
+        self._made = "" if stream.created is None else f"{stream.created.timestamp():.6f}"
         gone = max(stream.state.first_seq - 1, 0)  # 0 is the first of an empty stream of 2.9
+        self._seen = stream.state.last_seq if is_new and self._remember() else 0
         if self._exact and not is_new and gone > known:
             self.continuity.report_loss(DROPPED, gone - known)
         self._last_message = gone if is_new else max(end, gone)
         if info.num_ack_pending:
             await self._return(connection, floor, end, info.delivered.consumer_seq)
+
+    def _remember(self) -> bool:
+        """Remember that the consumer was made; return whether an earlier one was."""
+        store, names = self.subscription_store, [self._consumer]
+        was_made = store is not None and [*store.load(self._session)] == names
+        if store is not None and not was_made:
+            store.save(self._session, names)
+        return was_made
 
     async def _return(
         self, connection: NatsConnection, floor: int, end: int, deliveries: int
@@ -260,12 +275,12 @@ class NatsSource:
             return
         self._last_delivery = delivery
         if again == 1:
-            if self._exact and number > self._last_message + 1:
+            if self._exact and number > max(self._last_message + 1, self._seen):
                 self.continuity.report_loss(DROPPED, number - self._last_message - 1)
             self._last_message = max(number, self._last_message)
         own = Headers(
             self._settings.mode,
-            redelivered=again > 1,
+            redelivered=again > 1 or number <= self._seen,
             time=nanoseconds // 1_000,
             source_id=self._identity(number),
         )
