@@ -20,13 +20,14 @@ from gateway.endpoints.yami4.bodies import BodyReader
 from gateway.errors import EndpointError, NotConnectedError
 from gateway.model.matching import matches
 from gateway.model.message import Message, Payload
-from gateway.model.outcome import ACCEPTED, NO_ROOM, Settlement, rejected
+from gateway.model.outcome import ACCEPTED, NO_ROOM, REPEATED, Settlement, rejected
 from gateway.wire.mqtt.packets import PINGREQ, PUBCOMP, PUBREL
 from gateway.wire.yami4.frames import Packet
 from gateway.wire.yami4.messages import encode_exception, encode_reply, read_header
 from tests.simulation.connections import Connection
 from tests.simulation.run_log import RunLog
 from tests.simulation.scheduler import Process, Scheduler
+from tests.simulation.semantics import ACK_WAIT, PLAIN, Semantics
 from tests.simulation.sessions import Entry, Session, is_tap
 
 _REASONS: Final = {ACCEPTED.rule: 0x00, NO_ROOM.rule: 0x97, "acl": 0x87}  # of an answer
@@ -55,9 +56,16 @@ class Broker:
     """
 
     def __init__(
-        self, run: Scheduler, name: str, dialect: str, process: Process, log: RunLog
+        self,
+        run: Scheduler,
+        name: str,
+        dialect: str,
+        process: Process,
+        log: RunLog,
+        semantics: Semantics = PLAIN,
     ) -> None:
         self.run, self.name, self.process, self.log = run, name, process, log
+        self.semantics = semantics
         self.dialect: Dialect = find_dialect(dialect)
         self.latency: Callable[[], float] = lambda: 0.001
         self.sessions: dict[str, Session] = {}
@@ -68,6 +76,13 @@ class Broker:
         self.failing = 0  # further sends that raise a driver's fault
         self.blocked = False
         self.retrying = False
+        self.unbound = False  # no queue has a binding: publishers get their messages back
+        self.losing_acks = False
+        self.stream: list[Entry] = []  # of a system that keeps what was acknowledged
+        self.purged: set[int] = set()  # numbers
+        self.unordered: set[Payload] = set()  # refused for room, while later ones were accepted
+        self.deleted: set[str] = set()  # clients whose consumer was deleted
+        self._ids: dict[str, float] = {}  # of messages, with the time of the first
         self.poison: set[Payload] = set()
         self.hangs_up_for = ""  # a part of the names that it does not take
         self.denied: set[bytes] = set()
@@ -130,12 +145,49 @@ class Broker:
                 if again:
                     session.connection.down.put(("again", again))
 
+    def holes(self, client: str) -> int:
+        """Return how many removed messages a source sees as missing numbers."""
+        session = self.sessions.get(client)
+        return 0 if session is None else sum(each < session.last for each in self.purged)
+
     def expire(self) -> None:
         """Drop the messages that no source has got yet."""
         for session in self.sessions.values():
             for entry in session.pending:
                 self.on_lost(session.client, entry)
             session.pending.clear()
+
+    @property
+    def first_number(self) -> int:
+        """The number of the first message of the stream, or of the next one."""
+        return self.stream[0].number if self.stream else self._numbers + 1
+
+    def delete_consumers(self) -> None:
+        """Forget the sessions and keep the stream, so that new consumers read it again."""
+        self.cut("the consumer was deleted")
+        self.deleted.update(self.sessions)
+        self.sessions.clear()
+
+    def purge(self) -> None:
+        """Remove from the stream what a source has not got yet."""
+        for session in self.sessions.values():
+            self.purged.update(each.number for each in session.pending)
+        self.stream = [each for each in self.stream if each.number not in self.purged]
+        self.expire()
+
+    def lose_acks(self, seconds: float) -> None:
+        """Lose acknowledgements for so long; then their messages come again."""
+        self.losing_acks = True
+        self.run.at(self.run.now + seconds, partial(setattr, self, "losing_acks", False))
+        self.run.at(self.run.now + seconds + ACK_WAIT, self._deliver_again)
+
+    def _deliver_again(self) -> None:
+        for session in self.sessions.values():
+            again = [replace(session.in_flight[each], redelivered=True)
+                     for each in sorted(session.unheard & session.in_flight.keys())]  # fmt: skip
+            session.unheard.clear()
+            if again and session.connection is not None:
+                session.connection.down.put(("messages", again))
 
     # The protocol.
 
@@ -177,6 +229,10 @@ class Broker:
             session = self.sessions[client] = Session(
                 client, selects, kept, window, exactly_once=exactly_once
             )
+            if not is_tap(client):
+                again = client in self.deleted  # the product's source marks them
+                old = [each for each in self.stream if selects(each.message.address)]
+                session.pending.extend(replace(each, redelivered=again) for each in old)
         session.selects = selects
         session.requeue()
         session.connection = connection
@@ -200,14 +256,16 @@ class Broker:
     def publish(self, message: Message, client: str = "") -> None:
         """Route a message to every session, with a number of this broker."""
         self._numbers += 1
+        headers = replace(
+            message.headers, redelivered=False, retained=False,
+            source_id=f"{self.name}-{self._numbers}",
+        )  # fmt: skip
+        entry = Entry(self._numbers, replace(message, headers=headers), self.run.now)
+        if self.semantics.keeps:
+            self.stream.append(entry)
         for session in list(self.sessions.values()):
             if session.selects(message.address):
-                headers = replace(
-                    message.headers, redelivered=False, retained=False,
-                    source_id=f"{self.name}-{self._numbers}",
-                )  # fmt: skip
-                kept = replace(message, headers=headers)
-                session.pending.append(Entry(self._numbers, kept, self.run.now))
+                session.pending.append(replace(entry))
                 self.push(session)
         self.on_accepted(client, message)
 
@@ -264,6 +322,8 @@ class Broker:
                 connection.down.put(("pubrel", list(content)))
             case "pubcomp":
                 session.complete(content)
+            case _ if self.losing_acks:
+                session.unheard.update(content)
             case _:
                 for number in content:
                     session.in_flight.pop(number, None)
@@ -314,8 +374,26 @@ class Broker:
         if isinstance(payload, bytes) and any(each in payload for each in self.denied):
             self.log("denied", f"{self.name}: denies a message")
             return rejected("acl", f"{self.name}: not allowed")
+        if self.unbound:
+            return rejected("unroutable", f"{self.name}: no queue has a binding")
         if self.retrying or connection.refusing:
-            connection.refusing = True
+            connection.refusing = self.semantics.sticky
+            if not self.semantics.sticky:
+                self.unordered.add(payload)
             return NO_ROOM
+        if self._is_known(message):
+            self.log.coverage["known"] += 1
+            return REPEATED
         self.publish(message, connection.client)
         return ACCEPTED
+
+    def _is_known(self, message: Message) -> bool:
+        """Whether a message with this id came within the window; note the id of another one."""
+        key, now = message.headers.source_id, self.run.now
+        if not self.semantics.knows or key is None:
+            return False
+        first = self._ids.get(key)
+        if first is not None and now - first < self.semantics.knows:
+            return True
+        self._ids[key] = now
+        return False

@@ -12,17 +12,20 @@ from gateway.config.load import Configuration, load
 from tests.simulation.plan import INSTANCES, Plan
 
 DIALECTS: Final = {"mqtt5": "mqtt", "mqtt311": "mqtt", "jms": "ems", "solace": "smf",
-                   "yami4": "yami4"}  # fmt: skip
+                   "yami4": "yami4", "nats": "nats", "rabbitmq": "rabbitmq"}  # fmt: skip
 LEASE_SECONDS: Final = 1
 DEAD_LETTERS: Final = "dead"  # the name of their published copies
-SEPARATORS: Final = {"mqtt": "/", "ems": ".", "smf": "/", "yami4": "."}
-_ALL: Final = {"mqtt": "#", "ems": ">", "smf": ">"}  # of a pattern
+SEPARATORS: Final = {"mqtt": "/", "ems": ".", "smf": "/", "yami4": ".", "nats": ".",
+                     "rabbitmq": "."}  # fmt: skip
+_ALL: Final = {"mqtt": "#", "ems": ">", "smf": ">", "nats": ">", "rabbitmq": "#"}  # of a pattern
 _ENDPOINTS: Final = {
     "mqtt5": "kind: mqtt, host: {name}, version: '5'",
     "mqtt311": "kind: mqtt, host: {name}, version: 3.1.1",
     "jms": "kind: jms, urls: ['tcp://{name}:7222'], client_id: {name}, durable: all",
     "solace": "kind: solace, url: 'tcp://{name}:55555', queue: all",
     "yami4": "kind: yami4, url: 'tcp://{name}:12345'",
+    "nats": "kind: nats, url: 'nats://{name}:4222', stream: S",
+    "rabbitmq": "kind: rabbitmq, url: 'amqp://{name}:5672/'",
 }
 # gateway -> routes: source, targets
 _ROUTES: Final = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from gateway.wire.mqtt.packets import PacketDecoder
 from gateway.wire.yami4.frames import FrameDecoder
@@ -12,6 +12,9 @@ from tests.simulation.scheduler import Process, Scheduler
 
 if TYPE_CHECKING:  # the broker imports this module
     from tests.simulation.brokers import Broker
+
+
+DEAF: Final = 0.05  # seconds between two looks of a blocked broker
 
 
 class Pipe:
@@ -95,7 +98,15 @@ class Connection:
         broker.connections[client] = self
 
     def _arrived(self, item: object) -> None:
-        self.broker.arrived(self, item)
+        broker = self.broker
+        while broker.semantics.deaf and broker.blocked and self._publishes(item):
+            broker.run.sleep(DEAF)
+        if not self.up.closed:
+            broker.arrived(self, item)
+
+    @staticmethod
+    def _publishes(item: object) -> bool:
+        return isinstance(item, tuple) and item[0] == "publish"
 
     def lose(self, reason: str) -> None:
         """End the connection at once; what was on its way is lost."""

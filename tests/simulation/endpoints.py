@@ -13,10 +13,12 @@ from gateway.endpoints.settings.base import EndpointSettings
 from gateway.errors import NotConnectedError
 from gateway.model.memory_size import messages_size
 from gateway.model.message import DeliveryMode, Headers, Message
-from gateway.model.outcome import RETRY
+from gateway.model.outcome import NO_ROOM, RETRY
 from tests.simulation import stand_ins
+from tests.simulation.books import REMOVED
 from tests.simulation.brokers import Broker
 from tests.simulation.connections import Connection
+from tests.simulation.semantics import message_id
 from tests.simulation.sessions import Entry
 
 
@@ -53,6 +55,7 @@ class SimulatedSource:
         self.client = client
         self._queue: RedeliveryQueue[Message] | None = None
         self._connection: Connection | None = None
+        self._last = 0  # number of the last message
         self.continuity = Continuity(Retention.KEPT if flavour.kept else Retention.NOTHING)
 
     @property
@@ -74,6 +77,8 @@ class SimulatedSource:
 
         def received(item: object) -> None:
             assert isinstance(item, tuple)
+            if item[0] == "messages" and broker.semantics.keeps:
+                self._find_holes(item[1])
             if item[0] == "messages":
                 unconfirmed.extend(item[1])
                 queue.put_when_room([self._message(each) for each in item[1]])
@@ -85,12 +90,20 @@ class SimulatedSource:
             queue.fail(NotConnectedError(f"{self.client}: {connection.reason}"))
 
         connection = Connection(broker, self.client, process, received, lost)
-        flavour = self._flavour
+        flavour, known = self._flavour, broker.sessions.get(self.client)
+        self._last = known.last if known is not None else broker.first_number - 1
         self.continuity.retention = broker.subscribe(
             connection, self._patterns, kept=flavour.kept, window=flavour.window
         )
         self._queue, self._connection = queue, connection
         broker.log("connected", f"{self.client} to {broker.name}")
+
+    def _find_holes(self, entries: Sequence[Entry]) -> None:
+        """Report missing numbers, as the source of NATS does."""
+        for entry in entries:
+            if not entry.redelivered and entry.number > self._last + 1:
+                self.continuity.report_loss(REMOVED, entry.number - self._last - 1)
+            self._last = max(entry.number, self._last)
 
     def _confirm(self, connection: Connection, unconfirmed: deque[Entry], count: int) -> None:
         entries = [unconfirmed.popleft() for _ in range(count)]
@@ -170,6 +183,9 @@ class SimulatedSink:
             broker.failing -= 1
             raise ValueError(f"{self.client}: a fault of the driver")
         unanswered = self._unanswered
+        if broker.blocked and broker.semantics.deaf:  # the client knows
+            settled([NO_ROOM] * len(messages))
+            return
         while broker.blocked or len(unanswered) >= self._window:
             self._room.clear()
             self._room.wait(0.5)
@@ -178,8 +194,11 @@ class SimulatedSink:
         self._numbers += 1
         unanswered[self._numbers] = len(messages), settled
         broker.senders.add(self.client)
-        carries = self._settings.carries
-        connection.up.put(("publish", self._numbers, [_wire(each, carries) for each in messages]))
+        wire = [_wire(each, self._settings.carries) for each in messages]
+        if broker.semantics.knows:
+            wire = [_with_id(each, message_id(sent))
+                    for each, sent in zip(wire, messages, strict=True)]  # fmt: skip
+        connection.up.put(("publish", self._numbers, wire))
 
     def _check(self) -> Connection:
         connection = self._connection
@@ -213,6 +232,10 @@ def _wire(message: Message, carries: frozenset[str]) -> Message:
     if "origin" not in carries:
         headers = Headers(mode=DeliveryMode(headers.mode))
     return Message(message.address, message.payload, headers)
+
+
+def _with_id(message: Message, key: str | None) -> Message:
+    return replace(message, headers=replace(message.headers, source_id=key))
 
 
 @dataclass(frozen=True)

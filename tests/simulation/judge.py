@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from types import MappingProxyType
 from typing import Any
 
+from gateway.model.message import Payload
 from tests.simulation.books import (
     ArchiveView,
     compare_archive,
     compare_gaps,
+    compare_holes,
     compare_taps,
     short,
 )
@@ -31,18 +34,22 @@ class Judge:
         settled: bool,
         sessions_lost: Collection[str],
         killed_while_connecting: Collection[str],
+        unordered: Collection[Payload] = (),
+        holes: Mapping[str, int] = MappingProxyType({}),
     ) -> None:
         """Compare the order, the echoes and the archives with the books.
 
         `settled` says that every clean stop settled all. `sessions_lost` are clients whose broker
         lost a session, and `killed_while_connecting` gateways that could not record the answer.
+        `holes` are the removed messages that a gateway must have missed in its streams, and
+        `unordered` messages that a full target refused while it accepted later ones.
         """
         plan, books = self.outcomes.plan, self.outcomes.books
         kinds = {each.kind for each in plan.faults}
         # late heartbeats replace connections
         gentle = not (plan.heartbeat or plan.is_open_ring or plan.is_pair) and kinds <= HARMLESS
         for payload, broker in books.overtaken:
-            if not self._may_be_overtaken(payload):
+            if not self._may_be_overtaken(payload) and payload not in unordered:
                 books.report("order", f"{short(payload)} arrived at {broker} after a newer one")
         calm = settled and not plan.heartbeat and kinds <= HARMLESS | {"stop"}
         calm = calm and (plan.archive or "stop" not in kinds)  # it keeps what is on its way
@@ -62,6 +69,8 @@ class Judge:
             view = ArchiveView(each.name, rows, left, each.targets, removed, changed)
             compare_archive(books, view, gentle=gentle)
             compare_taps(books, view)
+            exact = not kinds & {*KILLS, "stop", "reload-source", "delete-consumer"}
+            compare_holes(books, view, holes.get(each.name, 0), exact=exact)
             lost = any(
                 map(
                     self._knows_of_loss,

@@ -14,22 +14,26 @@ from itertools import count
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
+from gateway.archive.gaps import GapRule
 from gateway.archive.journal import records
 from gateway.archive.segments.journal_facts import JournalFacts
 from gateway.cli.live import run
 from gateway.endpoints.base import Batch
+from gateway.endpoints.continuity import Continuity
 from gateway.endpoints.jms import sink as jms_sink
 from gateway.endpoints.mqtt import publish_encoder, publish_state
 from gateway.endpoints.mqtt.publish_state import PublishState
 from gateway.endpoints.mqtt.receive_state import PACKET_ID, ReceiveState
+from gateway.endpoints.nats import sink as nats_sink
 from gateway.endpoints.solace import sink as solace_sink
 from gateway.endpoints.yami4 import request_encoder as yami4_encoder
 from gateway.endpoints.yami4.request_state import RequestState as Yami4State
 from gateway.model.message import Headers, Message, Payload
-from gateway.model.outcome import ACCEPTED, RETRY
+from gateway.model.outcome import ACCEPTED, NO_ROOM, REPEAT, RETRY, Outcome
 from gateway.runtime import pump
 from gateway.runtime.delivery.actions import Close
 from gateway.runtime.delivery.backlog import MemoryBacklog, SpoolBacklog
+from gateway.runtime.delivery.duplicates import DuplicateFilter
 from gateway.runtime.delivery.echoes import Echoes
 from gateway.runtime.delivery.isolation import Isolation, Search
 from gateway.runtime.delivery.lane import LaneState
@@ -42,10 +46,13 @@ from gateway.runtime.inbound.in_flight import InFlightBatch
 from gateway.runtime.outbound import spool, spool_codec, spool_db
 from gateway.runtime.outbound.spool import Spool
 from gateway.runtime.outbound.spool_db import SpoolDatabase
+from gateway.runtime.record.gap_recorder import GapRecorder
 from gateway.runtime.record.ledger import Ledger
 from gateway.runtime.tap import Tap
 from tests.simulation.faults import make_plan
+from tests.simulation.plan import Plan
 from tests.simulation.simulate import simulate
+from tests.simulation.stream_plans import stream_plan
 
 MAX_SEEDS: Final = 1_000
 Method: TypeAlias = Callable[..., Any]  # of any class of the product
@@ -59,6 +66,7 @@ class Mutation:
     owner: Any  # a class or a module
     name: str
     broken: Callable[[Method], Any]  # gets the real attribute
+    make: Callable[[int], Plan] = make_plan  # draws the worlds that find it
 
 
 def _put_back_last(self: MemoryBacklog, batches: Any) -> None:  # noqa: ANN401
@@ -77,6 +85,32 @@ def _accept_retries(real: Method) -> Method:
         return bool(real(self, positions, taken))
 
     return settle
+
+
+def _answered_as(outcome: Outcome, rule: str) -> Callable[[Method], Method]:
+    """Accept what has this outcome and rule like any other copy."""
+
+    def broken(real: Method) -> Method:
+        def settle(self: OutboundBatch, positions: Any, settlements: Any) -> bool:  # noqa: ANN401
+            taken = [ACCEPTED if (each.outcome, each.rule) == (outcome, rule) else each
+                     for each in settlements]  # fmt: skip
+            return bool(real(self, positions, taken))
+
+        return settle
+
+    return broken
+
+
+def _count_one_more(real: Method) -> Method:
+    def report(self: Continuity, reason: str, messages: int | None = None, since: int = 0) -> None:
+        real(self, reason, None if messages is None else messages + 1, since)
+
+    return report
+
+
+def _new_id_each_time(real: Method) -> Method:
+    numbers = count()
+    return lambda *arguments: f"{real(*arguments)} {next(numbers)}"
 
 
 def _end_only(self: LaneState) -> Any:  # noqa: ANN401
@@ -330,6 +364,20 @@ MUTATIONS: Final = (
              "_sources_ready", _instead(lambda _self, _name, _since: True)),
     Mutation("a duplicate is settled after its original", InFlightBatch, "when_settled",
              _instead(lambda _self, callback: callback())),
+    Mutation("a stream knows a copy by one id at each attempt", nats_sink, "_message_id",
+             _new_id_each_time, stream_plan),
+    Mutation("a copy that its target knew has a row that says so", OutboundBatch, "settle",
+             _answered_as(Outcome.ACCEPTED, REPEAT), stream_plan),
+    Mutation("a copy that no queue takes is a dead letter", OutboundBatch, "settle",
+             _answered_as(Outcome.REJECTED, "unroutable"), stream_plan),
+    Mutation("a copy that a full target refuses is sent again", OutboundBatch, "settle",
+             _answered_as(Outcome.RETRY, NO_ROOM.rule), stream_plan),
+    Mutation("messages that a stream removed unread are counted exactly", Continuity,
+             "report_loss", _count_one_more, stream_plan),
+    Mutation("a consumer or a queue that is made again is a gap", GapRecorder, "_final_rule",
+             _instead(lambda _self, _rule, _retention: GapRule.AWAY), stream_plan),
+    Mutation("a message whose acknowledgement was lost is a duplicate", DuplicateFilter,
+             "find_or_add", _instead(lambda *_arguments: None), stream_plan),
     Mutation("echoes of the last run are recovered", dedup_recovery, "_saved_echoes",
              _instead(lambda _root, _gateway: [])),
 )  # fmt: skip
@@ -350,7 +398,7 @@ def seeds_until_found(mutation: Mutation, maximum: int = MAX_SEEDS) -> tuple[int
     """The number of seeds until the simulation finds the broken rule, and its finding."""
     with applied(mutation):
         for seed in range(maximum):
-            if findings := simulate(make_plan(seed)).findings:
+            if findings := simulate(mutation.make(seed)).findings:
                 return seed + 1, findings[0].rule
     return None
 

@@ -57,6 +57,8 @@ class Session:
     exactly_once: bool = False
     unreleased: dict[int, tuple[str, object]] = field(default_factory=dict)
     abandoned: dict[int, tuple[str, object]] = field(default_factory=dict)
+    unheard: set[int] = field(default_factory=set)  # numbers whose acknowledgements were lost
+    last: int = 0  # number of the last message that was delivered for the first time
 
     def take(self) -> list[Entry]:
         """The pending messages that the window allows, which are in flight from now on."""
@@ -66,6 +68,7 @@ class Session:
             if self.exactly_once and not entry.packet_id:
                 entry.packet_id = self._free_id()
             self.in_flight[entry.number] = entry
+            self.last = max(entry.number, self.last)
             sent.append(entry)
         return sent
 

@@ -67,6 +67,12 @@ def _lose_sessions(world: World, fault: Fault, broker: Broker) -> None:
     broker.lose_sessions()
 
 
+def _delete_consumer(world: World, fault: Fault, broker: Broker) -> None:
+    del fault  # it has no end
+    world.sessions_lost |= {each for each in broker.sessions if not is_tap(each)}
+    broker.delete_consumers()
+
+
 def _slow(world: World, fault: Fault, broker: Broker) -> None:
     broker.latency = lambda: world.scheduler.random.random() * SLOW
     world.later(fault, partial(setattr, broker, "latency", world.latency))
@@ -149,6 +155,10 @@ _AT_BROKER: Final[Mapping[str, AtBroker]] = {
     "retry": _set("retrying", value=True, healed=False),
     "older-sessions": lambda _world, _fault, broker: broker.forget_releases(),
     "repeat": lambda world, _fault, broker: broker.repeat(world.scheduler.random.random),
+    "delete-consumer": _delete_consumer,
+    "purge": lambda _world, _fault, broker: broker.purge(),
+    "lose-acks": lambda _world, fault, broker: broker.lose_acks(fault.seconds),
+    "unbind": _set("unbound", value=True, healed=False),
     "expire": lambda _world, _fault, broker: broker.expire(),
     "slow": _slow,
     "poison": lambda _world, fault, broker: broker.poison.add(fault.payload),

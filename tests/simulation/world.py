@@ -31,6 +31,7 @@ from tests.simulation.own_sinks import SINKS
 from tests.simulation.plan import FOREVER, Fault, Plan
 from tests.simulation.run_log import RunLog
 from tests.simulation.scheduler import Process, Scheduler
+from tests.simulation.semantics import PLAIN, SEMANTICS
 from tests.simulation.sessions import Entry, is_tap
 from tests.simulation.striking import strike
 
@@ -44,9 +45,10 @@ SMALL: Final = {
     "MAX_ROUNDS": 8, "MAX_FAST_ROUNDS": 8, "RESERVE_BYTES": 49_152,
     "MAX_COMMIT_BYTES": 2_500, "MAX_PART_BYTES": 2_500,
 }  # fmt: skip  # limits of the product, scaled down
+_WITH_IDS: Final = {"identified": "header"}
 _FLAVOURS: Final = {
-    "mqtt5": {}, "mqtt311": {}, "jms": {"identified": "header"},
-    "solace": {"identified": "header"}, "yami4": {"kept": False},
+    "mqtt5": {}, "mqtt311": {}, "jms": _WITH_IDS, "solace": _WITH_IDS, "yami4": {"kept": False},
+    "nats": _WITH_IDS, "rabbitmq": {},
 }  # fmt: skip
 
 
@@ -66,9 +68,10 @@ class World:
         routes = hops(plan)
         self.books = Books(_reach(routes))
         self.brokers = {
-            name: Broker(self.scheduler, name, DIALECTS[system], self.outside, self.log)
+            name: Broker(self.scheduler, name, DIALECTS[system], self.outside, self.log,
+                         SEMANTICS.get(system, PLAIN))
             for name, system in plan.brokers.items()
-        }
+        }  # fmt: skip
         for broker in self.brokers.values():
             broker.latency = self.latency
             broker.on_accepted = partial(self._accepted, broker)
@@ -97,13 +100,14 @@ class World:
         return self.scheduler.random.random() * self.plan.latency
 
     def _accepted(self, broker: Broker, client: str, message: Message) -> None:
-        if client and not self._has_receiver(broker):
+        if client and not broker.semantics.keeps and not self._has_receiver(broker):
             self._miss(broker, client, message)
         if client:
             self.log("arrived", f"{short(message.payload)} at {broker.name} from {client}")
             if message.address != DEAD_LETTERS:
                 self._check_content(broker, message)
                 self.books.arrive(broker.name, message, self.scheduler.now)
+                self._check_kept_once(broker, message)
             payload = self.books.known(message.payload)
             if payload is not None and broker.is_tapped(message.address):
                 self.books.tapped[payload, broker.name] += 1
@@ -127,6 +131,18 @@ class World:
         if broker.name not in places or message.address not in names:
             text = f"{short(payload)} as {message.address} at {broker.name}"
             books.report("altered", text)
+
+    def _check_kept_once(self, broker: Broker, message: Message) -> None:
+        """Check that a stream keeps no repeat within its window, where its sources give ids."""
+        payload = self.books.known(message.payload)
+        times = self.books.arrivals.get((payload, broker.name), []) if payload else []
+        if payload is None or len(times) < 2 or times[-1] - times[-2] >= broker.semantics.knows:
+            return
+        routes = hops(self.plan).values()
+        sources = {name for each in routes for name in each if broker.name in each[name]}
+        has_ids = all(_FLAVOURS[self.plan.brokers[each]] == _WITH_IDS for each in sources)
+        if has_ids and sum(self.books.copies_at(payload, each) for each in sources) == 1:
+            self.books.report("kept-twice", f"{short(payload)} at {broker.name}")
 
     def _miss(self, broker: Broker, client: str, message: Message) -> None:
         """Note a message that nobody receives; a gateway must not send it before it subscribes."""
@@ -203,7 +219,7 @@ class World:
         """End every fault that lasts."""
         for broker in self.brokers.values():
             broker.away = ("away", broker.name) in self._lasting
-            broker.only_accepts = broker.blocked = broker.retrying = False
+            broker.only_accepts = broker.blocked = broker.retrying = broker.unbound = False
             broker.refusing, broker.failing = None, 0
             broker.latency = self.latency
         self.processes.shared.cut_off.clear()
@@ -225,7 +241,7 @@ class World:
         self.books.publish(
             publication.broker, publication.key, publication.payload, self.scheduler.now
         )
-        if not any(
+        if not broker.semantics.keeps and not any(
             session.selects(name_of(system, publication.key))
             for session in broker.sessions.values()
         ):
@@ -380,6 +396,11 @@ class World:
             settled=settled,
             sessions_lost=self.sessions_lost,
             killed_while_connecting=self.processes.killed_while_connecting,
+            holes={
+                name: sum(self.brokers[each].holes(f"{name}/{each}") for each in targets)
+                for name, targets in hops(self.plan).items()
+            },
+            unordered=set().union(*(each.unordered for each in self.brokers.values())),
         )
 
     def make_source(

@@ -1,0 +1,44 @@
+"""The differences of broker systems that their clients see: one row for each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from gateway.endpoints.nats import sink
+from gateway.model.message import Message, identity_of
+
+ACK_WAIT: Final = 1.0  # seconds until a stream delivers a message with a lost acknowledgement again
+
+
+@dataclass(frozen=True, slots=True)
+class Semantics:
+    """A system's rules.
+
+    `knows`: seconds in which a repeated message is known by its id, and kept once. `keeps`: its
+    stream keeps what was acknowledged, so a consumer that is made again begins at the first
+    message; its messages have numbers without holes. `sticky`: behind a refusal for want of room,
+    the rest of the connection is refused, too. `deaf`: while it is blocked, it reads nothing from
+    publishers, and they know that.
+    """
+
+    knows: float = 0.0
+    keeps: bool = False
+    sticky: bool = True
+    deaf: bool = False
+
+
+PLAIN: Final = Semantics()
+SEMANTICS: Final[Mapping[str, Semantics]] = {
+    "nats": Semantics(knows=3.0, keeps=True, sticky=False),
+    "rabbitmq": Semantics(sticky=False, deaf=True),
+}
+
+
+def message_id(message: Message) -> str | None:
+    """Return the id by which a stream knows a message again; it is the product's."""
+    identity = identity_of(message.headers)
+    if identity is None or not isinstance(message.payload, bytes):
+        return None
+    return sink._message_id(identity, message, message.payload)  # noqa: SLF001  # the product's
