@@ -62,6 +62,11 @@ class Process:
             self._changed.wait_for(lambda: seen() or self._ended, timeout=PATIENCE)
             assert seen(), (message, self.lines)
 
+    def logged(self, message: str) -> bool:
+        """Return whether a line with this message has come."""
+        with self._changed:
+            return any(line["message"] == message for line in self.lines)
+
     def connected(self) -> None:
         self.wait_for("connected", endpoint="source", side="source")
         self.wait_for("connected", endpoint="target", side="sink")

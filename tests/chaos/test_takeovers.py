@@ -39,7 +39,7 @@ from tests.chaos.test_other_systems import (
     started,
     yami4,
 )
-from tests.waiting import until
+from tests.waiting import PATIENCE, until
 
 pytestmark = pytest.mark.broker
 
@@ -124,7 +124,7 @@ class Pair:
         self.processes: dict[str, Process] = {}
         for name in self.configs:
             self.start_again(name)
-        until(lambda: self.holder != "", "an instance takes the lease")
+        self.standby_waits()
         self.processes[self.holder].connected()
 
     @property
@@ -133,10 +133,22 @@ class Pair:
         return "" if record.given else record.holder
 
     def standby_waits(self) -> None:
-        """Wait until the other instance waits for the lease."""
-        for name, process in self.processes.items():
-            if name != self.holder:
-                process.wait_for("standby", instance=name)
+        """Wait until one instance carries the messages and the other one waits for the lease."""
+        until(self._is_whole, "one instance runs and the other one waits")
+
+    def _is_whole(self) -> bool:
+        holder = self.holder
+        for name in self.processes:
+            self._supervise(name)
+        return all(
+            process.logged("standby") and process.logged("running") == (name == holder)
+            for name, process in self.processes.items()
+        )
+
+    def _supervise(self, name: str) -> None:
+        """Start an instance again that has ended: on a busy machine it loses its lease alone."""
+        if self.processes[name].process.poll() is not None:
+            self.start_again(name)
 
     def start_again(self, name: str) -> None:
         self.processes[name] = Process(self.configs[name])
@@ -146,7 +158,7 @@ class Pair:
         """Let the other instance take over, and wait for the next message."""
         self.standby_waits()
         name, number = self.holder, self.store.look().number
-        process, other = self.processes[name], self.processes["b" if name == "a" else "a"]
+        process, other = self.processes[name], "b" if name == "a" else "a"
         begun = time.monotonic()
         if how == "handover":
             assert main(["handover", str(self.configs[name])]) == 0
@@ -156,10 +168,16 @@ class Pair:
             process.process.send_signal(getattr(signal, how))
         if how in {"handover", "SIGTERM"}:
             assert process.process.wait(60) == 0
-        until(lambda: self.store.look().number > number, "the other instance takes the lease")
+
+        def is_taken() -> bool:
+            self._supervise(other)
+            return self.store.look().number > number
+
+        until(is_taken, "the other instance takes the lease")
         taken = time.monotonic()
-        other.connected()
-        witness.wait_for_arrival(taken)
+        while not witness.arrived(taken):
+            assert time.monotonic() < taken + PATIENCE, "nothing arrived in time"
+            self._supervise(other)
         self.pauses[how].append(witness.pause(begun))
         if how in {"SIGSTOP", "cut"}:
             process.process.send_signal(signal.SIGCONT)
