@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from socket import gethostname
@@ -19,8 +19,7 @@ from gateway.reconcile.remote_lock import CheckHeld, remote_lock
 _ARCHIVE_LOCK: Final = Path("_compacting.lock")
 
 
-@contextmanager
-def archive_lock(location: ArchiveLocation) -> Iterator[CheckHeld]:
+def archive_lock(location: ArchiveLocation) -> AbstractContextManager[CheckHeld]:
     """Hold the lock of jobs that replace files of an archive; see `exclusive_in`.
 
     Raises:
@@ -28,8 +27,7 @@ def archive_lock(location: ArchiveLocation) -> Iterator[CheckHeld]:
         OSError: the storage cannot be reached.
     """
     conflict = "another compaction is running; wait for its end"
-    with exclusive_in(location, _ARCHIVE_LOCK, conflict) as check_held:
-        yield check_held
+    return exclusive_in(location, _ARCHIVE_LOCK, conflict)
 
 
 @contextmanager

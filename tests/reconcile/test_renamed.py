@@ -6,18 +6,22 @@ import json
 import shutil
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from gateway.archive.journal.records import Rows
 from gateway.archive.layout import MAX_TIME, NAMES, writer_name
 from gateway.archive.location import ArchiveLocation
+from gateway.archive.parquet import PAIRS_KEY
 from gateway.archive.routes import Rules, write_routes
 from gateway.archive.storage import LocalStorage
+from gateway.archive.verification.contents import VerifiedSegment
 from gateway.cli import main
 from gateway.config.load import load
 from gateway.reconcile.classify.renames import run_renames
-from gateway.reconcile.input.inputs import Segment, find_inputs
+from gateway.reconcile.input.inputs import find_inputs
 from gateway.reconcile.input.route_history import RouteHistory, mapping_history, read_history
+from gateway.reconcile.input.row_reader import read_beside, read_segment
 from gateway.routing.name_rules import to_rules
 from gateway.translate.shorten import digest_of
 from tests.archive.samples import DAY, NOON, START, archive, delivered, received
@@ -158,9 +162,14 @@ def test_segments_without_pairs_are_read(tmp_path: Path) -> None:
     root = tmp_path / "archive"
     archive(root, copy(1, "a.b1", NOON, NOON), copy(2, "x.b2", NOON, NOON))
     (segment,) = find_inputs(ArchiveLocation(root), DAY).day
+    plain = VerifiedSegment(Path("plain.parquet"), sealed=True, size=1)
+    archived = read_segment(LocalStorage(root), segment.path)
+    pq.write_table(archived, root / plain.path)  # with nothing beside its rows
+    assert read_beside(LocalStorage(root), segment.path, PAIRS_KEY) is not None
+    assert read_beside(LocalStorage(root), plain.path, PAIRS_KEY) is None
     history = mapping_history(rules(tmp_path))
 
-    (table,) = run_renames(ArchiveLocation(root), history, [Segment(segment.path, segment.size)])
+    (table,) = run_renames(ArchiveLocation(root), history, [plain])
 
     assert table["name"].to_pylist() == ["x.b2"]
 

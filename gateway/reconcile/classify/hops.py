@@ -23,6 +23,7 @@ from pyspark.sql import functions as F
 from gateway.archive.intervals import Flags, Numbers
 from gateway.archive.segments.copies import encoded
 from gateway.archive.segments.tables import schema_of
+from gateway.archive.verification.contents import VerifiedSegment
 from gateway.model.copy_class import HOP_CLASSES, CopyClass
 from gateway.reconcile.classify.crossing import codes_of
 from gateway.reconcile.classify.hop_events import (
@@ -40,7 +41,6 @@ from gateway.reconcile.input.executors import (
     map_tables,
     read_tasks,
 )
-from gateway.reconcile.input.inputs import Segment
 
 _KEY: Final = ("key", "name", "identity")  # of the events that belong together
 # Delivered messages are counted together; every other one has a row of its own.
@@ -93,7 +93,7 @@ def judge(late: int, events: pa.Table) -> Iterator[pa.Table]:
 
 
 def judged_hops(
-    spark: SparkSession, scope: HopScope, segments: Sequence[Segment], late: int, rows: int
+    spark: SparkSession, scope: HopScope, segments: Sequence[VerifiedSegment], late: int, rows: int
 ) -> DataFrame:
     """Return HOP_MESSAGES of the date, judged on executors.
 

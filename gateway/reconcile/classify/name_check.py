@@ -13,9 +13,10 @@ from gateway.archive.findings import Finding, error
 from gateway.archive.location import ArchiveLocation
 from gateway.archive.routes import Rules
 from gateway.archive.storage import open_storage
+from gateway.archive.verification.contents import VerifiedSegment
 from gateway.reconcile.classify.renames import renamed
 from gateway.reconcile.grouping import summed
-from gateway.reconcile.input.inputs import Segment, day_range
+from gateway.reconcile.input.inputs import day_range
 from gateway.reconcile.input.route_history import mapping_history, read_history
 from gateway.reconcile.report.formatting import amount, counted_as
 
@@ -27,7 +28,7 @@ def check_names(  # noqa: PLR0913, PLR0917  # the date, and what its names are c
     spark: SparkSession,
     location: ArchiveLocation,
     day: date,
-    segments: Sequence[Segment],
+    segments: Sequence[VerifiedSegment],
     mapping: Rules | None,
     key: bytes | None,
 ) -> tuple[pa.Table | None, list[Finding], str]:

@@ -23,10 +23,10 @@ from gateway.archive.location import ArchiveLocation
 from gateway.archive.schema import Leg
 from gateway.archive.segments.tables import schema_of
 from gateway.archive.storage import Storage, open_storage
+from gateway.archive.verification.contents import VerifiedSegment
 from gateway.reconcile.grouping import ascending, grouped, summed
 from gateway.reconcile.input.archived_short_names import ArchivedShortNames
 from gateway.reconcile.input.executors import collect, divided
-from gateway.reconcile.input.inputs import Segment
 from gateway.reconcile.input.route_history import RouteHistory
 from gateway.reconcile.input.row_reader import SegmentFile, read_pairs, row_groups
 from gateway.routing.name_rules import RouteNames, to_routes
@@ -57,7 +57,7 @@ def renamed(
     spark: SparkSession,
     location: ArchiveLocation,
     history: RouteHistory,
-    segments: Sequence[Segment],
+    segments: Sequence[VerifiedSegment],
 ) -> tuple[pa.Table, dict[str, int]]:
     """Return the distinct names that differ from their translation, with their copies.
 
@@ -72,7 +72,7 @@ def renamed(
 
 
 def run_renames(
-    location: ArchiveLocation, history: RouteHistory, segments: Sequence[Segment]
+    location: ArchiveLocation, history: RouteHistory, segments: Sequence[VerifiedSegment]
 ) -> Iterator[pa.Table]:
     """Yield the copies in `segments` with a wrong name, and without `now` those not checked."""
     found = list(_Names(location, history, segments, open_storage(location)).check())
@@ -85,7 +85,7 @@ class _Names:
 
     location: ArchiveLocation
     history: RouteHistory
-    segments: Sequence[Segment]
+    segments: Sequence[VerifiedSegment]
     storage: Storage
 
     def check(self) -> Iterator[Row]:
@@ -167,7 +167,7 @@ def _route_names(location: ArchiveLocation, rules: str) -> RouteNames:
     return RouteNames(to_routes(json.loads(rules)), ArchivedShortNames(open_storage(location)))
 
 
-def _pairs(storage: Storage, segment: Segment) -> pa.Table:
+def _pairs(storage: Storage, segment: VerifiedSegment) -> pa.Table:
     """Return the name pairs of the deliveries of a segment."""
     pairs = read_pairs(storage, segment.path)
     delivered = pc.equal(pairs["leg"], Leg.DELIVERED.value)

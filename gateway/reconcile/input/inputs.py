@@ -23,6 +23,7 @@ from gateway.archive.segments.convert import convert_abandoned
 from gateway.archive.segments.tables import SCHEMA
 from gateway.archive.signed_json import StoredDigest
 from gateway.archive.storage import Storage, open_storage
+from gateway.archive.verification.contents import VerifiedSegment
 from gateway.archive.verification.holders import Holder
 from gateway.archive.verification.verify import Verified, verify_day
 from gateway.errors import ArchiveError
@@ -38,29 +39,15 @@ _HASHED: Final = {"number": "int64", "sha256": "string", "size": "int64"}
 
 
 @dataclass(frozen=True, slots=True)
-class Segment:
-    """A segment of the archive; all paths are relative to it.
-
-    `proven` when the segment is as it was sealed.
-    Units: bytes.
-    """
-
-    path: Path
-    size: int
-    rows: int = 0
-    proven: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class Inputs:
     """The segments with rows of a date, by the date of their recording.
 
-    Those of `day` are verified. `around` are those of the last hours before it, and of all days
-    after it: a spooled or replayed message may be delivered on any later day.
+    Those of `day` are as they were sealed. `around` are those of the last hours before it, and of
+    all days after it: a spooled or replayed message may be delivered on any later day.
     """
 
-    day: Sequence[Segment]
-    around: Sequence[Segment] = ()
+    day: Sequence[VerifiedSegment]
+    around: Sequence[VerifiedSegment] = ()
     findings: Sequence[Finding] = ()
     opened: Mapping[str, int] = field(default_factory=dict)  # writer -> of its open journal, in us
     not_running: Sequence[SourceGap] = ()  # times in which a gateway did not run
@@ -69,7 +56,7 @@ class Inputs:
     holders: Sequence[Holder] = ()
 
     @property
-    def all(self) -> list[Segment]:
+    def all(self) -> list[VerifiedSegment]:
         return [*self.day, *self.around]
 
     @property
@@ -135,7 +122,7 @@ def find_inputs(
         convert_abandoned(location, storage, key)
     verified = verify_day(storage, day, key, journals=journals, hash_files=hash_files, read=read)
     return Inputs(
-        _segments(verified),
+        _sealed(verified),
         _around(storage, day),
         verified.findings,
         {each.name.writer: each.opened for each in verified.journals if each.live},
@@ -177,7 +164,7 @@ def verify_around(  # noqa: PLR0913, PLR0917  # the archive, its key, and the me
         verified = verify_day(
             storage, day, key, journals=_journals(location), hash_files=hash_files, read=read
         )
-        around += _segments(verified)
+        around += _sealed(verified)
         left_out = {str(each.path) for each in verified.segments if not each.sealed}
         findings += [
             replace(each, weight=Weight.WARNING)
@@ -190,13 +177,13 @@ def verify_around(  # noqa: PLR0913, PLR0917  # the archive, its key, and the me
 def list_inputs(storage: Storage, day: date) -> Inputs:
     """List the segments of `day` and around it without verifying them."""
     found = _listed(storage, day)
-    return Inputs([replace(each, proven=True) for each in found], _around(storage, day))
+    return Inputs([replace(each, sealed=True) for each in found], _around(storage, day))
 
 
 def unreadable_segments(storage: Storage, inputs: Inputs) -> tuple[Inputs, list[Finding]]:
     """Read all segments; return those that are present, and a finding for each damaged one."""
     findings: list[Finding] = []
-    kept: dict[Path, Segment] = {}
+    kept: dict[Path, VerifiedSegment] = {}
     for each in inputs.all:
         try:
             for _ in row_groups(storage, SegmentFile(each.path), SCHEMA.names):
@@ -215,24 +202,22 @@ def unreadable_segments(storage: Storage, inputs: Inputs) -> tuple[Inputs, list[
     return replace(inputs, day=day, around=around), findings
 
 
-def _segments(verified: Verified) -> list[Segment]:
-    """Return the segments that are as they were sealed."""
-    return [
-        Segment(each.path, each.size, each.rows, proven=True)
-        for each in verified.segments
-        if each.sealed
-    ]
+def _sealed(verified: Verified) -> list[VerifiedSegment]:
+    return [each for each in verified.segments if each.sealed]
 
 
-def _around(storage: Storage, day: date) -> list[Segment]:
+def _around(storage: Storage, day: date) -> list[VerifiedSegment]:
     known = sorted(filter(None, (parse_day(name) for name in storage.names(Path()))))
     before = _listed(storage, day - _DAY) if day > date.min else []
     after = [segment for each in known if each > day for segment in _listed(storage, each)]
     return [*(each for each in before if _hour(each.path) >= _FIRST_HOUR), *after]
 
 
-def _listed(storage: Storage, day: date) -> list[Segment]:
-    return [Segment(each.at, each.size) for each in current_files(storage, day)]
+def _listed(storage: Storage, day: date) -> list[VerifiedSegment]:
+    return [
+        VerifiedSegment(each.at, sealed=False, size=each.size)
+        for each in current_files(storage, day)
+    ]
 
 
 def _journals(location: ArchiveLocation) -> Path | None:

@@ -21,6 +21,7 @@ from gateway.archive.schema import SETS, Leg
 from gateway.archive.segments.sets import SET_SCHEMA, blocks_of
 from gateway.archive.segments.tables import SCHEMA
 from gateway.archive.storage import Storage, open_storage
+from gateway.archive.verification.contents import VerifiedSegment
 from gateway.reconcile.classify.sets import (
     BLOCKS,
     PARTS,
@@ -31,7 +32,7 @@ from gateway.reconcile.classify.sets import (
     tapped_targets,
 )
 from gateway.reconcile.grouping import filled, grouped
-from gateway.reconcile.input.inputs import Segment, day_range, hours_around, microseconds
+from gateway.reconcile.input.inputs import day_range, hours_around, microseconds
 from gateway.reconcile.input.row_reader import (
     IdKey,
     SegmentFile,
@@ -105,7 +106,7 @@ SURVEY_COLUMNS: Final[Mapping[str, str]] = {"kind": "string", "content": "binary
 
 
 def run_survey(
-    location: ArchiveLocation, day: date, segments: Sequence[Segment]
+    location: ArchiveLocation, day: date, segments: Sequence[VerifiedSegment]
 ) -> Iterator[pa.Table]:
     """Yield what some segments have: a row for each table, as an Arrow stream in `content`."""
     storage = open_storage(location)
@@ -154,7 +155,9 @@ def _tap_times(tables: Iterable[pa.Table], gaps: Iterable[SourceGap]) -> dict[Ta
     return {key: TapTimes(first, tuple(missed[key])) for key, first in since.items()}
 
 
-def _results(storage: Storage, segment: Segment, day: date) -> Iterator[tuple[str, pa.Table]]:
+def _results(
+    storage: Storage, segment: VerifiedSegment, day: date
+) -> Iterator[tuple[str, pa.Table]]:
     with opened(storage, segment.path) as file:
         metadata = file.metadata
         sets = file.beside(SETS_KEY, _SEEN_COLUMNS)
@@ -165,7 +168,7 @@ def _results(storage: Storage, segment: Segment, day: date) -> Iterator[tuple[st
 
 
 def _of_footer(
-    storage: Storage, segment: Segment, metadata: pq.FileMetaData, day: date
+    storage: Storage, segment: VerifiedSegment, metadata: pq.FileMetaData, day: date
 ) -> Iterator[tuple[str, pa.Table]]:
     """Yield the gap rows of a segment, and whether an unproven one may have rows of the date.
 
@@ -174,7 +177,7 @@ def _of_footer(
     path = segment.path
     groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
     received = Selection(*day_range(day), hours_around(day))
-    if not segment.proven and any(may_have_rows(group, received) for group in groups):
+    if not segment.sealed and any(may_have_rows(group, received) for group in groups):
         yield "near", pa.table({"path": [path.as_posix()]})
     parts = tuple(number for number, group in enumerate(groups) if _may_have_gaps(group))
     if parts:
@@ -199,7 +202,7 @@ def _taps(sets: pa.Table, begin: int, end: int) -> pa.Table:
 
 
 def run_blocks(
-    location: ArchiveLocation, day: date, segments: Sequence[Segment]
+    location: ArchiveLocation, day: date, segments: Sequence[VerifiedSegment]
 ) -> Iterator[pa.Table]:
     """Yield the blocks of the date, of the day before it, and of the hours in which taps see it.
 
@@ -217,7 +220,7 @@ def run_blocks(
         kept = blocks.filter(near)
         columns = {name: kept[name] for name in SETS} | {"file": segment.path.as_posix()}
         yield filled(
-            BLOCKS, kept.num_rows, columns if segment.proven else columns | {"slowest": _NEVER}
+            BLOCKS, kept.num_rows, columns if segment.sealed else columns | {"slowest": _NEVER}
         )
 
 

@@ -37,7 +37,7 @@ def test_the_segments_of_a_sealed_day_are_proven(tmp_path: Path) -> None:
 
     assert (inputs.rows, inputs.seals, inputs.opened) == (4, 1, {})
     (segment,) = inputs.day
-    assert segment.proven
+    assert segment.sealed
     assert segment.path == segments(tmp_path, DAY)[0].relative_to(tmp_path)
 
 
@@ -75,7 +75,7 @@ def test_the_evening_before_and_all_later_days_are_listed(tmp_path: Path) -> Non
     days = [each.path.parts[0].removeprefix("date=") for each in inputs.around]
     assert len(inputs.day) == 1
     assert days == [str(DAY + timedelta(days=number)) for number in (-1, 1, 3)]
-    assert not any(each.proven for each in inputs.around)
+    assert not any(each.sealed for each in inputs.around)
 
 
 def test_a_changed_segment_of_the_next_day_is_left_out(tmp_path: Path) -> None:
@@ -88,7 +88,7 @@ def test_a_changed_segment_of_the_next_day_is_left_out(tmp_path: Path) -> None:
     late.write_bytes(late.read_bytes()[:-1] + b"?")
     changed = verify_around(ArchiveLocation(tmp_path), inputs, near, None)
 
-    assert [each.proven for each in proven.around] == [True]
+    assert [each.sealed for each in proven.around] == [True]
     assert changed.around == []
     more = [each for each in changed.findings if each not in proven.findings]
     assert [(each.rule, each.weight) for each in more] == [("changed-segment", Weight.WARNING)]

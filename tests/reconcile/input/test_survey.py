@@ -13,7 +13,8 @@ from gateway.archive.schema import SETS
 from gateway.archive.segments.sets import blocks_of
 from gateway.archive.segments.tables import sort_rows, to_table
 from gateway.archive.storage import LocalStorage
-from gateway.reconcile.input.inputs import Segment, list_inputs
+from gateway.archive.verification.contents import VerifiedSegment
+from gateway.reconcile.input.inputs import list_inputs
 from gateway.reconcile.input.survey import (
     merged,
     run_blocks,
@@ -42,7 +43,7 @@ def test_the_sets_of_a_file_without_any_are_computed_from_its_rows(tmp_path: Pat
     rows, _ = to_table([each([1, 2], gateway="edge") for each in (received, delivered)])
     rows = sort_rows(rows)
     pq.write_table(rows, tmp_path / "foreign.parquet")
-    segment = Segment(Path("foreign.parquet"), 1, proven=True)
+    segment = VerifiedSegment(Path("foreign.parquet"), sealed=True, size=1)
 
     (found,) = run_blocks(ArchiveLocation(tmp_path), DAY, [segment])
 
