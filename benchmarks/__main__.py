@@ -7,7 +7,7 @@ from importlib import import_module
 
 PROGRAMS = (
     "names", "table", "archive", "proofs", "relay", "memory", "through", "delivery", "yami4",
-    "jms", "jms_relay", "smf", "reconcile", "hour", "core_each", "division",
+    "jms", "jms_relay", "smf", "streams", "reconcile", "hour", "core_each", "division",
 )  # fmt: skip
 
 

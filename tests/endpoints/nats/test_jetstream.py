@@ -267,8 +267,8 @@ def test_a_stream_that_nobody_makes_is_named(settings: NatsSettings) -> None:
 def test_unconfirmed_answers_end_the_connection(
     settings: NatsSettings, nats_server: NatsServer
 ) -> None:
-    settings = replace(settings, ack_sync=True, answer_timeout=0.5, keepalive=60.0)
-    source, sink = source_of(settings), make_sink(settings)
+    sink = make_sink(settings)
+    source = source_of(replace(settings, ack_sync=True, answer_timeout=2.0, keepalive=60.0))
     with opened(source):
         with opened(sink):
             send(sink, say(1), say(2))

@@ -1,0 +1,150 @@
+"""Measures NATS -> X -> NATS and RabbitMQ -> X -> RabbitMQ beside what a user would pick.
+
+    python -m benchmarks.streams [--messages N] [--systems NAME ...]
+
+X is the gateway with translation and archive, and the system's yardstick: RabbitMQ's own shovel,
+from a durable queue of one vhost to the exchange of another, with confirms; or nats-py in ten
+lines, from a stream of one server into a stream of another. Messages are persistent and have 100
+bytes. This process is the load, with the gateway's endpoints. Every message must arrive. Compare
+only ratios within one run. `us` is the processor time per message of the gateway, where it runs,
+and of RabbitMQ's node, which a shovel is a part of.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from benchmarks.columns import table
+from benchmarks.relay import running
+from benchmarks.through import drive, opened
+from gateway.endpoints.base import Subscription
+from gateway.endpoints.registry import make_sink, make_source
+from gateway.endpoints.settings.base import EndpointSettings
+from gateway.endpoints.settings.nats import NatsSettings
+from gateway.endpoints.settings.rabbitmq import RabbitmqSettings
+from gateway.trial.brokers import nats, rabbitmq
+from gateway.trial.brokers.rabbitmq import RabbitmqNode
+
+HERE = Path(__file__).parent
+QUEUE = "relay"
+CONFIG = """\
+gateway: {{name: bench}}
+endpoints:
+  near: {near}
+  far: {far}
+routes:
+  through:
+    from: {{endpoint: near, pattern: "src.{{rest...}}"}}
+    to: {{endpoint: far, template: "dst.{{rest...}}"}}
+archive: {{path: {archive}}}
+"""
+MISSING = {"nats": nats.missing, "rabbitmq": rabbitmq.missing}
+YARDSTICKS = {"nats": "nats-py", "rabbitmq": "shovel"}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--messages", type=int, default=30_000)
+    parser.add_argument("--systems", nargs="*", default=list(YARDSTICKS), choices=YARDSTICKS)
+    args = parser.parse_args()
+    rows: list[dict[str, object]] = []
+    for system in args.systems:
+        if why := MISSING[system]():
+            print(f"{system}: skipped: {why}")
+            continue
+        yardstick = YARDSTICKS[system]
+        own, other = (measure(system, each, args.messages) for each in ("gateway", yardstick))
+        ratio = round(own["messages_per_s"] / other["messages_per_s"], 2)
+        rows += [other, {**own, f"x {yardstick}": ratio}]
+        print(json.dumps(rows[-2]), json.dumps(rows[-1]), sep="\n", flush=True)
+    print(table(rows))
+
+
+def measure(system: str, relay: str, number: int) -> dict[str, Any]:
+    """Return the rate of one relay, in messages a second, and its losses."""
+    run = _nats if system == "nats" else _rabbitmq
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        near, far, arrived, pids = stack.enter_context(run(relay, folder))
+        source = stack.enter_context(opened(make_source(far, [arrived], instance="bench")))
+        sink = stack.enter_context(opened(make_sink(near, instance="bench")))
+        rate, lost, used = drive(sink, source, "src.", number, pids)
+    return {"path": system, "relay": relay, "messages_per_s": round(rate), "lost": lost, "us": used}
+
+
+Ends = tuple[EndpointSettings, EndpointSettings, Subscription, list[int]]
+
+
+@contextmanager
+def _nats(relay: str, folder: Path) -> Iterator[Ends]:
+    """Run two servers and the relay between them; yield both ends, and what arrives."""
+    with ExitStack() as stack:
+        ends: list[NatsSettings] = []
+        for name, subject in (("NEAR", "src.>"), ("FAR", "dst.>")):
+            (folder / name).mkdir()
+            url = stack.enter_context(nats.running(folder / name))
+            ends.append(NatsSettings(url=url, stream=name, create_stream=True, subjects=(subject,)))
+            with opened(make_sink(ends[-1])):  # makes the stream
+                pass
+        near, far = ends
+        command = [sys.executable, str(HERE / "nats_relay.py"), near.url, far.url]
+        if relay == "gateway":
+            yaml = [f"{{kind: nats, url: '{each.url}', stream: {each.stream}}}" for each in ends]
+            command = _command(folder, *yaml)
+        process = stack.enter_context(running(command))
+        yield near, far, Subscription("dst.>"), [process.pid] if relay == "gateway" else []
+
+
+@contextmanager
+def _rabbitmq(relay: str, folder: Path) -> Iterator[Ends]:
+    """Run a node and the relay between two of its vhosts; yield both ends, and what arrives."""
+    node = RabbitmqNode(folder, plugins=("rabbitmq_shovel",))
+    with ExitStack() as stack:
+        stack.callback(node.kill)
+        node.start()
+        assert node.process is not None
+        pids = [node.process.pid]
+        for vhost in ("near", "far"):
+            _ctl(node, "add_vhost", vhost)
+            _ctl(node, "set_permissions", "--vhost", vhost, "guest", ".*", ".*", ".*")
+        near = RabbitmqSettings(url=f"{node.url}near", queue=QUEUE)
+        far = replace(near, url=f"{node.url}far", queue="bench")
+        with opened(make_source(near, [Subscription("src.#")])):  # makes the queue
+            pass
+        if relay == "gateway":
+            yaml = [
+                f"{{kind: rabbitmq, url: '{each.url}', queue: {QUEUE}}}" for each in (near, far)
+            ]
+            pids.append(stack.enter_context(running(_command(folder, *yaml))).pid)
+            yield near, far, Subscription("dst.#"), pids
+            return
+        shovel = {
+            "src-protocol": "amqp091", "src-uri": near.url, "src-queue": QUEUE,
+            "dest-protocol": "amqp091", "dest-uri": far.url, "dest-exchange": far.exchange,
+            "ack-mode": "on-confirm",
+        }  # fmt: skip
+        _ctl(node, "set_parameter", "--vhost", "near", "shovel", "relay", json.dumps(shovel))
+        yield near, far, Subscription("src.#"), pids  # a shovel leaves the names as they are
+
+
+def _ctl(node: RabbitmqNode, *arguments: str) -> None:
+    done = node.run("rabbitmqctl", "--node", node.name, *arguments)
+    assert not done.returncode, done.stdout
+
+
+def _command(folder: Path, near: str, far: str) -> list[str]:
+    config = folder / "bench.yaml"
+    config.write_text(CONFIG.format(near=near, far=far, archive=folder / "archive"))
+    return [sys.executable, "-m", "gateway", "run", str(config)]
+
+
+if __name__ == "__main__":
+    main()
