@@ -87,7 +87,7 @@ def test_no_finding_has_a_secret(tmp_path: Path) -> None:
     done = run("check", file)
 
     assert done.returncode == 1
-    assert "expected a number, not '${env:MQTT}'" in done.stderr
+    assert "expected a duration such as 1.5s, not '${env:MQTT}'" in done.stderr
     assert hidden(done.stdout + done.stderr)
 
 

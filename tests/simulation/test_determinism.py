@@ -9,8 +9,7 @@ import time
 import pytest
 
 from gateway.endpoints import redelivery_queue, registry
-from gateway.runtime import gateway as runtime
-from gateway.runtime import wiring
+from gateway.runtime import pump, wiring
 from tests.simulation.faults import make_plan
 from tests.simulation.simulate import simulate
 
@@ -46,6 +45,6 @@ def test_a_thread_outside_of_the_run_has_no_part_in_it() -> None:
 def test_the_real_modules_are_back_after_a_run() -> None:
     simulate(make_plan(3))
 
-    assert runtime.threading is threading  # type: ignore[attr-defined]
+    assert pump.threading is threading  # type: ignore[attr-defined]
     assert redelivery_queue.monotonic is time.monotonic  # type: ignore[attr-defined]
     assert wiring.make_source is registry.make_source  # type: ignore[attr-defined]
