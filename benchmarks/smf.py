@@ -19,7 +19,7 @@ from typing import Any
 from gateway.model.message import DeliveryMode, Headers, Message
 from gateway.model.outcome import ACCEPTED
 from gateway.trial.brokers.smf import BrokerOptions, QueueOptions, SmfBroker
-from gateway.wire.smf.frames import FrameDecoder, Protocol, encode_frame
+from gateway.wire.smf.frames import Protocol, SmfDecoder, encode_frame
 from gateway.wire.smf.parameters import TOPIC, encode_parameter
 from gateway.wire.smf.subscriptions import SubscriptionChange, SubscriptionRequest
 from tests.wire.smf_requests import encode_subscription, encode_value
@@ -58,7 +58,7 @@ def log_in(port: int, name: str) -> socket.socket:
     body = b"\1\0" + (len(fields) + 6).to_bytes(4, "big") + fields
     user = encode_parameter(6, b"YQ==") + encode_parameter(7, b"Yg==")
     connection.sendall(encode_frame(Protocol.CLIENT_CONTROL | 0x80, user, body))
-    decoder = FrameDecoder()
+    decoder = SmfDecoder()
     while not decoder.feed(connection.recv(65_536)):
         pass
     return connection
