@@ -18,7 +18,7 @@ from gateway.dialects.base import Dialect, parse_pattern, parse_subject
 from gateway.dialects.registry import DIALECTS
 from gateway.model.matching import matches
 from gateway.model.pattern import Pattern
-from gateway.translate.names import Translator
+from gateway.translate.names import Renderer, Translator
 
 SAMPLES = {
     "plain": ("mqtt", "ems", "plant/line{}/press/temperature/value"),
@@ -44,7 +44,7 @@ def rate(call: Callable[[str], object], names: Sequence[str]) -> float:
 def rate_of_new_names(source: Dialect, target: Dialect, names: Sequence[str]) -> float:
     best = 0.0
     for _ in range(ROUNDS):
-        translate = Translator(source, target).name
+        translate = Translator(source, Renderer(target)).name
         start = process_time()
         for name in names:
             translate(name)
@@ -56,7 +56,7 @@ def translation(count: int) -> None:
     print(f"{'translation':20}{'new name/s':>15}{'known name/s':>15}{'of a dict look-up':>20}")
     for label, (source, target, shape) in SAMPLES.items():
         names = [shape.format(number) for number in range(count)]
-        translator = Translator(DIALECTS[source], DIALECTS[target])
+        translator = Translator(DIALECTS[source], Renderer(DIALECTS[target]))
         for name in names:
             translator.name(name)
         known = {name: name for name in names}

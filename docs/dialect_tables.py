@@ -12,7 +12,7 @@ from gateway.dialects.first_character import PrefixMapping
 from gateway.dialects.registry import DIALECTS, find_dialect
 from gateway.errors import SubjectError, TranslationError
 from gateway.model.limits import Limit
-from gateway.translate.names import Translator
+from gateway.translate.names import Renderer, Translator
 from gateway.translate.subscriptions import translate_pattern
 
 PLACEMENTS = {
@@ -176,7 +176,7 @@ def _examples(
 
 def _translated_name(name: str, source: Dialect, target: Dialect) -> str:
     try:
-        return _code(Translator(source, target).name(name))
+        return _code(Translator(source, Renderer(target)).name(name))
     except (SubjectError, TranslationError) as error:
         return f"refused: {error.rule}"
 

@@ -149,32 +149,19 @@ class Renderer:
 
 
 class Translator:
-    """Translates names of `source` to `target`; caches up to `max_cache_size` bytes of them.
+    """Translates names of `source` by `renderer`; caches up to `max_cache_size` bytes of them.
 
-    With `replies`, names that belong to the source system are accepted, and names of the target
+    With its `replies`, names that belong to the source system are accepted, and names of the target
     system to which a reply may be sent are made.
     Mutable: a cache; concurrent calls may translate the same name twice.
     """
 
-    def __init__(  # noqa: PLR0913  # one setting of a mapping each
-        self,
-        source: Dialect,
-        target: Dialect,
-        *,
-        on_unmappable: OnUnmappable = OnUnmappable.ESCAPE,
-        on_too_long: OnTooLong = OnTooLong.REFUSE,
-        replacement: str = "-",
-        replies: bool = False,
-        dictionary: ShortNames | None = None,
-        max_cache_size: int = MAX_CACHE_SIZE,
+    def __init__(
+        self, source: Dialect, renderer: Renderer, max_cache_size: int = MAX_CACHE_SIZE
     ) -> None:
-        self.source, self.target = source, target
-        self.dictionary = ShortNamesInMemory() if dictionary is None else dictionary
-        self.renderer = Renderer(
-            target, on_unmappable, on_too_long, replacement, replies, self.dictionary
-        )
-        self._is_plain = _plain_name(source, target)
-        self._safe_length, self._safe_ascii, self._safe_depth = _safe_size(source, target)
+        self.source, self.target, self.renderer = source, renderer.dialect, renderer
+        self._is_plain = _plain_name(source, self.target)
+        self._safe_length, self._safe_ascii, self._safe_depth = _safe_size(source, self.target)
         self.name: Callable[[str], str] = _Cache(self._translate, max_cache_size).__getitem__
 
     def names(self, text: str) -> tuple[str, ...]:
@@ -204,7 +191,7 @@ class Translator:
         if canonical == ("",):
             raise TranslationError(self.target.name, text, "empty-name", "the whole name is empty")
         if self.renderer.on_too_long is OnTooLong.SHORTEN:
-            canonical = resolved(canonical, text, self.source, self.dictionary)
+            canonical = resolved(canonical, text, self.source, self.renderer.dictionary)
         return Subject(canonical)
 
     def _translate(self, text: str) -> str:

@@ -15,7 +15,7 @@ from gateway.errors import LimitError, SearchBudgetExceeded, TranslationError
 from gateway.model.language import covers
 from gateway.model.matching import matches
 from gateway.model.pattern import AnyMany, AnyOne, Glob, Level, Literal, Pattern
-from gateway.translate.names import Translator
+from gateway.translate.names import Renderer, Translator
 from gateway.translate.pattern_cover import Cover, Levels, covers_of, omitted
 
 Reasons = tuple[str, ...]
@@ -149,7 +149,7 @@ def translate_pattern(
         _minimal(tuple(found), target),
         _residual(text, reasons, source, single=len(canonical) == 1),
         next(filter(None, (omitted(pattern, source, target) for pattern, _ in canonical)), ""),
-        translator or Translator(source, target),
+        translator or Translator(source, Renderer(target)),
     )
 
 

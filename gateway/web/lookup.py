@@ -19,7 +19,7 @@ from gateway.model.pattern import Pattern
 from gateway.model.subject import Subject
 from gateway.routing.explain import RouteResult, explain
 from gateway.routing.route import Route, unrecorded
-from gateway.translate.names import Translator
+from gateway.translate.names import Renderer, Translator
 from gateway.translate.subscriptions import translate_pattern
 from gateway.web.snapshot import Json
 
@@ -74,7 +74,7 @@ def _translation(text: str, source: Dialect, target: Dialect, kind: str) -> Json
     """Return the text in `target`, and how much of its limits it uses."""
     try:
         if kind == "name":
-            names = Translator(source, target).names(text)
+            names = Translator(source, Renderer(target)).names(text)
             return {"names": names, "used": _used(names, target)}
         made = translate_pattern(text, source, target)
     except (SubjectError, TranslationError) as error:

@@ -60,7 +60,7 @@ def test_other_names_pass(limits: NameLimits, name: str) -> None:
 
 
 def test_a_translator_asks_for_the_names_that_need_no_escape_too() -> None:
-    translator = Translator(DIALECTS["ibm"], dialect_at("nats-mqtt-2.9"))
+    translator = Translator(DIALECTS["ibm"], Renderer(dialect_at("nats-mqtt-2.9")))
 
     assert translator.name("a/b") == "a/b"
     with pytest.raises(TranslationError, match=r"nats-mqtt-2\.9: 'a/b c': .* forbid ' '"):
@@ -136,7 +136,7 @@ def test_limits_together_refuse_what_either_refuses() -> None:
     ],
 )
 def test_aws_iot(name: str, rule: str) -> None:
-    translator = Translator(MQTT, dialect_at("aws-iot"))
+    translator = Translator(MQTT, Renderer(dialect_at("aws-iot")))
 
     if not rule:
         assert translator.name(name) == name

@@ -8,7 +8,7 @@ from pathlib import Path
 from gateway.archive.journal.records import Rows
 from gateway.archive.lookup.name_store import NameStore
 from gateway.dialects.registry import DIALECTS
-from gateway.translate.names import OnTooLong, Translator
+from gateway.translate.names import OnTooLong, Renderer, Translator
 from gateway.translate.shorten import ShortNamesInMemory
 from tests.archive.samples import NOON, archive, delivered
 
@@ -57,5 +57,6 @@ class Sender:
     def _made(self, system: str) -> Translator:
         target = DIALECTS[system]
         return Translator(
-            DIALECTS["mqtt"], target, on_too_long=OnTooLong.SHORTEN, dictionary=self._dictionary
+            DIALECTS["mqtt"],
+            Renderer(target, on_too_long=OnTooLong.SHORTEN, dictionary=self._dictionary),
         )

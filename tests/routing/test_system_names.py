@@ -15,7 +15,7 @@ from gateway.routing.explain import explain
 from gateway.routing.name_rules import to_routes, to_rules
 from gateway.routing.route import Route
 from gateway.routing.router import Router
-from gateway.translate.names import Translator
+from gateway.translate.names import Renderer, Translator
 from tests.proofs.routes import findings, only, route
 
 # source, pattern, a name that belongs to the system
@@ -50,7 +50,7 @@ def outcomes(one: Route, name: str) -> list[str]:
 @pytest.mark.parametrize(("system", "pattern", "name"), BY_WILDCARD)
 def test_a_wildcard_carries_no_name_of_the_system(system: str, pattern: str, name: str) -> None:
     with pytest.raises((SubjectError, TranslationError)):
-        Translator(DIALECTS[system], DIALECTS["ibm"]).name(name)
+        Translator(DIALECTS[system], Renderer(DIALECTS["ibm"])).name(name)
 
     assert outcomes(route(system, pattern, ("ibm", None)), name) == []
 

@@ -12,7 +12,7 @@ from gateway.dialects.base import read_pattern
 from gateway.dialects.registry import DIALECTS
 from gateway.errors import SubjectError, TranslationError
 from gateway.model.language import covers
-from gateway.translate.names import Translator
+from gateway.translate.names import Renderer, Translator
 from gateway.translate.subscriptions import Covering, translate_pattern
 from tests.strategies import names, pairs
 from tests.systems import legal_name, legal_pattern, selects
@@ -71,7 +71,7 @@ def _result_or_rule(ask: Callable[..., T], *facts: object) -> tuple[T | None, st
 
 @cache
 def _translator(source: str, target: str) -> Translator:
-    return Translator(DIALECTS[source], DIALECTS[target])
+    return Translator(DIALECTS[source], Renderer(DIALECTS[target]))
 
 
 def _check_delivery(covering: Covering, name: str, made: str, *, wanted: bool) -> None:

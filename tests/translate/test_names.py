@@ -63,8 +63,8 @@ REFUSED: list[tuple[str, str, str, type[Exception], str]] = [
 
 @pytest.mark.parametrize(("source", "target", "name", "made"), MATRIX)
 def test_a_name_becomes(source: str, target: str, name: str, made: str) -> None:
-    assert Translator(DIALECTS[source], DIALECTS[target]).name(name) == made
-    assert Translator(DIALECTS[target], DIALECTS[source]).name(made) == name
+    assert Translator(DIALECTS[source], Renderer(DIALECTS[target])).name(name) == made
+    assert Translator(DIALECTS[target], Renderer(DIALECTS[source])).name(made) == name
 
 
 @pytest.mark.parametrize(("source", "target", "name", "error", "rule"), REFUSED)
@@ -76,7 +76,7 @@ def test_a_name_is_refused(
     rule: str,
 ) -> None:
     with pytest.raises((SubjectError, TranslationError)) as caught:
-        Translator(DIALECTS[source], DIALECTS[target]).name(name)
+        Translator(DIALECTS[source], Renderer(DIALECTS[target])).name(name)
 
     assert isinstance(caught.value, error)
     assert getattr(caught.value, "rule", "") == rule
@@ -84,27 +84,27 @@ def test_a_name_is_refused(
 
 def test_a_refusal_states_the_size_and_the_limit() -> None:
     with pytest.raises(LimitError, match=r"smf: 'é.* is 252 bytes, limit 250"):
-        Translator(DIALECTS["mqtt"], DIALECTS["smf"]).name("é" * 126)
+        Translator(DIALECTS["mqtt"], Renderer(DIALECTS["smf"])).name("é" * 126)
 
 
 def test_each_distinct_tag_of_a_list_becomes_one_name() -> None:
-    translator = Translator(DIALECTS["yami4"], DIALECTS["mqtt"])
+    translator = Translator(DIALECTS["yami4"], Renderer(DIALECTS["mqtt"]))
 
     assert translator.names("a.b,c,a.b") == ("a/b", "c")
 
 
 def test_names_for_replies_are_translated_in_both_directions() -> None:
     ems, mqtt = DIALECTS["ems"], DIALECTS["mqtt"]
-    made = Translator(ems, mqtt, replies=True).name("$TMP$.EMS.1")
+    made = Translator(ems, Renderer(mqtt, replies=True)).name("$TMP$.EMS.1")
 
     assert made == "%24TMP$/EMS/1"
-    assert Translator(mqtt, ems, replies=True).name(made) == "$TMP$.EMS.1"
+    assert Translator(mqtt, Renderer(ems, replies=True)).name(made) == "$TMP$.EMS.1"
     with pytest.raises(TranslationError, match="belong to the system"):
-        Translator(mqtt, ems).name(made)
+        Translator(mqtt, Renderer(ems)).name(made)
 
 
 def test_the_cache_is_bounded() -> None:
-    translator = Translator(DIALECTS["mqtt"], DIALECTS["ems"], max_cache_size=4_000)
+    translator = Translator(DIALECTS["mqtt"], Renderer(DIALECTS["ems"]), max_cache_size=4_000)
 
     assert [translator.name(f"a/{number}") for number in range(100)] == [
         f"a.{number}" for number in range(100)
@@ -116,7 +116,9 @@ def test_the_cache_is_bounded() -> None:
     [("a.b/c", "'.'"), ("a//b", "''"), ("$SYS/a", r"'\$'"), ("a%2Eb", "'%2E'")],
 )
 def test_reject_refuses_what_would_be_escaped(name: str, reason: str) -> None:
-    translator = Translator(DIALECTS["mqtt"], DIALECTS["ems"], on_unmappable=OnUnmappable.REJECT)
+    translator = Translator(
+        DIALECTS["mqtt"], Renderer(DIALECTS["ems"], on_unmappable=OnUnmappable.REJECT)
+    )
 
     assert translator.name("a/b%") == "a.b%"
     with pytest.raises(TranslationError, match=reason) as caught:
@@ -139,7 +141,9 @@ def test_reject_refuses_what_would_be_escaped(name: str, reason: str) -> None:
 def test_replace_writes_one_character_for_each_unspellable_one(
     source: str, target: str, name: str, made: str
 ) -> None:
-    translator = Translator(DIALECTS[source], DIALECTS[target], on_unmappable=OnUnmappable.REPLACE)
+    translator = Translator(
+        DIALECTS[source], Renderer(DIALECTS[target], on_unmappable=OnUnmappable.REPLACE)
+    )
 
     assert translator.name(name) == made
 
@@ -148,7 +152,9 @@ def test_replace_writes_one_character_for_each_unspellable_one(
 @given(data=st.data())
 def test_a_replaced_name_is_legal(target: str, data: st.DataObject) -> None:
     source = data.draw(st.sampled_from([system for system in SYSTEMS if system != target]))
-    translator = Translator(DIALECTS[source], DIALECTS[target], on_unmappable=OnUnmappable.REPLACE)
+    translator = Translator(
+        DIALECTS[source], Renderer(DIALECTS[target], on_unmappable=OnUnmappable.REPLACE)
+    )
     name = data.draw(names(source))
     try:
         made = translator.name(name)
@@ -166,8 +172,8 @@ def test_an_unspellable_replacement_is_refused(char: str) -> None:
 def test_a_long_name_is_shortened_and_resolved() -> None:
     dictionary = ShortNamesInMemory()
     mqtt, smf = DIALECTS["mqtt"], DIALECTS["smf"]
-    there = Translator(mqtt, smf, on_too_long=OnTooLong.SHORTEN, dictionary=dictionary)
-    back = Translator(smf, mqtt, on_too_long=OnTooLong.SHORTEN, dictionary=dictionary)
+    there = Translator(mqtt, Renderer(smf, on_too_long=OnTooLong.SHORTEN, dictionary=dictionary))
+    back = Translator(smf, Renderer(mqtt, on_too_long=OnTooLong.SHORTEN, dictionary=dictionary))
     name = "plant/line7/" + "x" * 250
 
     made = there.name(name)
@@ -180,7 +186,9 @@ def test_a_long_name_is_shortened_and_resolved() -> None:
 
 
 def test_a_digest_that_the_dictionary_does_not_contain_is_refused() -> None:
-    translator = Translator(DIALECTS["smf"], DIALECTS["mqtt"], on_too_long=OnTooLong.SHORTEN)
+    translator = Translator(
+        DIALECTS["smf"], Renderer(DIALECTS["mqtt"], on_too_long=OnTooLong.SHORTEN)
+    )
 
     with pytest.raises(TranslationError, match="the dictionary does not contain"):
         translator.name("a/~" + "a" * 26)
@@ -271,7 +279,9 @@ def test_the_names_in_memory_take_limited_memory(monkeypatch: pytest.MonkeyPatch
 
 def test_the_cached_translations_take_limited_memory() -> None:
     def fill() -> Translator:
-        translator = Translator(DIALECTS["mqtt"], DIALECTS["yami4"], max_cache_size=1 << 20)
+        translator = Translator(
+            DIALECTS["mqtt"], Renderer(DIALECTS["yami4"]), max_cache_size=1 << 20
+        )
         for number in range(100):
             translator.name("x" * 60_000 + f"/{number}")
         return translator

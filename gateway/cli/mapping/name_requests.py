@@ -16,7 +16,7 @@ from gateway.dialects.names import check_name
 from gateway.dialects.patterns import matches_text, read_pattern
 from gateway.dialects.registry import UnknownSystemError, find_dialect
 from gateway.errors import GatewayError, SubjectError, TranslationError, quoted
-from gateway.translate.names import Translator
+from gateway.translate.names import Renderer, Translator
 from gateway.translate.subscriptions import Covering, translate_pattern
 
 Answer: TypeAlias = "dict[str, bool | str | list[str]]"
@@ -160,7 +160,7 @@ def _dialect(fields: Request, key: str) -> Dialect:
 
 @lru_cache
 def _translator(source: str, target: str) -> Translator:
-    return Translator(find_dialect(source), find_dialect(target))
+    return Translator(find_dialect(source), Renderer(find_dialect(target)))
 
 
 @lru_cache(CACHED_SUBSCRIPTIONS)

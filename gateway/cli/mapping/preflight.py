@@ -24,7 +24,7 @@ from gateway.errors import GatewayError, SubjectError, TranslationError
 from gateway.terminal import print_line, visible_lines
 from gateway.terminal.console import open_console
 from gateway.terminal.progress import ShowStep, progress
-from gateway.translate.names import OnTooLong, Translator
+from gateway.translate.names import OnTooLong, Renderer, Translator
 
 _BATCH: Final = 1_000  # names between two updates of the progress
 _LARGE: Final = 1 << 20  # bytes: a file with progress
@@ -73,7 +73,7 @@ def run(args: argparse.Namespace) -> int:
     source = find_dialect(args.source)
     on_too_long = OnTooLong.SHORTEN if args.shorten else OnTooLong.REFUSE
     translators = [
-        Translator(source, dialect_at(target), on_too_long=on_too_long)
+        Translator(source, Renderer(dialect_at(target), on_too_long=on_too_long))
         for target in args.targets.split(",")
     ]
     counts: Counter[tuple[str, str]] = Counter()
@@ -139,7 +139,11 @@ def _result(number: int, name: str, translator: Translator) -> PreflightResult:
         return PreflightResult(number, name, target, "", error.rule, str(error))
     last = made.rpartition(translator.target.separator)[2]
     return PreflightResult(
-        number, name, target, made, shortened=translator.dictionary.recall(last) is not None
+        number,
+        name,
+        target,
+        made,
+        shortened=translator.renderer.dictionary.recall(last) is not None,
     )
 
 
