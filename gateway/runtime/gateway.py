@@ -54,7 +54,7 @@ class Gateway:
 
     def __init__(self, configuration: Configuration, lease: LeaseHolder | None = None) -> None:
         """Prepare a gateway; with `lease` it connects and hands over while that is held."""
-        self.configuration = configuration
+        self.configuration = self._begun = configuration  # the one in use; that of the start
         self.lease = lease
         self.started = self.reloaded = now()
         self.reload_refused = False  # the last one; the previous configuration runs
@@ -176,12 +176,13 @@ class Gateway:
         if self._context is None:
             self._adopt(wanted)
             return
-        _warn_of_restart_sections(old, wanted)
+        _warn_of_restart_sections(self._begun, wanted)
         wanted.dictionary.take_over(old.dictionary)
         self._open_name_store(wanted)
         change = self._active.prepare(old, wanted, self._context)
-        if old.archive is not None:
-            wiring.archive_routes(old.archive, old.gateway.writer, wanted.routes, self._clock())
+        if (archive := self._begun.archive) is not None:
+            writer = self._begun.gateway.writer
+            wiring.archive_routes(archive, writer, wanted.routes, self._clock())
         for route in wanted.routes:
             self.counters.setdefault(route.name, RouteCounters())
         self.configuration = wanted
@@ -190,7 +191,7 @@ class Gateway:
 
     def _adopt(self, wanted: Configuration) -> None:
         """Take over the configuration of a standby, which has opened nothing yet."""
-        self.configuration = wanted
+        self.configuration = self._begun = wanted
         self.counters.clear()
         self.counters.update((route.name, RouteCounters()) for route in wanted.routes)
         self.reloaded = now()
@@ -225,7 +226,7 @@ class Gateway:
     @property
     def _is_remote(self) -> bool:
         """Whether another instance knows of this one by what the conversion uploads."""
-        archive = self.configuration.archive
+        archive = self._begun.archive
         return archive is not None and wiring.archive_location(archive).url != ""
 
     def _term(self, since: int) -> Term:
@@ -236,10 +237,10 @@ class Gateway:
 
     def _save_echoes(self) -> None:
         """Keep what a kept session returns after this stop; after a kill the journals have it."""
-        archive = self.configuration.archive
+        archive = self._begun.archive
         if archive is None:
             return
-        root, name = wiring.archive_location(archive).local, self.configuration.gateway.name
+        root, name = wiring.archive_location(archive).local, self._begun.gateway.name
         try:
             save_echoes(root, name, self._echoes.waiting())
         except OSError as error:
@@ -309,10 +310,9 @@ class Gateway:
 
     def _open_name_store(self, wanted: Configuration) -> None:
         """Keep the names that `wanted` shortens in the archive, with those of earlier runs."""
-        archive = self.configuration.archive
+        archive = self._begun.archive
         if archive is not None and self._names is None:
-            writer = self.configuration.gateway.writer
-            self._names = wiring.open_name_store(wanted, archive, writer)
+            self._names = wiring.open_name_store(wanted, archive, self._begun.gateway.writer)
 
 
 def _warn_of_restart_sections(old: Configuration, wanted: Configuration) -> None:

@@ -179,11 +179,13 @@ def test_a_changed_archive_needs_a_restart(
     with running(PLANT_AND_EMS + ORDERS) as gateway:
         elsewhere = PLANT_AND_EMS.replace("path: archive", "path: elsewhere")
         gateway.reload(configured(elsewhere + ORDERS))
+        gateway.reload(configured(elsewhere + ORDERS))  # the first one is still in use
         plant.publish(Message("orders/1", b"x"))
         ems.receive(1)
 
-    assert "section 'archive' changed; restart the gateway to apply it" in caplog.text
+    assert caplog.text.count("section 'archive' changed; restart the gateway to apply it") == 2
     assert len(archive_rows("delivered")) == 1
+    assert not Path("elsewhere").exists()
 
 
 def test_a_reload_whose_endpoint_cannot_be_created_changes_nothing(
