@@ -5,13 +5,12 @@ from __future__ import annotations
 from itertools import combinations
 from pathlib import Path
 
-import jsonschema
 import pytest
 import yaml
 
 from gateway.cli import main
-from gateway.config.json_schema import json_schema
 from gateway.endpoints.registry import starters
+from tests.schema_validation import configuration_validator
 
 ROOT = Path(__file__).parents[1]
 MAPPINGS = sorted((ROOT / "mappings").rglob("*.yaml"))
@@ -50,7 +49,7 @@ def test_a_mapping_passes_its_tests(config: Path, capsys: pytest.CaptureFixture[
 def test_a_file_matches_the_schema(file: Path) -> None:
     content = yaml.safe_load(file.read_text(encoding="utf-8"))
 
-    errors = jsonschema.Draft202012Validator(json_schema()).iter_errors(content)
+    errors = configuration_validator().iter_errors(content)
 
     assert [error.message for error in errors] == []
 

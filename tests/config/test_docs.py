@@ -7,22 +7,20 @@ from dataclasses import is_dataclass
 from pathlib import Path
 from typing import get_args
 
-import jsonschema
 import pytest
 import yaml
 
 from docs.settings_tables import DECLARATIONS
 from docs.tables import ROOT, with_tables
-from gateway.config.json_schema import json_schema
 from gateway.config.load import load
 from gateway.config.schema import SECTIONS
 from gateway.endpoints.registry import ENDPOINT_KINDS
 from gateway.setting import fields_by_key, type_hints
+from tests.schema_validation import configuration_validator
 
 SETTINGS = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
 PAGE = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
 EXAMPLES = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
-VALIDATOR = jsonschema.Draft202012Validator(json_schema())
 
 
 def test_every_declaration_has_a_table() -> None:
@@ -54,7 +52,9 @@ def test_a_table_has_a_row_for_each_key(name: str) -> None:
 
 @pytest.mark.parametrize("example", EXAMPLES)
 def test_an_example_of_the_page_matches_the_schema(example: str) -> None:
-    assert [error.message for error in VALIDATOR.iter_errors(yaml.safe_load(example))] == []
+    assert [
+        error.message for error in configuration_validator().iter_errors(yaml.safe_load(example))
+    ] == []
 
 
 def test_the_first_example_of_the_page_loads(tmp_path: Path) -> None:

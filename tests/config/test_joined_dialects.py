@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import jsonschema
 import pytest
 import yaml
 
 from gateway.cli import main
-from gateway.config.json_schema import json_schema
 from gateway.config.load import Configuration, load
 from gateway.errors import ConfigErrors, TranslationError
 from gateway.model.subject import Subject
+from tests.schema_validation import configuration_validator
 
 CONFIG = """\
 endpoints:
@@ -60,7 +59,7 @@ def send(configuration: Configuration, *levels: str) -> str:
 )
 def test_the_first_dialect_spells(tmp_path: Path, dialect: str) -> None:
     file = read(tmp_path, dialect)
-    validator = jsonschema.Draft202012Validator(json_schema())
+    validator = configuration_validator()
 
     assert validator.is_valid(yaml.safe_load(file.read_text()))
     assert send(load(file), "a", "b") == "a.b"

@@ -2,13 +2,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import jsonschema
 import pytest
 import yaml
 
 from gateway.config.json_schema import json_schema
 from gateway.config.load import load
 from gateway.errors import ConfigErrors
+from tests.schema_validation import configuration_validator, validator
 
 ROUTE = "routes: {r: {from: {endpoint: a, pattern: x}, to: {endpoint: a, template: y}}}"
 
@@ -53,7 +53,7 @@ def loader_accepts(file: Path) -> bool:
 def test_the_schema_and_the_loader_agree(tmp_path: Path, text: str, good: bool) -> None:
     file = tmp_path / "gateway.yaml"
     file.write_text(text)
-    validator = jsonschema.Draft202012Validator(json_schema())
+    validator = configuration_validator()
 
     assert validator.is_valid(yaml.safe_load(text)) is good
     assert loader_accepts(file) is good
@@ -62,6 +62,6 @@ def test_the_schema_and_the_loader_agree(tmp_path: Path, text: str, good: bool) 
 def test_the_schema_is_legal_and_describes_each_field() -> None:
     schema = json_schema()
 
-    jsonschema.Draft202012Validator.check_schema(schema)
+    validator(schema)  # it is checked
     for name, field in schema["properties"]["archive"]["properties"].items():
         assert field["description"], name

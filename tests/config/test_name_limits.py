@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import jsonschema
 import pytest
 import yaml
 
-from gateway.config.json_schema import json_schema
 from gateway.config.load import Configuration, load
 from gateway.dialects.name_limits import NameLimits
 from gateway.errors import ConfigErrors
+from tests.schema_validation import configuration_validator
 
 CONFIG = """\
 endpoints:
@@ -64,7 +63,7 @@ def test_limits_reach_the_dialect_of_the_endpoint(
 
 @pytest.mark.parametrize(("limits", "_expected"), LEGAL)
 def test_the_schema_takes_the_same(limits: str, _expected: NameLimits) -> None:
-    jsonschema.validate(yaml.safe_load(CONFIG.format(limits=limits, dialect="mqtt")), json_schema())
+    configuration_validator().validate(yaml.safe_load(CONFIG.format(limits=limits, dialect="mqtt")))
 
 
 @pytest.mark.parametrize(("dialect", "limits", "text"), ILLEGAL)

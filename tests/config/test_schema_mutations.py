@@ -10,21 +10,19 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.config.json_schema import json_schema
 from gateway.config.load import load
 from gateway.errors import ConfigErrors
+from tests.schema_validation import configuration_validator
 
 ROOT = Path(__file__).parents[2]
 TEXTS = [file.read_text(encoding="utf-8") for file in sorted((ROOT / "mappings").rglob("*.yaml"))]
 ENVIRONMENT = {name: "value.example" for text in TEXTS for name in re.findall(r"{env:(\w+)}", text)}
 ENVIRONMENT["EMS_PORT"] = "7222"
-VALIDATOR = jsonschema.Draft202012Validator(json_schema())
 SCHEMA_RULES = {  # rules of the loader that a schema can express
     "type", "unknown-field", "unknown-section", "missing-field", "choice", "range", "bad-name",
     "plain-secret",
@@ -96,7 +94,7 @@ def test_the_schema_and_the_loader_read_a_value_alike(line: str, good: bool) -> 
         f"endpoints: {{a: {{kind: mqtt, host: x, {line}}}}}\n".replace("host: x, host", "host")
         + "routes: {r: {from: {endpoint: a, pattern: x}, to: {endpoint: a, template: y}}}\n"
     )
-    assert VALIDATOR.is_valid(yaml.safe_load(text)) is good
+    assert configuration_validator().is_valid(yaml.safe_load(text)) is good
     assert (not loader_findings(text)) is good
 
 
@@ -105,7 +103,8 @@ def test_the_schema_and_the_loader_agree_about_a_mutated_file(
     content: dict[str, Any],
 ) -> None:
     errors = [
-        f"{error.json_path}: {error.message[:200]}" for error in VALIDATOR.iter_errors(content)
+        f"{error.json_path}: {error.message[:200]}"
+        for error in configuration_validator().iter_errors(content)
     ]
     found = loader_findings(content)
 

@@ -8,16 +8,15 @@ from dataclasses import is_dataclass
 from pathlib import Path
 from typing import get_args
 
-import jsonschema
 import pytest
 import yaml
 
-from gateway.config.json_schema import json_schema
 from gateway.config.load import load
 from gateway.config.schema import SECTIONS, CommonEndpointSettings
 from gateway.endpoints.registry import ENDPOINT_KINDS
 from gateway.errors import ConfigErrors
 from gateway.setting import fields_by_key, type_hints
+from tests.schema_validation import configuration_validator
 
 MEASURED = re.compile(r"\b(bytes|seconds|days|age|size|time|interval|wait|timeout|MiB)\b")
 CONFIG = """\
@@ -88,7 +87,7 @@ def setting(folder: Path, text: str, key: str) -> object:
 )
 def test_a_unit(tmp_path: Path, key: str, text: str, value: float) -> None:
     assert setting(tmp_path, f"{key}: {text}", key) == value
-    schema = jsonschema.Draft202012Validator(json_schema())
+    schema = configuration_validator()
     assert schema.is_valid(yaml.safe_load(CONFIG % f"{key}: {text}"))
 
 

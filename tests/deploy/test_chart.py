@@ -16,13 +16,13 @@ import yaml
 pytest.importorskip("helm_python", reason="helm-python-sdk is not installed")
 
 import helm_python
-import kubernetes_validate
 
 from deploy.manifests import BASE, CHART, base, rendered
 from gateway.check.examine import examine
 from gateway.config.load import load
 from gateway.lease.kubernetes_store import ACCOUNT
 from tests.deploy.test_kubernetes import HOSTS, SECRETS, VERSIONS
+from tests.schema_validation import check_manifest
 
 ROOT = Path(__file__).parents[2]
 ALERTS = ROOT / "deploy" / "prometheus-alerts.yaml"
@@ -127,7 +127,7 @@ def test_the_base_of_kustomize_is_that_of_the_chart(name: str) -> None:
 def test_every_manifest_conforms_to_its_schema(values: Mapping[str, object], version: str) -> None:
     for manifest in manifests(values):
         if not manifest["apiVersion"].startswith("monitoring.coreos.com/"):  # no part of Kubernetes
-            kubernetes_validate.validate(manifest, version, strict=True)
+            check_manifest(manifest, version)
 
 
 @pytest.mark.parametrize(("values", "field"), REFUSED)

@@ -15,9 +15,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-import kubernetes_validate
-
 from gateway.lease.kubernetes_store import ApiServer
+from tests.schema_validation import check_manifest
 from tests.waiting import PATIENCE
 
 PATH = "/apis/coordination.k8s.io/v1/namespaces/plant/leases"
@@ -38,7 +37,7 @@ class LeaseApi(ThreadingHTTPServer):
         self.lock = threading.Lock()
 
     def store(self, name: str, lease: dict[str, Any]) -> dict[str, Any]:
-        kubernetes_validate.validate(lease, VERSION, strict=True)
+        check_manifest(lease, VERSION)
         self.version += 1
         lease["metadata"]["resourceVersion"] = str(self.version)
         self.leases[name] = lease
