@@ -6,6 +6,7 @@ does not end the query.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -22,7 +23,6 @@ from gateway.errors import GatewayError, ReconcileError
 from gateway.reconcile.archive_lock import exclusive
 from gateway.reconcile.follow.batch import Clock, reconcile_batch
 from gateway.reconcile.follow.day import FollowOptions
-from gateway.reconcile.follow.patterns import literal_path
 from gateway.reconcile.follow.state import (
     STATE,
     SUMMARY,
@@ -37,6 +37,7 @@ from gateway.reconcile.session import spark_session
 from gateway.terminal.progress import ShowStep
 
 _FILES: Final = "path string, modificationTime timestamp, length long, content binary"
+_PATTERN_CHARACTERS: Final = re.compile(r"([\\{}\[\]*?])")  # that Spark's file source reads
 _STOP_POLL_INTERVAL: Final = 1  # seconds
 _MAX_DAYS: Final = 7  # of a run in the summary
 _CHECKPOINT: Final = "checkpoint"
@@ -141,11 +142,12 @@ def follow(follower: Follower, stopping: Event) -> None:
 
 def _start(spark: SparkSession, follower: Follower) -> StreamingQuery:
     options = follower.options
+    root = _PATTERN_CHARACTERS.sub(r"\\\1", str(options.root.resolve()))
     files = (
         spark.readStream.format("binaryFile")
         .schema(_FILES)
         .option("ignoreMissingFiles", "true")  # a compaction may remove files meanwhile
-        .load(f"{literal_path(options.root.resolve())}/date=*/hour=*/*")
+        .load(f"{root}/date=*/hour=*/*")
         .select("path")  # the content is not read
     )
     writer = files.writeStream.option(

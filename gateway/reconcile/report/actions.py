@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Final
@@ -12,7 +12,7 @@ from gateway.model.copy_class import CLASSES, CopyClass
 from gateway.reconcile.report.formatting import amount, counted_as, shortened
 from gateway.reconcile.report.gaps import outages
 from gateway.reconcile.report.report import Report, became_breach
-from gateway.reconcile.report.rows import Rows, count, word
+from gateway.reconcile.report.rows import Row, count, word
 
 _HOP_FAULTS: Final = (CopyClass.MISSING.value, CopyClass.ALTERED.value)
 _MAX_ROUTES: Final = 10  # of one replay command
@@ -41,10 +41,11 @@ def actions(report: Report) -> Iterator[Action]:
         if facts.advice and report.total(name) > allowed:
             yield from _for_class(report, name)
     if any(map(report.between, _HOP_FAULTS)):
+        faults = (row for row in report.hop_samples if word(row, "class") in _HOP_FAULTS)
         yield Action(
             "Messages were lost or changed between gateways. Ask the operator of the broker; the"
             " path of one of them shows its times.",
-            [_show_hop(report)],
+            [_show(report, faults)],
             "Hops",
         )
     for row in filter(became_breach, report.carried):
@@ -92,10 +93,12 @@ def _for_class(report: Report, name: str) -> Iterator[Action]:
             _replay(report, name, routes[:_MAX_ROUTES]),
         )
     if lost:
+        routes = [word(row, "route") for row in bare]
+        of_class = (row for row in report.samples if word(row, "class") == name)
         where = f" on {counted_as(len(bare), 'route')}" if lost < total else ""
         yield Action(
             f"{name.capitalize()}{where} ({amount(lost)}): {_NO_PAYLOADS}",
-            [_show(report, name, bare)],
+            [_show(report, (row for row in of_class if word(row, "route") in routes))],
         )
 
 
@@ -149,19 +152,9 @@ def _replay(report: Report, name: str, routes: Sequence[str]) -> list[str]:
     return [f"{replay} --dry-run", replay, _command(report, "reconcile")]
 
 
-def _show(report: Report, name: str, rows: Rows) -> str:
-    """Return the command that shows every row of one message of the class."""
-    routes = {word(row, "route") for row in rows}
-    found = (
-        word(row, "id")
-        for row in report.samples
-        if word(row, "class") == name and word(row, "route") in routes
-    )
-    return f"gateway archive show {_quoted(report.archive)} {_quoted(next(found, 'ID'))}"
-
-
-def _show_hop(report: Report) -> str:
-    found = (word(row, "id") for row in report.hop_samples if word(row, "class") in _HOP_FAULTS)
+def _show(report: Report, rows: Iterable[Row]) -> str:
+    """Return the command that shows every row of the first message of `rows`."""
+    found = (word(row, "id") for row in rows)
     return f"gateway archive show {_quoted(report.archive)} {_quoted(next(found, 'ID'))}"
 
 

@@ -33,7 +33,6 @@ from gateway.reconcile.report.formatting import (
     shortened,
 )
 from gateway.reconcile.report.gaps import bands, gap_timelines, outages, rule_of
-from gateway.reconcile.report.instances import turn_timelines
 from gateway.reconcile.report.report import REPORT_PAGE, Report
 from gateway.reconcile.report.rows import (
     count,
@@ -46,7 +45,7 @@ from gateway.reconcile.report.rows import (
     worst_first,
 )
 from gateway.reconcile.report.summary import from_json
-from gateway.reconcile.report.timelines import DAY_SECONDS, clock
+from gateway.reconcile.report.timelines import DAY_SECONDS, clock, turn_timelines
 from gateway.terminal import escaped
 
 _PACKAGE: Final = "gateway.reconcile.report"

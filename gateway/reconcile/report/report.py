@@ -12,8 +12,8 @@ from gateway.model.copy_class import CLASSES, HOP_CLASSES, HOP_LOSSES, TALLIES
 from gateway.reconcile.report.advice import advice_for
 from gateway.reconcile.report.formatting import amount, counted_as
 from gateway.reconcile.report.gaps import ReportedGap, source_gaps
-from gateway.reconcile.report.instances import Turn
 from gateway.reconcile.report.rows import Row, Rows, count, violations
+from gateway.reconcile.report.timelines import Turn
 
 REPORT_PAGE: Final = "report.html"  # beside summary.json
 CLEAN: Final = 0

@@ -1,4 +1,7 @@
-"""Times of a day as the report shows them, and intervals of it as bars of timelines."""
+"""Times of a day as the report shows them, and intervals of it as bars of timelines.
+
+The intervals are outages of sources, and the turns in which instances of gateways were active.
+"""
 
 from __future__ import annotations
 
@@ -70,3 +73,33 @@ def clock(at: datetime, day: date) -> str:
     if at == datetime.combine(day, time(), UTC) + timedelta(days=1):
         return "24:00:00"
     return f"{at:%Y-%m-%d %H:%M:%S}"
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A time in which the targets of an instance took copies; `lease` is 0 without a lease.
+
+    `overlap` is for how long another instance handed over beside it, in seconds by their clocks.
+    """
+
+    gateway: str
+    writer: str
+    lease: int
+    begin: datetime
+    end: datetime
+    overlap: float
+
+    @property
+    def text(self) -> str:
+        """The lease and the overlap in words; empty without both."""
+        lease = f"lease {self.lease}" if self.lease else ""
+        beside = f"{self.overlap:.1f} s beside another by their clocks" if self.overlap else ""
+        return ", ".join(filter(None, (lease, beside)))
+
+
+def turn_timelines(found: Sequence[Turn], day: date) -> Timelines:
+    """Return a timeline for each instance, in the order of their first turns."""
+    return timelines(
+        (each.writer, "", timeline_bar("calm", each.begin, each.end, day, each.text))
+        for each in found
+    )
