@@ -90,6 +90,12 @@ class WebError(GatewayError):
     """The web page cannot be served or fetched; the text names the address."""
 
 
+class NoAnswerError(WebError):
+    """No gateway answers at the address; it may be about to start."""
+
+    retryable = True
+
+
 class TracingError(GatewayError):
     """Tracing cannot be set up as configured; the text names the file."""
 

@@ -19,7 +19,7 @@ from urllib.request import (
     build_opener,
 )
 
-from gateway.errors import WebError
+from gateway.errors import NoAnswerError, WebError
 from gateway.web.snapshot import Json
 
 RESPONSE_TIMEOUT: Final = 10.0  # seconds
@@ -68,7 +68,7 @@ class StatusClient:
         except URLError as error:
             hint = "is it running, with a section `web` in its configuration?"
             reason = getattr(error.reason, "strerror", None) or error.reason
-            raise WebError(f"{self._url}: no answer: {reason}; {hint}") from error
+            raise NoAnswerError(f"{self._url}: no answer: {reason}; {hint}") from error
         except (OSError, HTTPException, ValueError, RecursionError) as error:
             raise WebError(f"{self._url}: not the answer of a gateway: {error}") from error
         if not isinstance(found, dict) or "routes" not in found:

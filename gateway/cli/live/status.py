@@ -12,11 +12,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from gateway.cli.parsers import Commands, add_documented
+from gateway.errors import NoAnswerError
 
 if TYPE_CHECKING:
     from gateway.web.client import StatusClient
+    from gateway.web.snapshot import Json
 
 MAX_ROWS: Final = 20  # endpoints, and routes, on a terminal
+WAIT_INTERVAL: Final = 0.1  # seconds between two questions to a gateway that is not ready
 RATE_INTERVAL: Final = 1.0  # seconds between the two requests that a rate needs
 
 
@@ -27,13 +30,20 @@ def add_parsers(commands: Commands) -> None:
     parser.add_argument(
         "--all", action="store_true", help=f"show all rows on a terminal, not the first {MAX_ROWS}"
     )
+    parser.add_argument(
+        "--wait",
+        type=float,
+        default=0.0,
+        metavar="SECONDS",
+        help="wait until the gateway is ready, at most so long",
+    )
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Exit status: 0 ready, 1 not ready, 2 no answer."""
     client = client_of(args)
-    first = client.status()
+    first = _status(client, time.monotonic() + args.wait)
     if args.json:
         print(json.dumps(first))
         return 0 if first["ready"] else 1
@@ -47,6 +57,24 @@ def run(args: argparse.Namespace) -> int:
     limits = DashboardSize(rows, hint="; --all shows them")
     print_lines(dashboard(latest, first, console, limits), console)
     return 0 if latest["ready"] else 1
+
+
+def _status(client: StatusClient, deadline: float) -> Json:
+    """Return the status as soon as the gateway is ready, or that at the deadline.
+
+    Raises:
+        WebError: it does not answer, or needs another token.
+    """
+    while True:
+        try:
+            found = client.status()
+        except NoAnswerError:
+            if time.monotonic() >= deadline:
+                raise
+        else:
+            if found["ready"] or time.monotonic() >= deadline:
+                return found
+        time.sleep(WAIT_INTERVAL)
 
 
 DEFAULT_URL: Final = "http://127.0.0.1:8047"  # the default address of a section `web`

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import socket
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import ClassVar
@@ -16,6 +17,7 @@ from gateway.config.process import WebSettings
 from gateway.errors import GatewayError
 from gateway.trial.brokers.listening import free_port
 from gateway.web.snapshot import StatusSnapshot
+from tests.waiting import PATIENCE, until
 from tests.web.status_samples import FakeStatus, endpoint, refusal, route, served, status
 
 TOKEN = "0123456789abcdef0123456789abcdef"  # noqa: S105  # of the tests alone
@@ -49,6 +51,39 @@ def test_json_output_is_the_answer_of_the_server(capsys: pytest.CaptureFixture[s
 
     found = json.loads(capsys.readouterr().out)
     assert found["reasons"] == ["endpoint office (sink): lost, office: gone"]
+
+
+def test_the_status_waits_until_the_gateway_is_ready(capsys: pytest.CaptureFixture[str]) -> None:
+    with served(FakeStatus(status(endpoints=(LOST,)))) as server, ThreadPoolExecutor() as pool:
+        assert main(["status", "--wait", "0.2", "--url", server.url]) == 1
+        assert main(["status", "--wait", "0.2", "--url", f"http://127.0.0.1:{free_port()}"]) == 2
+
+        fake = Recovering(status(endpoints=(LOST,)))
+        with served(fake) as recovering:
+            waiting = pool.submit(main, ["status", "--wait", "60", "--url", recovering.url])
+            until(lambda: fake.asked > 2)
+            fake.status = status()
+            assert waiting.result(PATIENCE) == 0
+
+    assert "plant-1 ready" in capsys.readouterr().out
+
+
+def test_the_status_waits_for_no_other_token(tmp_path: Path) -> None:
+    wrong = tmp_path / "wrong"
+    wrong.write_text("another\n")
+    with served(FakeStatus(status()), WebSettings(port=0, token=TOKEN)) as server:
+        arguments = ["--url", server.url, "--token-file", str(wrong)]
+        assert main(["status", "--wait", "1e9", *arguments]) == 2
+
+
+class Recovering(FakeStatus):
+    """A gateway that counts the questions."""
+
+    asked = 0
+
+    def snapshot(self) -> StatusSnapshot:
+        self.asked += 1
+        return super().snapshot()
 
 
 def test_top_shows_the_given_number_of_updates(capsys: pytest.CaptureFixture[str]) -> None:
