@@ -18,6 +18,7 @@ from gateway.model.outcome import ACCEPTED, NO_ROOM, RETRY, Outcome, rejected
 from gateway.trial.brokers.listening import free_port
 from tests.brokers.rabbitmq_server import RabbitmqServer, Vhost
 from tests.endpoints.exchange import (
+    QUIET,
     Answer,
     collect,
     hold,
@@ -228,6 +229,27 @@ def test_messages_wait_in_the_queue_while_the_source_is_away(rabbitmq: Vhost) ->
     with opened(source):
         assert source.continuity.retention.value == "kept"  # type: ignore[attr-defined]
         assert numbers(collect(source, 2)) == [1, 2]
+
+
+def test_a_source_holds_few_large_messages(rabbitmq: Vhost) -> None:
+    """Prefetch counts messages; beyond the bytes, one comes for each half of a heartbeat."""
+    size, window = 200_000, 1_000_000
+    settings = replace(rabbitmq.settings, receive_window_bytes=window, heartbeat=60)
+    source, sink = source_of(settings), make_sink(rabbitmq.settings)
+    with opened(source, sink):
+        for number in range(40):
+            payload = str(number).encode().ljust(size)
+            assert send(sink, Message("t.x", payload, Headers(mode=MODE))) == [ACCEPTED]
+        held = hold(source, 5)
+        while (more := source.receive(QUIET)) is not None:
+            held.append(more)
+        assert source._queue.held < window + 2 * size  # type: ignore[attr-defined]  # noqa: SLF001  # as above
+        got = [each for batch in held for each in batch.messages]
+        for batch in held:
+            batch.settle([ACCEPTED] * len(batch.messages))
+        got += collect(source, 40 - len(got))
+
+    assert [int(bytes(each.payload)) for each in got] == list(range(40))  # type: ignore[arg-type]  # bytes were sent
 
 
 def test_a_queue_is_sent_to_and_read_by_its_name(rabbitmq: Vhost) -> None:

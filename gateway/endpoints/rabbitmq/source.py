@@ -13,7 +13,6 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import partial
 from secrets import token_hex
-from sys import maxsize
 from time import monotonic
 from typing import Any, Final
 
@@ -144,7 +143,7 @@ class RabbitmqSource:
             self._save_position()
 
     def _new_queue(self) -> RedeliveryQueue[AmqpDelivery]:
-        return RedeliveryQueue(maxsize, _measure, _mark, self._confirm)
+        return RedeliveryQueue(self._settings.receive_window_bytes, _measure, _mark, self._confirm)
 
     def _refused(self, error: ChannelClosedByBroker) -> Exception:
         """Return the error of a consumer that the server does not accept."""
@@ -263,10 +262,16 @@ class RabbitmqSource:
         self._fresh.append(arrival)
 
     def _put(self, queue: RedeliveryQueue[AmqpDelivery]) -> None:
-        """Hand over what was read together."""
+        """Hand over what was read together, and read no more without room.
+
+        The server has sent up to `receive_window` messages, however large; it takes the silence of
+        two heartbeats for the end of the connection, so the wait is shorter.
+        """
         fresh, self._fresh = self._fresh, []
         self._unanswered.extend(fresh)
         queue.put(fresh)
+        if queue.full:
+            queue.wait_for_room(self._settings.heartbeat / 2)
 
     def _confirm(self, count: int) -> None:
         """Answer for the `count` oldest messages; the queue calls this in order."""

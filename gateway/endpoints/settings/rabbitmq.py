@@ -90,6 +90,12 @@ class RabbitmqSettings(EndpointSettings):
         minimum=1,
         maximum=U16,
     )
+    receive_window_bytes: int = setting(
+        "bytes of received and unsettled messages at which a source reads slowly: one message, or"
+        " 100 KB, for each half of `heartbeat`",
+        default=67_108_864,
+        minimum=65_536,
+    )
     send_window: int = setting(
         "messages that a sink sends ahead of the server's confirms",
         default=5_000,
