@@ -37,6 +37,7 @@ from tests.simulation.small_disk import SmallDisk
 DAMAGE: Final = (sqlite3.DatabaseError, UnicodeDecodeError)  # of a damaged file
 _SYNC_INTERVAL: Final = 1.0  # seconds, with `sync: interval`
 _SIZE: Final = struct.Struct("<Q")  # of the acknowledged bytes
+_LAST: Final = 64  # bytes at the end of a journal
 
 
 @dataclass(slots=True)
@@ -158,10 +159,12 @@ class Disk:
             (self.spool / "spool.sqlite").write_bytes(self.synced_spool)
 
     def change_journal(self, random: Callable[[], float]) -> None:
-        """Change one bit of the last journal."""
+        """Change one bit of the last journal; of its last record, half of the time."""
         if self.journals:
             journal = self.journals[-1]
-            journal.changed = _change_bit(journal.data, random)
+            end = min(journal.acknowledged, len(journal.data))
+            start = max(0, end - _LAST) if random() < 0.5 else 0
+            journal.changed = _change_bit(journal.data, random, start)
             self.log("disk", f"{self.folder.name}: a bit of byte {journal.changed} of the journal")
 
     def change_spool(self, random: Callable[[], float]) -> list[bytes]:
@@ -277,9 +280,9 @@ class Disk:
         return any(digest in journal.data for journal in self.journals)
 
 
-def _change_bit(data: bytearray, random: Callable[[], float]) -> int:
-    """Change one bit; return its byte."""
-    bit = int(random() * len(data) * 8)
+def _change_bit(data: bytearray, random: Callable[[], float], start: int = 0) -> int:
+    """Change one bit from `start` on; return its byte."""
+    bit = start * 8 + int(random() * (len(data) - start) * 8)
     data[bit // 8] ^= 1 << bit % 8
     return bit // 8
 

@@ -38,7 +38,7 @@ MESSAGE_FAULTS: Final = frozenset(
     {"poison", "deny", "hang-up", "unwritable"}
 )  # of some messages only
 KILLS: Final = frozenset({"kill", "power", "change-spool", "change-journal"})
-HOSTILE_SEEDS: Final = (2, 9)  # modulo 13; likewise
+HOSTILE_SEEDS: Final = (2, 4, 9, 11)  # modulo 13; likewise
 LATER_SEEDS: Final = 4  # modulo 7; the others keep the plans with which they found faults once
 LATER_FAULTS: Final = ("older-sessions", "change-spool", "change-journal")
 HARMLESS: Final = frozenset(

@@ -19,11 +19,11 @@ _SYSTEMS: Final = ("mqtt5", "mqtt311", "jms", "solace")
 def hostile_plan(seed: int) -> Plan:
     """Draw the plan of a seed."""
     later = Random(f"own sinks {seed}")  # noqa: S311  # no secret
-    if later.random() < 0.2:
+    if later.random() < 0.3:
         return later.choice((_at_own_sinks, _load_balancer))(later, seed)
     random = Random(f"hostile {seed}")  # noqa: S311  # no secret
     kinds = (_names_not_taken, _small_disk, _failing_disk, _unwritable, _relay, _full_ring)
-    return random.choices(kinds, (3, 3, 2, 1, 2, 1))[0](random, seed)
+    return random.choices(kinds, (3, 5, 2, 1, 2, 3))[0](random, seed)
 
 
 def _names_not_taken(random: Random, seed: int) -> Plan:

@@ -31,6 +31,7 @@ from gateway.endpoints.yami4.request_state import RequestState as Yami4State
 from gateway.model.message import Headers, Message, Payload
 from gateway.model.outcome import ACCEPTED, NO_ROOM, REPEAT, RETRY, Outcome
 from gateway.runtime import pump
+from gateway.runtime.active import ActiveEndpoints
 from gateway.runtime.delivery.actions import Close
 from gateway.runtime.delivery.backlog import MemoryBacklog, SpoolBacklog
 from gateway.runtime.delivery.duplicates import DuplicateFilter
@@ -40,7 +41,6 @@ from gateway.runtime.delivery.lane import LaneState
 from gateway.runtime.delivery.lane_phase import Phase
 from gateway.runtime.delivery.loop_limit import LoopFindings, LoopLimit
 from gateway.runtime.delivery.outbound_batch import OutboundBatch
-from gateway.runtime.gateway import Gateway
 from gateway.runtime.inbound import dedup_recovery
 from gateway.runtime.inbound.in_flight import InFlightBatch
 from gateway.runtime.outbound import spool, spool_codec, spool_db
@@ -360,7 +360,7 @@ MUTATIONS: Final = (
     Mutation("a loop without a path ends", LoopLimit, "find",
              _instead(lambda _self, *_arguments: LoopFindings())),
     Mutation("a loop ends however long a round takes", LoopLimit, "find", _only_fast_rounds),
-    Mutation("a sink waits for the sources at a broker that keeps nothing", Gateway,
+    Mutation("a sink waits for the sources at a broker that keeps nothing", ActiveEndpoints,
              "_sources_ready", _instead(lambda _self, _name, _since: True)),
     Mutation("a duplicate is settled after its original", InFlightBatch, "when_settled",
              _instead(lambda _self, callback: callback())),

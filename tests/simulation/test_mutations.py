@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from tests.simulation.mutations import MUTATIONS, Mutation, seeds_until_found
+from tests.simulation.mutations import MUTATIONS, Mutation, applied, seeds_until_found
+
+
+@pytest.mark.parametrize("mutation", MUTATIONS, ids=[each.rule for each in MUTATIONS])
+def test_a_rule_can_be_broken(mutation: Mutation) -> None:
+    """A mutation of something that moved breaks nothing, and the night would say so late."""
+    real = vars(mutation.owner)[mutation.name]
+    with applied(mutation):
+        assert vars(mutation.owner)[mutation.name] is not real
+    assert vars(mutation.owner)[mutation.name] is real
 
 
 @pytest.mark.nightly
