@@ -16,6 +16,7 @@ from gateway.archive.findings import Weight
 from gateway.archive.location import ArchiveLocation, parse_location
 from gateway.cli.archive.forget import check_folder
 from gateway.cli.parsers import Commands, add_documented, add_seal_key, seal_key
+from gateway.clock import now
 from gateway.errors import ArchiveError, first_line
 from gateway.terminal import print_line
 
@@ -44,7 +45,10 @@ def run(args: argparse.Namespace) -> int:
     for finding in verified.findings:
         print_line(str(finding))
     for pause in verified.pauses:
-        print_line(f"{pause.gateway} did not run {_interval(pause.begin, pause.end)}")
+        if pause.end > now():  # the end of its date
+            print_line(f"{pause.gateway} has not run since {_time(pause.begin)} UTC")
+        else:
+            print_line(f"{pause.gateway} did not run {_interval(pause.begin, pause.end)}")
     for holder in verified.holders:
         lease = f", lease {holder.lease}" if holder.lease else ""
         print_line(f"{holder.writer} was active {_interval(holder.begin, holder.end)}{lease}")
@@ -112,5 +116,8 @@ def _verify(
 
 
 def _interval(begin: int, end: int) -> str:
-    first, last = (datetime.fromtimestamp(at / 1e6, tz=UTC) for at in (begin, end))
-    return f"from {first:%Y-%m-%d %H:%M:%S} to {last:%Y-%m-%d %H:%M:%S} UTC"
+    return f"from {_time(begin)} to {_time(end)} UTC"
+
+
+def _time(at: int) -> str:
+    return f"{datetime.fromtimestamp(at / 1e6, tz=UTC):%Y-%m-%d %H:%M:%S}"

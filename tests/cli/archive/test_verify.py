@@ -8,9 +8,13 @@ import pytest
 
 from gateway.archive.layout import journal_folder
 from gateway.cli import main
+from gateway.clock import now
+from gateway.config.load import load
+from gateway.runtime.gateway import Gateway
 from tests.archive.bucket import Bucket
 from tests.archive.samples import DAY, NOON, archive, identity, received
 from tests.archive.verification.chained import KEY, sealed_day, segment_of
+from tests.waiting import PATIENCE
 
 
 def verify(*arguments: object) -> int:
@@ -48,6 +52,28 @@ def test_a_missing_segment_is_not_proven(
     assert found["findings"][0]["rule"] == "missing-segment"
     assert found["findings"][0]["weight"] == "error"
     assert (found["version"], found["proven"], found["unproven"]) == (1, False, 6)
+
+
+def test_a_stopped_gateway_has_not_run_since_then_and_is_not_away_in_the_future(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = tmp_path / "gateway.yaml"
+    config.write_text(
+        "gateway: {name: edge}\n"
+        "endpoints: {a: {kind: memory, dialect: mqtt, broker: verify}}\n"
+        "routes: {r: {from: {endpoint: a, pattern: x}, to: {endpoint: a, template: y}}}\n"
+        "archive: {path: archive}\n"
+    )
+    gateway = Gateway(load(config))
+    gateway.start()
+    gateway.stop(PATIENCE)
+
+    assert verify(tmp_path / "archive") == 0
+    assert "edge has not run since " in capsys.readouterr().out
+
+    monkeypatch.setattr("gateway.cli.archive.verify.now", lambda: now() + 86_400_000_000)
+    assert verify(tmp_path / "archive") == 0
+    assert "edge did not run from " in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("by", ["file", "environment", "no"])
