@@ -12,6 +12,7 @@ from gateway.endpoints.settings.jms import JmsSettings
 from gateway.errors import NotConnectedError
 from gateway.trial.brokers import activemq
 from gateway.trial.brokers.activemq import FACTORY, client_jars
+from tests.waiting import PATIENCE
 
 
 class ActiveMq(activemq.ActiveMq):
@@ -41,7 +42,7 @@ class ActiveMq(activemq.ActiveMq):
             "classpath": client_jars(),
             "factory": FACTORY,
             "urls": (self.url,),
-            "connect_timeout": 5.0,
+            "connect_timeout": PATIENCE,
         }
         return JmsSettings(**(values | changes))  # type: ignore[arg-type]  # of any setting's type
 

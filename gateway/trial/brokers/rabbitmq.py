@@ -11,11 +11,12 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 
+from gateway.errors import NotConnectedError
 from gateway.trial.brokers.listening import free_port, wait_until_it_listens
 
 PROGRAM = "rabbitmq-server"
 FOLDER = "/usr/lib/rabbitmq/bin"  # of Debian, whose program in /usr/sbin changes the user
-START_TIMEOUT = 60.0  # seconds; Erlang starts slowly on a busy machine
+START_TIMEOUT = 120.0  # seconds; Erlang starts slowly on a busy machine
 
 
 def find_program(name: str = PROGRAM) -> str | None:
@@ -80,7 +81,11 @@ class RabbitmqNode:
             self.process = subprocess.Popen(  # noqa: S603  # a program the machine has
                 [find_program() or PROGRAM], env=self._environment, stdout=output, stderr=output
             )
-        wait_until_it_listens(PROGRAM, self.port, self.process, START_TIMEOUT)
+        try:
+            wait_until_it_listens(PROGRAM, self.port, self.process, START_TIMEOUT)
+        except NotConnectedError:
+            self.kill()
+            raise
 
     def stop(self) -> None:
         self._end(signal.SIGTERM)
