@@ -6,10 +6,11 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
-from gateway.endpoints.base import Source, Subscription
+from gateway.endpoints.base import Source, Subscription, address_of
 from gateway.endpoints.registry import make_sink, make_source
 from gateway.endpoints.settings.rabbitmq import RabbitmqSettings
 from gateway.errors import EndpointError, NotConnectedError
@@ -452,8 +453,12 @@ def test_the_exchange_is_created_on_request(rabbitmq: Vhost) -> None:
 
 def test_the_next_address_is_tried(rabbitmq: Vhost) -> None:
     settings = replace(rabbitmq.settings, url=f"amqp://127.0.0.1:{free_port()}, {rabbitmq.url}")
-    with opened(source_of(settings)):
-        pass
+    source, sink = source_of(settings), make_sink(settings)
+    with opened(source, sink):
+        assert send(sink, say(1)) == [ACCEPTED]
+        assert numbers(collect(source, 1)) == [1]
+        in_use = urlsplit(rabbitmq.url).netloc.rpartition("@")[2]
+        assert address_of(source) == address_of(sink) == in_use
 
 
 def test_faults_of_settings() -> None:

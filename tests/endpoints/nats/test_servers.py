@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import pytest
 
-from gateway.endpoints.base import Source, Subscription
+from gateway.endpoints.base import Source, Subscription, address_of
 from gateway.endpoints.registry import make_sink, make_source
 from gateway.endpoints.settings.nats import NatsSettings
 from gateway.errors import NotConnectedError
@@ -105,6 +105,8 @@ def test_the_next_address_is_tried(nats_server: NatsServer) -> None:
     with opened(sink, source):
         assert send(sink, say(1)) == [ACCEPTED]
         assert len(collect(source, 1)) == 1
+        in_use = nats_server.url.partition("://")[2]
+        assert address_of(source) == address_of(sink) == in_use
 
 
 def test_servers_that_are_all_away_are_named() -> None:
