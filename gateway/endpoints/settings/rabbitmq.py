@@ -95,6 +95,7 @@ class RabbitmqSettings(EndpointSettings):
         " 100 KB, for each half of `heartbeat`",
         default=67_108_864,
         minimum=65_536,
+        unit="bytes",
     )
     send_window: int = setting(
         "messages that a sink sends ahead of the server's confirms",
