@@ -15,6 +15,7 @@ from tests.simulation.faults import make_plan
 from tests.simulation.plan import Plan
 from tests.simulation.shrink import shrink
 from tests.simulation.simulate import Result, simulate
+from tests.simulation.stream_plans import stream_plan
 
 
 def main() -> int:
@@ -22,18 +23,22 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.simulation", description=__doc__)
     parser.add_argument("seeds", metavar="SEED", type=int, nargs="+")
     parser.add_argument("--to", type=int, help="run all seeds up to this one")
+    parser.add_argument(
+        "--streams", dest="make", action="store_const", const=stream_plan, default=make_plan,
+        help="worlds of NATS and RabbitMQ",
+    )  # fmt: skip
     parser.add_argument("--trace", action="store_true", help="print every event")
     parser.add_argument("--shrink", action="store_true", help="find a smaller plan first")
     options = parser.parse_args()
     if options.to is not None:
-        campaign = run_in_processes(range(options.seeds[0], options.to))
+        campaign = run_in_processes(range(options.seeds[0], options.to), make=options.make)
         for seed, findings in sorted(campaign.findings.items()):
             _print(f"seed {seed}: {findings[0].splitlines()[0]}")
         _print(campaign.report())
         return int(bool(campaign.findings))
     failed = False
     for seed in options.seeds:
-        result = simulate(make_plan(seed))
+        result = simulate(options.make(seed))
         if result.findings and options.shrink:
             result = shrink(result)
         if options.trace:
