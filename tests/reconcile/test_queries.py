@@ -89,6 +89,7 @@ def write_archive(root: Path) -> None:
     )
 
 
+@pytest.mark.nightly  # twenty queries over the files of a day, in Spark
 def test_every_query_of_the_page_gives_equal_rows_in_both_engines(
     spark: SparkSession, tmp_path: Path
 ) -> None:
