@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -12,6 +11,7 @@ from gateway.endpoints.settings.jms import JmsSettings
 from gateway.errors import NotConnectedError
 from gateway.trial.brokers import activemq
 from gateway.trial.brokers.activemq import FACTORY, client_jars
+from tests.brokers.suspending import suspend
 from tests.waiting import PATIENCE
 
 
@@ -49,9 +49,7 @@ class ActiveMq(activemq.ActiveMq):
     def freeze(self) -> None:
         """Suspend the process; its connections stay open without answers."""
         if self._process is not None:
-            self._process.send_signal(signal.SIGSTOP)
-            # its threads may run on until the stop is reported
-            os.waitid(os.P_PID, self._process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
+            suspend(self._process)
 
     def thaw(self) -> None:
         if self._process is not None:

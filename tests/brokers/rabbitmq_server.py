@@ -18,6 +18,7 @@ import pytest
 from gateway.endpoints.settings.rabbitmq import RabbitmqSettings
 from gateway.trial.brokers.listening import free_port
 from gateway.trial.brokers.rabbitmq import RabbitmqNode, missing
+from tests.brokers.suspending import suspend
 from tests.waiting import PATIENCE, until
 
 PLUGINS = ("rabbitmq_management", "rabbitmq_mqtt")
@@ -44,7 +45,7 @@ class RabbitmqServer(RabbitmqNode):
     def freeze(self) -> None:
         """Suspend the node; its connections stay open and silent."""
         assert self.process is not None
-        self.process.send_signal(signal.SIGSTOP)
+        suspend(self.process)
 
     def thaw(self) -> None:
         if self.is_running and self.process is not None:

@@ -12,6 +12,7 @@ from time import monotonic
 
 import pytest
 
+from tests.brokers.suspending import suspend
 from tests.waiting import PATIENCE
 
 
@@ -58,7 +59,8 @@ class ServerProcess:
 
     def freeze(self) -> None:
         """Suspend the process; its connections stay open and silent."""
-        self.send(signal.SIGSTOP)
+        assert self._process is not None
+        suspend(self._process)
 
     def thaw(self) -> None:
         self.send(signal.SIGCONT)

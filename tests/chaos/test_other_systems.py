@@ -27,6 +27,7 @@ from tests.brokers.mosquitto import StartMosquitto
 from tests.brokers.nats_server import NatsServer, installed_program
 from tests.brokers.rabbitmq_server import RabbitmqServer
 from tests.brokers.running import Process
+from tests.brokers.suspending import suspend
 from tests.chaos.archived import check_marked, read_archive
 from tests.chaos.rig import FAST_BACKOFF, end_after_all, load_and_witness, repetitions, running
 from tests.waiting import until
@@ -116,7 +117,7 @@ class OurBroker:
 
     def freeze(self) -> None:
         assert self._process is not None
-        self._process.send_signal(signal.SIGSTOP)
+        suspend(self._process)
 
     def thaw(self) -> None:
         assert self._process is not None
