@@ -78,7 +78,8 @@ class NatsSource:
         self.subscription_store: SubscriptionStore | None = None
         self._stream = self._inbox = ""
         self._made = ""  # the time of the stream: a later one of its name begins at 1 again
-        self._seen = 0  # messages up to this number may have been read by a deleted consumer
+        self._highest = 0  # number of a message that came; a killed server forgets deliveries
+        self._seen = 0  # messages up to this number were read before, or by a deleted consumer
         self._exact = False  # every message of the stream is ours
         self._wanted = 0  # messages of the present request that have not come
         self._last_delivery = self._last_message = self._answered = 0
@@ -227,9 +228,12 @@ class NatsSource:
         floor, end = info.ack_floor.stream_seq, info.delivered.stream_seq
         known = max(floor, self._answered)  # a killed server forgets answers
         is_new = self.continuity.retention is Retention.NEW
-        self._made = "" if stream.created is None else f"{stream.created.timestamp():.6f}"
+        made = "" if stream.created is None else f"{stream.created.timestamp():.6f}"
+        if made != self._made:
+            self._made, self._highest = made, 0
         gone = max(stream.state.first_seq - 1, 0)  # 0 is the first of an empty stream of 2.9
-        self._seen = stream.state.last_seq if is_new and self._remember() else 0
+        was_deleted = is_new and self._remember()
+        self._seen = stream.state.last_seq if was_deleted else self._highest
         if self._exact and not is_new and gone > known:
             self.continuity.report_loss(DROPPED, gone - known)
         self._last_message = gone if is_new else max(end, gone)
@@ -274,6 +278,7 @@ class NatsSource:
             connection.end("another reader took messages of the consumer")
             return
         self._last_delivery = delivery
+        self._highest = max(self._highest, number)
         if again == 1:
             if self._exact and number > max(self._last_message + 1, self._seen):
                 self.continuity.report_loss(DROPPED, number - self._last_message - 1)

@@ -187,6 +187,27 @@ def test_a_killed_server_loses_nothing_and_keeps_the_order(
     assert numbers(got) == list(range(51))
 
 
+def test_messages_that_a_killed_server_forgot_to_have_delivered_are_marked(
+    settings: NatsSettings, nats_server: NatsServer, tmp_path: Path
+) -> None:
+    """It writes the state of a consumer after the answers, and may be killed before."""
+    source, sink = source_of(settings), make_sink(settings)
+    with opened(sink, source):
+        send(sink, say(0), say(1))
+        hold(source, 2)
+        nats_server.kill()
+        wait_for_loss(source)
+        (state,) = tmp_path.rglob("o.dat")
+        state.unlink()
+        nats_server.start()
+        reopen(sink)
+        send(sink, say(2))
+        reopen(source)
+        got = collect(source, 3)
+
+    assert [each.headers.redelivered for each in got] == [True, True, False]
+
+
 def test_what_a_reader_left_behind_comes_before_anything_newer(settings: NatsSettings) -> None:
     """The server reads returned messages apart from requests: a race, so it is run often."""
     sink = make_sink(settings)
