@@ -199,7 +199,8 @@ class LeaseSettings:
         "`file`: in a folder that both reach; `kubernetes`: a Lease of the cluster"
     )
     path: str | None = setting(
-        "folder of `kind: file`, created when absent; NFS is fine, with the mount option `noac`",
+        "folder of `kind: file`, created when absent, but not the one around it; NFS is fine, with"
+        " the mount option `noac`",
         default=None,
         path="state",
     )

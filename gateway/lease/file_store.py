@@ -25,7 +25,11 @@ WANTED: Final = "handover"
 
 
 class FileLeaseStore:
-    """The lease in the folder `path`, made when it is absent."""
+    """The lease in the folder `path`, made when it is absent.
+
+    Its parent is not made: where the shared file system is not mounted, that would be a second
+    lease.
+    """
 
     look_every = 0.2
 
@@ -36,7 +40,7 @@ class FileLeaseStore:
     def look(self, instance: str = "") -> Record:
         def read() -> Record:
             if instance:
-                self._path.mkdir(parents=True, exist_ok=True)
+                self._path.mkdir(exist_ok=True)
                 self._write(self._path / f"{instance}{STANDBY}", {"renewal": self._renewal()})
             return self._last()
 
@@ -54,7 +58,7 @@ class FileLeaseStore:
             last = self._last()
             if (last.number, last.renewal) != (seen.number, seen.renewal):
                 return None
-            self._path.mkdir(parents=True, exist_ok=True)
+            self._path.mkdir(exist_ok=True)
             path = self._file(number)
             try:
                 os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW, 0o640))
@@ -136,6 +140,9 @@ class FileLeaseStore:
     def _tried(self, call: Callable[[], T]) -> T:
         try:
             return call()
+        except FileNotFoundError as error:
+            hint = "is absent; is the shared file system mounted?"
+            raise LeaseError(f"lease {self._path}: the folder around it {hint}") from error
         except OSError as error:
             raise LeaseError(f"lease {self._path}: {error.strerror or error}") from error
 

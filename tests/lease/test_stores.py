@@ -170,6 +170,15 @@ def test_a_folder_that_is_no_folder_is_an_error(tmp_path: Path) -> None:
         FileLeaseStore(tmp_path / "lease").look("a")
 
 
+def test_an_absent_file_system_has_no_lease(tmp_path: Path) -> None:
+    store = FileLeaseStore(tmp_path / "plant-1" / "lease")
+    with pytest.raises(LeaseError, match="plant-1/lease: the folder around it is absent"):
+        store.look("a")
+    with pytest.raises(LeaseError, match="mounted"):
+        store.take(NO_RECORD, "a")
+    assert not (tmp_path / "plant-1").exists()
+
+
 @pytest.fixture
 def api(tmp_path: Path) -> Iterator[tuple[LeaseApi, ApiServer]]:
     with lease_api(tmp_path) as both:
