@@ -23,6 +23,7 @@ PLACES: Final = (
     "deploy/helm/gateway/values.yaml",
     "deploy/kubernetes/overlays/production/kustomization.yaml",
     "docs/deployment.md",
+    "tests/deploy/systemd/Dockerfile",
     "tests/deploy/test_systemd_run.py",
     "tests/docs_groups.py",
 )

@@ -1,3 +1,3 @@
 """A message gateway between brokers, with exact translation of names."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

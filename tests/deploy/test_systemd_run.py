@@ -38,7 +38,7 @@ web: {token: "${file:/run/credentials/gateway.service/web-token}"}
 """
 INSTALL = """\
 set -e
-ln -sfn gateway-0.1.0 /opt/gateway
+ln -sfn gateway-0.2.0 /opt/gateway
 cd /deploy/systemd
 install -D -m 0644 gateway.sysusers /etc/sysusers.d/gateway.conf
 systemd-sysusers
