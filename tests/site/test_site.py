@@ -82,8 +82,11 @@ def test_numbered_lists_are_whole(site: Path) -> None:
     ] == []
 
 
-@pytest.fixture
-def address(site: Path) -> Iterator[str]:
+@pytest.fixture(params=["server", "files"])
+def address(request: pytest.FixtureRequest, site: Path) -> Iterator[str]:
+    if request.param == "files":
+        yield site.as_uri()
+        return
     handler = partial(SilentHandler, directory=str(site))
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
