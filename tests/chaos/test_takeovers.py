@@ -135,6 +135,7 @@ class Pair:
     def standby_waits(self) -> None:
         """Wait until one instance carries the messages and the other one waits for the lease."""
         until(self._is_whole, "one instance runs and the other one waits")
+        until(lambda: self.holder in self.processes, "a lease has its holder")  # it may move now
 
     def _is_whole(self) -> bool:
         holder = self.holder
