@@ -124,6 +124,25 @@ def key_faults(path: str, node: yaml.MappingNode) -> Iterator[ConfigError]:
             seen[key.value] = location.line
 
 
+def raw_text(node: yaml.Node) -> str:
+    """Return the text of the file; a reference, whose value may be a secret, is not resolved."""
+    return str(node.value)
+
+
+def is_braces(node: yaml.Node) -> bool:
+    """Return whether `node` is a capture without quotes, such as {x}."""
+    return isinstance(node, yaml.MappingNode) and all(
+        isinstance(value, yaml.ScalarNode) and value.value == "" for _, value in node.value
+    )
+
+
+def describe(node: yaml.Node) -> str:
+    """Return the value in words, for a finding."""
+    if isinstance(node, yaml.ScalarNode):
+        return repr(node.value)
+    return "a mapping" if isinstance(node, yaml.MappingNode) else "a list"
+
+
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Return a hint with the closest known word, or with all of them when they are few."""
     names = sorted(known)

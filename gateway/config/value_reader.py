@@ -18,10 +18,13 @@ import yaml
 from gateway.config.nodes import (
     KeyPath,
     SourceLocation,
+    describe,
     did_you_mean,
     entries,
+    is_braces,
     key_faults,
     location_of,
+    raw_text,
 )
 from gateway.config.references import References
 from gateway.config.values import (
@@ -187,7 +190,7 @@ class ConfigReader:
     def _scalar(self, node: yaml.Node, at: KeyPath) -> Any:
         """Read text, a number or a truth value, as the YAML tag of the node says."""
         if not isinstance(node, yaml.ScalarNode):
-            return self._fail(at, "type", f"expected one value, not {_describe(node)}")
+            return self._fail(at, "type", f"expected one value, not {describe(node)}")
         kind = {"int": int, "float": float, "bool": bool}.get(node.tag.rpartition(":")[2], str)
         return self._readers[kind](node, at, {})
 
@@ -195,7 +198,7 @@ class ConfigReader:
         self, node: yaml.Node, kind: Any, at: KeyPath, preset: Mapping[str, object] = NO_VALUES
     ) -> Any:
         if not isinstance(node, yaml.MappingNode):
-            return self._fail(at, "type", f"expected a mapping, not {_describe(node)}")
+            return self._fail(at, "type", f"expected a mapping, not {describe(node)}")
         self.findings += key_faults(self.path, node)
         values: dict[str, Any] = {n: v for n, v in preset.items() if v is not None}
         known = {word: field for word, field in fields_by_key(kind).items() if word not in preset}
@@ -238,7 +241,7 @@ class ConfigReader:
 
     def _mapping(self, node: yaml.Node, kind: Any, at: KeyPath) -> Any:
         if not isinstance(node, yaml.MappingNode):
-            return self._fail(at, "type", f"expected a mapping, not {_describe(node)}")
+            return self._fail(at, "type", f"expected a mapping, not {describe(node)}")
         self.findings += key_faults(self.path, node)
         read = {k.value: self._value(v, kind, (*at, k.value), {}) for k, v in entries(node)}
         return {key: value for key, value in read.items() if value is not _INVALID}
@@ -255,13 +258,13 @@ class ConfigReader:
         if text is _INVALID or text in words:
             return text
         return self._fail(
-            at, "choice", f"unknown value {_raw_text(node)!r}", did_you_mean(text, words)
+            at, "choice", f"unknown value {raw_text(node)!r}", did_you_mean(text, words)
         )
 
     def _text(self, node: yaml.Node, at: KeyPath, meta: Mapping[str, Any]) -> Any:
         if not isinstance(node, yaml.ScalarNode):
-            hint = "write it in quotes: YAML reads {x} as a mapping" if _is_braces(node) else ""
-            return self._fail(at, "type", f"expected text, not {_describe(node)}", hint)
+            hint = "write it in quotes: YAML reads {x} as a mapping" if is_braces(node) else ""
+            return self._fail(at, "type", f"expected text, not {describe(node)}", hint)
         if node.tag == "tag:yaml.org,2002:null" and node.value != "":
             return self._fail(at, "type", "expected text, not null", "write it in quotes")
         if meta.get("secret") and not REFERENCE.search(node.value):
@@ -343,14 +346,14 @@ class ConfigReader:
             whole = int(value)
         except (ValueError, OverflowError, IndexError):  # an infinity; a tag on an empty text
             wanted = EXAMPLES[unit] if unit and isinstance(node, yaml.ScalarNode) else noun
-            return self._fail(at, "type", f"expected {wanted}, not {quoted(_raw_text(node))}")
+            return self._fail(at, "type", f"expected {wanted}, not {quoted(raw_text(node))}")
         if abs(whole) > MAX_INTEGER and (kind is int or isinstance(value, int)):
-            return self._fail(at, "too-large", f"{quoted(_raw_text(node))} has more than 64 bits")
+            return self._fail(at, "too-large", f"{quoted(raw_text(node))} has more than 64 bits")
         if kind is float:
             return float(value)
         if whole != value:
             of = f" of {unit}" if unit else ""
-            return self._fail(at, "type", f"expected {noun}{of}, not {quoted(_raw_text(node))}")
+            return self._fail(at, "type", f"expected {noun}{of}, not {quoted(raw_text(node))}")
         return whole
 
     def _int(self, node: yaml.Node, at: KeyPath, meta: Mapping[str, Any]) -> Any:
@@ -365,7 +368,7 @@ class ConfigReader:
             return _INVALID
         if text.lower() in _TRUE | _FALSE and may_be(node, "bool"):
             return text.lower() in _TRUE
-        return self._fail(at, "type", f"expected true or false, not {_raw_text(node)!r}")
+        return self._fail(at, "type", f"expected true or false, not {raw_text(node)!r}")
 
     def _in_range(self, value: Any, node: yaml.Node, at: KeyPath, meta: Mapping[str, Any]) -> Any:
         low, high = meta.get("minimum"), meta.get("maximum")
@@ -373,12 +376,12 @@ class ConfigReader:
             high = MAX_FLOAT
         if (low is not None and value < low) or (high is not None and value > high):
             allowed = f"{'' if low is None else low}..{'' if high is None else high}"
-            shown = value if REFERENCE.search(node.value) is None else _raw_text(node)
+            shown = value if REFERENCE.search(node.value) is None else raw_text(node)
             return self._fail(at, "range", f"{shown} is outside {allowed}")
         choices = meta.get("choices")
         if choices and value not in choices:
             words = [str(each) for each in choices]
-            raw = _raw_text(node)
+            raw = raw_text(node)
             return self._fail(at, "choice", f"unknown value {raw!r}", did_you_mean(raw, words))
         return value
 
@@ -408,25 +411,7 @@ def _mapping_of(node: yaml.Node, meta: Mapping[str, Any]) -> yaml.Node:
     return yaml.MappingNode("tag:yaml.org,2002:map", [(key, node)], *marks)
 
 
-def _raw_text(node: yaml.Node) -> str:
-    """Return the text of the file; a reference, whose value may be a secret, is not resolved."""
-    return str(node.value)
-
-
 def _address_key(word: str, known: Mapping[str, object]) -> str:
     """Return a hint at the key for the address, when `word` is that of another kind."""
     found = next((each for each in _ADDRESS_KEYS if each in known), "")
     return f"did you mean {found!r}?" if found and word in _ADDRESS_KEYS else ""
-
-
-def _is_braces(node: yaml.Node) -> bool:
-    """Return whether `node` is a capture without quotes, such as {x}."""
-    return isinstance(node, yaml.MappingNode) and all(
-        isinstance(value, yaml.ScalarNode) and value.value == "" for _, value in node.value
-    )
-
-
-def _describe(node: yaml.Node) -> str:
-    if isinstance(node, yaml.ScalarNode):
-        return repr(node.value)
-    return "a mapping" if isinstance(node, yaml.MappingNode) else "a list"
