@@ -107,6 +107,11 @@ class DeadLetterSettings:
         "name of these copies, in the dialect of that endpoint", default="dead-letters"
     )
 
+    @property
+    def fixed(self) -> int:
+        """The setting that needs a restart."""
+        return self.bytes
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebSettings:

@@ -317,10 +317,8 @@ class Gateway:
 
 def _warn_of_restart_sections(old: Configuration, wanted: Configuration) -> None:
     for section in RESTART_SECTIONS:
-        before, after = getattr(old, section), getattr(wanted, section)
-        if section == "web" and before is not None and after is not None:
-            before, after = before.fixed, after.fixed
-        if before != after:
+        before, after = (getattr(each, section) for each in (old, wanted))
+        if getattr(before, "fixed", before) != getattr(after, "fixed", after):
             log.warning("section %r changed; restart the gateway to apply it", section)
     if old.gateway.writer != wanted.gateway.writer:
         log.warning("the gateway's name or instance changed; restart the gateway to apply it")

@@ -188,6 +188,21 @@ def test_a_changed_archive_needs_a_restart(
     assert not Path("elsewhere").exists()
 
 
+def test_another_endpoint_of_dead_letters_needs_no_restart(
+    plant: BrokerClient, ems: BrokerClient, caplog: pytest.LogCaptureFixture
+) -> None:
+    copied = PLANT_AND_EMS + ORDERS + "dead_letters: {endpoint: ems, name: DEAD}\n"
+    with running(PLANT_AND_EMS + ORDERS) as gateway:
+        gateway.reload(configured(copied))
+        assert "restart" not in caplog.text
+        plant.publish(Message("orders/" + "x" * 300, b"lost"))
+        (copy,) = ems.receive(1)
+        gateway.reload(configured(copied.replace("name: DEAD", "name: DEAD, bytes: 1000000")))
+
+    assert (copy.address, copy.payload) == ("DEAD", b"lost")
+    assert "section 'dead_letters' changed; restart the gateway to apply it" in caplog.text
+
+
 def test_a_reload_whose_endpoint_cannot_be_created_changes_nothing(
     plant: BrokerClient, ems: BrokerClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
