@@ -62,9 +62,9 @@ class Victim:
         return found
 
     def code(self) -> int:
-        """Wait for the end of the process, and return its code."""
+        """Wait for the end of the process, and return its code; a failed test shows its output."""
         assert self._process is not None
-        self._process.communicate(timeout=PATIENCE)
+        sys.stdout.write(self._process.communicate(timeout=PATIENCE)[0])
         return self._process.returncode
 
     def stop(self) -> None:
