@@ -71,7 +71,7 @@ def test_a_source_notices_a_cut_while_its_answers_leave(wire: Wire) -> None:
 
 
 def test_a_silent_connection_ends_source_and_sink(wire: Wire) -> None:
-    settings = replace(T, url=f"nats://127.0.0.1:{wire.port}", answer_timeout=1.0)
+    settings = replace(T, url=f"nats://127.0.0.1:{wire.port}", answer_timeout=3.0)
     source, sink = source_of(settings), make_sink(settings)
     with opened(sink, source):
         wire.stall()
