@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from importlib.abc import MetaPathFinder
 
@@ -20,6 +21,7 @@ class _WithoutPandas(MetaPathFinder):
 
 
 sys.meta_path.insert(0, _WithoutPandas())
+os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")  # the others keep 50 MiB that are free
 
 from gateway.archive.segments.convert import main  # noqa: E402  # it loads PyArrow
 
