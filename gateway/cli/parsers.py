@@ -3,19 +3,43 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 if TYPE_CHECKING:
     Commands: TypeAlias = argparse._SubParsersAction[argparse.ArgumentParser]  # noqa: SLF001  # no public name
 else:
     Commands = object
 
+PATHS: Final = ("C", "CONFIG", "DIR", "FILE", "FOLDER", "NAMES.txt", "PATH")
+TYPES: Final[Mapping[str, Callable[[str], object]]] = {  # by the word for the value; others: text
+    **dict.fromkeys(PATHS, Path),
+    **dict.fromkeys(("N", "NUMBER", "PORT"), int),
+}
+# Arguments of several commands.
+CONFIG: Final = ("CONFIG", "YAML file, or a folder of YAML files")
+ARCHIVE: Final = ("ARCHIVE", "folder or URL of the archive, as in the configuration")
+JSON_RESULT: Final = ("--json", "print the result as one JSON object")
+MASTER: Final = ("--master URL", "Spark master", "local[*]")
+SEAL_KEY: Final = (
+    "--seal-key FILE",
+    "file with the value of archive.seal_key (the environment variable GATEWAY_SEAL_KEY)",
+)
+WITHOUT_SECRETS: Final = (  # no command that runs a configuration has it
+    "--without-secrets",
+    "for a machine without secrets: accept references without a value and absent files",
+)
+
 
 def add_command(
-    commands: Commands, name: str, summary: str, details: str = ""
+    commands: Commands,
+    name: str,
+    summary: str,
+    details: str = "",
+    run: Callable[[argparse.Namespace], int] | None = None,
 ) -> argparse.ArgumentParser:
-    """Add a command and return its parser.
+    """Add a command and return its parser; `run` runs it and returns the exit status.
 
     `summary` is an imperative in lower case without a full stop: the command's line in the list of
     commands, and the first sentence of its own help. `details` are further sentences.
@@ -23,38 +47,44 @@ def add_command(
     sentence = f"{summary[:1].upper()}{summary[1:]}."
     description = f"{sentence} {details}".rstrip()
     parser = commands.add_parser(name, help=summary, description=description)
-    parser.set_defaults(command_parser=parser)
+    parser.set_defaults(command_parser=parser, **({"run": run} if run else {}))
     return parser
 
 
-def add_documented(commands: Commands, name: str, doc: str | None) -> argparse.ArgumentParser:
+def add_documented(
+    commands: Commands, name: str, doc: str | None, run: Callable[[argparse.Namespace], int]
+) -> argparse.ArgumentParser:
     """Add a command whose help is the docstring of its module, and return its parser.
 
     The docstring is "`gateway NAME`: summary." and, after an empty line, the details.
     """
     summary, _, details = (doc or "").partition(": ")[2].partition("\n\n")
-    return add_command(commands, name, summary.removesuffix("."), " ".join(details.split()))
+    return add_command(commands, name, summary.removesuffix("."), " ".join(details.split()), run)
 
 
-def add_config(parser: argparse.ArgumentParser) -> None:
-    text = "YAML file, or a folder of YAML files"
-    parser.add_argument("config", type=Path, metavar="CONFIG", help=text)
+def add_option(
+    parser: argparse.ArgumentParser,
+    form: str,
+    text: str,
+    default: object = None,
+    **more: Any,  # noqa: ANN401  # argparse's own keywords
+) -> None:
+    """Add an argument, such as `FILE`, `--size MB` or the switch `--json`.
 
-
-def add_without_secrets(parser: argparse.ArgumentParser) -> None:
-    """Add the option; no command that runs a configuration has it."""
-    parser.add_argument(
-        "--without-secrets",
-        action="store_true",
-        help="for a machine without secrets: accept references without a value and absent files",
-    )
-
-
-def add_seal_key(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--seal-key", type=Path, metavar="FILE",
-        help="file with the value of archive.seal_key (the environment variable GATEWAY_SEAL_KEY)",
-    )  # fmt: skip
+    The default, or else the word for the value, decides the type; the help names the default.
+    """
+    *flags, word = form.split()
+    if word.startswith("-"):
+        flags, word = [*flags, word], ""
+    if not word and "choices" not in more:
+        parser.add_argument(*flags, action="store_true", help=text)
+        return
+    facts: dict[str, Any] = {"metavar": word or None, "default": default, "help": text}
+    facts["type"] = type(default) if isinstance(default, int | float) else TYPES.get(word)
+    if default:
+        facts["help"] += f" ({default:g})" if isinstance(default, float) else f" ({default})"
+    names = flags or [more.pop("dest", word.lower())]
+    parser.add_argument(*names, **facts | more)
 
 
 def seal_key(args: argparse.Namespace) -> bytes | None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import argparse
 from dataclasses import fields
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 from gateway.cli.archive import compact, forget, names, retire, show, verify
-from gateway.cli.parsers import Commands, add_command, add_seal_key, seal_key
+from gateway.cli.parsers import SEAL_KEY, Commands, add_command, add_option, seal_key
 from gateway.clock import today
 from gateway.errors import ArchiveError
 from gateway.terminal.console import open_console
@@ -30,34 +31,25 @@ def add_parsers(commands: Commands) -> None:
         "generate",
         "generate a day of synthetic traffic with known faults",
         "ARCHIVE/_generated/faults.json lists the faults.",
+        run_generate,
     )
-    add = make.add_argument
-    add("archive", metavar="ARCHIVE", type=Path, help="folder of the new archive")
-    add("--messages", type=int, required=True, metavar="N", help="number of received messages")
-    add(
-        "--faults",
-        default="",
-        metavar="LIST",
-        help="faults, such as loss=1e-6,dead=3; a number below 1 is a share",
-    )
-    add("--fault-minutes", type=int, default=0, metavar="N", help="minutes with faults (any)")
-    add("--routes", type=int, default=4, metavar="K", help="number of routes (4)")
-    add("--names", type=int, default=1_000, metavar="N", help="number of distinct names (1000)")
-    add("--skew", type=float, default=0.9, metavar="S", help="share of the first route (0.9)")
-    add("--gateways", type=int, default=1, metavar="G", help="number of gateways (1)")
-    add("--clock-skew", type=int, default=0, metavar="S", help="seconds between their clocks (0)")
-    add("--date", metavar="D", help="date: YYYY-MM-DD, UTC (yesterday)")
-    add("--seed", type=int, default=1, metavar="S", help="seed of the random numbers (1)")
-    add("--segment", type=int, default=100_000, metavar="N", help="messages per journal (100000)")
-    add("--observed", action="store_true", help="write rows of a tap at each target, too")
-    add_seal_key(make)
-    make.set_defaults(run=run_generate)
-    compact.add_parsers(actions)
-    forget.add_parsers(actions)
-    retire.add_parsers(actions)
-    names.add_parsers(actions)
-    verify.add_parsers(actions)
-    show.add_parsers(actions)
+    add = partial(add_option, make)
+    add("ARCHIVE", "folder of the new archive", type=Path)
+    add("--messages N", "number of received messages", required=True)
+    add("--faults LIST", "faults, such as loss=1e-6,dead=3; a number below 1 is a share", "")
+    add("--fault-minutes N", "minutes with faults (any)", 0)
+    add("--routes K", "number of routes", 4)
+    add("--names N", "number of distinct names", 1_000)
+    add("--skew S", "share of the first route", 0.9)
+    add("--gateways G", "number of gateways", 1)
+    add("--clock-skew S", "seconds between their clocks (0)", 0)
+    add("--date D", "date: YYYY-MM-DD, UTC (yesterday)")
+    add("--seed S", "seed of the random numbers", 1)
+    add("--segment N", "messages per journal", 100_000)
+    add("--observed", "write rows of a tap at each target, too")
+    add(*SEAL_KEY)
+    for module in (compact, forget, retire, names, verify, show):
+        module.add_parsers(actions)
 
 
 def run_generate(args: argparse.Namespace) -> int:

@@ -11,6 +11,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from datetime import date, timedelta
+from functools import partial
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -19,7 +20,16 @@ from gateway.archive.findings import Finding, Weight
 from gateway.archive.location import ArchiveLocation, parse_location
 from gateway.cli.archive.forget import check_folder, first_kept_day, remove_old_days
 from gateway.cli.archive.verify import parse_date
-from gateway.cli.parsers import Commands, add_documented, add_seal_key, seal_key
+from gateway.cli.parsers import (
+    ARCHIVE,
+    JSON_RESULT,
+    MASTER,
+    SEAL_KEY,
+    Commands,
+    add_documented,
+    add_option,
+    seal_key,
+)
 from gateway.clock import today
 from gateway.errors import ArchiveError
 from gateway.reconcile.driver import check_driver
@@ -32,19 +42,14 @@ if TYPE_CHECKING:
 
 
 def add_parsers(actions: Commands) -> None:
-    parser = add_documented(actions, "compact", __doc__)
-    add = parser.add_argument
-    add("archive", metavar="ARCHIVE", help="folder or URL of the archive, as in the configuration")
-    add("--date", metavar="D", help="date: YYYY-MM-DD, UTC (yesterday)")
-    add("--master", default="local[*]", metavar="URL", help="Spark master (local[*])")
-    add(
-        "--size", type=int, default=200, metavar="MB",
-        help="approximate size of a merged segment (200)",
-    )  # fmt: skip
-    add("--json", action="store_true", help="print the result as one JSON object")
-    add("--keep-days", type=int, metavar="N", help="remove days older than the last N whole days")
-    add_seal_key(parser)
-    parser.set_defaults(run=run)
+    add = partial(add_option, add_documented(actions, "compact", __doc__, run))
+    add(*ARCHIVE)
+    add("--date D", "date: YYYY-MM-DD, UTC (yesterday)")
+    add(*MASTER)
+    add("--size MB", "approximate size of a merged segment", 200)
+    add(*JSON_RESULT)
+    add("--keep-days N", "remove days older than the last N whole days")
+    add(*SEAL_KEY)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from gateway.archive.layout import oldest_kept
 from gateway.archive.location import ArchiveLocation, parse_location
 from gateway.archive.seals.key import key_from_environment
-from gateway.cli.parsers import Commands, add_documented
+from gateway.cli.parsers import ARCHIVE, Commands, add_documented, add_option
 from gateway.clock import today
 from gateway.errors import ArchiveError, first_line
 
@@ -21,11 +21,9 @@ if TYPE_CHECKING:
 
 
 def add_parsers(actions: Commands) -> None:
-    parser = add_documented(actions, "forget", __doc__)
-    add = parser.add_argument
-    add("archive", metavar="ARCHIVE", help="folder or URL of the archive, as in the configuration")
-    add("--keep-days", type=int, metavar="N", required=True, help="number of whole days to keep")
-    parser.set_defaults(run=run)
+    parser = add_documented(actions, "forget", __doc__, run)
+    add_option(parser, *ARCHIVE)
+    add_option(parser, "--keep-days N", "number of whole days to keep", required=True)
 
 
 def run(args: argparse.Namespace) -> int:

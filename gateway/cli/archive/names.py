@@ -9,6 +9,7 @@ import argparse
 import json
 from dataclasses import asdict
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING
 
 from gateway.archive.location import ArchiveLocation, parse_location
@@ -20,7 +21,7 @@ from gateway.cli.archive.compact import (
     print_names,
 )
 from gateway.cli.archive.forget import check_folder
-from gateway.cli.parsers import Commands, add_documented
+from gateway.cli.parsers import ARCHIVE, JSON_RESULT, MASTER, Commands, add_documented, add_option
 from gateway.reconcile.driver import check_driver
 from gateway.terminal import print_line
 from gateway.terminal.console import open_console
@@ -31,13 +32,11 @@ if TYPE_CHECKING:
 
 
 def add_parsers(actions: Commands) -> None:
-    parser = add_documented(actions, "names", __doc__)
-    add = parser.add_argument
-    add("archive", metavar="ARCHIVE", help="folder or URL of the archive, as in the configuration")
-    add("--find", metavar="NAME", help="look up a short, full or source name, without Spark")
-    add("--json", action="store_true", help="print the result as one JSON object")
-    add("--master", default="local[*]", metavar="URL", help="Spark master (local[*])")
-    parser.set_defaults(run=run)
+    add = partial(add_option, add_documented(actions, "names", __doc__, run))
+    add(*ARCHIVE)
+    add("--find NAME", "look up a short, full or source name, without Spark")
+    add(*JSON_RESULT)
+    add(*MASTER)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -10,7 +10,7 @@ import argparse
 from contextlib import suppress
 from dataclasses import replace
 from datetime import date, timedelta
-from pathlib import Path
+from functools import partial
 from time import monotonic
 from traceback import format_exc
 
@@ -22,7 +22,15 @@ from gateway.archive.location import parse_location
 from gateway.archive.night_record import SPOOLED_DAYS
 from gateway.cli.archive.follow import run_follow
 from gateway.cli.archive.forget import check_folder
-from gateway.cli.parsers import Commands, add_documented, add_seal_key, seal_key
+from gateway.cli.parsers import (
+    ARCHIVE,
+    MASTER,
+    SEAL_KEY,
+    Commands,
+    add_documented,
+    add_option,
+    seal_key,
+)
 from gateway.config.load import load
 from gateway.errors import GatewayError, ReconcileError
 from gateway.reconcile.driver import check_driver
@@ -37,63 +45,37 @@ from gateway.terminal.progress import progress
 
 
 def add_parsers(commands: Commands) -> None:
-    parser = add_documented(commands, "reconcile", __doc__)
-    add = parser.add_argument
-    add("archive", metavar="ARCHIVE", help="folder or URL of the archive, as in the configuration")
-    add("--date", metavar="D", help="reconcile this date only: YYYY-MM-DD, UTC")
-    add("--from", dest="first", metavar="D", help="reconcile all dates from this one")
-    add("--to", dest="last", metavar="D", help="reconcile all dates up to this one")
+    parser = add_documented(commands, "reconcile", __doc__, run)
+    add, add_mode = partial(add_option, parser), parser.add_mutually_exclusive_group().add_argument
+    add(*ARCHIVE)
+    add("--date D", "reconcile this date only: YYYY-MM-DD, UTC")
+    add("--from D", "reconcile all dates from this one", dest="first")
+    add("--to D", "reconcile all dates up to this one", dest="last")
     add(
-        "--expect", metavar="DIGEST",
-        help="the digest that an earlier night printed; none in the archive: it was rolled back",
-    )  # fmt: skip
-    add("--follow", action="store_true", help="reconcile new files through the day, until stopped")
-    modes = parser.add_mutually_exclusive_group()
-    modes.add_argument(
-        "--full", action="store_true", default=None,
-        help="join every message (default below 200,000 copies)",
-    )  # fmt: skip
-    modes.add_argument(
-        "--sets", action="store_false", dest="full",
-        help="join only messages that id sets do not prove (default above)",
-    )  # fmt: skip
-    add("--hops", action="store_true", help="judge the messages between the gateways, too")
-    add(
-        "--strict",
-        action="store_true",
-        help="treat marked duplicates and late deliveries as failures",
+        "--expect DIGEST",
+        "the digest that an earlier night printed; none in the archive: it was rolled back",
     )
-    add("--accept-gaps", action="store_true", help="exit status 0 despite gaps of a source")
-    add_seal_key(parser)
-    add(
-        "--mapping", type=Path, metavar="CONFIG",
-        help="check names by the routes of CONFIG, not by the archived ones",
-    )  # fmt: skip
-    add("--master", default="local[*]", metavar="URL", help="Spark master (local[*])")
-    add("--json", type=Path, metavar="FILE", help="write the summary to FILE")
-    add(
-        "--metrics", type=Path, metavar="FILE",
-        help="write the verdict to FILE for Prometheus's node exporter (FILE.prom)",
-    )  # fmt: skip
-    add("--output", type=Path, metavar="DIR", help="write the tables there (ARCHIVE/_reconciled)")
-    add(
-        "--in-flight-seconds", type=int, default=120, metavar="S",
-        help="time before a gateway's open journal in which its messages may be in flight (120)",
-    )  # fmt: skip
-    add(
-        "--spooled-days", type=int, default=SPOOLED_DAYS, metavar="N",
-        help="days after which a spooled message without an outcome is missing (7)",
-    )  # fmt: skip
-    add(
-        "--late", type=int, default=300, metavar="S",
-        help="seconds after receipt; a later delivery is late (300)",
-    )  # fmt: skip
-    add(
-        "--every", type=float, default=15, metavar="S",
-        help="--follow: seconds between two checks for new files (15)",
-    )  # fmt: skip
-    add("--once", action="store_true", help="--follow: reconcile the existing files, then end")
-    parser.set_defaults(run=run)
+    add("--follow", "reconcile new files through the day, until stopped")
+    text = "join every message (default below 200,000 copies)"
+    add_mode("--full", action="store_const", const=True, help=text)
+    text = "join only messages that id sets do not prove (default above)"
+    add_mode("--sets", action="store_const", const=False, dest="full", help=text)
+    add("--hops", "judge the messages between the gateways, too")
+    add("--strict", "treat marked duplicates and late deliveries as failures")
+    add("--accept-gaps", "exit status 0 despite gaps of a source")
+    add(*SEAL_KEY)
+    add("--mapping CONFIG", "check names by the routes of CONFIG, not by the archived ones")
+    add(*MASTER)
+    add("--json FILE", "write the summary to FILE")
+    add("--metrics FILE", "write the verdict to FILE for Prometheus's node exporter (FILE.prom)")
+    add("--output DIR", "write the tables there (ARCHIVE/_reconciled)")
+    text = "time before a gateway's open journal in which its messages may be in flight"
+    add("--in-flight-seconds S", text, 120)
+    text = "days after which a spooled message without an outcome is missing"
+    add("--spooled-days N", text, SPOOLED_DAYS)
+    add("--late S", "seconds after receipt; a later delivery is late", 300)
+    add("--every S", "--follow: seconds between two checks for new files", 15.0)
+    add("--once", "--follow: reconcile the existing files, then end")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -14,12 +14,12 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
-from pathlib import Path
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from gateway.archive.location import parse_location
 from gateway.cli.archive.forget import check_folder
-from gateway.cli.parsers import Commands, add_documented
+from gateway.cli.parsers import ARCHIVE, Commands, add_documented, add_option
 from gateway.config.load import load
 from gateway.errors import ArchiveError, first_line
 from gateway.model.copy_class import EXCEPTION_CLASSES
@@ -38,28 +38,17 @@ show` prints name, time and size. With `archive_payload: true` the route archive
 
 
 def add_parsers(commands: Commands) -> None:
-    parser = add_documented(commands, "replay", __doc__)
-    add = parser.add_argument
-    add("archive", metavar="ARCHIVE", help="folder or URL of the archive, as in the configuration")
-    add("--config", required=True, type=Path, metavar="C", help="read endpoints and routes from C")
-    add(
-        "--route", dest="routes", action="append", required=True, metavar="R",
-        help="send the messages of route R; repeat it for several routes, one after the other",
-    )  # fmt: skip
-    add("--from", dest="since", required=True, metavar="T", help="received at T or later, UTC")
-    add("--to", dest="until", required=True, metavar="T", help="received before T, UTC")
-    add(
-        "--class",
-        dest="class_",
-        metavar="CLASS",
-        choices=EXCEPTION_CLASSES,
-        help=f"send only this class of gateway reconcile: {', '.join(EXCEPTION_CLASSES)}",
-    )
-    add(
-        "--again", action="store_true", help="send also the copies that an earlier replay delivered"
-    )
-    add("--dry-run", action="store_true", help="say what would be sent; open no connection")
-    parser.set_defaults(run=run)
+    add = partial(add_option, add_documented(commands, "replay", __doc__, run))
+    add(*ARCHIVE)
+    add("--config C", "read endpoints and routes from C", required=True)
+    text = "send the messages of route R; repeat it for several routes, one after the other"
+    add("--route R", text, dest="routes", action="append", required=True)
+    add("--from T", "received at T or later, UTC", dest="since", required=True)
+    add("--to T", "received before T, UTC", dest="until", required=True)
+    text = f"send only this class of gateway reconcile: {', '.join(EXCEPTION_CLASSES)}"
+    add("--class CLASS", text, dest="class_", choices=EXCEPTION_CLASSES)
+    add("--again", "send also the copies that an earlier replay delivered")
+    add("--dry-run", "say what would be sent; open no connection")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -6,21 +6,20 @@ Exit status: 0 done, 2 not done.
 from __future__ import annotations
 
 import argparse
+from functools import partial
 
 from gateway import clock
 from gateway.archive.location import parse_location
 from gateway.cli.archive.forget import check_folder
-from gateway.cli.parsers import Commands, add_documented, add_seal_key, seal_key
+from gateway.cli.parsers import ARCHIVE, SEAL_KEY, Commands, add_documented, add_option, seal_key
 
 
 def add_parsers(actions: Commands) -> None:
-    parser = add_documented(actions, "retire", __doc__)
-    add = parser.add_argument
-    add("archive", metavar="ARCHIVE", help="folder or URL of the archive, as in the configuration")
-    add("writer", metavar="WRITER", help="name of the writer, as the night prints it")
-    add("--why", metavar="TEXT", required=True, help="the reason, which is kept")
-    add_seal_key(parser)
-    parser.set_defaults(run=run)
+    add = partial(add_option, add_documented(actions, "retire", __doc__, run))
+    add(*ARCHIVE)
+    add("WRITER", "name of the writer, as the night prints it")
+    add("--why TEXT", "the reason, which is kept", required=True)
+    add(*SEAL_KEY)
 
 
 def run(args: argparse.Namespace) -> int:

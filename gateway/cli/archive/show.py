@@ -9,12 +9,13 @@ import argparse
 import json
 from collections.abc import Iterator, Mapping
 from datetime import datetime
+from functools import partial
 from typing import Any, Final
 
 from gateway.archive.location import parse_location
 from gateway.cli.archive.forget import check_folder
 from gateway.cli.archive.verify import parse_date
-from gateway.cli.parsers import Commands, add_documented
+from gateway.cli.parsers import ARCHIVE, Commands, add_documented, add_option
 
 _HEADLINE: Final = ("time", "gateway", "route", "leg", "target")  # shown in the first line of a row
 _HEXADECIMAL: Final = ("id", "trace", "hash")
@@ -22,17 +23,11 @@ _MAX_VALUE: Final = 2_000  # characters
 
 
 def add_parsers(actions: Commands) -> None:
-    parser = add_documented(actions, "show", __doc__)
-    add = parser.add_argument
-    add("archive", metavar="ARCHIVE", help="folder or URL of the archive, as in the configuration")
-    add(
-        "id",
-        metavar="ID",
-        help="id or trace id in 32 hexadecimal digits, or the id that a source gave it",
-    )
-    add("--date", metavar="D", help="search this date and the ones beside it: YYYY-MM-DD, UTC")
-    add("--json", action="store_true", help="print a JSON object for each row")
-    parser.set_defaults(run=run)
+    add = partial(add_option, add_documented(actions, "show", __doc__, run))
+    add(*ARCHIVE)
+    add("ID", "id or trace id in 32 hexadecimal digits, or the id that a source gave it")
+    add("--date D", "search this date and the ones beside it: YYYY-MM-DD, UTC")
+    add("--json", "print a JSON object for each row")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -9,13 +9,22 @@ import argparse
 import json
 from dataclasses import asdict
 from datetime import UTC, date, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gateway.archive.findings import Weight
 from gateway.archive.location import ArchiveLocation, parse_location
 from gateway.cli.archive.forget import check_folder
-from gateway.cli.parsers import Commands, add_documented, add_seal_key, seal_key
+from gateway.cli.parsers import (
+    ARCHIVE,
+    JSON_RESULT,
+    SEAL_KEY,
+    Commands,
+    add_documented,
+    add_option,
+    seal_key,
+)
 from gateway.clock import now
 from gateway.errors import ArchiveError, first_line
 from gateway.terminal import print_line
@@ -25,14 +34,12 @@ if TYPE_CHECKING:
 
 
 def add_parsers(actions: Commands) -> None:
-    parser = add_documented(actions, "verify", __doc__)
-    add = parser.add_argument
-    add("archive", metavar="ARCHIVE", help="folder or URL of the archive, as in the configuration")
-    add("--date", metavar="D", help="date: YYYY-MM-DD, UTC (all dates)")
-    add("--buffer", metavar="DIR", help="archive.buffer of a remote archive, to see open journals")
-    add("--json", action="store_true", help="print the result as one JSON object")
-    add_seal_key(parser)
-    parser.set_defaults(run=run)
+    add = partial(add_option, add_documented(actions, "verify", __doc__, run))
+    add(*ARCHIVE)
+    add("--date D", "date: YYYY-MM-DD, UTC (all dates)")
+    add("--buffer DIR", "archive.buffer of a remote archive, to see open journals")
+    add(*JSON_RESULT)
+    add(*SEAL_KEY)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -88,7 +95,7 @@ def parse_date(text: str | None) -> date | None:
         raise ArchiveError(f"{text!r} is no date; write YYYY-MM-DD") from error
 
 
-def _journals(location: ArchiveLocation, buffer: str | None) -> Path | None:
+def _journals(location: ArchiveLocation, buffer: Path | None) -> Path | None:
     """Return the folder of the journals; None when it is out of reach.
 
     Raises:
@@ -96,8 +103,8 @@ def _journals(location: ArchiveLocation, buffer: str | None) -> Path | None:
     """
     if buffer is None:
         return None if location.url else location.local
-    check_folder(ArchiveLocation(Path(buffer)))
-    return Path(buffer)
+    check_folder(ArchiveLocation(buffer))
+    return buffer
 
 
 def _verify(

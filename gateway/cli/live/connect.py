@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 from time import monotonic
 
-from gateway.cli.parsers import Commands, add_config, add_documented
+from gateway.cli.parsers import CONFIG, Commands, add_documented, add_option
 from gateway.config.load import load
 from gateway.endpoints.base import address_of
 from gateway.endpoints.registry import make_sink
@@ -18,9 +18,7 @@ from gateway.terminal import print_line
 
 
 def add_parsers(commands: Commands) -> None:
-    parser = add_documented(commands, "connect", __doc__)
-    add_config(parser)
-    parser.set_defaults(run=run)
+    add_option(add_documented(commands, "connect", __doc__, run), *CONFIG)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -11,10 +11,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import fields
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from gateway.cli.parsers import Commands, add_command, add_config
+from gateway.cli.parsers import CONFIG, Commands, add_command, add_option
 from gateway.config.load import Configuration, load
 from gateway.errors import GatewayError, SpoolError
 from gateway.model.outcome import Outcome, Settlement
@@ -32,32 +33,29 @@ MAX_PAYLOAD = 4096  # bytes of a payload that `show` prints
 def add_parsers(commands: Commands) -> None:
     parser = add_command(commands, "dead-letters", "list, show, send again or delete dead letters")
     actions = parser.add_subparsers(metavar="ACTION", required=True)
-    for name, action, text in (
-        ("list", run_list, "list dead letters, one per line"),
-        ("show", run_show, "show dead letters with all fields and the payload"),
-        ("replay", run_replay, "send dead letters again, and delete delivered ones"),
-        ("purge", run_purge, "delete dead letters"),
+    as_json = ("--json", "print one JSON object per line")
+    for name, run, text, option in (
+        ("list", run_list, "list dead letters, one per line", as_json),
+        ("show", run_show, "show dead letters with all fields and the payload", as_json),
+        (
+            "replay",
+            run_replay,
+            "send dead letters again, and delete delivered ones",
+            ("--dry-run", "print the messages without sending them"),
+        ),
+        (
+            "purge",
+            run_purge,
+            "delete dead letters",
+            ("--yes", "delete them; without this option only count them"),
+        ),
     ):
-        each = add_command(actions, name, text)
-        add_config(each)
-        each.add_argument(
-            "numbers", type=int, nargs="*", metavar="NUMBER", help="number of a dead letter (all)"
-        )
-        each.add_argument("--route", help="select dead letters of this route")
-        each.add_argument("--rule", help="select dead letters of this rule")
-        if name in {"list", "show"}:
-            each.add_argument("--json", action="store_true", help="print one JSON object per line")
-        if name == "replay":
-            each.add_argument(
-                "--dry-run", action="store_true", help="print the messages without sending them"
-            )
-        if name == "purge":
-            each.add_argument(
-                "--yes",
-                action="store_true",
-                help="delete them; without this option only count them",
-            )
-        each.set_defaults(run=action)
+        add = partial(add_option, add_command(actions, name, text, run=run))
+        add(*CONFIG)
+        add("NUMBER", "number of a dead letter (all)", dest="numbers", nargs="*")
+        add("--route ROUTE", "select dead letters of this route")
+        add("--rule RULE", "select dead letters of this rule")
+        add(*option)
 
 
 def run_list(args: argparse.Namespace) -> int:

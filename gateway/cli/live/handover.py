@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 from typing import Final
 
-from gateway.cli.parsers import Commands, add_documented
+from gateway.cli.parsers import Commands, add_documented, add_option
 from gateway.config.load import Configuration, load
 from gateway.config.process import StandbySettings
 from gateway.errors import GatewayError
@@ -69,11 +69,8 @@ class HandoverError(GatewayError):
 
 
 def add_parsers(commands: Commands) -> None:
-    parser = add_documented(commands, "handover", __doc__)
-    parser.add_argument(
-        "config", type=Path, metavar="CONFIG", help="configuration of either instance"
-    )
-    parser.set_defaults(run=run)
+    parser = add_documented(commands, "handover", __doc__, run)
+    add_option(parser, "CONFIG", "configuration of either instance")
 
 
 def run(args: argparse.Namespace) -> int:

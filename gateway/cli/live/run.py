@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final
 from gateway.check.examine import load_proven, startup_warnings
 from gateway.cli.live.handover import is_over, open_lease
 from gateway.cli.live.signals import STOP_SIGNALS, FileWatch, SignalQueue
-from gateway.cli.parsers import Commands, add_config, add_documented
+from gateway.cli.parsers import CONFIG, Commands, add_documented, add_option
 from gateway.config.load import Configuration
 from gateway.errors import ConfigErrors, GatewayError
 from gateway.lease.holder import LeaseHolder
@@ -39,33 +39,15 @@ RELOAD_REJECTED: Final = "reload rejected; still running the previous configurat
 
 
 def add_parsers(commands: Commands) -> None:
-    parser = add_documented(commands, "run", __doc__)
-    add_config(parser)
-    parser.add_argument(
-        "--log-level", default="info", choices=LEVELS, help="lowest level of logged lines (info)"
-    )
-    parser.add_argument(
-        "--log-format",
-        default="auto",
-        choices=FORMATS,
-        help="format of the lines; auto is text on a terminal, else json (auto)",
-    )
-    parser.add_argument(
-        "--log-repeats",
-        type=float,
-        default=10.0,
-        metavar="SECONDS",
-        help="count lines that repeat within this time; 0 logs each (10)",
-    )
-    parser.add_argument(
-        "--watch",
-        type=Path,
-        action="append",
-        default=[],
-        metavar="PATH",
-        help="reload when this file, or a file of this folder, changes; may be repeated",
-    )
-    parser.set_defaults(run=run)
+    add = partial(add_option, add_documented(commands, "run", __doc__, run))
+    add(*CONFIG)
+    add("--log-level", "lowest level of logged lines", "info", choices=LEVELS)
+    text = "format of the lines; auto is text on a terminal, else json"
+    add("--log-format", text, "auto", choices=FORMATS)
+    text = "count lines that repeat within this time; 0 logs each"
+    add("--log-repeats SECONDS", text, 10.0)
+    text = "reload when this file, or a file of this folder, changes; may be repeated"
+    add("--watch PATH", text, [], action="append")
 
 
 def run(args: argparse.Namespace) -> int:

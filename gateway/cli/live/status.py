@@ -8,10 +8,9 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from gateway.cli.parsers import Commands, add_documented
+from gateway.cli.parsers import Commands, add_documented, add_option
 from gateway.errors import NoAnswerError
 
 if TYPE_CHECKING:
@@ -24,20 +23,12 @@ RATE_INTERVAL: Final = 1.0  # seconds between the two requests that a rate needs
 
 
 def add_parsers(commands: Commands) -> None:
-    parser = add_documented(commands, "status", __doc__)
+    parser = add_documented(commands, "status", __doc__, run)
     add_arguments(parser)
-    parser.add_argument("--json", action="store_true", help="print the response of /api/status")
-    parser.add_argument(
-        "--all", action="store_true", help=f"show all rows on a terminal, not the first {MAX_ROWS}"
-    )
-    parser.add_argument(
-        "--wait",
-        type=float,
-        default=0.0,
-        metavar="SECONDS",
-        help="wait until the gateway is ready, at most so long",
-    )
-    parser.set_defaults(run=run)
+    add_option(parser, "--json", "print the response of /api/status")
+    text = f"show all rows on a terminal, not the first {MAX_ROWS}"
+    add_option(parser, "--all", text)
+    add_option(parser, "--wait SECONDS", "wait until the gateway is ready, at most so long", 0.0)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -81,17 +72,11 @@ DEFAULT_URL: Final = "http://127.0.0.1:8047"  # the default address of a section
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--url", default=DEFAULT_URL, help=f"address of the running gateway ({DEFAULT_URL})"
-    )
-    parser.add_argument("--token-file", type=Path, metavar="FILE", help="file with the token")
-    parser.add_argument(
-        "--ca-file", type=Path, metavar="FILE", help="CA of the gateway's certificate (PEM)"
-    )
-    parser.add_argument("--cert-file", type=Path, metavar="FILE", help="client certificate (PEM)")
-    parser.add_argument(
-        "--key-file", type=Path, metavar="FILE", help="key of the client certificate (PEM)"
-    )
+    add_option(parser, "--url URL", "address of the running gateway", DEFAULT_URL)
+    add_option(parser, "--token-file FILE", "file with the token")
+    add_option(parser, "--ca-file FILE", "CA of the gateway's certificate (PEM)")
+    add_option(parser, "--cert-file FILE", "client certificate (PEM)")
+    add_option(parser, "--key-file FILE", "key of the client certificate (PEM)")
 
 
 def client_of(args: argparse.Namespace) -> StatusClient:

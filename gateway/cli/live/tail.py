@@ -20,7 +20,7 @@ from typing import Any, Final
 
 from gateway.check.copies import NOW, copies
 from gateway.cli.mapping.explained_message import copy_values, message_lines
-from gateway.cli.parsers import Commands, add_config, add_documented
+from gateway.cli.parsers import CONFIG, Commands, add_documented, add_option
 from gateway.clock import now
 from gateway.config.load import Configuration, load
 from gateway.endpoints.base import Source
@@ -38,16 +38,11 @@ MAX_SHOWN: Final = 200  # characters of a payload
 
 
 def add_parsers(commands: Commands) -> None:
-    parser = add_documented(commands, "tail", __doc__)
-    add_config(parser)
-    parser.add_argument("route", metavar="ROUTE", help="name of the route")
-    parser.add_argument("--count", type=int, metavar="N", help="end after N messages of the route")
-    parser.add_argument(
-        "--payload",
-        action="store_true",
-        help=f"show payloads, too, up to {MAX_SHOWN} characters",
-    )
-    parser.set_defaults(run=run)
+    add = partial(add_option, add_documented(commands, "tail", __doc__, run))
+    add(*CONFIG)
+    add("ROUTE", "name of the route")
+    add("--count N", "end after N messages of the route")
+    add("--payload", f"show payloads, too, up to {MAX_SHOWN} characters")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -13,7 +13,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from gateway.cli.live.status import add_arguments, client_of
-from gateway.cli.parsers import Commands, add_documented
+from gateway.cli.parsers import Commands, add_documented, add_option
 from gateway.errors import WebError
 from gateway.terminal import print_line
 
@@ -25,15 +25,10 @@ if TYPE_CHECKING:
 
 
 def add_parsers(commands: Commands) -> None:
-    parser = add_documented(commands, "top", __doc__)
+    parser = add_documented(commands, "top", __doc__, run)
     add_arguments(parser)
-    parser.add_argument(
-        "--seconds", type=float, default=1.0, metavar="S", help="seconds between two updates (1)"
-    )
-    parser.add_argument(
-        "--count", type=int, default=0, metavar="N", help="end after N updates; 0 never ends (0)"
-    )
-    parser.set_defaults(run=run)
+    add_option(parser, "--seconds S", "seconds between two updates", 1.0)
+    add_option(parser, "--count N", "end after N updates; 0 never ends (0)", 0)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -10,10 +10,11 @@ import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
+from functools import partial
 
 from gateway.check.examine import examine
 from gateway.check.guarantee import effective_mode, lost_fields, repeat_window
-from gateway.cli.parsers import Commands, add_config, add_documented, add_without_secrets
+from gateway.cli.parsers import CONFIG, WITHOUT_SECRETS, Commands, add_documented, add_option
 from gateway.config.load import Configuration, load
 from gateway.errors import ConfigError, ConfigErrors
 from gateway.routing.route import Route
@@ -23,14 +24,11 @@ _GITHUB = {"error": "error", "warning": "warning", "note": "notice"}
 
 
 def add_parsers(commands: Commands) -> None:
-    parser = add_documented(commands, "check", __doc__)
-    add_config(parser)
-    add_without_secrets(parser)
-    parser.add_argument("--strict", action="store_true", help="treat warnings as errors")
-    parser.add_argument(
-        "--format", choices=FORMATS, default="text", help="format of the findings (text)"
-    )
-    parser.set_defaults(run=run)
+    add = partial(add_option, add_documented(commands, "check", __doc__, run))
+    add(*CONFIG)
+    add(*WITHOUT_SECRETS)
+    add("--strict", "treat warnings as errors")
+    add("--format", "format of the findings", "text", choices=FORMATS)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -10,11 +10,10 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, replace
 from functools import partial
-from pathlib import Path
 
 from gateway.check.given_headers import assumed_values
 from gateway.cli.mapping.explained_message import RouteMessage, TypedMessage, message_lines
-from gateway.cli.parsers import Commands, add_documented, add_without_secrets
+from gateway.cli.parsers import WITHOUT_SECRETS, Commands, add_documented, add_option
 from gateway.config.load import Configuration, load
 from gateway.model.message import Value
 from gateway.routing.explain import RouteResult, TargetResult, explain
@@ -28,45 +27,33 @@ _SELECTED = {
 
 
 def add_parsers(commands: Commands) -> None:
-    parser = add_documented(commands, "explain", __doc__)
-    parser.add_argument("name", metavar="NAME", help="name in the syntax of the source system")
-    parser.add_argument(
-        "--config",
-        type=Path,
-        required=True,
-        metavar="CONFIG",
-        help="YAML file, or a folder of YAML files",
-    )
-    parser.add_argument(
-        "--from", dest="endpoint", metavar="ENDPOINT", help="show only routes from this endpoint"
-    )
-    parser.add_argument(
-        "--property",
+    add = partial(add_option, add_documented(commands, "explain", __doc__, run))
+    add("NAME", "name in the syntax of the source system")
+    add("--config CONFIG", "YAML file, or a folder of YAML files", required=True)
+    add("--from ENDPOINT", "show only routes from this endpoint", dest="endpoint")
+    add(
+        "--property NAME=VALUE",
+        "property or JMS header of the message, for selectors: amount=150, JMSPriority=5;"
+        " repeatable",
+        [],
         dest="properties",
         action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="property or JMS header of the message, for selectors: amount=150, JMSPriority=5;"
-        " repeatable",
     )
-    parser.add_argument(
-        "--header",
+    add(
+        "--header NAME=VALUE",
+        "header of the message, by its name in header rules: priority=7, ttl=30,"
+        " content_type=text/plain; repeatable",
+        [],
         dest="headers",
         action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="header of the message, by its name in header rules: priority=7, ttl=30,"
-        " content_type=text/plain; repeatable",
     )
-    parser.add_argument(
-        "--payload",
-        metavar="TEXT",
-        help="payload of the message; with it, or with headers or properties, the whole message of"
+    add(
+        "--payload TEXT",
+        "payload of the message; with it, or with headers or properties, the whole message of"
         " each target is shown",
     )
-    add_without_secrets(parser)
-    parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.set_defaults(run=run)
+    add(*WITHOUT_SECRETS)
+    add("--json", "print JSON")
 
 
 def run(args: argparse.Namespace) -> int:

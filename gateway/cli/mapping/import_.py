@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import argparse
 import sys
+from functools import partial
 from pathlib import Path
 
 from gateway.cli.mapping.init_text import unset_variables
-from gateway.cli.parsers import Commands, add_command
+from gateway.cli.parsers import Commands, add_command, add_option
 from gateway.errors import GatewayError
 from gateway.imports.document import Document, render
 from gateway.imports.ems.importer import import_ems
@@ -28,26 +29,18 @@ def add_parsers(commands: Commands) -> None:
         commands, "import", "convert the configuration of another bridge to a mapping"
     )
     systems = parser.add_subparsers(dest="system", metavar="SYSTEM", required=True)
-    ems = add_command(
-        systems, "ems", "import bridges, topics and transports of an EMS server", _STATUS
-    )
-    ems.add_argument(
-        "files", nargs="+", type=Path, metavar="FILE",
-        help="bridges.conf, topics.conf, transports.conf; recognised by name or content",
-    )  # fmt: skip
-    mosquitto = add_command(
-        systems, "mosquitto", "import the bridges of a mosquitto broker", _STATUS
-    )
-    mosquitto.add_argument("files", nargs=1, type=Path, metavar="FILE", help="mosquitto.conf")
-    for each in (ems, mosquitto):
-        each.add_argument(
-            "-o",
-            "--output",
-            type=Path,
-            metavar="FILE",
-            help="write the mapping to FILE (standard output)",
-        )
-        each.set_defaults(run=run)
+    for system, summary, nargs, files in (
+        (
+            "ems",
+            "import bridges, topics and transports of an EMS server",
+            "+",
+            "bridges.conf, topics.conf, transports.conf; recognised by name or content",
+        ),
+        ("mosquitto", "import the bridges of a mosquitto broker", 1, "mosquitto.conf"),
+    ):
+        add = partial(add_option, add_command(systems, system, summary, _STATUS, run))
+        add("FILE", files, dest="files", nargs=nargs)
+        add("-o --output FILE", "write the mapping to FILE (standard output)")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -9,11 +9,12 @@ import argparse
 import json
 import sys
 import tempfile
+from functools import partial
 from pathlib import Path
 
 from gateway.check.examine import examine
 from gateway.cli.mapping.init_text import SCHEMA_FILE, InitAnswers, mapping_text, unset_variables
-from gateway.cli.parsers import Commands, add_documented
+from gateway.cli.parsers import Commands, add_documented, add_option
 from gateway.config.json_schema import json_schema
 from gateway.config.load import load
 from gateway.endpoints.registry import starters
@@ -24,28 +25,19 @@ DEFAULT_NAMES = "orders"
 
 
 def add_parsers(commands: Commands) -> None:
-    parser = add_documented(commands, "init", __doc__)
-    parser.add_argument(
-        "file", nargs="?", type=Path, default=Path("gateway.yaml"), metavar="FILE",
-        help="file to write; an existing one is not overwritten (gateway.yaml)",
-    )  # fmt: skip
-    parser.add_argument("--from", dest="source", choices=starters(), help="system of the source")
-    parser.add_argument("--to", dest="target", choices=starters(), help="system of the target")
-    parser.add_argument(
-        "--names",
-        metavar="NAMES",
-        help="first level of the names, such as orders, or a pattern in the spelling of the source,"
+    add = partial(add_option, add_documented(commands, "init", __doc__, run))
+    text = "file to write; an existing one is not overwritten"
+    add("FILE", text, Path("gateway.yaml"), nargs="?")
+    add("--from", "system of the source", dest="source", choices=starters())
+    add("--to", "system of the target", dest="target", choices=starters())
+    add(
+        "--names NAMES",
+        "first level of the names, such as orders, or a pattern in the spelling of the source,"
         " such as orders/{region}/{rest...}",
     )
     for side, word in (("source", "from"), ("target", "to")):
-        parser.add_argument(
-            f"--{word}-address",
-            dest=f"{side}_address",
-            default="",
-            metavar="HOST:PORT",
-            help=f"address of the {side} (localhost and the system's port)",
-        )
-    parser.set_defaults(run=run)
+        text = f"address of the {side} (localhost and the system's port)"
+        add(f"--{word}-address HOST:PORT", text, "", dest=f"{side}_address")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from pathlib import Path
+from functools import partial
 
 from gateway.cli.mapping.name_requests import Answer, answer, answer_line
-from gateway.cli.parsers import Commands, add_command
+from gateway.cli.parsers import Commands, add_command, add_option
 from gateway.config.load import load
 from gateway.dialects.base import parse_subject
 from gateway.dialects.registry import DIALECTS
@@ -22,43 +22,42 @@ YES, NO, WRONG = 0, 1, 2
 
 def add_parsers(commands: Commands) -> None:
     systems = ", ".join(DIALECTS)
+    as_json = ("--json", "print JSON as `gateway names` does")
     translate = add_command(
         commands,
         "translate",
         "translate a name or a subscription to another system",
         "Exit status: 0 translated, 1 refused, 2 invalid.",
+        run_translate,
     )
-    translate.add_argument("name", metavar="NAME", help="name; with --pattern a subscription")
-    translate.add_argument("--from", dest="source", metavar="SYSTEM", help=f"source: {systems}")
-    translate.add_argument("--to", dest="target", metavar="SYSTEM", help=f"target: {systems}")
-    translate.add_argument("--pattern", action="store_true", help="treat NAME as a subscription")
-    translate.add_argument("--each", action="store_true", help="translate each tag of a tag list")
-    translate.add_argument(
-        "--config", type=Path, metavar="CONFIG", help="translate by a route of CONFIG"
-    )
-    translate.add_argument("--route", metavar="ROUTE", help="name of the route")
-    translate.add_argument("--json", action="store_true", help="print JSON as `gateway names` does")
-    translate.set_defaults(run=run_translate)
-
+    add = partial(add_option, translate)
+    add("NAME", "name; with --pattern a subscription")
+    add("--from SYSTEM", f"source: {systems}", dest="source")
+    add("--to SYSTEM", f"target: {systems}", dest="target")
+    add("--pattern", "treat NAME as a subscription")
+    add("--each", "translate each tag of a tag list")
+    add("--config CONFIG", "translate by a route of CONFIG")
+    add("--route ROUTE", "name of the route")
+    add(*as_json)
     match = add_command(
         commands,
         "match",
         "test whether a subscription receives a name",
         "Exit status: 0 it does, 1 it does not, 2 invalid.",
+        run_match,
     )
-    match.add_argument("pattern", metavar="PATTERN", help="subscription")
-    match.add_argument("name", metavar="NAME", help="name")
-    match.add_argument("--system", required=True, metavar="SYSTEM", help=f"system: {systems}")
-    match.add_argument("--json", action="store_true", help="print JSON as `gateway names` does")
-    match.set_defaults(run=run_match)
-
-    names = add_command(
+    add = partial(add_option, match)
+    add("PATTERN", "subscription")
+    add("NAME", "name")
+    add("--system SYSTEM", f"system: {systems}", required=True)
+    add(*as_json)
+    add_command(
         commands,
         "names",
         "answer queries about names, one JSON object per line",
         "Queries are read from standard input; docs/names.md lists them.",
+        run_names,
     )
-    names.set_defaults(run=run_names)
 
 
 def run_translate(args: argparse.Namespace) -> int:

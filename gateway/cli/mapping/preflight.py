@@ -13,11 +13,12 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Final
 
-from gateway.cli.parsers import Commands, add_documented
+from gateway.cli.parsers import Commands, add_documented, add_option
 from gateway.dialects.brokers import BROKERS, dialect_at
 from gateway.dialects.registry import find_dialect
 from gateway.errors import GatewayError, SubjectError, TranslationError
@@ -44,28 +45,14 @@ class PreflightResult:
 
 
 def add_parsers(commands: Commands) -> None:
-    parser = add_documented(commands, "preflight", __doc__)
-    parser.add_argument(
-        "names", type=Path, metavar="NAMES.txt", help="file with one name per line, in UTF-8"
-    )
-    parser.add_argument(
-        "--from", dest="source", required=True, metavar="SYSTEM", help="system of the names"
-    )
-    parser.add_argument(
-        "--to",
-        dest="targets",
-        required=True,
-        metavar="SYSTEM[,SYSTEM]",
-        help=f"systems to check, or brokers with limits of their own: {', '.join(BROKERS)}",
-    )
-    parser.add_argument(
-        "--shorten", action="store_true", help="shorten names that are too long by a digest"
-    )
-    parser.add_argument("--all", action="store_true", help="print names that fit, too")
-    parser.add_argument(
-        "--json", action="store_true", help="print one JSON object per name and system"
-    )
-    parser.set_defaults(run=run)
+    add = partial(add_option, add_documented(commands, "preflight", __doc__, run))
+    add("NAMES.txt", "file with one name per line, in UTF-8", dest="names")
+    add("--from SYSTEM", "system of the names", dest="source", required=True)
+    text = f"systems to check, or brokers with limits of their own: {', '.join(BROKERS)}"
+    add("--to SYSTEM[,SYSTEM]", text, dest="targets", required=True)
+    add("--shorten", "shorten names that are too long by a digest")
+    add("--all", "print names that fit, too")
+    add("--json", "print one JSON object per name and system")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -10,8 +10,7 @@ from gateway.config.json_schema import json_schema
 
 
 def add_parsers(commands: Commands) -> None:
-    parser = add_documented(commands, "schema", __doc__)
-    parser.set_defaults(run=run)
+    add_documented(commands, "schema", __doc__, run)
 
 
 def run(_: argparse.Namespace) -> int:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from gateway.check.copies import fields_text, header_values
 from gateway.check.mapping_tests import MappingTestResult, run_tests
-from gateway.cli.parsers import Commands, add_config, add_documented, add_without_secrets
+from gateway.cli.parsers import CONFIG, WITHOUT_SECRETS, Commands, add_documented, add_option
 from gateway.config.load import load
 from gateway.config.schema import ExpectedCopy
 from gateway.terminal import print_line
@@ -19,10 +19,9 @@ NO_TESTS = 2
 
 
 def add_parsers(commands: Commands) -> None:
-    parser = add_documented(commands, "test", __doc__)
-    add_config(parser)
-    add_without_secrets(parser)
-    parser.set_defaults(run=run)
+    parser = add_documented(commands, "test", __doc__, run)
+    add_option(parser, *CONFIG)
+    add_option(parser, *WITHOUT_SECRETS)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -18,10 +18,11 @@ import argcomplete
 import yaml
 
 from gateway.cli import MODULES, make_parser, root_parser
+from gateway.cli.parsers import PATHS
 
 Complete: TypeAlias = Callable[..., list[str]]  # takes prefix, action, parser and parsed_args
 
-_FILES: Final = ("ARCHIVE", "C", "CONFIG", "DIR", "FILE", "FOLDER", "NAMES.txt")  # metavars
+_FILES: Final = ("ARCHIVE", *PATHS)  # metavars
 _LAYOUT: Final = "date="  # of the folders in an archive
 
 
@@ -119,5 +120,4 @@ VALUES: Final[Mapping[str, Complete]] = {  # by metavar, or by name without one
     "ROUTE": routes,
     "SYSTEM": systems,
     "SYSTEM[,SYSTEM]": system_lists,
-    "route": routes,
 }

@@ -9,15 +9,14 @@ from __future__ import annotations
 import argparse
 from typing import Final
 
-from gateway.cli.parsers import Commands, add_documented
+from gateway.cli.parsers import Commands, add_documented, add_option
 
 SHELLS: Final = ("bash", "zsh", "fish")
 
 
 def add_parsers(commands: Commands) -> None:
-    parser = add_documented(commands, "completion", __doc__)
-    parser.add_argument("shell", metavar="SHELL", choices=SHELLS, help=", ".join(SHELLS))
-    parser.set_defaults(run=run)
+    parser = add_documented(commands, "completion", __doc__, run)
+    add_option(parser, "SHELL", ", ".join(SHELLS), choices=SHELLS)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import argparse
 import signal
 import ssl
+from functools import partial
 from pathlib import Path
 
-from gateway.cli.parsers import Commands, add_command
+from gateway.cli.parsers import Commands, add_command, add_option
 from gateway.errors import GatewayError, first_line
 from gateway.trial.brokers.activemq import DEFAULT_PORT, serve
 from gateway.trial.brokers.smf import BrokerOptions, QueueOptions, SmfBroker
@@ -17,95 +18,47 @@ from gateway.trial.brokers.yami4 import OverflowPolicy, Yami4Broker, Yami4Broker
 def add_parsers(commands: Commands) -> None:
     """Add `broker` with one command for each system."""
     broker = add_command(commands, "broker", "run a small broker for trials")
-    systems = broker.add_subparsers(dest="system", metavar="SYSTEM", required=True)
+    systems = broker.add_subparsers(metavar="SYSTEM", required=True)
     _add_yami4(systems)
     _add_smf(systems)
     _add_activemq(systems)
 
 
 def _add_yami4(systems: Commands) -> None:
-    yami4 = add_command(systems, "yami4", "run a YAMI4 broker")
+    add = partial(add_option, add_command(systems, "yami4", "run a YAMI4 broker", run=run_yami4))
     defaults = Yami4BrokerOptions()
-    yami4.add_argument(
-        "--listen",
-        metavar="URL",
-        default="tcp://127.0.0.1:0",
-        help="tcp://host:port or unix:///path; port 0 selects a free port",
-    )
-    yami4.add_argument(
-        "--max-subscriptions",
-        type=int,
-        default=defaults.max_subscriptions,
-        metavar="N",
-        help="maximum number of subscriptions (%(default)s)",
-    )
-    yami4.add_argument(
-        "--max-client-queue",
-        type=int,
-        default=defaults.max_client_queue,
-        metavar="N",
-        help="maximum number of queued updates per subscription (%(default)s)",
-    )
-    yami4.add_argument(
-        "--overflow-policy",
-        choices=[policy.value for policy in OverflowPolicy],
-        default=defaults.overflow_policy.value,
-        help="handling of updates above --max-client-queue (%(default)s)",
-    )
-    yami4.add_argument(
-        "--warm-up",
-        type=float,
-        default=defaults.warm_up,
-        metavar="SECONDS",
-        help="time before publishing is allowed (%(default)s)",
-    )
-    yami4.set_defaults(run=run_yami4)
+    text = "tcp://host:port or unix:///path; port 0 selects a free port"
+    add("--listen URL", text, "tcp://127.0.0.1:0")
+    text = "maximum number of subscriptions"
+    add("--max-subscriptions N", text, defaults.max_subscriptions)
+    text = "maximum number of queued updates per subscription"
+    add("--max-client-queue N", text, defaults.max_client_queue)
+    text = "handling of updates above --max-client-queue"
+    policies = [policy.value for policy in OverflowPolicy]
+    add("--overflow-policy", text, defaults.overflow_policy.value, choices=policies)
+    text = "time before publishing is allowed (0)"
+    add("--warm-up SECONDS", text, defaults.warm_up)
 
 
 def _add_smf(systems: Commands) -> None:
-    smf = add_command(systems, "smf", "run an SMF broker for Solace clients")
-    smf.add_argument("--host", default="127.0.0.1", help="address to listen on")
-    smf.add_argument(
-        "--port",
-        type=int,
-        default=0,
-        help="port; 0 selects a free port; Solace brokers use 55555 (0)",
+    smf = add_command(systems, "smf", "run an SMF broker for Solace clients", run=run_smf)
+    add = partial(add_option, smf)
+    add("--host HOST", "address to listen on", "127.0.0.1")
+    add("--port PORT", "port; 0 selects a free port; Solace brokers use 55555 (0)", 0)
+    add("--vpn NAME", "message VPN (default)", action="append")
+    add(
+        "--logins FILE",
+        "file of accepted users, a line NAME:PASSWORD for each; without this option every client"
+        " is accepted",
     )
-    smf.add_argument("--vpn", action="append", metavar="NAME", help="message VPN (default)")
-    smf.add_argument(
-        "--logins",
-        type=Path,
-        metavar="FILE",
-        help="file of accepted users, a line NAME:PASSWORD for each; without this option every"
-        " client is accepted",
-    )
-    smf.add_argument(
-        "--queue",
-        action="append",
-        type=_queue,
-        default=[],
-        metavar="NAME[=TOPIC,TOPIC]",
-        help="durable queue to create at the start, with its topic subscriptions",
-    )
-    smf.add_argument(
-        "--store",
-        type=Path,
-        metavar="FOLDER",
-        help="folder for queues and guaranteed messages; without it they are lost at the end",
-    )
-    smf.add_argument("--cert", metavar="FILE", help="certificate (PEM); enables TLS")
-    smf.add_argument("--key", metavar="FILE", help="private key (contained in --cert)")
-    smf.add_argument(
-        "--client-ca",
-        metavar="FILE",
-        help="CA for client certificates; clients without one are rejected",
-    )
-    smf.add_argument(
-        "--reject-unmatched",
-        action="store_true",
-        help="refuse guaranteed messages without a subscriber",
-    )
-    smf.set_defaults(run=run_smf)
+    text = "durable queue to create at the start, with its topic subscriptions"
+    add("--queue NAME[=TOPIC,TOPIC]", text, [], action="append", type=_queue)
+    text = "folder for queues and guaranteed messages; without it they are lost at the end"
+    add("--store FOLDER", text)
+    add("--cert FILE", "certificate (PEM); enables TLS")
+    add("--key FILE", "private key (contained in --cert)")
+    add("--client-ca FILE", "CA for client certificates; clients without one are rejected")
+    add("--reject-unmatched", "refuse guaranteed messages without a subscriber")
 
 
 def _add_activemq(systems: Commands) -> None:
@@ -114,20 +67,12 @@ def _add_activemq(systems: Commands) -> None:
         "activemq",
         "run ActiveMQ, a JMS broker, and print the settings of its endpoint",
         "It needs Java and Debian's packages activemq and libmqtt-client-java.",
+        run_activemq,
     )
-    activemq.add_argument(
-        "--port",
-        type=int,
-        default=0,
-        help=f"port; 0 selects a free port; ActiveMQ's own is {DEFAULT_PORT} (0)",
-    )
-    activemq.add_argument(
-        "--store",
-        type=Path,
-        metavar="FOLDER",
-        help="folder for queues and their messages; without it they are lost at the end",
-    )
-    activemq.set_defaults(run=run_activemq)
+    text = f"port; 0 selects a free port; ActiveMQ's own is {DEFAULT_PORT} (0)"
+    add_option(activemq, "--port PORT", text, 0)
+    text = "folder for queues and their messages; without it they are lost at the end"
+    add_option(activemq, "--store FOLDER", text)
 
 
 def run_yami4(args: argparse.Namespace) -> int:

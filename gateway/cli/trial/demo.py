@@ -19,7 +19,7 @@ from rich.text import Text
 
 from gateway.archive.layout import reconciled_folder
 from gateway.cli import main
-from gateway.cli.parsers import Commands, add_documented
+from gateway.cli.parsers import Commands, add_documented, add_option
 from gateway.clock import today
 from gateway.config.load import Configuration, load
 from gateway.logs.lines import set_up_logging
@@ -39,14 +39,9 @@ ALARMS = 500  # messages with two tags
 
 
 def add_parsers(commands: Commands) -> None:
-    parser = add_documented(commands, "demo", __doc__)
-    parser.add_argument(
-        "--messages", type=int, default=10_000, metavar="N", help="number of messages (10000)"
-    )
-    parser.add_argument(
-        "--archive", type=Path, metavar="DIR", help="folder of the archive (a new folder)"
-    )
-    parser.set_defaults(run=run)
+    parser = add_documented(commands, "demo", __doc__, run)
+    add_option(parser, "--messages N", "number of messages", 10_000)
+    add_option(parser, "--archive DIR", "folder of the archive (a new folder)")
 
 
 def run(args: argparse.Namespace) -> int:
