@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from gateway.cli.archive import compact, forget, names, retire, show, verify
+from gateway.cli.archive.named import parse_date
 from gateway.cli.parsers import SEAL_KEY, Commands, add_command, add_option, seal_key
 from gateway.clock import today
 from gateway.errors import ArchiveError
@@ -58,7 +59,7 @@ def run_generate(args: argparse.Namespace) -> int:
     from gateway.trial.synthetic.traffic import Traffic  # noqa: PLC0415
 
     _check(args)
-    args.day = verify.parse_date(args.date) or today() - timedelta(days=1)
+    args.day = parse_date(args.date) or today() - timedelta(days=1)
     traffic = Traffic(**{each.name: getattr(args, each.name) for each in fields(Traffic)})
     counts = parse_faults(args.faults, args.messages)
     with progress(open_console(stderr=True), steps=False) as show_step:

@@ -10,16 +10,15 @@ import argparse
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
-from datetime import date, timedelta
+from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING
 
 from rich.console import Console
 
 from gateway.archive.findings import Finding, Weight
-from gateway.archive.location import ArchiveLocation, parse_location
-from gateway.cli.archive.forget import check_folder, first_kept_day, remove_old_days
-from gateway.cli.archive.verify import parse_date
+from gateway.cli.archive.forget import first_kept_day, remove_old_days
+from gateway.cli.archive.named import named_location, named_storage, parse_date
 from gateway.cli.parsers import (
     ARCHIVE,
     JSON_RESULT,
@@ -54,13 +53,14 @@ def add_parsers(actions: Commands) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Merge segments, remove old days, then build the dictionary from the kept days."""
-    location = parse_location(args.archive)
-    day, errors = _checked_date(args, location), open_console(stderr=True)
+    location, errors = named_location(args.archive), open_console(stderr=True)
+    if args.size < 1:
+        raise ArchiveError(f"--size {args.size}: is not 1 or more")
+    day = parse_date(args.date) or today() - timedelta(days=1)
     key = seal_key(args)
     oldest = None if args.keep_days is None else first_kept_day(args.keep_days)
     check_driver()
     from gateway.archive.compaction.compact_day import CompactionReport  # noqa: PLC0415  # Arrow
-    from gateway.archive.storage import open_storage  # noqa: PLC0415
     from gateway.reconcile.maintenance.compact import compact  # noqa: PLC0415  # may be absent
     from gateway.reconcile.maintenance.short_names_job import build_dictionary  # noqa: PLC0415
     from gateway.reconcile.nights.marker import mark  # noqa: PLC0415
@@ -79,9 +79,10 @@ def run(args: argparse.Namespace) -> int:
             removed = None
             if oldest is not None:
                 show_step(f"removing days before {oldest}")
-                removed = remove_old_days(location, oldest)
+                removed = remove_old_days(args.archive, oldest)
             names = build_dictionary(spark, location, oldest, show_step)
-    marker = mark(open_storage(location), day)
+    with named_storage(args.archive) as storage:
+        marker = mark(storage, day)
     findings = (*compacted.findings, *names.findings)
     print_findings(findings, errors)
     if args.json:
@@ -123,11 +124,3 @@ def print_findings(findings: Iterable[Finding], errors: Console) -> None:
 
 def has_errors(findings: Iterable[Finding]) -> bool:
     return any(finding.weight is Weight.ERROR for finding in findings)
-
-
-def _checked_date(args: argparse.Namespace, location: ArchiveLocation) -> date:
-    """Check the arguments, and return the date to compact."""
-    check_folder(location)
-    if args.size < 1:
-        raise ArchiveError(f"--size {args.size}: is not 1 or more")
-    return parse_date(args.date) or today() - timedelta(days=1)

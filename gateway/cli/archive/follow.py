@@ -14,7 +14,7 @@ from rich.console import Console
 
 from gateway.archive.layout import followed_folder
 from gateway.archive.location import parse_location
-from gateway.cli.archive.forget import check_folder
+from gateway.cli.archive.named import named_location
 from gateway.errors import ReconcileError
 from gateway.reconcile.driver import check_driver
 from gateway.reconcile.report.report import CLEAN, GAPS
@@ -67,10 +67,8 @@ def run_follow(args: argparse.Namespace, errors: Console) -> int:
 
 
 def _check(args: argparse.Namespace) -> None:
-    location = parse_location(args.archive)
-    if location.url:
+    if named_location(args.archive).url:
         raise ReconcileError(f"archive {args.archive!r}: --follow needs a local folder")
-    check_folder(location)
     nightly = {
         "--date": args.date,
         "--full": args.full,

@@ -10,11 +10,11 @@ from datetime import date
 from typing import TYPE_CHECKING
 
 from gateway.archive.layout import oldest_kept
-from gateway.archive.location import ArchiveLocation, parse_location
 from gateway.archive.seals.key import key_from_environment
+from gateway.cli.archive.named import named_storage
 from gateway.cli.parsers import ARCHIVE, Commands, add_documented, add_option
 from gateway.clock import today
-from gateway.errors import ArchiveError, first_line
+from gateway.errors import ArchiveError
 
 if TYPE_CHECKING:
     from gateway.archive.retention import RemovedDays
@@ -28,29 +28,23 @@ def add_parsers(actions: Commands) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Remove the days before the last `--keep-days` whole ones."""
-    location, oldest = parse_location(args.archive), first_kept_day(args.keep_days)
-    check_folder(location)
-    removed = remove_old_days(location, oldest)
+    removed = remove_old_days(args.archive, first_kept_day(args.keep_days))
     for day in removed.days:
         print(f"{day} is removed")
     print(f"{len(removed.days)} dates were removed, {removed.files} files of {removed.size} bytes")
     return 0
 
 
-def remove_old_days(location: ArchiveLocation, oldest: date) -> RemovedDays:
+def remove_old_days(archive: str, oldest: date) -> RemovedDays:
     """Remove the days before `oldest`.
 
     Raises:
         ArchiveError: the archive cannot be reached; the next call removes the rest.
     """
     from gateway.archive.retention import remove_days  # noqa: PLC0415  # loads PyArrow
-    from gateway.archive.storage import open_storage  # noqa: PLC0415
 
-    try:
-        return remove_days(open_storage(location), oldest, key_from_environment())
-    except OSError as error:
-        text = f"archive {location}: old days were not removed: {first_line(error)}"
-        raise ArchiveError(text) from error
+    with named_storage(archive, "old days were not removed") as storage:
+        return remove_days(storage, oldest, key_from_environment())
 
 
 def first_kept_day(keep_days: int) -> date:
@@ -62,13 +56,3 @@ def first_kept_day(keep_days: int) -> date:
     if keep_days < 1:
         raise ArchiveError(f"--keep-days {keep_days}: is not 1 or more")
     return oldest_kept(keep_days, today())
-
-
-def check_folder(location: ArchiveLocation) -> None:
-    """Check that a local archive exists.
-
-    Raises:
-        ArchiveError: it is no folder.
-    """
-    if not location.url and not location.local.is_dir():
-        raise ArchiveError(f"archive {str(location)!r}: is not a folder")

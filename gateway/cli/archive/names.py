@@ -12,7 +12,7 @@ from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
-from gateway.archive.location import ArchiveLocation, parse_location
+from gateway.archive.location import ArchiveLocation
 from gateway.cli.archive.compact import (
     has_errors,
     names_facts,
@@ -20,7 +20,7 @@ from gateway.cli.archive.compact import (
     print_json,
     print_names,
 )
-from gateway.cli.archive.forget import check_folder
+from gateway.cli.archive.named import named_location, named_storage
 from gateway.cli.parsers import ARCHIVE, JSON_RESULT, MASTER, Commands, add_documented, add_option
 from gateway.reconcile.driver import check_driver
 from gateway.terminal import print_line
@@ -40,11 +40,9 @@ def add_parsers(actions: Commands) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    location = parse_location(args.archive)
-    check_folder(location)
     if args.find is not None:
-        return _print_entries(location, args.find, as_json=args.json)
-    return _build(location, args.master, as_json=args.json)
+        return _print_entries(args.archive, args.find, as_json=args.json)
+    return _build(named_location(args.archive), args.master, as_json=args.json)
 
 
 def _build(location: ArchiveLocation, master: str, *, as_json: bool) -> int:
@@ -65,11 +63,11 @@ def _build(location: ArchiveLocation, master: str, *, as_json: bool) -> int:
     return int(has_errors(report.findings))
 
 
-def _print_entries(location: ArchiveLocation, name: str, *, as_json: bool) -> int:
+def _print_entries(archive: str, name: str, *, as_json: bool) -> int:
     from gateway.archive.lookup.name_lookup import find_name  # noqa: PLC0415  # loads PyArrow
-    from gateway.archive.storage import open_storage  # noqa: PLC0415
 
-    found = list(find_name(open_storage(location), name))
+    with named_storage(archive) as storage:
+        found = list(find_name(storage, name))
     if as_json:
         entries = [asdict(entry) for entry in found]
         print(json.dumps({"version": 1, "entries": entries}, default=datetime.isoformat))

@@ -18,10 +18,9 @@ from rich.console import Console
 
 from gateway import clock
 from gateway.archive.findings import error
-from gateway.archive.location import parse_location
 from gateway.archive.night_record import SPOOLED_DAYS
 from gateway.cli.archive.follow import run_follow
-from gateway.cli.archive.forget import check_folder
+from gateway.cli.archive.named import named_location, parse_date
 from gateway.cli.parsers import (
     ARCHIVE,
     MASTER,
@@ -32,7 +31,7 @@ from gateway.cli.parsers import (
     seal_key,
 )
 from gateway.config.load import load
-from gateway.errors import GatewayError, ReconcileError
+from gateway.errors import ArchiveError, GatewayError, ReconcileError
 from gateway.reconcile.driver import check_driver
 from gateway.reconcile.report.metrics import write_metrics
 from gateway.reconcile.report.report import NO_ANSWER, Report
@@ -111,8 +110,8 @@ def _without_answer(args: argparse.Namespace, text: str, errors: Console) -> Rep
     _print_error(text, errors)
     finding = error("no-answer", str(args.archive), text)
     day = None
-    with suppress(ReconcileError):
-        day = None if args.date is None else _day(args.date)
+    with suppress(ArchiveError):
+        day = parse_date(args.date)
     return Report(str(args.archive), day, [finding], answered=False)
 
 
@@ -148,7 +147,7 @@ def _reconcile(args: argparse.Namespace, errors: Console) -> Report:
     days = _days(args)
     if args.expect is not None and (days or args.output is not None):
         raise ReconcileError("--expect needs a run without dates and --output")
-    check_folder(parse_location(args.archive))
+    named_location(args.archive)
     if min(args.in_flight_seconds, args.late, args.spooled_days) < 0:
         raise ReconcileError("--in-flight-seconds, --late and --spooled-days are 0 or more")
     check_driver()
@@ -194,20 +193,13 @@ def _days(args: argparse.Namespace) -> list[date]:
     """Return the dates that the options name; none for the next night."""
     if args.date is not None and (args.first or args.last):
         raise ReconcileError("give --date D, or --from D --to D")
-    if args.date is not None:
-        return [_day(args.date)]
+    if (day := parse_date(args.date)) is not None:
+        return [day]
     if (args.first is None) != (args.last is None):
         raise ReconcileError("--from D and --to D belong together")
-    if args.first is None:
+    first, last = parse_date(args.first), parse_date(args.last)
+    if first is None or last is None:
         return []
-    first, last = _day(args.first), _day(args.last)
     if last < first:
         raise ReconcileError(f"--to {last} is before --from {first}")
     return [first + timedelta(days=number) for number in range((last - first).days + 1)]
-
-
-def _day(text: str) -> date:
-    try:
-        return date.fromisoformat(text)
-    except ValueError as fault:
-        raise ReconcileError(f"{text!r} is no date; write YYYY-MM-DD") from fault

@@ -17,11 +17,10 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from gateway.archive.location import parse_location
-from gateway.cli.archive.forget import check_folder
+from gateway.cli.archive.named import named_storage
 from gateway.cli.parsers import ARCHIVE, Commands, add_documented, add_option
 from gateway.config.load import load
-from gateway.errors import ArchiveError, first_line
+from gateway.errors import ArchiveError
 from gateway.model.copy_class import EXCEPTION_CLASSES
 from gateway.replay.replay_archive import Replay, ReplayChoice, ReplayCopy, microseconds
 from gateway.replay.sender import archived_names, convert_killed_replays
@@ -52,8 +51,8 @@ def add_parsers(commands: Commands) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    storage = _open_storage(args.archive)
-    since, until = _time("--from", args.since), _time("--to", args.until)
+    with named_storage(args.archive) as storage:  # the rest prints
+        since, until = _time("--from", args.since), _time("--to", args.until)
     if since >= until:
         raise ArchiveError(f"--to {args.until!r}: is not after --from {args.since!r}")
     configuration = load(args.config)
@@ -133,17 +132,6 @@ class _Selection:
                 sys.stderr,
             )
         return int(bool(unfound))
-
-
-def _open_storage(archive: str) -> Storage:
-    from gateway.archive.storage import open_storage  # noqa: PLC0415  # Arrow
-
-    location = parse_location(archive)
-    check_folder(location)
-    try:
-        return open_storage(location)
-    except OSError as error:
-        raise ArchiveError(f"archive {location}: cannot be read: {first_line(error)}") from error
 
 
 def _send(replay: Replay, selection: _Selection) -> int:

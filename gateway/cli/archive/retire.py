@@ -9,8 +9,7 @@ import argparse
 from functools import partial
 
 from gateway import clock
-from gateway.archive.location import parse_location
-from gateway.cli.archive.forget import check_folder
+from gateway.cli.archive.named import named_storage
 from gateway.cli.parsers import ARCHIVE, SEAL_KEY, Commands, add_documented, add_option, seal_key
 
 
@@ -25,10 +24,8 @@ def add_parsers(actions: Commands) -> None:
 def run(args: argparse.Namespace) -> int:
     """Write the reason and the last journal of the writer, signed."""
     from gateway.archive.retired import retire  # noqa: PLC0415  # loads PyArrow
-    from gateway.archive.storage import open_storage  # noqa: PLC0415
 
-    location = parse_location(args.archive)
-    check_folder(location)
-    retire(open_storage(location), args.writer, args.why, clock.now(), seal_key(args))
+    with named_storage(args.archive, "is not changed") as storage:
+        retire(storage, args.writer, args.why, clock.now(), seal_key(args))
     print(f"{args.writer} is retired")
     return 0

@@ -12,9 +12,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any, Final
 
-from gateway.archive.location import parse_location
-from gateway.cli.archive.forget import check_folder
-from gateway.cli.archive.verify import parse_date
+from gateway.cli.archive.named import named_storage, parse_date
 from gateway.cli.parsers import ARCHIVE, Commands, add_documented, add_option
 
 _HEADLINE: Final = ("time", "gateway", "route", "leg", "target")  # shown in the first line of a row
@@ -32,12 +30,11 @@ def add_parsers(actions: Commands) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from gateway.archive.lookup.message import message_rows  # noqa: PLC0415  # loads PyArrow
-    from gateway.archive.storage import open_storage  # noqa: PLC0415
     from gateway.reconcile.report.formatting import shortened  # noqa: PLC0415
 
-    location, day = parse_location(args.archive), parse_date(args.date)
-    check_folder(location)
-    rows = list(message_rows(open_storage(location), args.id, day))
+    day = parse_date(args.date)
+    with named_storage(args.archive) as storage:
+        rows = list(message_rows(storage, args.id, day))
     for row in sorted(rows, key=lambda each: each["time"]):
         values = {name: _shown(name, value) for name, value in row.items() if not _is_empty(value)}
         if args.json:

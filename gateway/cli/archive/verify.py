@@ -8,14 +8,14 @@ from __future__ import annotations
 import argparse
 import json
 from dataclasses import asdict
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gateway.archive.findings import Weight
-from gateway.archive.location import ArchiveLocation, parse_location
-from gateway.cli.archive.forget import check_folder
+from gateway.archive.location import ArchiveLocation
+from gateway.cli.archive.named import named_location, named_storage, parse_date
 from gateway.cli.parsers import (
     ARCHIVE,
     JSON_RESULT,
@@ -26,7 +26,6 @@ from gateway.cli.parsers import (
     seal_key,
 )
 from gateway.clock import now
-from gateway.errors import ArchiveError, first_line
 from gateway.terminal import print_line
 
 if TYPE_CHECKING:
@@ -37,15 +36,13 @@ def add_parsers(actions: Commands) -> None:
     add = partial(add_option, add_documented(actions, "verify", __doc__, run))
     add(*ARCHIVE)
     add("--date D", "date: YYYY-MM-DD, UTC (all dates)")
-    add("--buffer DIR", "archive.buffer of a remote archive, to see open journals")
+    add("--buffer DIR", "archive.buffer of a remote archive, to see open journals", type=str)
     add(*JSON_RESULT)
     add(*SEAL_KEY)
 
 
 def run(args: argparse.Namespace) -> int:
-    location, day = parse_location(args.archive), parse_date(args.date)
-    check_folder(location)
-    verified = _verify(location, day, seal_key(args), _journals(location, args.buffer))
+    verified = _verify(args)
     if args.json:
         print(json.dumps(_facts(verified)))
         return int(not verified.complete)
@@ -83,19 +80,7 @@ def _facts(verified: Verified) -> dict[str, object]:
     }
 
 
-def parse_date(text: str | None) -> date | None:
-    """Return the date of an option; None without one.
-
-    Raises:
-        ArchiveError: `text` is no date.
-    """
-    try:
-        return None if text is None else date.fromisoformat(text)
-    except ValueError as error:
-        raise ArchiveError(f"{text!r} is no date; write YYYY-MM-DD") from error
-
-
-def _journals(location: ArchiveLocation, buffer: Path | None) -> Path | None:
+def _journals(location: ArchiveLocation, buffer: str | None) -> Path | None:
     """Return the folder of the journals; None when it is out of reach.
 
     Raises:
@@ -103,23 +88,18 @@ def _journals(location: ArchiveLocation, buffer: Path | None) -> Path | None:
     """
     if buffer is None:
         return None if location.url else location.local
-    check_folder(ArchiveLocation(buffer))
-    return buffer
+    return named_location(buffer).local
 
 
-def _verify(
-    location: ArchiveLocation, day: date | None, key: bytes | None, journals: Path | None
-) -> Verified:
-    from gateway.archive.storage import open_storage  # noqa: PLC0415  # Arrow
+def _verify(args: argparse.Namespace) -> Verified:
     from gateway.archive.verification.verify import verify_archive, verify_day  # noqa: PLC0415
 
-    try:
-        storage = open_storage(location)
+    day, journals = parse_date(args.date), _journals(named_location(args.archive), args.buffer)
+    key = seal_key(args)
+    with named_storage(args.archive) as storage:
         if day is None:
             return verify_archive(storage, key, journals=journals)
         return verify_day(storage, day, key, journals=journals)
-    except OSError as error:
-        raise ArchiveError(f"archive {location}: cannot be read: {first_line(error)}") from error
 
 
 def _interval(begin: int, end: int) -> str:

@@ -1,0 +1,54 @@
+"""The archive that the arguments of a command name: its location, its storage, and a date of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import date
+from typing import TYPE_CHECKING
+
+from gateway.archive.location import ArchiveLocation, parse_location
+from gateway.errors import ArchiveError, first_line
+
+if TYPE_CHECKING:
+    from gateway.archive.storage import Storage
+
+
+def named_location(archive: str) -> ArchiveLocation:
+    """Return the location of an archive.
+
+    Raises:
+        ArchiveError: it is a path, and no folder.
+    """
+    location = parse_location(archive)
+    if not location.url and not location.local.is_dir():
+        raise ArchiveError(f"archive {str(location)!r}: is not a folder")
+    return location
+
+
+@contextmanager
+def named_storage(archive: str, failed: str = "cannot be read") -> Iterator[Storage]:
+    """Yield the storage of an archive; the block reads it, and prints nothing.
+
+    Raises:
+        ArchiveError: it is no folder, or cannot be reached; `failed` says what was not done.
+    """
+    from gateway.archive.storage import open_storage  # noqa: PLC0415  # loads PyArrow
+
+    location = named_location(archive)
+    try:
+        yield open_storage(location)
+    except OSError as error:
+        raise ArchiveError(f"archive {location}: {failed}: {first_line(error)}") from error
+
+
+def parse_date(text: str | None) -> date | None:
+    """Return the date of an option; None without one.
+
+    Raises:
+        ArchiveError: it is no date.
+    """
+    try:
+        return None if text is None else date.fromisoformat(text)
+    except ValueError as error:
+        raise ArchiveError(f"{text!r} is no date; write YYYY-MM-DD") from error
