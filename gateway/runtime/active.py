@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
@@ -48,6 +48,7 @@ class ActiveEndpoints:
         self.taps: dict[TapTarget, Tap] = {}
         self.heartbeats: dict[str, Heartbeat] = {}
         self._endpoints: Mapping[str, Endpoint] = {}
+        self._changing = False  # not every source of a change is in `pumps` yet
 
     def prepare(self, old: Configuration, wanted: Configuration, context: GatewayContext) -> Change:
         """Make what a change to `wanted` needs; nothing is opened, and what runs stays as it is.
@@ -85,6 +86,7 @@ class ActiveEndpoints:
         `received` has the identities of messages, by endpoint, that an earlier run received.
         """
         self._endpoints = change.wanted.endpoints
+        self._changing = True
         for lane in self.lanes.values():
             lane.hasten()
         lanes: list[Lane] = []
@@ -97,13 +99,18 @@ class ActiveEndpoints:
         self._update_heartbeats(change.wanted)
         self._update_taps(change, context)
         pumps: list[Pump] = []
+        deadline = time.monotonic() + change.wanted.gateway.stop_seconds
         for name, source in change.sources.items():
+            targets = {each.endpoint for route in source.router.routes for each in route.targets}
+            ready = partial(self._readers_ready, sorted(targets), deadline)
+            binding = replace(source, readers_ready=ready)
             if name in self.pumps:
-                self.pumps[name].rebind(source)
+                self.pumps[name].rebind(binding)
             else:
-                self.pumps[name] = Pump(source, EndpointState(name, "source"), context)
+                self.pumps[name] = Pump(binding, EndpointState(name, "source"), context)
                 self.pumps[name].duplicates.remember(received.get(name, ()))
                 pumps.append(self.pumps[name])
+        self._changing = False
         for lane in lanes:  # each looks for the sources at its broker
             lane.start()
         for pump in pumps:
@@ -130,6 +137,22 @@ class ActiveEndpoints:
     def _sources_ready(self, name: str, since: float) -> bool:
         """Return whether no source misses what the target `name`, connected `since`, is sent."""
         return not any(pump.misses(since) for pump in self._sources_at(name))
+
+    def _readers_ready(self, targets: Sequence[str], deadline: float) -> bool:
+        """Return whether no source of a change misses what routes to `targets` send there.
+
+        A target that is not connected yet looks for the sources itself. After `deadline`, in
+        monotonic seconds, none is waited for.
+        """
+        if time.monotonic() >= deadline:
+            return True
+        return not self._changing and not any(
+            pump.replaces_source
+            or (not pump.begun and self.lanes[name].sending and pump.misses(0.0))
+            for name in targets
+            if name in self.lanes
+            for pump in self._sources_at(name)
+        )
 
     def _hasten_sources(self, name: str) -> None:
         """Let the sources that miss something connect now: the broker of `name` is there."""

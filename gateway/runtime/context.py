@@ -44,13 +44,15 @@ class GatewayContext:
 class SourceBinding:
     """A source, the rules for the messages that it receives, and its back-off in seconds.
 
-    `short_names` has the names that its routes shorten, None if they shorten none.
+    `short_names` has the names that its routes shorten, None if they shorten none. `readers_ready`:
+    no source of the same reload misses what its routes send.
     """
 
     source: Source
     rules: AdmissionRules
     backoff: tuple[float, float]
     short_names: ShortNames | None
+    readers_ready: Callable[[], bool] = lambda: True
 
     @property
     def router(self) -> Router:

@@ -63,6 +63,7 @@ class Pump:
         self._context = context
         self._binding = binding
         self._next_binding: SourceBinding | None = None  # set by a reload
+        self.begun = False  # to receive from the source of the binding
         self._admission = Admission(context.gateway, self.duplicates, context.echoes.take_origin)
         self._copies = self._make_copies(binding)
         ledger, watched = context.ledger, watched_by(binding.router.routes)
@@ -117,6 +118,12 @@ class Pump:
             return continuity is not None and self._alive_at < since
         return state in {ConnectionState.CONNECTING, ConnectionState.LOST}
 
+    @property
+    def replaces_source(self) -> bool:
+        """Whether a reload gave it another source, which is not in use yet."""
+        wanted = self._next_binding
+        return wanted is not None and wanted.source is not self._binding.source
+
     def close(self) -> None:
         """End the thread, then close the source: closing may redeliver unsettled messages."""
         self._stop.set()
@@ -130,7 +137,8 @@ class Pump:
     def rebind(self, binding: SourceBinding) -> None:
         """Continue with the routes of `binding`, and with its source when it is another one.
 
-        A pause between attempts to connect ends: its cause may be mended.
+        Its routes take effect when the sources that the same reload lets read from their targets
+        are ready. A pause between attempts to connect ends: its cause may be mended.
         """
         self._next_binding = binding
         self.state.hasten()
@@ -180,7 +188,7 @@ class Pump:
                 random.random(),  # noqa: S311  # jitter
                 refused=refused,
             )
-            if self._next_binding is None and not self._stop.is_set():
+            if self._next_applicable() is None and not self._stop.is_set():
                 self.state.pause(pause)
         with suppress(LeaseNotHeldError):
             self._context.require_lease()
@@ -188,8 +196,8 @@ class Pump:
 
     def _receive_once(self) -> None:
         """Open the source if necessary, and relay one batch."""
-        if self._next_binding is not None:
-            self._apply(self._next_binding)
+        if self._next_binding is not None and (wanted := self._next_applicable()) is not None:
+            self._apply(wanted)
         if self._reconnect_reason:
             reason, self._reconnect_reason = self._reconnect_reason, ""
             raise NotConnectedError(f"{self.state.name}: {reason}; reconnecting")
@@ -201,12 +209,23 @@ class Pump:
             self._gaps.connected()
             self.state.connected()
             self._backoff.connected(time.monotonic())
+        if not self.begun and not self._binding.readers_ready():
+            self._stop.wait(POLL_INTERVAL)
+            return
+        self.begun = True
         batch = self._binding.source.receive(RECEIVE_TIMEOUT)
         self._alive_at = begun
         self._gaps.check()
         if batch is not None:
             self.state.messages += len(batch.messages)
             self._relay(batch)
+
+    def _next_applicable(self) -> SourceBinding | None:
+        """Return the binding of a reload, unless its routes must wait and its source is ours."""
+        wanted = self._next_binding
+        if wanted is None or self.replaces_source or wanted.readers_ready():
+            return wanted
+        return None
 
     def _apply(self, binding: SourceBinding) -> None:
         """Switch to `binding`; a replaced source is closed when its batches are settled."""
@@ -219,6 +238,7 @@ class Pump:
             self._binding.source.close()
             self.state.connection = ConnectionState.CONNECTING
             self._alive_at = 0.0
+            self.begun = False
         self._binding, self._next_binding = binding, None
         self._gaps.attach(binding.source, watched_by(binding.router.routes))
         self._copies = self._make_copies(binding)

@@ -122,6 +122,11 @@ class Lane:
         return self._lane.phase is Phase.DIRECT
 
     @property
+    def sending(self) -> bool:
+        """Whether what it is given is sent: the target is connected, and no source is awaited."""
+        return self._lane.phase in {Phase.DRAINING, Phase.DIRECT}
+
+    @property
     def stopping(self) -> bool:
         """Whether the lane is about to stop and sends nothing more from the disk."""
         return self._lane.stopping
