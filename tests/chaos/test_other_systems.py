@@ -252,6 +252,31 @@ def test_kills_of_gateway_and_broker_lose_no_message(
     check_marked(read_archive(tmp_path), witness.duplicates)
 
 
+@repetitions(3, 30)
+def test_nats_and_the_gateway_killed_at_once_mark_every_double(
+    tmp_path: Path, start_mosquitto: StartMosquitto, times: int
+) -> None:
+    """The server forgets its last deliveries, and the gateway the rows it had not written."""
+    chance = random.Random(times)  # noqa: S311  # the same moments in every run
+    source, target = start_mosquitto(), start_mosquitto()
+    tick = threading.Event()
+    with started(nats(tmp_path)) as broker:
+        config = write_config(tmp_path, broker, ".", source.port, target.port)
+        with load_and_witness(source.port, target.port, RATE) as (load, witness):
+            with running(config) as gateway:
+                connected(gateway)
+                load.start()
+            for _ in range(times):
+                with running(config) as gateway:
+                    tick.wait(chance.uniform(0, MAX_PAUSE))
+                    broker.kill()
+                broker.start()
+            with running(config) as gateway:
+                end_after_all(gateway, load, witness)
+
+    check_marked(read_archive(tmp_path), witness.duplicates)
+
+
 @repetitions(3, 20)
 @pytest.mark.parametrize(
     ("make", "separator"), [JMS, SOLACE, NATS_LATER, RABBITMQ, pytest.param(yami4, ".", id="yami4")]

@@ -39,6 +39,7 @@ from gateway.model.message import Headers, Message
 ACK, NAK, TERM, PROGRESS = b"+ACK", b"-NAK", b"+TERM", b"+WPI"
 PULL: Final = 500  # messages of one request
 PULL_EXPIRES: Final = 5.0  # seconds
+AHEAD: Final = 10_000  # messages that may be read before the memory of them is written again
 MAX_RETURNED: Final = 100_000  # messages; the server redelivers older ones after `ack_wait`
 LONGEST_LINE: Final = 8_192  # bytes; a message counts with its subject and reply subject
 PAUSE: Final = 0.02  # seconds between looks at a full queue
@@ -78,8 +79,9 @@ class NatsSource:
         self.subscription_store: SubscriptionStore | None = None
         self._stream = self._inbox = ""
         self._made = ""  # the time of the stream: a later one of its name begins at 1 again
-        self._highest = 0  # number of a message that came; a killed server forgets deliveries
-        self._seen = 0  # messages up to this number were read before, or by a deleted consumer
+        self._highest = 0  # number of a message that came
+        self._seen = 0  # messages up to this number may have been read over earlier connections
+        self._kept = 0  # the same, with those of this connection, as the store has it
         self._exact = False  # every message of the stream is ours
         self._wanted = 0  # messages of the present request that have not come
         self._last_delivery = self._last_message = self._answered = 0
@@ -120,6 +122,7 @@ class NatsSource:
         connection, self._connection = self._connection, None
         self._queue.fail(NotConnectedError(f"{self._settings.name}: is closed; open it first"))
         if connection is not None:
+            self._keep(max(self._seen, self._highest))
             connection.close()
 
     def _new_queue(self) -> RedeliveryQueue[Arrival]:
@@ -229,24 +232,37 @@ class NatsSource:
         known = max(floor, self._answered)  # a killed server forgets answers
         is_new = self.continuity.retention is Retention.NEW
         made = "" if stream.created is None else f"{stream.created.timestamp():.6f}"
-        if made != self._made:
-            self._made, self._highest = made, 0
+        self._find_place(made, stream.state.last_seq, is_new=is_new)
         gone = max(stream.state.first_seq - 1, 0)  # 0 is the first of an empty stream of 2.9
-        was_deleted = is_new and self._remember()
-        self._seen = stream.state.last_seq if was_deleted else self._highest
         if self._exact and not is_new and gone > known:
             self.continuity.report_loss(DROPPED, gone - known)
-        self._last_message = gone if is_new else max(end, gone)
+        self._last_message = max(end, gone, self._seen if is_new else self._highest)
         if info.num_ack_pending:
             await self._return(connection, floor, end, info.delivered.consumer_seq)
 
-    def _remember(self) -> bool:
-        """Remember that the consumer was made; return whether an earlier one was."""
-        store, names = self.subscription_store, [self._consumer]
-        was_made = store is not None and [*store.load(self._session)] == names
-        if store is not None and not was_made:
-            store.save(self._session, names)
-        return was_made
+    def _find_place(self, made: str, last: int, *, is_new: bool) -> None:
+        """Find the number up to which messages may have been read before, at most `last`.
+
+        A killed server forgets its last deliveries, and a new consumer has none. Without a memory,
+        everything may have been read that waits for an earlier consumer.
+        """
+        store = self.subscription_store
+        kept = "" if store is None else next(iter(store.load(self._session)), "")
+        if self._made:
+            kept = f"{self._made} {max(self._seen, self._highest)}"
+        of_stream, _, number = kept.rpartition(" ")
+        if made and of_stream == made:
+            last = min(last, int(number))
+        elif is_new and not kept:
+            last = 0
+        self._highest = min(self._highest, last) if self._made == made else 0
+        self._made, self._seen, self._kept = made, last, 0
+
+    def _keep(self, number: int) -> None:
+        """Remember beyond the process that messages up to `number` may have been read."""
+        self._kept = number
+        if self.subscription_store is not None and self._made:
+            self.subscription_store.save(self._session, [f"{self._made} {number}"])
 
     async def _return(
         self, connection: NatsConnection, floor: int, end: int, deliveries: int
@@ -278,9 +294,11 @@ class NatsSource:
             connection.end("another reader took messages of the consumer")
             return
         self._last_delivery = delivery
+        if number > self._kept:
+            self._keep(max(number, self._seen) + AHEAD)
         self._highest = max(self._highest, number)
         if again == 1:
-            if self._exact and number > max(self._last_message + 1, self._seen):
+            if self._exact and number > self._last_message + 1:
                 self.continuity.report_loss(DROPPED, number - self._last_message - 1)
             self._last_message = max(number, self._last_message)
         own = Headers(

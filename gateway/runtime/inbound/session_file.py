@@ -1,4 +1,4 @@
-"""The subscriptions that brokers keep for the sources of a gateway, in a file.
+"""Subscriptions that brokers keep for the sources of a gateway, and places in streams, in a file.
 
     FOLDER/<writer>.sessions     JSON: subscriptions by session
 

@@ -35,6 +35,13 @@ def source_of(settings: NatsSettings, *patterns: str) -> Source:
     return make_source(settings, wanted, instance="r")
 
 
+def source_with(settings: NatsSettings, file: Path) -> Source:
+    """Return a source that remembers in `file` what it read."""
+    source = source_of(settings)
+    source.subscription_store = SessionFile(file)  # type: ignore[attr-defined]  # of this source
+    return source
+
+
 def say(number: int, subject: str = "t.x", source_id: str | None = None) -> Message:
     return Message(subject, str(number).encode(), Headers(mode=MODE, source_id=source_id))
 
@@ -208,6 +215,78 @@ def test_messages_that_a_killed_server_forgot_to_have_delivered_are_marked(
     assert [each.headers.redelivered for each in got] == [True, True, False]
 
 
+@pytest.mark.parametrize("lost", ["o.dat", "*"])
+def test_a_new_gateway_marks_what_a_killed_server_forgot(
+    settings: NatsSettings, nats_server: NatsServer, tmp_path: Path, lost: str
+) -> None:
+    """The gateway was killed, too, when messages had come and their rows were not written."""
+    source, sink = source_with(settings, tmp_path / "a"), make_sink(settings)
+    with opened(sink, source):
+        send(sink, say(0), say(1))
+        hold(source, 2)
+        (tmp_path / "b").write_bytes((tmp_path / "a").read_bytes())
+        nats_server.kill()
+        (folder,) = tmp_path.rglob("obs")
+        for file in [*folder.rglob(lost)]:
+            file.unlink() if file.is_file() else None
+        nats_server.start()
+        reopen(sink)
+        send(sink, say(2))
+    with opened(source := source_with(settings, tmp_path / "b")):
+        got = collect(source, 3)
+
+    assert numbers(got) == [0, 1, 2]
+    assert [each.headers.redelivered for each in got][:2] == [True, True]
+
+
+def test_a_message_that_waited_for_a_restart_has_no_mark(
+    settings: NatsSettings, tmp_path: Path
+) -> None:
+    sink = make_sink(settings)
+    for _ in range(2):
+        with opened(source := source_with(settings, tmp_path / "sessions"), sink):
+            send(sink, say(1))
+            (got,) = collect(source, 1)
+        with opened(sink):
+            send(sink, say(2))
+        with opened(source := source_with(settings, tmp_path / "sessions")):
+            (waited,) = collect(source, 1)
+        assert (got.headers.redelivered, waited.headers.redelivered) == (False, False)
+
+
+def test_a_source_without_a_memory_marks_what_a_consumer_may_have_delivered(
+    settings: NatsSettings,
+) -> None:
+    sink = make_sink(settings)
+    with opened(source_of(settings)):
+        pass
+    with opened(sink):
+        send(sink, say(1))
+    with opened(source := source_of(settings), sink):
+        send(sink, say(2))
+        got = collect(source, 2)
+
+    assert [each.headers.redelivered for each in got] == [True, False]
+
+
+def test_the_mark_of_a_deleted_consumer_survives_restarts(
+    settings: NatsSettings, tmp_path: Path
+) -> None:
+    settings = replace(settings, receive_window=1)
+    file, sink = tmp_path / "sessions", make_sink(settings)
+    with opened(source := source_with(settings, file), sink):
+        send(sink, say(1), say(2), say(3))
+        collect(source, 3)
+    ask(settings, lambda js: js.delete_consumer("T", "gateway-nats-r"))
+    with opened(source := source_with(settings, file)):
+        hold(source, 1)
+    with opened(source := source_with(settings, file), sink):
+        send(sink, say(4))
+        got = collect(source, 4)
+
+    assert [each.headers.redelivered for each in got] == [True, True, True, False]
+
+
 def test_what_a_reader_left_behind_comes_before_anything_newer(settings: NatsSettings) -> None:
     """The server reads returned messages apart from requests: a race, so it is run often."""
     sink = make_sink(settings)
@@ -248,15 +327,13 @@ def test_a_consumer_that_was_deleted_meanwhile_gives_marked_messages(
     for run in (1, 2, 3):
         with opened(sink):
             send(sink, say(run))
-        source = source_of(settings)
-        source.subscription_store = SessionFile(tmp_path / "sessions")  # type: ignore[attr-defined]  # of this source
-        with opened(source):
+        with opened(source := source_with(settings, tmp_path / "sessions")):
             got = collect(source, 3 if run == 3 else 1)
         marks.append([each.headers.redelivered for each in got])
         if run == 2:
             ask(settings, lambda js: js.delete_consumer("T", "gateway-nats-r"))
 
-    assert marks == [[False], [False], [True, True, True]]
+    assert marks == [[False], [False], [True, True, False]]
 
 
 def test_a_deleted_stream_is_noticed_and_made_again(settings: NatsSettings) -> None:
