@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from gateway.archive.findings import Finding
 from gateway.archive.signed_json import NO_TERM, Previous, SignedStatement, Term
 
 SPOOLED_DAYS: Final = 7  # age of a spooled copy without an outcome, after which it is missing
@@ -77,15 +78,6 @@ class DateRecord:
     settled: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Named:
-    """An error that the night found beside those of a date."""
-
-    rule: str
-    place: str
-    text: str
-
-
 NOT_JUDGED: Final = -1
 
 
@@ -104,7 +96,7 @@ class Night(SignedStatement):
     heads: tuple[HeadSeen, ...] = ()
     seen: tuple[Seen, ...] = ()
     dates: tuple[DateRecord, ...] = ()
-    findings: tuple[Named, ...] = ()
+    findings: tuple[Finding, ...] = ()  # that belong to no date
 
     @property
     def unsettled(self) -> tuple[DateRecord, ...]:

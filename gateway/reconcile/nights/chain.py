@@ -8,8 +8,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from gateway.archive.findings import Finding, error
 from gateway.archive.layout import NIGHTS
-from gateway.archive.night_record import Named, Night
+from gateway.archive.night_record import Night
 from gateway.archive.storage import Storage
 from gateway.errors import ReconcileError
 
@@ -25,7 +26,7 @@ class Chain:
 
     newest: Night | None
     last: int
-    findings: tuple[Named, ...] = ()
+    findings: tuple[Finding, ...] = ()
 
 
 def read_chain(storage: Storage, key: bytes | None, expect: str | None = None) -> Chain:
@@ -40,18 +41,18 @@ def read_chain(storage: Storage, key: bytes | None, expect: str | None = None) -
     last = numbers[-1] if numbers else 0
     known = set(numbers)
     absent = [number for number in range(1, last) if number not in known]
-    findings = [Named("missing-night", _path(each).as_posix(), "is missing") for each in absent]
+    findings = [error("missing-night", _path(each).as_posix(), "is missing") for each in absent]
     nights: dict[int, Night] = {}
     for number in numbers if expect is not None else numbers[-2:]:
         try:
             nights[number] = _read(storage, number, key)
         except ValueError as fault:
-            findings.append(Named("forged-night", _path(number).as_posix(), str(fault)))
+            findings.append(error("forged-night", _path(number).as_posix(), str(fault)))
     for number, night in nights.items():
         before = nights.get(number - 1)
         if before is not None and night.previous != before.mac:
             text = f"does not follow night {number - 1}"
-            findings.append(Named("forged-night", _path(number).as_posix(), text))
+            findings.append(error("forged-night", _path(number).as_posix(), text))
     if expect is not None and expect not in {night.mac for night in nights.values()}:
         text = f"no night of the chain has the digest {expect!r}"
         raise ReconcileError(f"{NIGHTS}: {text}: the archive was rolled back, or is another one")

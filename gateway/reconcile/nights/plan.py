@@ -8,13 +8,13 @@ from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import Final
 
+from gateway.archive.findings import Finding, error
 from gateway.archive.journal.head_file import number_of
 from gateway.archive.layout import JournalName, day_of, day_start, parse_journal_name
 from gateway.archive.night_record import (
     NOT_JUDGED,
     DateRecord,
     HeadSeen,
-    Named,
     Night,
     Seen,
     extended,
@@ -83,7 +83,7 @@ class Plan:
     """
 
     dates: tuple[str, ...]
-    findings: tuple[Named, ...]
+    findings: tuple[Finding, ...]
     pending: Mapping[str, DateRecord] = field(default_factory=dict)
 
 
@@ -210,9 +210,9 @@ def _seen(previous: Night | None, world: World) -> tuple[Seen, ...]:
     return tuple(found[writer] for writer in sorted(found))
 
 
-def _head_findings(previous: Night | None, world: World) -> list[Named]:
+def _head_findings(previous: Night | None, world: World) -> list[Finding]:
     """Return the errors about writers that fell silent, and heads that are absent or went back."""
-    found: list[Named] = []
+    found: list[Finding] = []
     before = {each.writer: each for each in previous.heads} if previous else {}
     now = {each.writer: each for each in world.heads}
     seen = {each.writer: each for each in _seen(previous, world)}
@@ -223,12 +223,12 @@ def _head_findings(previous: Night | None, world: World) -> list[Named]:
             text = (
                 f"{writer} wrote to this archive and has no head: nothing says what it wrote last"
             )
-            found.append(Named("missing-head", place, text))
+            found.append(error("missing-head", place, text))
         elif old is not None and _went_back(old, head):
             text = f"the head of {writer} states an earlier journal than at the last night"
-            found.append(Named("old-head", place, text))
+            found.append(error("old-head", place, text))
         elif _is_silent(previous, old, head, world):
-            found.append(Named("silent-writer", place, _silence(head, world)))
+            found.append(error("silent-writer", place, _silence(head, world)))
     return found
 
 
@@ -280,14 +280,14 @@ def _last(head: HeadSeen) -> tuple[int, int]:
     return (name.start, name.number) if name else (0, -1)
 
 
-def _missing(previous: Night | None, world: World) -> list[Named]:
+def _missing(previous: Night | None, world: World) -> list[Finding]:
     """Return an error for the journals of each writer that others follow, or that its head names.
 
     They reached no night, or their seals are gone although no date was removed with them.
     """
     heads = {each.writer: each for each in world.heads}
     seen = {each.writer: each for each in _seen(previous, world)}
-    found: list[Named] = []
+    found: list[Finding] = []
     for writer in sorted(heads.keys() | seen.keys()):
         known, head = seen.get(writer), heads.get(writer)
         numbers = world.numbers.get(writer, ())
@@ -300,7 +300,7 @@ def _missing(previous: Night | None, world: World) -> list[Named]:
         last = known.number if known else -1
         if head is not None and (lost := _lost(head, known, world)):
             text = f"{writer} closed {lost.journal}, which has no seal; its rows are missing"
-            found.append(Named("missing-seal", link_path(lost).as_posix(), text))
+            found.append(error("missing-seal", link_path(lost).as_posix(), text))
             last = max(last, number_of(lost) - 1)
         gone = gaps(min(numbers), last, numbers) if numbers else ()
         for span in joined([*(known.missing if known else ()), *gone]):
@@ -310,9 +310,9 @@ def _missing(previous: Night | None, world: World) -> list[Named]:
     return found
 
 
-def _without_seal(name: JournalName, which: str) -> Named:
+def _without_seal(name: JournalName, which: str) -> Finding:
     text = f"journals of {name.writer}, {which}: rows are missing"
-    return Named("missing-journal", f"_seals/{name}.json", text)
+    return error("missing-journal", f"_seals/{name}.json", text)
 
 
 def _name_if_due(link: Previous, world: World) -> JournalName | None:
@@ -321,22 +321,22 @@ def _name_if_due(link: Previous, world: World) -> JournalName | None:
     return parse_journal_name(link.journal) if due else None
 
 
-def _forgotten(unsettled: set[str], world: World) -> list[Named]:
+def _forgotten(unsettled: set[str], world: World) -> list[Finding]:
     """Return an error for each date that was removed before its copies were resolved."""
     today = world.today.isoformat()
     unresolved = "it was removed with unresolved copies"
     unjudged = "it was removed with rows that no night judged"
     removed = [day for day in sorted(unsettled - world.there) if day < today]
     return [
-        *(Named("forgotten-unresolved", f"date={day}", unresolved) for day in removed),
-        *(Named("forgotten-unjudged", f"date={day}", unjudged) for day in sorted(world.forgotten)),
+        *(error("forgotten-unresolved", f"date={day}", unresolved) for day in removed),
+        *(error("forgotten-unjudged", f"date={day}", unjudged) for day in sorted(world.forgotten)),
     ]
 
 
-def _late(world: World, oldest: str) -> list[Named]:
+def _late(world: World, oldest: str) -> list[Finding]:
     """Return an error for each new journal and removed date of which it has rows."""
     return [
-        Named(
+        error(
             "late-for-forgotten",
             f"date={day}",
             f"{JournalName(each.writer, each.start, each.number)} has rows of its messages, and its"

@@ -12,7 +12,7 @@ from time import monotonic
 from typing import Final, TypeAlias
 
 from gateway.archive.durable import make_folders
-from gateway.archive.findings import error, warning
+from gateway.archive.findings import warning
 from gateway.archive.layout import NIGHTS, JournalName, parse_day, parse_journal_name, seal_folder
 from gateway.archive.night_record import HeadSeen, Night
 from gateway.archive.retention import forgotten_dates
@@ -76,7 +76,6 @@ def run_night(job: Job, show_step: ShowStep, expect: str | None = None) -> Night
         world = world_of(job, storage, previous, at, forgotten, read)
         plan = plan_night(previous, world)
         plan = replace(plan, findings=(*chain.findings, *plan.findings))
-        named = [error(each.rule, each.place, each.text) for each in plan.findings]
         days = [date.fromisoformat(day) for day in plan.dates]
 
         judged: dict[str, Judged] = {}
@@ -95,7 +94,7 @@ def run_night(job: Job, show_step: ShowStep, expect: str | None = None) -> Night
             text = "no closed date is new or changed"
             nothing = warning("nothing-to-judge", str(job.archive), text)
             write_link()
-            return NightRun(Report(str(job.archive), None, [*named, nothing]), written[-1])
+            return NightRun(Report(str(job.archive), None, [*plan.findings, nothing]), written[-1])
 
         def after(day: date, report: Report | None) -> None:
             status = NO_ANSWER if report is None else report.status
@@ -106,7 +105,9 @@ def run_night(job: Job, show_step: ShowStep, expect: str | None = None) -> Night
             write_link()
             mark(storage, day, written[-1:])
 
-        report = run_dates(replace(job, named=named, read_seal=read), days, show_step, after)
+        report = run_dates(
+            replace(job, named=plan.findings, read_seal=read), days, show_step, after
+        )
         return NightRun(report, written[-1])
 
 

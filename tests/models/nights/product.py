@@ -12,8 +12,9 @@ from collections.abc import Iterator
 from datetime import date, timedelta
 from typing import Final
 
+from gateway.archive.findings import Finding as NightFinding
 from gateway.archive.layout import day_start, parse_journal_name
-from gateway.archive.night_record import HeadSeen, Named, Night
+from gateway.archive.night_record import HeadSeen, Night
 from gateway.archive.signed_json import Previous
 from gateway.reconcile.nights.plan import Judged as Verdict
 from gateway.reconcile.nights.plan import NewJournal, Plan, World, is_new, next_night, plan_night
@@ -160,7 +161,7 @@ def _head(writer: str, head: Head) -> HeadSeen:
     return HeadSeen(writer, closed, following, _time(head.closed_at))
 
 
-def _findings(named: Named) -> Iterator[Finding]:
+def _findings(named: NightFinding) -> Iterator[Finding]:
     """Yield an error of the product as those of the model: about the date, and each journal."""
     folder, _, name = named.place.rpartition("/")
     stem = name.removesuffix(".json")

@@ -21,7 +21,7 @@ def rules() -> set[str]:
         for package in ("archive", "reconcile")
         for path in (SOURCES / package).rglob("*.py")
         if "maintenance" not in path.parts and "compaction" not in path.parts
-        for rule in re.findall(r'\b(?:error|warning|Named)\(\s*"([a-z-]+)"', path.read_text())
+        for rule in re.findall(r'\b(?:error|warning)\(\s*"([a-z-]+)"', path.read_text())
     }
 
 
