@@ -11,8 +11,6 @@ from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from py4j.protocol import Py4JError
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from gateway.archive.findings import Finding, error
@@ -26,7 +24,6 @@ from gateway.archive.seals.store import ReadSeal
 from gateway.archive.storage import open_storage
 from gateway.archive.verification.writers import known_writers
 from gateway.clock import now
-from gateway.errors import ReconcileError
 from gateway.model.copy_class import TALLIES, CopyClass
 from gateway.reconcile.classify import tables
 from gateway.reconcile.classify.evidence import Joined, Scope, joined, survey
@@ -56,7 +53,7 @@ from gateway.reconcile.input.survey import Survey
 from gateway.reconcile.report.report import REPORT_PAGE, Report
 from gateway.reconcile.report.rows import Row, worst_first
 from gateway.reconcile.report.timelines import Turn
-from gateway.reconcile.root_cause import root_cause
+from gateway.reconcile.root_cause import spark_faults
 from gateway.reconcile.session import spark_session
 from gateway.reconcile.task_shares import task_shares
 from gateway.terminal.progress import ShowStep
@@ -137,11 +134,8 @@ def _reconcile(job: Job, show_step: ShowStep) -> Report:
     job.results.clear()
     with spark_session(job.master, short=job.full is not True) as spark:
         started = monotonic()
-        try:
-            with task_shares(spark, show_step) as shown:
-                report = _judged(spark, job, shown)
-        except (PySparkException, Py4JError) as fault:
-            raise ReconcileError(f"spark: the job failed: {root_cause(fault)}") from fault
+        with spark_faults("the job"), task_shares(spark, show_step) as shown:
+            report = _judged(spark, job, shown)
     show_step("done")
     files, job_ends = report.timings.get("files", 0.0), monotonic() - started
     timings = {"files": files, "spark": started - began, "job": job_ends - files}

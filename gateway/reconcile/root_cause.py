@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Final
 
-from gateway.errors import first_line
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+
+from gateway.errors import ReconcileError, first_line
+
+SPARK_FAULTS: Final = (PySparkException, Py4JError)
 
 _MAX_CAUSES: Final = 30  # of a chain, which may be a cycle
 _TRACEBACK: Final = "Traceback (most recent call last)"
@@ -13,6 +20,19 @@ _RAISED: Final = re.compile(r"^[A-Za-z_][\w.]*(?:: |$)")
 _CAUSED: Final = re.compile(r"^Caused by: (\S.*)$", re.MULTILINE)
 _NO_MODULE: Final = re.compile(r"ModuleNotFoundError: No module named '(\w+)")
 _LOST_TASK: Final = re.compile(r"Lost task [^\n]*?\): ([^\n]+)")
+
+
+@contextmanager
+def spark_faults(what: str) -> Iterator[None]:
+    """Raise an error of Spark as one of a line: `what` failed, and the root cause.
+
+    Raises:
+        ReconcileError: Spark failed in the block.
+    """
+    try:
+        yield
+    except SPARK_FAULTS as fault:
+        raise ReconcileError(f"spark: {what} failed: {root_cause(fault)}") from fault
 
 
 def root_cause(fault: BaseException) -> str:

@@ -17,14 +17,13 @@ from warnings import catch_warnings, simplefilter
 
 from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
-from pyspark.errors import PySparkException
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 import gateway
 from gateway.errors import ReconcileError
 from gateway.reconcile.machine import heap, memory_bytes
-from gateway.reconcile.root_cause import root_cause
+from gateway.reconcile.root_cause import SPARK_FAULTS, root_cause
 
 LOCAL: Final = "local"
 _CONNECT: Final = "sc://"
@@ -87,7 +86,7 @@ def spark_session(
                 name, kind = f"{folder}/{package.name}", "zip"
                 spark.sparkContext.addPyFile(make_archive(name, kind, package.parent, package.name))
             yield spark
-        except (PySparkException, Py4JError, OSError, ReconcileError) as error:
+        except (*SPARK_FAULTS, OSError, ReconcileError) as error:
             _raise_if_ended(spark, log, error)
             raise
         finally:
@@ -156,7 +155,7 @@ def _start(conf: SparkConf, sink: TextIO, log: Path) -> SparkSession:
         java = launch_gateway(conf, options)  # type: ignore[no-untyped-call]  # pyspark left it untyped
         with _kept_interrupt():
             return SparkSession(SparkContext(conf=conf, gateway=java))
-    except (PySparkException, Py4JError, OSError) as error:
+    except (*SPARK_FAULTS, OSError) as error:
         text = f"spark: does not start on {conf.get('spark.master')!r}: {root_cause(error)}"
         _end(java)  # after the error text, which is read from the Java process
         raise ReconcileError("\n".join([text, *_log_lines(log)])) from error

@@ -14,8 +14,6 @@ from shutil import rmtree
 from typing import Final
 
 import pyarrow as pa
-from py4j.protocol import Py4JError
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from gateway.archive.findings import Finding
@@ -32,7 +30,7 @@ from gateway.reconcile.follow.tables import EXCEPTION_ROWS, MINUTE_ROWS, batches
 from gateway.reconcile.grouping import summed
 from gateway.reconcile.input.inputs import Inputs, unreadable_segments
 from gateway.reconcile.report.rows import Row
-from gateway.reconcile.root_cause import root_cause
+from gateway.reconcile.root_cause import SPARK_FAULTS, root_cause
 from gateway.terminal.progress import ShowStep
 
 _SECOND: Final = 1_000_000  # microseconds
@@ -87,7 +85,7 @@ class DayReconciler:
             return FollowedDay(day, findings=found, answered=False)
         try:
             routes = self._reconcile(day, usable, sealed=sealed)
-        except (PySparkException, Py4JError) as fault:
+        except SPARK_FAULTS as fault:
             storage = LocalStorage(self.options.root.resolve())
             present, damaged = unreadable_segments(storage, usable)
             if not damaged and len(present.all) == len(usable.all):

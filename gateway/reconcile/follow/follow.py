@@ -13,8 +13,6 @@ from pathlib import Path
 from threading import Event
 from typing import Final
 
-from py4j.protocol import Py4JError
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -32,7 +30,7 @@ from gateway.reconcile.follow.state import (
     summary,
 )
 from gateway.reconcile.report.report import BREACH, CLEAN, GAPS, NO_ANSWER, Report
-from gateway.reconcile.root_cause import root_cause
+from gateway.reconcile.root_cause import spark_faults
 from gateway.reconcile.session import spark_session
 from gateway.terminal.progress import ShowStep
 
@@ -131,13 +129,10 @@ def follow(follower: Follower, stopping: Event) -> None:
         follower.show_step(f"starting Spark on {options.master}")
         with spark_session(options.master, short=options.once) as spark:
             try:
-                query = _start(spark, follower)
-                _wait(query, stopping)
-            except (PySparkException, Py4JError) as fault:
-                if follower.fault is not None:
-                    raise follower.fault from fault
-                reason = root_cause(fault)
-                raise ReconcileError(f"spark: the query failed: {reason}") from fault
+                with spark_faults("the query"):
+                    _wait(_start(spark, follower), stopping)
+            except ReconcileError as fault:
+                raise follower.fault or fault from fault.__cause__
 
 
 def _start(spark: SparkSession, follower: Follower) -> StreamingQuery:

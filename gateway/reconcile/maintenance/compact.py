@@ -12,8 +12,6 @@ from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
-from py4j.protocol import Py4JError
-from pyspark.errors import PySparkException
 
 from gateway.archive.compaction.compact_day import CompactionReport, compact_day
 from gateway.archive.compaction.merge import MergeResult, MergeTask, merge
@@ -23,7 +21,7 @@ from gateway.errors import ArchiveError, ReconcileError
 from gateway.reconcile.archive_lock import archive_lock
 from gateway.reconcile.input.executors import collect
 from gateway.reconcile.input.inputs import hashed_by
-from gateway.reconcile.root_cause import root_cause
+from gateway.reconcile.root_cause import spark_faults
 from gateway.reconcile.session import spark_session
 from gateway.reconcile.task_shares import task_shares
 from gateway.terminal.progress import ShowStep
@@ -59,14 +57,11 @@ def compact(  # noqa: PLR0913  # the archive, its key, and the means
             return hashed_by(spark, location)(files)
 
     try:
-        with archive_lock(location) as check_held:
+        with spark_faults("the compaction"), archive_lock(location) as check_held:
             return compact_day(
                 location, day, run_tasks, show_step,
                 key=key, size=size << 20, hash_files=hash_files,
             )  # fmt: skip
-    except (PySparkException, Py4JError) as fault:
-        reason = root_cause(fault)
-        raise ReconcileError(f"spark: the compaction failed: {reason}") from fault
     except (ArchiveError, OSError) as fault:
         raise ReconcileError(f"archive {location}: {fault}") from fault
 

@@ -9,15 +9,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
 from functools import partial
 from pathlib import Path
 from typing import Final
 
-from py4j.protocol import Py4JError
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
@@ -42,7 +39,7 @@ from gateway.reconcile.maintenance.short_names import (
     whole_names,
 )
 from gateway.reconcile.remote_lock import CheckHeld
-from gateway.reconcile.root_cause import root_cause
+from gateway.reconcile.root_cause import SPARK_FAULTS, root_cause
 from gateway.terminal.progress import ShowStep
 
 _NEW: Final = Path("_dictionary.new")
@@ -73,19 +70,13 @@ def build_dictionary(
         ReconcileError: Spark failed or the archive cannot be reached; the old dictionary stays.
     """
     show_step("reading the shortened names")
-    with _one_line(location), archive_lock(location) as check_held:
-        try:
-            return _build(spark, location, oldest, show_step, check_held)
-        finally:
-            spark.catalog.clearCache()
-
-
-@contextmanager
-def _one_line(location: ArchiveLocation) -> Iterator[None]:
-    """Raise every error of Spark and of the storage as a ReconcileError of one line."""
     try:
-        yield
-    except (PySparkException, Py4JError, OSError) as fault:
+        with archive_lock(location) as check_held:
+            try:
+                return _build(spark, location, oldest, show_step, check_held)
+            finally:
+                spark.catalog.clearCache()
+    except (*SPARK_FAULTS, OSError) as fault:
         reason = root_cause(fault)
         text = f"archive {location}: the dictionary of shortened names was not built: {reason}"
         raise ReconcileError(text) from fault
