@@ -7,8 +7,8 @@ and every chart has a text alternative.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias
 
 HOURS: Final = 24
@@ -56,38 +56,18 @@ class ChartFrame:
 
 
 @dataclass(frozen=True, slots=True)
-class Tick:
-    """A labelled line of the scale, at a share of it from 0 to 1."""
-
-    share: float
-    label: str
-
-
-@dataclass(frozen=True, slots=True)
-class SvgPath:
-    """An SVG path: its style and its `d` attribute."""
-
-    css: str
-    data: str
-
-
-@dataclass(frozen=True, slots=True)
-class Hint:
-    """The text shown when the pointer is over an hour."""
-
-    hour: int
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
 class Chart:
-    """A chart ready to draw."""
+    """A chart ready to draw.
+
+    `ticks` are the labels of the scale by their share of it, 0 to 1; `paths` the `d` attributes of
+    SVG paths by their styles; `hints` the texts shown when the pointer is over an hour.
+    """
 
     alternative: str
     frame: ChartFrame
-    ticks: Sequence[Tick]
-    paths: Sequence[SvgPath] = ()
-    hints: Sequence[Hint] = ()
+    ticks: Mapping[float, str]
+    paths: Mapping[str, str] = field(default_factory=dict)
+    hints: Mapping[int, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,18 +89,21 @@ def bars(alternative: str, series: Sequence[Series], frame: ChartFrame, unit: Un
     sums = [sum(each.values[hour] or 0 for each in series) for hour in range(HOURS)]
     highest = max(sums)
     top = _top(highest)
-    ticks = [Tick(0.0, "0")]
+    ticks = {0.0: "0"}
     if highest:
         if top > 1 or highest < 1:  # half a message is no tick
-            ticks.append(Tick(0.5, unit(top / 2)))
-        ticks.append(Tick(1.0, unit(top)))
+            ticks[0.5] = unit(top / 2)
+        ticks[1.0] = unit(top)
     base = [0.0] * HOURS
-    paths: list[SvgPath] = []
-    for each in series:
-        data = "".join(_bar(frame, hour, base, each.values[hour], top) for hour in range(HOURS))
-        if data:
-            paths.append(SvgPath(each.css, data))
-    return Chart(alternative, frame, ticks, paths, _hints(series, unit))
+    paths = {
+        each.css: "".join(_bar(frame, hour, base, each.values[hour], top) for hour in range(HOURS))
+        for each in series
+    }
+    return Chart(alternative, frame, ticks, _drawn(paths), _hints(series, unit))
+
+
+def _drawn(paths: Mapping[str, str]) -> dict[str, str]:
+    return {css: data for css, data in paths.items() if data}
 
 
 def _bar(frame: ChartFrame, hour: int, base: list[float], value: float | None, top: float) -> str:
@@ -138,24 +121,23 @@ def lines(alternative: str, series: Sequence[Series], frame: ChartFrame, unit: U
     """Draw lines over a logarithmic scale, with a gap where a value is None."""
     known = [max(value, 1) for each in series for value in each.values if value is not None]
     if not known:
-        return Chart(alternative, frame, [Tick(0.0, "")])
+        return Chart(alternative, frame, {0.0: ""})
     lowest = math.floor(math.log10(min(known)))
     highest = max(math.ceil(math.log10(max(known))), lowest + 1)
     step = math.ceil((highest - lowest) / _MAX_DECADES)
-    ticks = [
-        Tick((power - lowest) / (highest - lowest), unit(10.0**power))
+    ticks = {
+        (power - lowest) / (highest - lowest): unit(10.0**power)
         for power in range(lowest, highest + 1, step)
-    ]
-    paths = []
+    }
+    paths: dict[str, str] = {}
     for each in series:
         shares = [
             None if value is None else (math.log10(max(value, 1)) - lowest) / (highest - lowest)
             for value in each.values
         ]
-        for css, data in (("line", _line(frame, shares)), ("line dot", _dots(frame, shares))):
-            if data:
-                paths.append(SvgPath(f"{css} {each.css}", data))
-    return Chart(alternative, frame, ticks, paths, _hints(series, unit))
+        paths[f"line {each.css}"] = _line(frame, shares)
+        paths[f"line dot {each.css}"] = _dots(frame, shares)
+    return Chart(alternative, frame, ticks, _drawn(paths), _hints(series, unit))
 
 
 def _line(frame: ChartFrame, shares: Values) -> str:
@@ -184,13 +166,13 @@ def _point(frame: ChartFrame, hour: int, share: float) -> str:
     return f"{frame.x(hour + 0.5):.1f} {frame.y(share):.1f}"
 
 
-def _hints(series: Sequence[Series], unit: Unit) -> list[Hint]:
-    hints = []
+def _hints(series: Sequence[Series], unit: Unit) -> dict[int, str]:
+    hints = {}
     for hour in range(HOURS):
         known = [(each.label, each.values[hour]) for each in series]
         words = [f"{label} {unit(value)}" for label, value in known if value is not None]
         if words:
-            hints.append(Hint(hour, f"{hour:02}:00 {', '.join(words)}"))
+            hints[hour] = f"{hour:02}:00 {', '.join(words)}"
     return hints
 
 
@@ -205,11 +187,10 @@ def _top(value: float) -> float:
 def with_bands(chart: Chart, bands: Sequence[Band]) -> Chart:
     """Draw the bands behind the values."""
     frame = chart.frame
-    data: dict[str, str] = {}
+    paths: dict[str, str] = {}
     for each in bands:
         left, right = frame.x(each.begin), frame.x(each.begin + each.width)
         back = f"H{right:.1f}V{frame.floor}z" if right - left >= _MIN_BAND else ""
-        path = f"M{left:.1f} {frame.floor}V4{back}"
-        data[each.css] = data.get(each.css, "") + path
-    paths = [SvgPath(f"band {css}", path) for css, path in data.items()]
-    return replace(chart, paths=[*paths, *chart.paths])
+        css = f"band {each.css}"
+        paths[css] = paths.get(css, "") + f"M{left:.1f} {frame.floor}V4{back}"
+    return replace(chart, paths={**paths, **chart.paths})

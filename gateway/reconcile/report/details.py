@@ -8,19 +8,11 @@ from pathlib import PurePath
 from typing import Final
 
 from gateway.archive.layout import gateway_of, safe_name, writer_of
-from gateway.model.copy_class import (
-    COLUMNS,
-    EXCEPTION_CLASSES,
-)
+from gateway.model.copy_class import COLUMNS, EXCEPTION_CLASSES
 from gateway.reconcile.report.figures import Day, percentiles
 from gateway.reconcile.report.formatting import amount, duration
 from gateway.reconcile.report.report import Report
-from gateway.reconcile.report.rows import (
-    count,
-    exceptions_in,
-    number,
-    word,
-)
+from gateway.reconcile.report.rows import count, exceptions_in, number, word
 
 MAX_ROWS: Final = 200  # rows of a table
 MAX_GATEWAYS: Final = 10  # named at the top

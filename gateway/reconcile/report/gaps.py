@@ -8,11 +8,12 @@ from datetime import date, datetime
 from typing import Final
 
 from gateway.archive.gaps import GapRule
+from gateway.reconcile.report.advice import FindingAdvice
 from gateway.reconcile.report.charts import Band
 from gateway.reconcile.report.timelines import (
     LEAST_WIDTH,
+    Timeline,
     TimelineBar,
-    Timelines,
     timeline_bar,
     timelines,
 )
@@ -20,57 +21,52 @@ from gateway.reconcile.report.timelines import (
 HOUR_SECONDS: Final = 3_600
 
 
-@dataclass(frozen=True, slots=True)
-class GapAdvice:
-    """The meaning of a rule of gaps, and the advice."""
-
-    meaning: str  # completes "the gap: ..."
-    advice: str
-
-
-GAP_RULES: Final[Mapping[GapRule, GapAdvice]] = {
-    GapRule.SESSION_LOST: GapAdvice(
+# The meaning of each rule completes "the gap: ...".
+GAP_RULES: Final[Mapping[GapRule, FindingAdvice]] = {
+    GapRule.SESSION_LOST: FindingAdvice(
         "the broker had lost the gateway's session when it connected again",
         "Ask the publishers to send the interval again. Raise the broker's session expiry, and"
         " its limit of queued messages.",
     ),
-    GapRule.DISCONNECTED: GapAdvice(
+    GapRule.DISCONNECTED: FindingAdvice(
         "the source was not connected, and its broker keeps nothing for it",
         "Ask the publishers to send the interval again. A durable subscription, a queue or a"
         " kept session (QoS 1) keeps messages for the next outage.",
     ),
-    GapRule.TAKEN_OVER: GapAdvice(
+    GapRule.TAKEN_OVER: FindingAdvice(
         "another client connected with the gateway's client id",
         "Find the second client; its address is in the broker's log. Give each client its own"
         " client_id.",
     ),
-    GapRule.REFUSED: GapAdvice(
+    GapRule.REFUSED: FindingAdvice(
         "the broker refused the subscription, so it sent nothing",
         "Grant the gateway's user the right to subscribe, or correct the route's pattern.",
     ),
-    GapRule.DROPPED: GapAdvice(
+    GapRule.DROPPED: FindingAdvice(
         "the broker reported that it dropped messages",
         "Raise the broker's queue limit, or find out why the gateway received slowly:"
         " gateway status shows the full spool or the slow target. A count for all clients"
         " may be of another client; the broker's log names it.",
     ),
-    GapRule.NOT_RUNNING: GapAdvice(
+    GapRule.NOT_RUNNING: FindingAdvice(
         "the gateway was not running",
         "Messages of brokers that keep nothing are lost in this interval. Start the gateway"
         " again; plan a stop while publishers are quiet, or let the broker keep a session.",
     ),
-    GapRule.LOOP_LIMIT: GapAdvice(
+    GapRule.LOOP_LIMIT: FindingAdvice(
         "equal messages came back so often that the gateway took them for a loop and cut some",
         "Find the gateways that return them: the log has the name. If an application repeats"
         " the message, set loop_window: 0 on the endpoint, and ask it to send the value again.",
     ),
-    GapRule.AWAY: GapAdvice(
+    GapRule.AWAY: FindingAdvice(
         "the source was away, and its broker kept the session; nothing was lost by itself",
         "Nothing, unless the broker's limit of queued messages was reached.",
     ),
 }
 _KEPT_ADVICE: Final = "Nothing: a source that missed messages has a gap of its own."
-_UNKNOWN: Final = GapAdvice("the source may have missed messages", "Read the reason of each gap.")
+_UNKNOWN: Final = FindingAdvice(
+    "the source may have missed messages", "Read the reason of each gap."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +124,7 @@ class ReportedOutage:
         return (self.end - self.begin).total_seconds()
 
 
-def rule_of(name: str) -> GapAdvice:
+def rule_of(name: str) -> FindingAdvice:
     """Return the meaning and the advice of a rule; a general one for an unknown rule."""
     known = {each.value: advice for each, advice in GAP_RULES.items()}
     return known.get(name, _UNKNOWN)
@@ -163,7 +159,7 @@ def _outage(gaps: Sequence[ReportedGap]) -> ReportedOutage:
     )  # fmt: skip
 
 
-def gap_timelines(found: Sequence[ReportedOutage], day: date) -> Timelines:
+def gap_timelines(found: Sequence[ReportedOutage], day: date) -> list[Timeline]:
     """Return a timeline for each source with an outage, those with counted gaps first."""
     several = len({each.gateway for each in found}) > 1
     return timelines(

@@ -19,36 +19,29 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from gateway.errors import GatewayError, ReconcileError
-from gateway.model.copy_class import CLASSES, HOP_CLASSES, HOP_MEANINGS
-from gateway.reconcile.report import actions, details, verdict
-from gateway.reconcile.report.advice import advice_for
-from gateway.reconcile.report.charts import HOURS, LARGE
-from gateway.reconcile.report.figures import MAX_UNFOLDED, charted_routes, day_of, figures
-from gateway.reconcile.report.formatting import (
-    MAX_TEXT,
-    amount,
-    counted_as,
-    duration,
-    rest,
-    shortened,
+from gateway.model import copy_class
+from gateway.reconcile.report import (
+    actions,
+    advice,
+    charts,
+    details,
+    figures,
+    formatting,
+    gaps,
+    rows,
+    timelines,
+    verdict,
 )
-from gateway.reconcile.report.gaps import bands, gap_timelines, outages, rule_of
 from gateway.reconcile.report.report import REPORT_PAGE, Report
-from gateway.reconcile.report.rows import (
-    count,
-    exceptions_in,
-    hop_ends,
-    number,
-    severity_of,
-    shown_classes,
-    word,
-    worst_first,
-)
 from gateway.reconcile.report.summary import from_json
-from gateway.reconcile.report.timelines import DAY_SECONDS, clock, turn_timelines
 from gateway.terminal import escaped
 
 _PACKAGE: Final = "gateway.reconcile.report"
+# Their public names are known in the templates.
+_MODULES: Final = (
+    copy_class, actions, advice, charts, details, figures, formatting, gaps, rows, timelines,
+    verdict,
+)  # fmt: skip
 _MAX_ATTRIBUTE: Final = 2_000  # characters of an attribute
 
 
@@ -63,8 +56,6 @@ def page(report: Report) -> str:
     folder = files(_PACKAGE) / "page"
     style, script = ((folder / name).read_text("utf-8") for name in ("report.css", "report.js"))
     state, sign = verdict.state(report)
-    day = day_of(report.whole_day)
-    found = outages(report.gaps)
     return environment().get_template("report.html.j2").render(
         report=report,
         sections=list(_titles(report)),
@@ -74,22 +65,8 @@ def page(report: Report) -> str:
         script_digest=_digest(script),
         state=state,
         sign=sign,
-        headline=report.headline,
-        gateways=details.gateways(report),
-        reasons=list(verdict.reasons(report)),
-        key_figures=list(verdict.key_figures(report)),
-        actions=list(actions.actions(report)),
-        day_figures=figures(
-            day, "all routes", LARGE, bands(found, report.day), complete=report.is_complete
-        ),
-        hour_table=details.hour_table(day),
-        listed_routes=worst_first(report.routes, strict=report.strict)[: details.MAX_ROUTES],
-        tap_reasons=details.tap_reasons(report),
-        charted_routes=charted_routes(report, report.day),
-        gap_timelines=gap_timelines(found, report.day),
-        outages=found,
-        turn_timelines=turn_timelines(report.holders, report.day),
-        turns=report.holders,
+        day=figures.day_of(report.whole_day),
+        found_outages=gaps.outages(report.gaps),
     )  # fmt: skip
 
 
@@ -108,9 +85,9 @@ def _titles(report: Report) -> Iterator[str]:
         "Files": report.findings,
         "Renamed": report.renamed,
         "Method": report.routes or report.timings or report.gateways,
-        "Classes": CLASSES,
+        "Classes": copy_class.CLASSES,
     }
-    return (title for title, rows in content.items() if rows)
+    return (title for title, part in content.items() if part)
 
 
 @cache
@@ -126,34 +103,15 @@ def environment() -> Environment:
         keep_trailing_newline=True,
     )
     made.filters |= {
-        "amount": amount,
+        "amount": formatting.amount,
         "attribute": attribute,
-        "clock": clock,
-        "duration": duration,
+        "clock": timelines.clock,
+        "duration": formatting.duration,
         "marked": marked,
         "time_of_day": details.time_of_day,
     }
-    made.globals |= {
-        "CLASSES": CLASSES,
-        "HOP_CLASSES": HOP_CLASSES,
-        "HOP_MEANINGS": HOP_MEANINGS,
-        "hop_ends": hop_ends,
-        "DAY_SECONDS": DAY_SECONDS,
-        "HOURS": HOURS,
-        "MAX_GATEWAYS": details.MAX_GATEWAYS,
-        "MAX_ROWS": details.MAX_ROWS,
-        "MAX_SAMPLES": details.MAX_SAMPLES,
-        "MAX_UNFOLDED": MAX_UNFOLDED,
-        "advice_for": advice_for,
-        "count": count,
-        "counted_as": counted_as,
-        "exceptions_in": exceptions_in,
-        "shown_classes": shown_classes,
-        "gap_rule": rule_of,
-        "number": number,
-        "severity_of": severity_of,
-        "word": word,
-    }
+    for module in _MODULES:
+        made.globals |= {name: each for name, each in vars(module).items() if name[0] != "_"}
     return made
 
 
@@ -162,24 +120,24 @@ def _finalize(value: object) -> object:
     return marked(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
-def marked(value: str, limit: int = MAX_TEXT) -> Markup:
+def marked(value: str, limit: int = formatting.MAX_TEXT) -> Markup:
     """Return `shortened(value)` as HTML, each escape in an element that tells it from a backslash.
 
     The element has no quotation mark, so that it cannot end an attribute.
     """
     cut = value[:limit]
     if cut.isprintable():
-        return escape(shortened(value, limit))
+        return escape(formatting.shortened(value, limit))
     shown = Markup().join(
         each if each.isprintable() else Markup("<span class=ctl>{}</span>").format(escaped(each))
         for each in cut
     )
-    return shown if len(value) <= limit else shown + rest(value)
+    return shown if len(value) <= limit else shown + formatting.rest(value)
 
 
 def attribute(value: str) -> Markup:
     """Return `shortened(value)` escaped for an attribute, where no element can stand."""
-    return escape(shortened(value, _MAX_ATTRIBUTE))
+    return escape(formatting.shortened(value, _MAX_ATTRIBUTE))
 
 
 def _digest(text: str) -> str:

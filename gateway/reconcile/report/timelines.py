@@ -8,10 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
-from itertools import islice
 from typing import Final
 
-MAX_TIMELINES: Final = 40
+MAX_TIMELINES: Final = 40  # that are drawn
 DAY_SECONDS: Final = 86_400
 LEAST_WIDTH: Final = 240  # seconds; a shorter interval is drawn as wide as this
 
@@ -38,21 +37,12 @@ class Timeline:
     bars: Sequence[TimelineBar]
 
 
-@dataclass(frozen=True, slots=True)
-class Timelines:
-    """The timelines that are drawn, and the number of all."""
-
-    drawn: Sequence[Timeline]
-    total: int
-
-
-def timelines(bars: Iterable[tuple[str, str, TimelineBar]]) -> Timelines:
-    """Return a timeline for each label and gateway of `bars`, up to their largest number."""
+def timelines(bars: Iterable[tuple[str, str, TimelineBar]]) -> list[Timeline]:
+    """Return a timeline for each label and gateway of `bars`."""
     found: dict[tuple[str, str], list[TimelineBar]] = {}
     for label, gateway, bar in bars:
         found.setdefault((label, gateway), []).append(bar)
-    drawn = [Timeline(*names, own) for names, own in islice(found.items(), MAX_TIMELINES)]
-    return Timelines(drawn, len(found))
+    return [Timeline(*names, own) for names, own in found.items()]
 
 
 def timeline_bar(css: str, begin: datetime, end: datetime, day: date, what: str) -> TimelineBar:
@@ -97,7 +87,7 @@ class Turn:
         return ", ".join(filter(None, (lease, beside)))
 
 
-def turn_timelines(found: Sequence[Turn], day: date) -> Timelines:
+def turn_timelines(found: Sequence[Turn], day: date) -> list[Timeline]:
     """Return a timeline for each instance, in the order of their first turns."""
     return timelines(
         (each.writer, "", timeline_bar("calm", each.begin, each.end, day, each.text))

@@ -71,7 +71,7 @@ def test_a_lane_has_the_bars_of_one_source_within_the_day() -> None:
     ]
     found = gap_timelines(outages(rows), DAY.date())
 
-    plant, other = sorted(found.drawn, key=lambda timeline: timeline.label != "plant")
+    plant, other = sorted(found, key=lambda timeline: timeline.label != "plant")
     assert sorted((bar.begin, bar.width, bar.css) for bar in plant.bars) == [
         (0, 1_800, "bad"), (21_600, 240, "calm"), (DAY_SECONDS - 240, 240, "bad"),
     ]  # fmt: skip
@@ -80,10 +80,8 @@ def test_a_lane_has_the_bars_of_one_source_within_the_day() -> None:
 
 def test_the_number_of_lanes_is_bounded() -> None:
     rows = [gap("session-lost", 6, 77, endpoint=f"plant-{n}") for n in range(500)]
-    found = gap_timelines(outages(rows), DAY.date())
-
-    assert (len(found.drawn), found.total) == (MAX_TIMELINES, 500)
     text = page(replace(clean(), gaps=rows))
+    assert text.count('<div class="timeline"><span') == MAX_TIMELINES
     assert f"{MAX_TIMELINES} of 500 sources" in text
     assert "200 of 500 are shown" in text
 
@@ -113,7 +111,7 @@ def test_the_size_of_a_chart_is_bounded() -> None:
 def test_a_source_of_two_gateways_has_two_lanes() -> None:
     found = gap_timelines(outages(eventful().gaps), DAY.date())
 
-    assert sorted((timeline.label, timeline.gateway) for timeline in found.drawn) == [
+    assert sorted((timeline.label, timeline.gateway) for timeline in found) == [
         ("gateway east", ""), ("headquarters", "east"), ("headquarters", "west"),
         ("plant", "east"), ("plant", "west"),
     ]  # fmt: skip

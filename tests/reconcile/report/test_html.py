@@ -241,7 +241,7 @@ def test_only_the_style_the_script_and_paths_are_printed_without_escaping() -> N
         for found in re.findall(r"{{ *([^}]*)\| *safe", template.read_text("utf-8"))
     }
 
-    assert printed == {"style", "script", "path.data"}
+    assert printed == {"style", "script", "data"}
 
 
 @given(st.text(max_size=400))

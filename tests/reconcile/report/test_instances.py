@@ -25,12 +25,12 @@ def test_each_instance_has_a_timeline_of_its_turns() -> None:
     found = turn_timelines(paired().holders, DAY.date())
 
     bars = {each.label: [(bar.begin, bar.begin + bar.width) for bar in each.bars]
-            for each in found.drawn}  # fmt: skip
+            for each in found}  # fmt: skip
     assert bars == {
         "plant-1@a": [(0, 33_300), (50_526, DAY_SECONDS)],
         "plant-1@b": [(33_310.08, 50_531.04)],
     }
-    assert [bar.hint for bar in found.drawn[0].bars] == [
+    assert [bar.hint for bar in found[0].bars] == [
         "2026-03-13 23:30:00 to 09:15:00 lease 7",
         "14:02:06 to 24:00:00 lease 9, 5.0 s beside another by their clocks",
     ]
