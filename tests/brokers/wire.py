@@ -22,6 +22,7 @@ class Wire:
         self._flows = threading.Event()
         self._flows.set()
         self.carried = 0  # bytes, both ways
+        self.delay = 0.0  # seconds before what a client sends goes on
         self.poison = b""  # ends the connection of a client that sends it
         threading.Thread(target=self._accept, daemon=True).start()
 
@@ -82,6 +83,8 @@ class Wire:
         with suppress(OSError):
             while data := one.recv(65_536):
                 self._flows.wait()
+                if client and self.delay:
+                    threading.Event().wait(self.delay)
                 if client and self.poison and self.poison in data:
                     break
                 other.sendall(data)

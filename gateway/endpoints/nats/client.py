@@ -40,12 +40,29 @@ class GatewayClient(Client):
             self._auth_configured = True
         await self.connect(url, **options)
 
+    async def request(  # the library's
+        self,
+        subject: str,
+        payload: bytes = b"",
+        timeout: float = 10,  # noqa: ASYNC109
+        old_style: bool = False,
+        headers: dict[str, Any] | None = None,
+    ) -> Any:  # noqa: ANN401
+        """Return the answer; the library does not name a question that has none."""
+        try:
+            return await super().request(subject, payload, timeout, old_style, headers)
+        except TimeoutError as error:
+            raise TimeoutError(f"no answer to {subject!r} within {timeout:g} s") from error
+
     async def flush(self, timeout: float = 10) -> None:  # noqa: ASYNC109  # the library's
         """Wait until the server has read everything; the library's PING overtakes what waits."""
         if self._transport and self._pending:
             self._transport.writelines(self._pending)
             self._pending, self._pending_data_size = [], 0
-        await super().flush(timeout)  # type: ignore[arg-type]  # it takes any number
+        try:
+            await super().flush(timeout)  # type: ignore[arg-type]  # it takes any number
+        except TimeoutError as error:
+            raise TimeoutError(f"no answer to a PING within {timeout:g} s") from error
 
     def abort(self) -> None:
         """Close the socket at once; what is not written is dropped."""

@@ -7,8 +7,7 @@ import logging
 import re
 from collections import deque
 from collections.abc import Callable, Coroutine
-from concurrent.futures import Future
-from concurrent.futures import TimeoutError as LateError
+from concurrent.futures import CancelledError, Future
 from contextlib import suppress
 from threading import Thread, current_thread
 from typing import Any, Final, TypeVar
@@ -29,6 +28,7 @@ T = TypeVar("T")
 
 CLOSE_TIMEOUT: Final = 2.0  # seconds
 _FORSAKEN: Final = 0.2  # seconds
+_QUESTIONS: Final = 10  # of one call at most; each has `answer_timeout`
 _KEPT: Final = 20  # the last errors
 _LOOK: Final = 0.2  # seconds between looks at the connection
 _MISSED: Final = 2  # unanswered questions that are tolerated
@@ -57,6 +57,7 @@ class NatsConnection:
         """
         self._settings, self._on_end, self._on_denied = settings, on_end, on_denied
         self._reason = "the server closed the connection"
+        self._calls: set[Future[Any]] = set()
         self._noted: deque[Exception] = deque(maxlen=_KEPT)
         self.is_over = False
         self.client: Any = None
@@ -76,21 +77,25 @@ class NatsConnection:
         """Run `work` in the connection's thread and return its result.
 
         Raises:
-            NotConnectedError: the server does not answer in time, or the connection is lost.
+            NotConnectedError: the server does not answer in time, or the connection ends.
             EndpointError: the server refuses.
         """
         name = self._settings.name
         future = self.spawn(work)
+        self._calls.add(future)
         try:
-            return future.result(timeout or self._settings.answer_timeout)
+            return future.result(timeout or _QUESTIONS * self._settings.answer_timeout)
         except EndpointError:
             raise
-        except (TimeoutError, LateError, asyncio.CancelledError) as error:
+        except (TimeoutError, CancelledError) as error:
             future.cancel()
             self.refuse_denied()
-            raise NotConnectedError(f"{name}: no answer in time") from error
+            reason = self._reason if isinstance(error, CancelledError) else str(error)
+            raise NotConnectedError(f"{name}: {reason or 'no answer in time'}") from error
         except (NatsError, OSError) as error:
             raise refusal(name, error) from error
+        finally:
+            self._calls.discard(future)
 
     def spawn(self, work: Coroutine[Any, Any, T]) -> Future[T]:
         """Start `work` in the connection's thread.
@@ -115,14 +120,17 @@ class NatsConnection:
         self.spawn(work).add_done_callback(self._check)
 
     def end(self, reason: str) -> None:
-        """End the connection for `reason`; the first reason counts."""
+        """End the connection, and each call, for `reason`; the first reason counts."""
         if not self.is_over:
-            self.is_over = True
+            self.is_over, self._reason = True, reason
+            for call in tuple(self._calls):
+                call.cancel()
             self._on_end(NotConnectedError(f"{self._settings.name}: {reason}"))
 
     def close(self) -> None:
         """Release everything, after what is already written; never raises."""
-        self.is_over = True
+        if not self.is_over:
+            self.is_over, self._reason = True, "is closed"
         loop = self._loop
         if loop.is_closed():
             return
@@ -226,11 +234,12 @@ class NatsConnection:
         """
         while self.client.is_connected:  # noqa: ASYNC110  # the library has no event for it
             await asyncio.sleep(_LOOK)
-        self.end(self._reason)
+        await self._ended()
 
     async def _ended(self) -> None:
         if self.client is not None:
-            self.end(self._reason)
+            error = self.client.last_error
+            self.end(self._reason if error is None else first_line(error))
 
     async def _leave(self) -> None:
         if self.client.is_connected:

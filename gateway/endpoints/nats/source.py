@@ -83,6 +83,7 @@ class NatsSource:
         self._seen = 0  # messages up to this number may have been read over earlier connections
         self._kept = 0  # the same, with those of this connection, as the store has it
         self._exact = False  # every message of the stream is ours
+        self._is_new = False  # the consumer was absent at this attempt, or at one that failed
         self._wanted = 0  # messages of the present request that have not come
         self._last_delivery = self._last_message = self._answered = 0
         self._unanswered: deque[Arrival] = deque()
@@ -190,6 +191,8 @@ class NatsSource:
             self._take(connection, queue, message)
 
         await client.subscribe(self._inbox, cb=take, pending_bytes_limit=0, pending_msgs_limit=0)
+        self.continuity.retention = Retention.NEW if self._is_new else Retention.KEPT
+        self._is_new = False
         connection.run(self._pull(connection, queue))
         connection.run(self._ask_for_time(connection))
 
@@ -204,12 +207,10 @@ class NatsSource:
     async def _find_consumer(self, connection: NatsConnection) -> None:
         """Make the consumer, or return to the server what the last reader left behind."""
         jetstream, settings = connection.jetstream, self._settings
-        self.continuity.retention = Retention.KEPT
         try:
             await jetstream.consumer_info(self._stream, self._consumer)
         except NotFoundError:
-            self.continuity.retention = Retention.NEW
-            self._answered = 0
+            self._is_new, self._answered = True, 0
         only = self._patterns[0] if len(self._patterns) == 1 else None
         try:
             info = await jetstream.add_consumer(
@@ -230,7 +231,7 @@ class NatsSource:
         self._last_delivery = info.delivered.consumer_seq
         floor, end = info.ack_floor.stream_seq, info.delivered.stream_seq
         known = max(floor, self._answered)  # a killed server forgets answers
-        is_new = self.continuity.retention is Retention.NEW
+        is_new = self._is_new
         made = "" if stream.created is None else f"{stream.created.timestamp():.6f}"
         self._find_place(made, stream.state.last_seq, is_new=is_new)
         gone = max(stream.state.first_seq - 1, 0)  # 0 is the first of an empty stream of 2.9

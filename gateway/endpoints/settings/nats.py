@@ -123,7 +123,7 @@ class NatsSettings(EndpointSettings):
         "seconds for connecting", default=10.0, minimum=0.1, unit="seconds"
     )
     answer_timeout: float = setting(
-        "seconds after which an unanswered publish makes the connection count as stuck",
+        "seconds for each answer of the server; without it the connection counts as stuck",
         default=10.0,
         minimum=0.1,
         unit="seconds",

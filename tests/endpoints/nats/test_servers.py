@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import re
 import socket
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 
 import pytest
 
 from gateway.endpoints.base import Source, Subscription, address_of
+from gateway.endpoints.continuity import Retention
 from gateway.endpoints.registry import make_sink, make_source
 from gateway.endpoints.settings.nats import NatsSettings
 from gateway.errors import NotConnectedError
@@ -31,7 +34,7 @@ from tests.endpoints.exchange import (
     send_all,
     wait_for_loss,
 )
-from tests.waiting import PATIENCE
+from tests.waiting import PATIENCE, until
 
 T = NatsSettings(stream="T", create_stream=True, subjects=("t.>",), keepalive=0.2)
 
@@ -68,6 +71,15 @@ def test_a_source_notices_a_cut_while_its_answers_leave(wire: Wire) -> None:
         wait_for_loss(source)
     source.close()
     sink.close()
+
+
+def test_a_server_that_answers_no_ping_is_named(wire: Wire) -> None:
+    source = source_of(replace(T, url=f"nats://127.0.0.1:{wire.port}"))
+    with opened(source):
+        wire.stall()
+        with pytest.raises(NotConnectedError, match="stale connection"):
+            source.receive(PATIENCE)
+        wire.flow()
 
 
 def test_a_silent_connection_ends_source_and_sink(wire: Wire) -> None:
@@ -121,6 +133,73 @@ def test_a_port_that_says_nothing_is_named() -> None:
         url = f"nats://127.0.0.1:{silent.getsockname()[1]}"
         with pytest.raises(NotConnectedError, match=f"{url}: no answer within 0.3 s"):
             make_sink(replace(T, url=url, connect_timeout=0.3)).open()
+
+
+QUESTION = "$JS.API.CONSUMER.INFO.T.gateway-nats-r"
+
+
+@pytest.fixture
+def silent_server() -> Iterator[NatsSettings]:
+    """Settings of a server that answers a PING, and nothing else."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        thread = threading.Thread(target=answer_pings, args=(listening, []), daemon=True)
+        thread.start()
+        yield NatsSettings(url=f"nats://127.0.0.1:{listening.getsockname()[1]}", stream="T")
+    thread.join(PATIENCE)
+
+
+def test_a_question_without_an_answer_is_named(silent_server: NatsSettings) -> None:
+    source = source_of(replace(silent_server, answer_timeout=0.2))
+
+    reason = f"no answer to {QUESTION!r} within 0.2 s"
+    with pytest.raises(NotConnectedError, match=re.escape(reason)):
+        source.open()
+
+
+def test_each_question_has_the_time_for_an_answer(wire: Wire) -> None:
+    """A start asks six questions; a slow server answers each in time, and not all together."""
+    settings = replace(T, url=f"nats://127.0.0.1:{wire.port}", answer_timeout=2.5, keepalive=5.0)
+    source, sink = source_of(settings), make_sink(settings)
+    with opened(sink, source):
+        send(sink, say(1))
+        hold(source, 1)
+        wire.delay = 0.6
+        source.open()
+        wire.delay = 0.0
+        assert numbers_of(source, 1) == [1]
+
+
+def test_a_question_ends_with_its_connection(wire: Wire) -> None:
+    wire.poison = b"CONSUMER.INFO"
+    settings = replace(T, url=f"nats://127.0.0.1:{wire.port}", answer_timeout=PATIENCE)
+
+    with pytest.raises(NotConnectedError, match=r"unexpected EOF|reset by peer"):
+        source_of(settings).open()
+
+
+def test_a_source_that_is_closed_while_it_opens_says_so(silent_server: NatsSettings) -> None:
+    source = source_of(replace(silent_server, answer_timeout=PATIENCE))
+    with ThreadPoolExecutor(1) as threads:
+        opening = threads.submit(source.open)
+        until(lambda: source._connection is not None and source._connection.jetstream is not None)  # type: ignore[attr-defined]  # noqa: SLF001  # the sign that it asks
+        source.close()
+        with pytest.raises(NotConnectedError, match="is closed"):
+            opening.result(PATIENCE)
+
+
+def test_a_consumer_made_by_an_attempt_that_failed_is_new(
+    wire: Wire, nats_server: NatsServer
+) -> None:
+    with opened(make_sink(replace(T, url=nats_server.url))):
+        pass
+    settings = replace(T, url=f"nats://127.0.0.1:{wire.port}", create_stream=False)
+    wire.poison = b"STREAM.INFO"
+    source = source_of(settings)
+    with pytest.raises(NotConnectedError):
+        source.open()
+    wire.poison = b""
+    with opened(source):
+        assert source.continuity.retention is Retention.NEW  # type: ignore[attr-defined]  # of this source
 
 
 def test_a_cluster_carries_on_while_each_of_its_servers_is_killed(start_nats: StartNats) -> None:
