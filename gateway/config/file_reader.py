@@ -9,7 +9,6 @@ from typing import Any
 
 import yaml
 
-from gateway.archive.location import parse_location
 from gateway.config.build_endpoint import Endpoint, make_endpoint, setting_faults
 from gateway.config.nodes import (
     KeyPath,
@@ -20,15 +19,6 @@ from gateway.config.nodes import (
     load_mapping,
     location_of,
 )
-from gateway.config.process import (
-    ArchiveSettings,
-    DeadLetterSettings,
-    GatewaySettings,
-    SpoolSettings,
-    StandbySettings,
-    TracingSettings,
-    WebSettings,
-)
 from gateway.config.references import References
 from gateway.config.route_defaults import RouteDefaults
 from gateway.config.schema import (
@@ -38,12 +28,12 @@ from gateway.config.schema import (
     RouteSettings,
     is_legal_name,
 )
-from gateway.config.section_checks import check_lease, check_seal_key, check_tracing, check_web
+from gateway.config.section_checks import SECTION_CHECKS, report_name
 from gateway.config.value_reader import ConfigReader
 from gateway.config.values import WrittenPath
 from gateway.endpoints.registry import ENDPOINT_KINDS
 from gateway.endpoints.settings.base import EndpointSettings
-from gateway.errors import ArchiveError, ConfigError, quoted
+from gateway.errors import ConfigError, quoted
 
 KNOWN = ("include", "defaults", "endpoints", *SECTIONS)  # in the order of reading
 SHARED = frozenset({"include", "defaults", "endpoints", "routes", "tests"})  # by several files
@@ -66,14 +56,7 @@ class FileReader:
         self.names_complete = True  # False when endpoints may stand where nothing could be read
         self.routes: dict[str, tuple[RouteSettings, ConfigReader]] = {}
         self.tests: dict[str, MappingTest] = {}
-        self.gateway: GatewaySettings | None = None
-        self.archive: ArchiveSettings | None = None
-        self.spool: SpoolSettings | None = None
-        self.has_spool = False  # also when the section has findings
-        self.dead_letters: tuple[DeadLetterSettings, ConfigReader] | None = None
-        self.web: WebSettings | None = None
-        self.tracing: TracingSettings | None = None
-        self.standby: StandbySettings | None = None
+        self.sections: dict[str, tuple[Any, ConfigReader]] = {}  # those of the process, by name
         self.references = References(secret=not without_secrets)
         self._environment = environment
         self._without_secrets = without_secrets
@@ -107,7 +90,8 @@ class FileReader:
                 reader.findings.append(self._unknown_section(location, key.value))
                 self.names_complete = False
             elif key.value in SHARED or self._is_new((key.value,), reader, key):
-                getattr(self, f"_read_{key.value}")(reader, node, (key.value,))
+                read = getattr(self, f"_read_{key.value}", self._read_section)
+                read(reader, node, (key.value,))
         self._open.pop()
         self._defaults = outer
 
@@ -117,6 +101,11 @@ class FileReader:
         shown = "" if included and not get_close_matches(name, KNOWN, n=1) else f" {name!r}"
         hint = did_you_mean(name, KNOWN)
         return location.error("unknown-section", f"unknown section{shown}", hint)
+
+    @property
+    def has_spool(self) -> bool:
+        """Whether there is a section `spool`, also one with findings."""
+        return ("spool",) in self._places
 
     def findings(self) -> list[ConfigError]:
         """Return all findings, in the order of files, lines and columns, without values.
@@ -167,50 +156,6 @@ class FileReader:
                 self.read(path)
         self.names_complete &= len(reader.findings) == before
 
-    def _read_defaults(self, reader: ConfigReader, node: yaml.Node, at: KeyPath) -> None:
-        self._defaults.read(reader, node, at)
-
-    def _read_gateway(self, reader: ConfigReader, node: yaml.Node, at: KeyPath) -> None:
-        self.gateway = reader.read(node, GatewaySettings, at)
-        if self.gateway is None:
-            return
-        for key, name in (("name", self.gateway.name), ("instance", self.gateway.instance)):
-            if not is_legal_name(name) and (name or key == "name"):
-                _report_name(reader, (*at, key), name)
-
-    def _read_archive(self, reader: ConfigReader, node: yaml.Node, at: KeyPath) -> None:
-        self.archive = reader.read(node, ArchiveSettings, at)
-        if self.archive is not None:
-            try:
-                parse_location(self.archive.path)
-            except ArchiveError as error:
-                reader.report((*at, "path"), "bad-path", str(error))
-            if self.archive.seal_key is not None:
-                check_seal_key(self.archive.seal_key, reader, (*at, "seal_key"))
-
-    def _read_spool(self, reader: ConfigReader, node: yaml.Node, at: KeyPath) -> None:
-        self.has_spool = True
-        self.spool = reader.read(node, SpoolSettings, at)
-
-    def _read_dead_letters(self, reader: ConfigReader, node: yaml.Node, at: KeyPath) -> None:
-        settings = reader.read(node, DeadLetterSettings, at)
-        self.dead_letters = None if settings is None else (settings, reader)
-
-    def _read_web(self, reader: ConfigReader, node: yaml.Node, at: KeyPath) -> None:
-        self.web = reader.read(node, WebSettings, at)
-        if self.web is not None:
-            check_web(self.web, reader, at)
-
-    def _read_tracing(self, reader: ConfigReader, node: yaml.Node, at: KeyPath) -> None:
-        self.tracing = reader.read(node, TracingSettings, at)
-        if self.tracing is not None:
-            check_tracing(self.tracing, reader, at)
-
-    def _read_standby(self, reader: ConfigReader, node: yaml.Node, at: KeyPath) -> None:
-        self.standby = reader.read(node, StandbySettings, at)
-        if self.standby is not None:
-            check_lease(self.standby.lease, reader, (*at, "lease"))
-
     def _read_endpoints(self, reader: ConfigReader, node: yaml.Node, at: KeyPath) -> None:
         if isinstance(node, yaml.MappingNode):
             self.endpoint_names |= {key.value for key, _ in entries(node)}
@@ -223,6 +168,18 @@ class FileReader:
                 endpoint = make_endpoint(settings, common, reader, (*at, name))
                 if endpoint is not None:
                     self.endpoints[name] = endpoint
+
+    def _read_defaults(self, reader: ConfigReader, node: yaml.Node, at: KeyPath) -> None:
+        self._defaults.read(reader, node, at)
+
+    def _read_section(self, reader: ConfigReader, node: yaml.Node, at: KeyPath) -> None:
+        """Read a section that configures the process, and check it."""
+        name = str(at[0])
+        settings: Any = reader.read(node, SECTIONS[name], at)
+        if settings is not None:
+            self.sections[name] = settings, reader
+            if (check := SECTION_CHECKS.get(name)) is not None:
+                check(settings, reader, at)
 
     def _read_routes(self, reader: ConfigReader, node: yaml.Node, at: KeyPath) -> None:
         if self._defaults.broken:
@@ -245,7 +202,7 @@ class FileReader:
             at_name = (*at, key.value)
             reader.locations[at_name] = location_of(reader.path, key)
             if not is_legal_name(key.value):
-                _report_name(reader, at_name, key.value)
+                report_name(reader, at_name, key.value)
             elif self._is_new(at_name, reader, key):
                 yield key.value, child
 
@@ -311,8 +268,3 @@ def _read_settings(
     preset = {"kind": None, "name": name}
     found = reader.read_several(node, (declared, CommonEndpointSettings), at, preset)
     return None if found is None else (found[0], found[1])
-
-
-def _report_name(reader: ConfigReader, at: KeyPath, name: str) -> None:
-    hint = "use letters, digits, '-', '_' and '.', at most 64, the first a letter or digit"
-    reader.report(at, "bad-name", f"{name!r} is not a legal name", hint)

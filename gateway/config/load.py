@@ -36,12 +36,12 @@ class Configuration:
     gateway: GatewaySettings
     endpoints: Mapping[str, Endpoint]
     routes: tuple[Route, ...]
-    archive: ArchiveSettings | None
-    spool: SpoolSettings | None
-    dead_letters: DeadLetterSettings
     dictionary: ShortNamesInMemory  # the names that its routes have shortened
     locations: Mapping[KeyPath, SourceLocation]
     tests: Mapping[str, MappingTest]
+    archive: ArchiveSettings | None = None
+    spool: SpoolSettings | None = None
+    dead_letters: DeadLetterSettings = field(default_factory=DeadLetterSettings)
     web: WebSettings | None = None
     tracing: TracingSettings | None = None
     standby: StandbySettings | None = None
@@ -78,16 +78,18 @@ def load(
 def _finish(path: Path, files: FileReader) -> Configuration:
     """Build the routes of all files, or raise ConfigErrors."""
     dictionary = ShortNamesInMemory()
-    when_full = WhenFull(files.spool.when_full if files.spool else "slow")
+    sections = {name: settings for name, (settings, _) in files.sections.items()}
+    spool = sections.get("spool")
+    when_full = WhenFull(spool.when_full if spool else "slow")
     context = RouteContext(
         files.endpoints, files.endpoint_names, dictionary, when_full, files.names_complete
     )
     routes: list[Route] = []
     for name, (settings, reader) in files.routes.items():
         routes += build_routes(name, settings, context, reader)
-    if files.dead_letters is not None:
-        letters, reader = files.dead_letters
-        archived = files.archive is not None
+    if "dead_letters" in files.sections:
+        letters, reader = files.sections["dead_letters"]
+        archived = "archive" in sections
         check_dead_letters(letters, context, reader, spooled=files.has_spool, archived=archived)
     findings = files.findings()
     none = not files.routes and not findings
@@ -98,27 +100,21 @@ def _finish(path: Path, files: FileReader) -> Configuration:
             start = SourceLocation(str(path), 1, 1)
             findings.insert(0, start.error("no-routes", "no routes", "add a section `routes:`"))
         raise ConfigErrors(findings)
-    gateway = files.gateway or GatewaySettings()
+    gateway = sections.setdefault("gateway", GatewaySettings())
     return Configuration(
-        gateway,
-        {
+        endpoints={
             name: replace(each, settings=each.settings.for_gateway(gateway.name))
             for name, each in files.endpoints.items()
         },
-        tuple(routes),
-        files.archive,
-        files.spool,
-        files.dead_letters[0] if files.dead_letters else DeadLetterSettings(),
-        dictionary,
-        files.locations(),
-        files.tests,
-        files.web,
-        files.tracing,
-        files.standby,
-        files.references,
-        files.paths(),
+        routes=tuple(routes),
+        dictionary=dictionary,
+        locations=files.locations(),
+        tests=files.tests,
+        references=files.references,
+        paths=files.paths(),
         placeholders=files.placeholders(),
         notes=findings,
+        **sections,
     )
 
 

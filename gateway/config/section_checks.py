@@ -3,24 +3,43 @@
 from __future__ import annotations
 
 import ipaddress
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any
 from urllib.parse import urlsplit
 
+from gateway.archive.location import parse_location
 from gateway.config.nodes import KeyPath
-from gateway.config.process import LeaseSettings, TracingSettings, WebSettings
+from gateway.config.process import (
+    ArchiveSettings,
+    GatewaySettings,
+    StandbySettings,
+    TracingSettings,
+    WebSettings,
+)
+from gateway.config.schema import is_legal_name
 from gateway.config.value_reader import ConfigReader
+from gateway.errors import ArchiveError
 
 MIN_TOKEN_LENGTH = 16  # characters; 16 random ones cannot be guessed
 
 
-def check_seal_key(key: str, reader: ConfigReader, at: KeyPath) -> None:
-    """Report a key that can be guessed."""
-    if len(key) < MIN_TOKEN_LENGTH:
+def _check_archive(archive: ArchiveSettings, reader: ConfigReader, at: KeyPath) -> None:
+    """Report a path that is no location, and a key that can be guessed."""
+    try:
+        parse_location(archive.path)
+    except ArchiveError as error:
+        reader.report((*at, "path"), "bad-path", str(error))
+    key = archive.seal_key
+    if key is not None and len(key) < MIN_TOKEN_LENGTH:
         reason = f"the key has {len(key)} characters, fewer than {MIN_TOKEN_LENGTH}"
-        reader.report(at, "weak-key", reason, "make one with `openssl rand -hex 32`")
+        hint = "make one with `openssl rand -hex 32`"
+        reader.report((*at, "seal_key"), "weak-key", reason, hint)
 
 
-def check_lease(lease: LeaseSettings, reader: ConfigReader, at: KeyPath) -> None:
+def _check_standby(standby: StandbySettings, reader: ConfigReader, at: KeyPath) -> None:
     """Report a lease in a folder without the folder, and keys of the other kind."""
+    lease, at = standby.lease, (*at, "lease")
     if lease.kind == "file" and lease.path is None:
         hint = "write `path: /shared/lease`, a folder that both hosts reach"
         reader.report(at, "missing", "a lease of `kind: file` needs a `path`", hint)
@@ -29,7 +48,7 @@ def check_lease(lease: LeaseSettings, reader: ConfigReader, at: KeyPath) -> None
             reader.report((*at, key), "unused", f"`kind: {lease.kind}` has no {key!r}", "remove it")
 
 
-def check_web(web: WebSettings, reader: ConfigReader, at: KeyPath) -> None:
+def _check_web(web: WebSettings, reader: ConfigReader, at: KeyPath) -> None:
     """Report settings that make the page unsafe, or impossible to serve."""
     _check_address(web, reader, at)
     for key in ("token", "previous_token"):
@@ -77,7 +96,7 @@ def _check_files(web: WebSettings, reader: ConfigReader, at: KeyPath) -> None:
             reader.report((*at, key), "no-certificate", reason, "set `cert_file`")
 
 
-def check_tracing(tracing: TracingSettings, reader: ConfigReader, at: KeyPath) -> None:
+def _check_tracing(tracing: TracingSettings, reader: ConfigReader, at: KeyPath) -> None:
     """Report faults of the collector's address and of the credentials for it."""
     hint = "write http://HOST:4318 or https://HOST:4318"
     try:
@@ -97,3 +116,25 @@ def check_tracing(tracing: TracingSettings, reader: ConfigReader, at: KeyPath) -
     if tracing.token is not None and not (tracing.token.isascii() and tracing.token.isprintable()):
         reason = "the token has characters that an HTTP header cannot carry"
         reader.report((*at, "token"), "bad-token", reason, "use letters, digits, '-', '_' and '.'")
+
+
+def _check_gateway(gateway: GatewaySettings, reader: ConfigReader, at: KeyPath) -> None:
+    for key, name in (("name", gateway.name), ("instance", gateway.instance)):
+        if not is_legal_name(name) and (name or key == "name"):
+            report_name(reader, (*at, key), name)
+
+
+def report_name(reader: ConfigReader, at: KeyPath, name: str) -> None:
+    hint = "use letters, digits, '-', '_' and '.', at most 64, the first a letter or digit"
+    reader.report(at, "bad-name", f"{name!r} is not a legal name", hint)
+
+
+SECTION_CHECKS: Mapping[str, Callable[[Any, ConfigReader, KeyPath], None]] = MappingProxyType(
+    {
+        "gateway": _check_gateway,
+        "standby": _check_standby,
+        "archive": _check_archive,
+        "web": _check_web,
+        "tracing": _check_tracing,
+    }
+)
