@@ -6,7 +6,17 @@ import typing
 from collections.abc import Callable
 from dataclasses import MISSING, Field, field, fields
 from functools import cache
-from typing import Any, ClassVar, Literal, TypeAlias, TypeVar, get_origin, overload
+from typing import (
+    Any,
+    ClassVar,
+    Literal,
+    TypeAlias,
+    TypedDict,
+    TypeVar,
+    Unpack,
+    get_origin,
+    overload,
+)
 
 T = TypeVar("T")
 
@@ -15,51 +25,35 @@ PathKind: TypeAlias = Literal["", "state", "file", "folder", "jars"]
 SettingUnit: TypeAlias = Literal["", "bytes", "seconds", "days"]
 
 
+class SettingFacts(TypedDict, total=False):
+    """Facts that a setting may state beside its text and its default."""
+
+    key: str  # the word in the file, when it is not the name of the field
+    minimum: float
+    maximum: float
+    choices: tuple[object, ...]  # the legal values
+    secret: bool  # a file must hold a reference, and the value stays out of `repr` and findings
+    path: PathKind  # relative to the folder of the file that contains it
+    unit: SettingUnit  # of a number, which a file may write with another one: 64MiB, 1.5s
+    shorthand: str  # the key of the mapping that a text in place of the mapping sets
+
+
 @overload
-def setting(
-    doc: str,
-    *,
-    default: T,
-    key: str = ...,
-    minimum: float | None = ...,
-    maximum: float | None = ...,
-    choices: tuple[object, ...] = ...,
-    secret: bool = ...,
-    path: PathKind = ...,
-    unit: SettingUnit = ...,
-    shorthand: str = ...,
-) -> T: ...
+def setting(doc: str, default: T, **facts: Unpack[SettingFacts]) -> T: ...
 
 
 @overload
 def setting(
-    doc: str,
-    *,
-    default_factory: Callable[[], Any] = ...,
-    key: str = ...,
-    minimum: float | None = ...,
-    maximum: float | None = ...,
-    choices: tuple[object, ...] = ...,
-    secret: bool = ...,
-    path: PathKind = ...,
-    unit: SettingUnit = ...,
-    shorthand: str = ...,
+    doc: str, *, default_factory: Callable[[], Any] = ..., **facts: Unpack[SettingFacts]
 ) -> Any: ...  # noqa: ANN401  # without a default, the annotation of the field holds
 
 
-def setting(  # noqa: PLR0913  # one keyword for each fact of a field
+def setting(
     doc: str,
-    *,
     default: Any = MISSING,
+    *,
     default_factory: Any = MISSING,
-    key: str = "",
-    minimum: float | None = None,
-    maximum: float | None = None,
-    choices: tuple[object, ...] = (),
-    secret: bool = False,
-    path: PathKind = "",
-    unit: SettingUnit = "",
-    shorthand: str = "",
+    **facts: Unpack[SettingFacts],
 ) -> Any:
     """Declare a field of a settings dataclass; without a default the setting is required.
 
@@ -69,31 +63,12 @@ def setting(  # noqa: PLR0913  # one keyword for each fact of a field
         doc: one sentence without a full stop, for the schema, the tables and "missing field".
         default: the value of an absent setting.
         default_factory: makes the value of an absent setting, where `default` would be mutable.
-        key: the word in the file, when it is not the name of the field.
-        minimum: the lowest number allowed.
-        maximum: the highest number allowed.
-        choices: the legal values.
-        secret: a file must hold a reference, and the value stays out of `repr` and findings.
-        path: the setting is a path, relative to the folder of the file that contains it.
-        unit: of a number, which a file may write with another one, such as 64MiB or 1.5s.
-        shorthand: the key of the mapping that a text in place of the mapping sets.
+        facts: the other facts of the setting.
     """
-    optional = {
-        "key": key,
-        "choices": choices,
-        "secret": secret,
-        "path": path,
-        "unit": unit,
-        "shorthand": shorthand,
-    }
-    facts: dict[str, object] = {"doc": doc} | {
-        name: fact for name, fact in optional.items() if fact
-    }
-    bounds = {"minimum": minimum, "maximum": maximum}
-    facts |= {name: bound for name, bound in bounds.items() if bound is not None}
+    known: dict[str, Any] = {"repr": not facts.get("secret"), "metadata": {"doc": doc, **facts}}
     if default_factory is not MISSING:
-        return field(default_factory=default_factory, repr=not secret, metadata=facts)
-    return field(default=default, repr=not secret, metadata=facts)
+        return field(default_factory=default_factory, **known)
+    return field(default=default, **known)
 
 
 @cache

@@ -21,42 +21,33 @@ class ArchiveSettings:
     )
     buffer: str = setting(
         "local folder for the segments of a remote archive until they are uploaded",
-        default=DEFAULT_BUFFER,
+        DEFAULT_BUFFER,
         path="state",
     )
     buffer_bytes: int = setting(
-        "bytes in `buffer` at which the sources are slowed",
-        default=1 << 30,
-        minimum=1 << 16,
-        unit="bytes",
+        "bytes in `buffer` at which the sources are slowed", 1 << 30, minimum=1 << 16, unit="bytes"
     )
     keep_days: int | None = setting(
-        "complete days to keep; all days when absent",
-        default=None,
-        minimum=1,
-        unit="days",
+        "complete days to keep; all days when absent", None, minimum=1, unit="days"
     )
     sync: Literal["batch", "interval"] = setting(
         "`batch`: write rows to disk before their messages are settled at the source;"
         " `interval`: within a second",
-        default="batch",
+        "batch",
     )
     segment_seconds: float | None = setting(
         "age at which a segment is closed; when absent, 60 with 90,000 rows, and 900 with fewer",
-        default=None,
+        None,
         minimum=1,
         unit="seconds",
     )
     segment_bytes: int = setting(
-        "size at which a segment is closed",
-        default=64 << 20,
-        minimum=1 << 16,
-        unit="bytes",
+        "size at which a segment is closed", 64 << 20, minimum=1 << 16, unit="bytes"
     )
     seal_key: str | None = setting(
         "key that signs journals and seals, so that a forger without it is found; the other"
         " commands need it, too",
-        default=None,
+        None,
         secret=True,
     )
 
@@ -67,26 +58,26 @@ class SpoolSettings:
 
     path: str = setting("folder, created when absent; each gateway needs its own", path="state")
     bytes: int = setting(
-        "bytes on disk for each target endpoint", default=1 << 30, minimum=1 << 16, unit="bytes"
+        "bytes on disk for each target endpoint", 1 << 30, minimum=1 << 16, unit="bytes"
     )
     messages: int | None = setting(
-        "messages for each target endpoint; unlimited when absent", default=None, minimum=1
+        "messages for each target endpoint; unlimited when absent", None, minimum=1
     )
     seconds: float | None = setting(
         "age at which a spooled message becomes a dead letter; unlimited when absent",
-        default=None,
+        None,
         minimum=1,
         unit="seconds",
     )
     shared: bool = setting(
         "the folder moves with the lease of a pair: both instances reach it, or its volume is"
         " attached to the holder's machine",
-        default=False,
+        False,
     )
     when_full: WhenFullText = setting(
         "action when the spool of a target is full: slow the source, or dead-letter the oldest or"
         " the newest message",
-        default="slow",
+        "slow",
     )
 
 
@@ -96,16 +87,12 @@ class DeadLetterSettings:
 
     bytes: int = setting(
         "bytes on disk; beyond them the oldest dead letters are deleted",
-        default=256 << 20,
+        256 << 20,
         minimum=1 << 16,
         unit="bytes",
     )
-    endpoint: str | None = setting(
-        "endpoint that receives a copy of each dead letter", default=None
-    )
-    name: str = setting(
-        "name of these copies, in the dialect of that endpoint", default="dead-letters"
-    )
+    endpoint: str | None = setting("endpoint that receives a copy of each dead letter", None)
+    name: str = setting("name of these copies, in the dialect of that endpoint", "dead-letters")
 
     @property
     def fixed(self) -> int:
@@ -120,35 +107,29 @@ class WebSettings:
     address: str = setting(
         "listen address; an address reachable from other machines needs `token` or"
         " `client_ca_file`",
-        default="127.0.0.1",
+        "127.0.0.1",
     )
-    port: int = setting("TCP port; 0: any free port", default=8047, minimum=0, maximum=65535)
+    port: int = setting("TCP port; 0: any free port", 8047, minimum=0, maximum=65535)
     token: str | None = setting(
-        "token that clients send as `Authorization: Bearer`", default=None, secret=True
+        "token that clients send as `Authorization: Bearer`", None, secret=True
     )
     previous_token: str | None = setting(
         "a second token that is valid, too, while clients change from it to `token`",
-        default=None,
+        None,
         secret=True,
     )
     cert_file: str | None = setting(
-        "server certificate (PEM); with it the page is served by HTTPS only",
-        default=None,
-        path="file",
+        "server certificate (PEM); with it the page is served by HTTPS only", None, path="file"
     )
     key_file: str | None = setting(
-        "private key of the certificate (PEM); read from `cert_file` when absent",
-        default=None,
-        path="file",
+        "private key of the certificate (PEM); read from `cert_file` when absent", None, path="file"
     )
     client_ca_file: str | None = setting(
-        "CA for client certificates (PEM); clients without one are rejected",
-        default=None,
-        path="file",
+        "CA for client certificates (PEM); clients without one are rejected", None, path="file"
     )
     spool_percent: float = setting(
         "fill level of a spool, in percent, at which the gateway is not ready",
-        default=80.0,
+        80.0,
         minimum=1,
         maximum=100,
     )
@@ -182,16 +163,16 @@ class TracingSettings:
     sample: float = setting(
         "fraction of the messages without a trace context that are traced; a message with one is"
         " traced when its context is sampled",
-        default=0.01,
+        0.01,
         minimum=0,
         maximum=1,
     )
     token: str | None = setting(
-        "token sent to the collector as `Authorization: Bearer`", default=None, secret=True
+        "token sent to the collector as `Authorization: Bearer`", None, secret=True
     )
     ca_file: str | None = setting(
         "CA of the collector's certificate (PEM); the system's trust store when absent",
-        default=None,
+        None,
         path="file",
     )
 
@@ -206,15 +187,13 @@ class LeaseSettings:
     path: str | None = setting(
         "folder of `kind: file`, created when absent, but not the one around it; NFS is fine, with"
         " the mount option `noac`",
-        default=None,
+        None,
         path="state",
     )
     name: str | None = setting(
-        "name of the Lease of `kind: kubernetes`; the gateway's name when absent", default=None
+        "name of the Lease of `kind: kubernetes`; the gateway's name when absent", None
     )
-    namespace: str | None = setting(
-        "namespace of the Lease; that of the pod when absent", default=None
-    )
+    namespace: str | None = setting("namespace of the Lease; that of the pod when absent", None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -224,7 +203,7 @@ class StandbySettings:
     lease: LeaseSettings = setting("the lease, which only one instance holds")
     seconds: float = setting(
         "time after which a silent holder has lost the lease",
-        default=10.0,
+        10.0,
         minimum=1,
         maximum=600,
         unit="seconds",
@@ -236,37 +215,34 @@ class GatewaySettings:
     """The gateway process."""
 
     name: str = setting(
-        "unique name of the gateway, written to archive rows and origin paths", default="gateway"
+        "unique name of the gateway, written to archive rows and origin paths", "gateway"
     )
     instance: str = setting(
         "name of this process among those of the same `name`, as the two of a pair: the same after"
         " each start, as the host's name; the archive has a chain of journals for each",
-        default="",
+        "",
     )
     stop_seconds: float = setting(
         "time after SIGTERM for finishing messages in flight",
-        default=8.0,
+        8.0,
         minimum=0,
         maximum=600,
         unit="seconds",
     )
     heartbeat_seconds: float = setting(
-        "interval between two heartbeats of a route",
-        default=10.0,
-        minimum=0.1,
-        unit="seconds",
+        "interval between two heartbeats of a route", 10.0, minimum=0.1, unit="seconds"
     )
     stuck_after_seconds: float = setting(
         "time without an answer after which a target with unanswered messages counts as stuck and"
         " is reconnected",
-        default=60.0,
+        60.0,
         minimum=0.1,
         unit="seconds",
     )
     isolate_after: int = setting(
         "connection losses after which the unanswered messages are searched by halves, to find the"
         " message that causes them",
-        default=3,
+        3,
         minimum=1,
     )
 

@@ -41,7 +41,7 @@ class NameLimitSettings(NameLimits):
     """Limits of names at one broker, by its name, by figures and rules, or by both."""
 
     broker: str | None = setting(
-        "broker whose limits hold beside the others", default=None, choices=tuple(BROKERS)
+        "broker whose limits hold beside the others", None, choices=tuple(BROKERS)
     )
 
     def all_limits(self) -> NameLimits:
@@ -56,30 +56,28 @@ class CommonEndpointSettings:
 
     limits: NameLimitSettings = setting(
         "limits of names that are tighter than those of the system; a text is the `broker`",
-        default=NameLimitSettings(),
+        NameLimitSettings(),
         shorthand="broker",
     )
     allow: tuple[str, ...] = setting(
-        "patterns of names that may be sent to; all names when absent", default=()
+        "patterns of names that may be sent to; all names when absent", ()
     )
     on_unmappable: UnmappableText = setting(
-        "default of `on_unmappable` for targets at this endpoint",
-        default="escape",
+        "default of `on_unmappable` for targets at this endpoint", "escape"
     )
     on_too_long: TooLongText = setting(
-        "default of `on_too_long` for targets at this endpoint",
-        default="refuse",
+        "default of `on_too_long` for targets at this endpoint", "refuse"
     )
     broker_id: str | None = setting(
         "identifier of the broker, the same in the configurations of all gateways, to detect loops"
         " through several gateways, and to join gateways at night (`--hops`); the address of the"
         " broker when absent",
-        default=None,
+        None,
     )
     echo_window: float = setting(
         "seconds within which a second message with the same name and payload counts as an echo"
         " and is dropped; for loops through systems that carry no origin path. 0: off",
-        default=0.0,
+        0.0,
         minimum=0,
         unit="seconds",
     )
@@ -88,7 +86,7 @@ class CommonEndpointSettings:
         " payload, counts as a round of a loop that no origin path shows; after 1,000 rounds, or"
         " 131,072 slower ones, it is cut. Other messages need no window. 0: no such loop is looked"
         " for, at any QoS",
-        default=0.1,
+        0.1,
         minimum=0,
         unit="seconds",
     )
@@ -101,19 +99,18 @@ class TagSettings:
     mode: Literal["each", "first", "combine", "list"] = setting(
         "`each`: one copy for each matching tag; `first`: one copy for the first; `combine`: one"
         " copy, with captures of several tags; `list`: one copy with all matching tags",
-        default="each",
+        "each",
     )
     prefer: tuple[str, ...] = setting(
-        "patterns, in order of preference, that choose among several matching tags", default=()
+        "patterns, in order of preference, that choose among several matching tags", ()
     )
     require_tags: tuple[str, ...] = setting(
         "patterns of further tags that the message must have, for `combine`; the template may use"
         " their captures",
-        default=(),
+        (),
     )
     unused_tags_property: str = setting(
-        "property that receives the tags that are not part of the new name; none when empty",
-        default="",
+        "property that receives the tags that are not part of the new name; none when empty", ""
     )
 
 
@@ -128,8 +125,8 @@ class HeaderSettings:
     rename: Mapping[str, str] = setting(
         "new names, or header fields, by old name", default_factory=dict
     )
-    drop: tuple[str, ...] = setting("names to remove; a name may end with '*'", default=())
-    keep: tuple[str, ...] = setting("exceptions from `drop`; a name may end with '*'", default=())
+    drop: tuple[str, ...] = setting("names to remove; a name may end with '*'", ())
+    keep: tuple[str, ...] = setting("exceptions from `drop`; a name may end with '*'", ())
     set: Mapping[str, Scalar] = setting(
         "values to set, by name; text may use the captures", default_factory=dict
     )
@@ -143,13 +140,11 @@ class SourceSettings:
     pattern: str = setting(
         "subscription in the dialect of the endpoint; {name} and {name...} are captures"
     )
-    exclude: tuple[str, ...] = setting(
-        "patterns of names that this route does not take", default=()
-    )
+    exclude: tuple[str, ...] = setting("patterns of names that this route does not take", ())
     selector: str | None = setting(
-        "JMS selector; the route takes only messages for which it is true", default=None
+        "JMS selector; the route takes only messages for which it is true", None
     )
-    tags: TagSettings = setting("selection from a tag list", default=TagSettings())
+    tags: TagSettings = setting("selection from a tag list", TagSettings())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,39 +155,35 @@ class TargetSettings:
     template: tuple[str, ...] | None = setting(
         "name of the copy, with captures; when absent, the name of the message. Several templates"
         " make several tags, where the target has tag lists",
-        default=None,
+        None,
     )
     on_unmappable: UnmappableText | None = setting(
         "action on characters that the target's names cannot have: escape them, reject the"
         " message, or replace them by `replacement`; as the endpoint when absent",
-        default=None,
+        None,
     )
     payload: Literal["keep", "text", "bytes", "json", "map"] = setting(
-        "conversion of the payload", default="keep"
+        "conversion of the payload", "keep"
     )
-    encoding: str = setting("character encoding between text and bytes", default="utf-8")
-    headers: HeaderSettings = setting("rules for headers and properties", default=HeaderSettings())
-    lossy: bool = setting(
-        "permit that different names become the same name at the target", default=False
-    )
-    replacement: str = setting("character that `replace` writes", default="-")
+    encoding: str = setting("character encoding between text and bytes", "utf-8")
+    headers: HeaderSettings = setting("rules for headers and properties", HeaderSettings())
+    lossy: bool = setting("permit that different names become the same name at the target", False)
+    replacement: str = setting("character that `replace` writes", "-")
     on_too_long: TooLongText | None = setting(
         "action on names beyond the target's limits: refuse the message or shorten the name; as"
         " the endpoint when absent",
-        default=None,
+        None,
     )
     when_full: WhenFullText | None = setting(
-        "action when the spool of the target is full; as the section `spool` when absent",
-        default=None,
+        "action when the spool of the target is full; as the section `spool` when absent", None
     )
     observe: str | None = setting(
         "subscription at this endpoint whose messages are archived as observed, to detect loss"
         " inside the broker; implies `add_message_id` where the system carries properties",
-        default=None,
+        None,
     )
     add_message_id: bool = setting(
-        "add the properties `gateway_id`, a unique id, and `gateway_trace` to each copy",
-        default=False,
+        "add the properties `gateway_id`, a unique id, and `gateway_trace` to each copy", False
     )
 
 
@@ -203,30 +194,23 @@ class RouteSettings:
     sources: tuple[SourceSettings, ...] = setting("one source, or a list of sources", key="from")
     targets: tuple[TargetSettings, ...] = setting("one target, or a list of targets", key="to")
     direction: Literal["forward", "both"] = setting(
-        "`both` derives the reverse route, and runs it too", default="forward"
+        "`both` derives the reverse route, and runs it too", "forward"
     )
     retained: Literal["ignore", "forward"] = setting(
-        "messages that the source broker retained before the subscription", default="forward"
+        "messages that the source broker retained before the subscription", "forward"
     )
     duplicates: Literal["drop", "pass"] = setting(
-        "messages received before, by the message identity of the source", default="drop"
+        "messages received before, by the message identity of the source", "drop"
     )
     heartbeat: str | None = setting(
-        "name at the first source for heartbeat messages, which pass through the route",
-        default=None,
+        "name at the first source for heartbeat messages, which pass through the route", None
     )
-    archive_payload: bool = setting(
-        "archive the payload and the headers of each message", default=False
-    )
+    archive_payload: bool = setting("archive the payload and the headers of each message", False)
     archive_payload_bytes: int | None = setting(
-        "bytes of each payload to archive; the rest is cut off",
-        default=None,
-        minimum=0,
-        unit="bytes",
+        "bytes of each payload to archive; the rest is cut off", None, minimum=0, unit="bytes"
     )
     archive_redact: tuple[str, ...] = setting(
-        "properties and headers whose values are not archived; a name may end with '*'",
-        default=(),
+        "properties and headers whose values are not archived; a name may end with '*'", ()
     )
 
 
@@ -236,17 +220,17 @@ class GivenMessage:
 
     endpoint: str = setting("endpoint at which the message arrives")
     name: str = setting("name in the dialect of the endpoint; for YAMI4 a tag list")
-    payload: str = setting("payload, as text", default="")
+    payload: str = setting("payload, as text", "")
     properties: Mapping[str, Scalar] = setting(
         "properties and JMS headers by name", default_factory=dict
     )
-    reply_to: str | None = setting("reply address", default=None)
-    priority: int | None = setting("priority", default=None, minimum=0, maximum=9)
+    reply_to: str | None = setting("reply address", None)
+    priority: int | None = setting("priority", None, minimum=0, maximum=9)
     ttl: float | None = setting(
-        "seconds until the message expires", default=None, minimum=1e-6, unit="seconds"
+        "seconds until the message expires", None, minimum=1e-6, unit="seconds"
     )
-    content_type: str | None = setting("type of the payload", default=None)
-    correlation_id: str | None = setting("correlation id", default=None)
+    content_type: str | None = setting("type of the payload", None)
+    correlation_id: str | None = setting("correlation id", None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -254,22 +238,19 @@ class ExpectedCopy:
     """Copy that a mapping test expects: its name, or the rule that refuses it."""
 
     endpoint: str = setting("endpoint of the target")
-    name: str | None = setting("name in the dialect of the endpoint", default=None)
-    refused: str | None = setting("rule that the name violates", default=None)
-    payload: str | None = setting("payload, as text; any when absent", default=None)
+    name: str | None = setting("name in the dialect of the endpoint", None)
+    refused: str | None = setting("rule that the name violates", None)
+    payload: str | None = setting("payload, as text; any when absent", None)
     properties: Mapping[str, Scalar] | None = setting(
-        "all properties by name, and JMS headers; any when absent", default=None
+        "all properties by name, and JMS headers; any when absent", None
     )
-    reply_to: str | None = setting("translated reply address; any when absent", default=None)
-    priority: int | None = setting("priority; any when absent", default=None, minimum=0, maximum=9)
+    reply_to: str | None = setting("translated reply address; any when absent", None)
+    priority: int | None = setting("priority; any when absent", None, minimum=0, maximum=9)
     ttl: float | None = setting(
-        "seconds until the copy expires; any when absent",
-        default=None,
-        minimum=1e-6,
-        unit="seconds",
+        "seconds until the copy expires; any when absent", None, minimum=1e-6, unit="seconds"
     )
-    content_type: str | None = setting("type of the payload; any when absent", default=None)
-    correlation_id: str | None = setting("correlation id; any when absent", default=None)
+    content_type: str | None = setting("type of the payload; any when absent", None)
+    correlation_id: str | None = setting("correlation id; any when absent", None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

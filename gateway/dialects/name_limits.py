@@ -21,24 +21,21 @@ class NameLimits:
     The texts are in the spelling of the broker's system, as it receives a name.
     """
 
-    bytes: int | None = setting(
-        "longest name, in bytes of UTF-8", default=None, minimum=1, unit="bytes"
-    )
-    characters: int | None = setting("longest name, in characters", default=None, minimum=1)
-    levels: int | None = setting("most levels of a name", default=None, minimum=1)
-    level_characters: int | None = setting("longest level, in characters", default=None, minimum=1)
+    bytes: int | None = setting("longest name, in bytes of UTF-8", None, minimum=1, unit="bytes")
+    characters: int | None = setting("longest name, in characters", None, minimum=1)
+    levels: int | None = setting("most levels of a name", None, minimum=1)
+    level_characters: int | None = setting("longest level, in characters", None, minimum=1)
     forbidden_characters: str = setting(
-        "characters that no level of a name contains, as one text", default=""
+        "characters that no level of a name contains, as one text", ""
     )
     forbidden_first_levels: tuple[str, ...] = setting(
-        "first levels with which no name begins; `$*` stands for all that begin with `$`",
-        default=(),
+        "first levels with which no name begins; `$*` stands for all that begin with `$`", ()
     )
     allowed_first_levels: tuple[str, ...] = setting(
-        "exceptions from `forbidden_first_levels`, written in the same way", default=()
+        "exceptions from `forbidden_first_levels`, written in the same way", ()
     )
     forbidden_patterns: tuple[str, ...] = setting(
-        "subscriptions of the broker; no name matches one", default=()
+        "subscriptions of the broker; no name matches one", ()
     )
 
     @property

@@ -32,24 +32,21 @@ class TlsSettings:
 
     ca_file: str | None = setting(
         "file of trusted CA certificates (PEM); the system's trust store when absent",
-        default=None,
+        None,
         path="file",
     )
-    cert_file: str | None = setting(
-        "client certificate (PEM), for mutual TLS", default=None, path="file"
-    )
+    cert_file: str | None = setting("client certificate (PEM), for mutual TLS", None, path="file")
     key_file: str | None = setting(
         "private key of the client certificate (PEM); read from `cert_file` when absent",
-        default=None,
+        None,
         path="file",
     )
-    key_password: str | None = setting("password of the private key", default=None, secret=True)
+    key_password: str | None = setting("password of the private key", None, secret=True)
     verify: bool = setting(
-        "verify the broker's certificate and host name; turn it off for trials only", default=True
+        "verify the broker's certificate and host name; turn it off for trials only", True
     )
     server_hostname: str | None = setting(
-        "host name expected in the broker's certificate; the host of the address when absent",
-        default=None,
+        "host name expected in the broker's certificate; the host of the address when absent", None
     )
 
 
@@ -82,18 +79,18 @@ class EndpointSettings(ABC):
     rate: float = setting(
         "most messages a second that the gateway sends, for example so that a target that was away"
         " is not flooded with its backlog; 0: no limit",
-        default=0.0,
+        0.0,
         minimum=0,
     )
     backoff_min: float = setting(
         "seconds before the first attempt to reconnect; each further wait is twice as long",
-        default=0.5,
+        0.5,
         minimum=0.01,
         unit="seconds",
     )
     backoff_max: float = setting(
         "longest wait between two attempts to reconnect, in seconds",
-        default=30.0,
+        30.0,
         minimum=0.01,
         unit="seconds",
     )

@@ -42,119 +42,106 @@ class JmsSettings(EndpointSettings):
     encrypted_schemes: ClassVar[tuple[str, ...]] = (
         "ssl", "tls", "tcps", "smfs", "mqtts", "amqps", "https", "wss",
     )  # fmt: skip
-    name: str = setting("name of the endpoint in the configuration", default="jms")
+    name: str = setting("name of the endpoint in the configuration", "jms")
     dialects: tuple[str, ...] = setting(
         "system whose naming rules the names follow; behind `ems` also the systems that the server"
         " imports from and exports to: [ems, rv], [ems, smartsockets]",
-        default=("ems",),
+        ("ems",),
         key="dialect",
         choices=(*SYSTEMS, "smartsockets"),
     )
     classpath: tuple[str, ...] = setting(
-        "client library: jar files, or patterns such as /opt/tibco/ems/*/lib/*.jar",
-        default=(),
-        path="jars",
+        "client library: jar files, or patterns such as /opt/tibco/ems/*/lib/*.jar", (), path="jars"
     )
     api: str = setting(
         "Java package of the library; `auto` detects it",
-        default="auto",
+        "auto",
         choices=("auto", "javax", "jakarta"),
     )
     urls: tuple[str, ...] = setting(
         "addresses of the servers; EMS takes all of them as one fault-tolerant set, other systems"
         " are tried in turn",
-        default=("tcp://localhost:7222",),
+        ("tcp://localhost:7222",),
     )
     factory: str = setting(
-        "class of the connection factory; not used with `jndi_factory`", default=EMS_FACTORY
+        "class of the connection factory; not used with `jndi_factory`", EMS_FACTORY
     )
     properties: tuple[str, ...] = setting(
         "`name=value` pairs: for setters of the factory, for the environment of JNDI, or for TLS of"
         " EMS",
-        default=(),
+        (),
     )
     jndi_factory: str = setting(
-        "class of the initial context factory, to look the connection factory up in JNDI",
-        default="",
+        "class of the initial context factory, to look the connection factory up in JNDI", ""
     )
-    jndi_url: str = setting("provider URL of JNDI; when empty, the first of `urls`", default="")
-    lookup: str = setting("name of the connection factory in JNDI", default="")
-    client_id: str = setting(
-        "client id of the connection; required for a durable subscription", default=""
-    )
-    username: str | None = setting("user name", default=None)
-    password: str | None = setting("password", default=None, secret=True)
-    tls: TlsSettings | None = setting("TLS of EMS; its URLs begin with ssl://", default=None)
+    jndi_url: str = setting("provider URL of JNDI; when empty, the first of `urls`", "")
+    lookup: str = setting("name of the connection factory in JNDI", "")
+    client_id: str = setting("client id of the connection; required for a durable subscription", "")
+    username: str | None = setting("user name", None)
+    password: str | None = setting("password", None, secret=True)
+    tls: TlsSettings | None = setting("TLS of EMS; its URLs begin with ssl://", None)
     destination: str = setting(
         "kind of an address without the prefix `topic:` or `queue:`",
-        default="topic",
+        "topic",
         choices=("topic", "queue"),
     )
     durable: str = setting(
-        "name of the durable subscription; {pattern} stands for the pattern of the route",
-        default="",
+        "name of the durable subscription; {pattern} stands for the pattern of the route", ""
     )
     shared: str = setting(
         "name of the shared subscription (JMS 2.0); {pattern} stands for the pattern of the route",
-        default="",
+        "",
     )
-    selector: str = setting("JMS selector that the server evaluates", default="")
+    selector: str = setting("JMS selector that the server evaluates", "")
     acknowledge: str = setting(
         "`client` and `transacted` acknowledge all messages together, when none is unsettled and"
         " at the latest after a `receive_window`; `explicit` acknowledges each message (EMS,"
         " ActiveMQ); `explicit_lazy` lets EMS delay that",
-        default="client",
+        "client",
         choices=ACKNOWLEDGE,
     )
     delivery: str = setting(
         "highest JMS delivery mode of sent messages; messages for at most once are sent"
         " non-persistent. `reliable` (EMS) gives no answer, not even to refused messages",
-        default="persistent",
+        "persistent",
         choices=DELIVERY,
     )
     batch: int = setting(
-        "most messages received or sent in one call to Java",
-        default=1_000,
-        minimum=1,
-        maximum=100_000,
+        "most messages received or sent in one call to Java", 1_000, minimum=1, maximum=100_000
     )
     receive_window: int = setting(
-        "received and unsettled messages at which a source stops receiving",
-        default=4_000,
-        minimum=1,
+        "received and unsettled messages at which a source stops receiving", 4_000, minimum=1
     )
     send_window: int = setting(
-        "messages that a sink has queued or sent without an answer",
-        default=4_000,
-        minimum=1,
+        "messages that a sink has queued or sent without an answer", 4_000, minimum=1
     )
     receive_window_bytes: int = setting(
         "bytes of received and unsettled messages at which a source stops receiving; the JVM needs"
         " twice as much",
-        default=16_777_216,
+        16_777_216,
         minimum=65_536,
         unit="bytes",
     )
     send_window_bytes: int = setting(
         "bytes that a sink has queued or sent without an answer; the JVM needs twice as much",
-        default=16_777_216,
+        16_777_216,
         minimum=65_536,
         unit="bytes",
     )
     prefetch: int = setting(
         "messages that ActiveMQ sends ahead to a consumer; 0: `batch`. No effect on other systems,"
         " where the server or the library decides",
-        default=0,
+        0,
     )
     max_message: int = setting(
         "bytes of the longest payload; messages with a longer one are rejected",
-        default=EMS_MESSAGE,
+        EMS_MESSAGE,
         minimum=1024,
         unit="bytes",
     )
     max_correlation: int = setting(
         "bytes of the longest correlation id",
-        default=EMS_CORRELATION,
+        EMS_CORRELATION,
         minimum=16,
         maximum=32_000,
         unit="bytes",
@@ -162,46 +149,40 @@ class JmsSettings(EndpointSettings):
     temporary_reply: str = setting(
         "reply addresses that are temporary destinations: `map` forwards them and resolves replies"
         " while this process runs; `drop` removes and counts them",
-        default="map",
+        "map",
         choices=("map", "drop"),
     )
     objects: str = setting(
         "payload of object messages: `opaque` forwards the bytes; `deserialize` runs code of the"
         " sender",
-        default="opaque",
+        "opaque",
         choices=("opaque", "deserialize"),
     )
-    compress: bool = setting("request compression of sent messages (EMS)", default=False)
+    compress: bool = setting("request compression of sent messages (EMS)", False)
     preserve_undelivered: bool = setting(
-        "request that EMS keeps undeliverable messages in $sys.undelivered", default=False
+        "request that EMS keeps undeliverable messages in $sys.undelivered", False
     )
-    trace: bool = setting(
-        "request that EMS traces sent messages, without their payload", default=False
-    )
+    trace: bool = setting("request that EMS traces sent messages, without their payload", False)
     jvm_options: tuple[str, ...] = setting(
         "options of the Java virtual machine, behind the gateway's own; the first JMS endpoint of"
         " the process decides",
-        default=(),
+        (),
     )
     connect_timeout: float = setting(
         "seconds for one connection attempt, where the library has such a setting",
-        default=10.0,
+        10.0,
         minimum=0.1,
         unit="seconds",
     )
     answer_timeout: float = setting(
         "seconds after which a send without an answer makes the connection count as stuck;"
         " ActiveMQ delays answers while it is full",
-        default=60.0,
+        60.0,
         minimum=0.1,
         unit="seconds",
     )
     close_timeout: float = setting(
-        "seconds for closing a connection",
-        default=3.0,
-        minimum=0.1,
-        maximum=60,
-        unit="seconds",
+        "seconds for closing a connection", 3.0, minimum=0.1, maximum=60, unit="seconds"
     )
 
     def __post_init__(self) -> None:

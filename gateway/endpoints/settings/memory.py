@@ -13,22 +13,19 @@ from gateway.setting import setting
 class MemorySettings(EndpointSettings):
     """In-process broker for trials and tests; its messages are lost when the process ends."""
 
-    name: str = setting("name of the endpoint in the configuration", default="memory")
-    dialect: str = setting("system whose naming rules the broker follows", default="mqtt")
+    name: str = setting("name of the endpoint in the configuration", "memory")
+    dialect: str = setting("system whose naming rules the broker follows", "mqtt")
     broker: str = setting(
-        "name of the broker; endpoints of one process with the same name share it",
-        default="default",
+        "name of the broker; endpoints of one process with the same name share it", "default"
     )
     capacity: int = setting(
         "bytes in the queue of each subscriber; a full queue slows its senders",
-        default=67_108_864,
+        67_108_864,
         minimum=1,
         unit="bytes",
     )
-    durable: bool = setting("keep the queue of a closed source, and go on filling it", default=True)
-    headers: bool = setting(
-        "carry all headers; false: only the headers of MQTT 3.1.1", default=True
-    )
+    durable: bool = setting("keep the queue of a closed source, and go on filling it", True)
+    headers: bool = setting("carry all headers; false: only the headers of MQTT 3.1.1", True)
 
     @property
     def broker_key(self) -> str:

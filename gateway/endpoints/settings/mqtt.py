@@ -26,75 +26,75 @@ class MqttSettings(EndpointSettings):
     """MQTT broker, protocol 3.1.1 or 5.0."""
 
     encrypted_schemes: ClassVar[tuple[str, ...]] = ("mqtts",)
-    name: str = setting("name of the endpoint in the configuration", default="mqtt")
-    dialect: str = setting("system whose naming rules the names follow", default="mqtt")
+    name: str = setting("name of the endpoint in the configuration", "mqtt")
+    dialect: str = setting("system whose naming rules the names follow", "mqtt")
     host: str = setting(
         "host name or IP address of the broker; several addresses, HOST or HOST:PORT, are separated"
         " by commas and tried in turn",
-        default="localhost",
+        "localhost",
     )
     port: int = setting(
         "TCP port of the broker, where `host` has none; 0: 1883, or 8883 with `tls`",
-        default=0,
+        0,
         minimum=0,
         maximum=U16,
     )
     cluster: bool = setting(
         "the addresses are nodes of one cluster, which shares sessions and messages; false:"
         " brokers with sessions of their own",
-        default=False,
+        False,
     )
     fail_back: bool = setting(
         "return to the first address when it answers again, at a moment without unsettled messages;"
         " false: stay at the address in use until its connection is lost",
-        default=False,
+        False,
     )
-    version: str = setting("protocol version", default="5", choices=("3.1.1", "5"))
+    version: str = setting("protocol version", "5", choices=("3.1.1", "5"))
     client_id: str = setting(
         "client id at the broker, different for each gateway; when empty, `gateway.name`, `-` and"
         " the name of the endpoint",
-        default="",
+        "",
     )
     session_expiry: int = setting(
         "seconds for which the broker keeps the source's session after a disconnect; 0: a clean"
         " session. In 3.1.1 any other value keeps the session for as long as the broker chooses",
-        default=86_400,
+        86_400,
         minimum=0,
         maximum=U32,
         unit="seconds",
     )
     keepalive: int = setting(
-        "keep alive interval, in seconds", default=30, minimum=1, maximum=U16, unit="seconds"
+        "keep alive interval, in seconds", 30, minimum=1, maximum=U16, unit="seconds"
     )
     qos: int = setting(
-        "highest QoS of subscriptions and of published messages", default=1, choices=(0, 1, 2)
+        "highest QoS of subscriptions and of published messages", 1, choices=(0, 1, 2)
     )
-    username: str | None = setting("user name", default=None)
-    password: str | None = setting("password", default=None, secret=True)
-    tls: TlsSettings | None = setting("TLS; plain TCP when absent", default=None)
+    username: str | None = setting("user name", None)
+    password: str | None = setting("password", None, secret=True)
+    tls: TlsSettings | None = setting("TLS; plain TCP when absent", None)
     receive_window: int = setting(
         "unacknowledged messages of QoS 1 and 2 that the broker may send to a source (Receive"
         " Maximum of MQTT 5.0; no effect in 3.1.1)",
-        default=5_000,
+        5_000,
         minimum=1,
         maximum=U16,
     )
     send_window: int = setting(
         "unacknowledged messages of QoS 1 and 2 that a sink sends; a broker of 5.0 can lower it",
-        default=5_000,
+        5_000,
         minimum=1,
         maximum=U16,
     )
     receive_window_bytes: int = setting(
         "bytes of received and unsettled messages at which a source stops reading",
-        default=16_777_216,
+        16_777_216,
         minimum=65_536,
         unit="bytes",
     )
     max_packet: int = setting(
         "bytes of the longest packet that the broker accepts; longer messages are rejected; a"
         " broker of 5.0 can lower it",
-        default=MQTT_PACKET,
+        MQTT_PACKET,
         minimum=64,
         maximum=MQTT_PACKET,
         unit="bytes",
@@ -102,30 +102,27 @@ class MqttSettings(EndpointSettings):
     max_packet_in: int = setting(
         "bytes of the longest packet that the endpoint receives (Maximum Packet Size of MQTT 5.0);"
         " a broker of 5.0 drops longer messages, and in 3.1.1 they end the connection",
-        default=MAX_PACKET_IN,
+        MAX_PACKET_IN,
         minimum=4_194_304,
         maximum=MQTT_PACKET,
         unit="bytes",
     )
     no_local: bool = setting(
-        "do not receive messages that the same connection has published (5.0 only)", default=False
+        "do not receive messages that the same connection has published (5.0 only)", False
     )
     dropped_topic: str = setting(
         "topic on which the broker publishes how many messages it has dropped; the default is that"
         " of mosquitto. A source records a rise as a gap, although the broker counts for all its"
         " clients; a source asks for no count when empty",
-        default="$SYS/broker/publish/messages/dropped",
+        "$SYS/broker/publish/messages/dropped",
     )
     connect_timeout: float = setting(
-        "seconds for connecting, logging in and subscribing",
-        default=10.0,
-        minimum=0.1,
-        unit="seconds",
+        "seconds for connecting, logging in and subscribing", 10.0, minimum=0.1, unit="seconds"
     )
     answer_timeout: float = setting(
         "seconds without progress after which the connection of a sink with unacknowledged"
         " messages is closed as stuck",
-        default=30.0,
+        30.0,
         minimum=0.1,
         unit="seconds",
     )

@@ -26,105 +26,96 @@ class NatsSettings(EndpointSettings):
     """NATS server, with JetStream or without."""
 
     encrypted_schemes: ClassVar[tuple[str, ...]] = ("tls",)
-    name: str = setting("name of the endpoint in the configuration", default="nats")
-    dialect: str = setting("system whose naming rules the names follow", default="nats")
+    name: str = setting("name of the endpoint in the configuration", "nats")
+    dialect: str = setting("system whose naming rules the names follow", "nats")
     url: str = setting(
         "address of the server: nats://host:port, or tls://host:port with TLS; several addresses"
         " are separated by commas and tried in turn",
-        default="nats://localhost:4222",
+        "nats://localhost:4222",
     )
     jetstream: bool = setting(
         "JetStream: a source reads a durable consumer, a sink waits for the stream's answers;"
         " false: core NATS, which drops the messages of a client that is slow or away",
-        default=True,
+        True,
     )
     stream: str = setting(
         "stream that a source reads, and in which a sink's messages must land; when empty, the"
         " stream of the subjects",
-        default="",
+        "",
     )
-    create_stream: bool = setting(
-        "create the stream with `subjects` when it does not exist", default=False
-    )
-    subjects: tuple[str, ...] = setting("subjects of a stream that is created", default=())
+    create_stream: bool = setting("create the stream with `subjects` when it does not exist", False)
+    subjects: tuple[str, ...] = setting("subjects of a stream that is created", ())
     replicas: int = setting(
-        "servers of a cluster that keep a stream that is created", default=1, minimum=1, maximum=5
+        "servers of a cluster that keep a stream that is created", 1, minimum=1, maximum=5
     )
     duplicate_window: float = setting(
         "seconds in which the stream knows a repeated message by its id; a stream that is created"
         " gets it, and of another one it is the present value",
-        default=120.0,
+        120.0,
         minimum=0.1,
         unit="seconds",
     )
     consumer: str = setting(
         "durable consumer of a source, {instance} stands for the route; when empty,"
         " `gateway.name`, `-`, the name of the endpoint, `-` and the route",
-        default="",
+        "",
     )
     queue_group: str = setting(
-        "queue group of core NATS, which divides messages among several gateways", default=""
+        "queue group of core NATS, which divides messages among several gateways", ""
     )
-    username: str | None = setting("user name", default=None)
-    password: str | None = setting("password", default=None, secret=True)
-    token: str | None = setting("token for the log-in", default=None, secret=True)
+    username: str | None = setting("user name", None)
+    password: str | None = setting("password", None, secret=True)
+    token: str | None = setting("token for the log-in", None, secret=True)
     credentials_file: str | None = setting(
         "credentials file with a JWT and its seed, read at every connection attempt",
-        default=None,
+        None,
         path="state",
     )
     nkey_file: str | None = setting(
-        "file with the seed of an NKey, read at every connection attempt",
-        default=None,
-        path="state",
+        "file with the seed of an NKey, read at every connection attempt", None, path="state"
     )
     tls: TlsSettings | None = setting(
         "TLS; when absent and the address is tls://, verified against the system's trust store",
-        default=None,
+        None,
     )
     ack_wait: float = setting(
         "seconds after which the server delivers an unanswered message again; the gateway asks for"
         " more time while a target is away",
-        default=30.0,
+        30.0,
         minimum=1,
         unit="seconds",
     )
     ack_sync: bool = setting(
         "wait for the server to confirm the answers of each batch; without a confirmation within"
         " `answer_timeout` the connection counts as stuck",
-        default=False,
+        False,
     )
     receive_window: int = setting(
         "messages that the server delivers ahead of the gateway's answers",
-        default=5_000,
+        5_000,
         minimum=1,
         maximum=100_000,
     )
     receive_window_bytes: int = setting(
         "bytes of received and unsettled messages at which a source stops asking for more",
-        default=67_108_864,
+        67_108_864,
         minimum=65_536,
         unit="bytes",
     )
     send_window: int = setting(
-        "messages that a sink sends ahead of the stream's answers",
-        default=5_000,
-        minimum=1,
-        maximum=65_536,
+        "messages that a sink sends ahead of the stream's answers", 5_000, minimum=1, maximum=65_536
     )
     keepalive: float = setting(
         "seconds between questions to a silent server; the third unanswered one ends the"
         " connection",
-        default=5.0,
+        5.0,
         minimum=0.05,
         unit="seconds",
     )
-    connect_timeout: float = setting(
-        "seconds for connecting", default=10.0, minimum=0.1, unit="seconds"
-    )
+    connect_timeout: float = setting("seconds for connecting", 10.0, minimum=0.1, unit="seconds")
     answer_timeout: float = setting(
         "seconds for each answer of the server; without it the connection counts as stuck",
-        default=10.0,
+        10.0,
         minimum=0.1,
         unit="seconds",
     )

@@ -29,95 +29,84 @@ class RabbitmqSettings(EndpointSettings):
     """RabbitMQ server, protocol AMQP 0-9-1."""
 
     encrypted_schemes: ClassVar[tuple[str, ...]] = ("amqps",)
-    name: str = setting("name of the endpoint in the configuration", default="rabbitmq")
-    dialect: str = setting("system whose naming rules the names follow", default="rabbitmq")
+    name: str = setting("name of the endpoint in the configuration", "rabbitmq")
+    dialect: str = setting("system whose naming rules the names follow", "rabbitmq")
     url: str = setting(
         "address of the server: amqp://host:port/vhost, or amqps:// with TLS; without a vhost it is"
         " `/`, and a slash in its name is %2F. Several addresses, of nodes of one cluster, are"
         " separated by commas and tried in turn",
-        default="amqp://localhost:5672/",
+        "amqp://localhost:5672/",
     )
-    username: str | None = setting("user name; that of the address when absent", default=None)
-    password: str | None = setting(
-        "password; that of the address when absent", default=None, secret=True
-    )
+    username: str | None = setting("user name; that of the address when absent", None)
+    password: str | None = setting("password; that of the address when absent", None, secret=True)
     tls: TlsSettings | None = setting(
         "TLS; when absent and the address is amqps://, verified against the system's trust store",
-        default=None,
+        None,
     )
     exchange: str = setting(
         "topic exchange that a sink publishes to, and to which a source binds its queue",
-        default="amq.topic",
+        "amq.topic",
     )
-    create_exchange: bool = setting(
-        "create the exchange, durable, when it does not exist", default=False
-    )
+    create_exchange: bool = setting("create the exchange, durable, when it does not exist", False)
     queue: str = setting(
         "durable queue of a source, created when it does not exist; when empty, `gateway.name`, `-`"
         " and the name of the endpoint. A tap has its own, with `-` and its endpoint behind this",
-        default="",
+        "",
     )
     queue_type: str = setting(
-        "type of a queue that is created",
-        default="classic",
-        choices=("classic", "quorum", "stream"),
+        "type of a queue that is created", "classic", choices=("classic", "quorum", "stream")
     )
     start: str = setting(
         "first message that a source without a position reads from a stream",
-        default="first",
+        "first",
         choices=("first", "last", "next"),
     )
     on_unroutable: str = setting(
         "fate of a message for which no queue has a binding: a dead letter (`reject`), or dropped,"
         " as that of any publisher (`drop`)",
-        default="reject",
+        "reject",
         choices=("reject", "drop"),
     )
     unique_message_ids: bool = setting(
         "publishers give each message a `message_id` of its own, so that a repeat is a duplicate",
-        default=False,
+        False,
     )
     max_message: int = setting(
         "bytes of the longest payload that the server takes (`max_message_size` there); a longer"
         " one would close the channel with every message in it",
-        default=134_217_728,
+        134_217_728,
         minimum=1,
         unit="bytes",
     )
     receive_window: int = setting(
         "messages that the server delivers ahead of the gateway's acknowledgements (prefetch)",
-        default=2_000,
+        2_000,
         minimum=1,
         maximum=U16,
     )
     receive_window_bytes: int = setting(
         "bytes of received and unsettled messages at which a source reads slowly: one message, or"
         " 100 KB, for each half of `heartbeat`",
-        default=67_108_864,
+        67_108_864,
         minimum=65_536,
         unit="bytes",
     )
     send_window: int = setting(
-        "messages that a sink sends ahead of the server's confirms",
-        default=5_000,
-        minimum=1,
-        maximum=U16,
+        "messages that a sink sends ahead of the server's confirms", 5_000, minimum=1, maximum=U16
     )
     heartbeat: int = setting(
         "seconds of the heartbeat; after twice as many without a sign of the server the connection"
         " counts as lost",
-        default=15,
+        15,
         minimum=1,
         maximum=U16,
         unit="seconds",
     )
-    connect_timeout: float = setting(
-        "seconds for connecting", default=10.0, minimum=0.1, unit="seconds"
-    )
+    connect_timeout: float = setting("seconds for connecting", 10.0, minimum=0.1, unit="seconds")
     answer_timeout: float = setting(
         "seconds after which an unanswered request or message makes the connection count as stuck,"
         " unless the server has blocked it",
-        default=30.0,
+        30.0,
         minimum=0.1,
         unit="seconds",
     )

@@ -28,122 +28,111 @@ class SolaceSettings(EndpointSettings):
     """Solace broker, reached by SMF with the vendor's client library."""
 
     encrypted_schemes: ClassVar[tuple[str, ...]] = ("tcps", "https", "wss")
-    name: str = setting("name of the endpoint in the configuration", default="solace")
-    dialect: str = setting("system whose naming rules the names follow", default="smf")
+    name: str = setting("name of the endpoint in the configuration", "solace")
+    dialect: str = setting("system whose naming rules the names follow", "smf")
     url: str = setting(
         "address of the broker: tcp://host:port, or tcps://host:port with TLS; several addresses"
         " are separated by commas and tried in turn",
-        default="tcp://localhost:55555",
+        "tcp://localhost:55555",
     )
-    vpn: str = setting("name of the message VPN", default="default")
-    username: str = setting("user name", default="gateway")
-    password: str | None = setting("password", default=None, secret=True)
+    vpn: str = setting("name of the message VPN", "default")
+    username: str = setting("user name", "gateway")
+    password: str | None = setting("password", None, secret=True)
     token_file: str | None = setting(
         "file with an OAuth access token, read at every connection attempt; needs tcps://",
-        default=None,
+        None,
         path="state",
     )
     client_name: str = setting(
         "client name at the broker, to which a unique suffix is added; when empty, `gateway.name`,"
         " `-` and the name of the endpoint",
-        default="",
+        "",
     )
     tls: TlsSettings | None = setting(
-        "TLS of a tcps:// address; when absent, verified against the system's trust store",
-        default=None,
+        "TLS of a tcps:// address; when absent, verified against the system's trust store", None
     )
     trust_store: str | None = setting(
         "folder of trusted CA certificates (PEM), instead of `ca_file` in `tls`",
-        default=None,
+        None,
         path="folder",
     )
     guaranteed: bool = setting(
         "guaranteed messaging: a source reads a queue, a sink waits for the broker's receipts;"
         " false: direct messaging, whose messages the broker drops when a client is slow or"
         " disconnected",
-        default=True,
+        True,
     )
     queue: str = setting(
         "durable queue of a source, {instance} stands for the route; when empty,"
         " gateway/ENDPOINT/ROUTE",
-        default="",
+        "",
     )
-    create_queue: bool = setting("create the queue when it does not exist", default=True)
+    create_queue: bool = setting("create the queue when it does not exist", True)
     exclusive_queue: bool = setting(
         "create exclusive queues, with one active reader, which keeps the order; false: the"
         " gateways that read the queue share its messages",
-        default=True,
+        True,
     )
     subscribe_queue: bool = setting(
-        "add the patterns of the route to the queue; subscriptions of others stay",
-        default=True,
+        "add the patterns of the route to the queue; subscriptions of others stay", True
     )
     retry_at_broker: bool = setting(
         "return a message that must be retried to the broker, which counts attempts; false: retry"
         " it in the gateway, which keeps the order",
-        default=False,
+        False,
     )
     share: str = setting(
-        "group of a shared subscription, which divides direct messages among several gateways",
-        default="",
+        "group of a shared subscription, which divides direct messages among several gateways", ""
     )
     partition_level: int = setting(
         "level of the topic, counted from 1, that is sent as partition key; 0: the property"
         " JMSXGroupID is the only partition key",
-        default=0,
+        0,
         minimum=0,
         maximum=128,
     )
     receive_window: int = setting(
         "guaranteed messages that the broker may send before the library has acknowledged them; the"
         " library holds up to so many and 50 more outside `receive_window_bytes`",
-        default=255,
+        255,
         minimum=1,
         maximum=255,
     )
     receive_window_bytes: int = setting(
         "bytes of received and unsettled messages at which a source pauses the flow of its queue,"
         " or drops and counts direct messages",
-        default=16_777_216,
+        16_777_216,
         minimum=65_536,
         unit="bytes",
     )
     direct_buffer: int = setting(
-        "direct messages that the library buffers before the receive window",
-        default=50_000,
-        minimum=1,
+        "direct messages that the library buffers before the receive window", 50_000, minimum=1
     )
     max_message: int = setting(
         "bytes of the longest payload; messages with a longer one are rejected",
-        default=10_000_000,
+        10_000_000,
         minimum=1_024,
         unit="bytes",
     )
     keepalive: float = setting(
         "seconds between keepalive messages; the third unanswered one ends the connection",
-        default=3.0,
+        3.0,
         minimum=0.05,
         unit="seconds",
     )
     reconnect_attempts: int = setting(
         "attempts of the library to restore a lost connection, which avoids redeliveries; 0: the"
         " gateway reconnects",
-        default=0,
+        0,
         minimum=0,
     )
     reconnect_wait: float = setting(
-        "seconds between the library's attempts",
-        default=3.0,
-        minimum=0.0,
-        maximum=60.0,
-        unit="seconds",
+        "seconds between the library's attempts", 3.0, minimum=0.0, maximum=60.0, unit="seconds"
     )
-    connect_timeout: float = setting(
-        "seconds for connecting", default=10.0, minimum=0.1, unit="seconds"
-    )
+    connect_timeout: float = setting("seconds for connecting", 10.0, minimum=0.1, unit="seconds")
     answer_timeout: float = setting(
         "seconds after which an unacknowledged publish makes the connection count as stuck",
-        default=30.0,
+        30.0,
         minimum=0.1,
         unit="seconds",
     )

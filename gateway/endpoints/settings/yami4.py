@@ -24,72 +24,69 @@ POLICIES = ("reject_message", "drop_update", "unsubscribe")
 class Yami4Settings(EndpointSettings):
     """YAMI4 message broker."""
 
-    name: str = setting("name of the endpoint in the configuration", default="yami4")
-    dialect: str = setting("system whose naming rules the names follow", default="yami4")
+    name: str = setting("name of the endpoint in the configuration", "yami4")
+    dialect: str = setting("system whose naming rules the names follow", "yami4")
     url: str = setting(
         "address of the broker: tcp://host:port, tcps://host:port or unix:///path",
-        default="tcp://localhost:12345",
+        "tcp://localhost:12345",
     )
     tls: TlsSettings | None = setting(
-        "TLS of a tcps:// address; when absent, verified against the system's trust store",
-        default=None,
+        "TLS of a tcps:// address; when absent, verified against the system's trust store", None
     )
     overflow_policy: str = setting(
         "overflow policy in the broker's own configuration; with any but `reject_message` a"
         " confirmed message may not have reached its subscribers",
-        default="reject_message",
+        "reject_message",
         choices=POLICIES,
     )
     send_window: int = setting(
         "messages that a sink sends ahead of the broker's answers; the reference broker is not"
         " faster above 128",
-        default=128,
+        128,
         minimum=1,
         maximum=65_536,
     )
     rate: float = setting(
         "most messages a second that the gateway sends, 0: no limit; the reference broker deadlocks"
         " when flooded with three subscribers or more",
-        default=0.0,
+        0.0,
         minimum=0,
     )
     max_message: int = setting(
         "bytes of the longest message, received or sent; longer messages are rejected",
-        default=16_777_216,
+        16_777_216,
         minimum=4096,
         unit="bytes",
     )
     receive_window_bytes: int = setting(
         "bytes of received and unsettled messages at which a source stops reading",
-        default=67_108_864,
+        67_108_864,
         minimum=65_536,
         unit="bytes",
     )
     probe: bool = setting(
         "verify each subscription by publishing to a tag of its own; the reference broker answers"
         " OK even when its table of subscriptions is full",
-        default=True,
+        True,
     )
     heartbeat: float = setting(
         "seconds of silence after which the broker is asked for an answer; TCP keepalive does not"
         " reveal a stuck broker",
-        default=15.0,
+        15.0,
         minimum=0.05,
         unit="seconds",
     )
-    connect_timeout: float = setting(
-        "seconds for connecting", default=10.0, minimum=0.1, unit="seconds"
-    )
+    connect_timeout: float = setting("seconds for connecting", 10.0, minimum=0.1, unit="seconds")
     answer_timeout: float = setting(
         "seconds after which an unanswered request makes the connection count as stuck",
-        default=10.0,
+        10.0,
         minimum=0.05,
         unit="seconds",
     )
     drain_timeout: float = setting(
         "seconds for which a closing sink reads outstanding answers; closing with unread answers"
         " loses messages",
-        default=1.0,
+        1.0,
         minimum=0,
         unit="seconds",
     )

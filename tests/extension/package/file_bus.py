@@ -38,8 +38,8 @@ DIALECT = Dialect(
 class Settings(EndpointSettings):
     """Bus in an SQLite file, for the processes of one machine."""
 
-    name: str = setting("name of the endpoint in the configuration", default="filebus")
-    path: str = setting("file of the bus", default="bus.db", path="state")
+    name: str = setting("name of the endpoint in the configuration", "filebus")
+    path: str = setting("file of the bus", "bus.db", path="state")
     dialect: ClassVar[str] = "filebus"
     addresses: ClassVar[tuple[str, ...]] = ()
     carries: ClassVar[frozenset[str]] = frozenset()  # a name and a payload, and no header
