@@ -71,6 +71,18 @@ def setting(
     return field(default=default, **known)
 
 
+def seconds(doc: str, default: T, **facts: Unpack[SettingFacts]) -> T:
+    """Declare a setting that is a time."""
+    facts["unit"] = "seconds"
+    return setting(doc, default, **facts)
+
+
+def size(doc: str, default: T, **facts: Unpack[SettingFacts]) -> T:
+    """Declare a setting that is a number of bytes."""
+    facts["unit"] = "bytes"
+    return setting(doc, default, **facts)
+
+
 @cache
 def fields_by_key(kind: type) -> dict[str, Field[Any]]:
     """Return the fields of a dataclass by their keys in a file, its own before inherited ones."""

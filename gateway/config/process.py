@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 
 from gateway.archive.layout import writer_name
 from gateway.archive.location import DEFAULT_BUFFER
-from gateway.setting import setting
+from gateway.setting import seconds, setting, size
 
 WhenFullText: TypeAlias = Literal["slow", "dead-letter-oldest", "dead-letter-newest"]
 
@@ -24,8 +24,8 @@ class ArchiveSettings:
         DEFAULT_BUFFER,
         path="state",
     )
-    buffer_bytes: int = setting(
-        "bytes in `buffer` at which the sources are slowed", 1 << 30, minimum=1 << 16, unit="bytes"
+    buffer_bytes: int = size(
+        "bytes in `buffer` at which the sources are slowed", 1 << 30, minimum=1 << 16
     )
     keep_days: int | None = setting(
         "complete days to keep; all days when absent", None, minimum=1, unit="days"
@@ -35,15 +35,12 @@ class ArchiveSettings:
         " `interval`: within a second",
         "batch",
     )
-    segment_seconds: float | None = setting(
+    segment_seconds: float | None = seconds(
         "age at which a segment is closed; when absent, 60 with 90,000 rows, and 900 with fewer",
         None,
         minimum=1,
-        unit="seconds",
     )
-    segment_bytes: int = setting(
-        "size at which a segment is closed", 64 << 20, minimum=1 << 16, unit="bytes"
-    )
+    segment_bytes: int = size("size at which a segment is closed", 64 << 20, minimum=1 << 16)
     seal_key: str | None = setting(
         "key that signs journals and seals, so that a forger without it is found; the other"
         " commands need it, too",
@@ -57,17 +54,14 @@ class SpoolSettings:
     """Spool on disk for copies to unreachable targets, and for dead letters."""
 
     path: str = setting("folder, created when absent; each gateway needs its own", path="state")
-    bytes: int = setting(
-        "bytes on disk for each target endpoint", 1 << 30, minimum=1 << 16, unit="bytes"
-    )
+    bytes: int = size("bytes on disk for each target endpoint", 1 << 30, minimum=1 << 16)
     messages: int | None = setting(
         "messages for each target endpoint; unlimited when absent", None, minimum=1
     )
-    seconds: float | None = setting(
+    seconds: float | None = seconds(
         "age at which a spooled message becomes a dead letter; unlimited when absent",
         None,
         minimum=1,
-        unit="seconds",
     )
     shared: bool = setting(
         "the folder moves with the lease of a pair: both instances reach it, or its volume is"
@@ -85,11 +79,8 @@ class SpoolSettings:
 class DeadLetterSettings:
     """Dead letters, kept in the folder of the spool."""
 
-    bytes: int = setting(
-        "bytes on disk; beyond them the oldest dead letters are deleted",
-        256 << 20,
-        minimum=1 << 16,
-        unit="bytes",
+    bytes: int = size(
+        "bytes on disk; beyond them the oldest dead letters are deleted", 256 << 20, minimum=1 << 16
     )
     endpoint: str | None = setting("endpoint that receives a copy of each dead letter", None)
     name: str = setting("name of these copies, in the dialect of that endpoint", "dead-letters")
@@ -201,12 +192,8 @@ class StandbySettings:
     """A pair: of two instances of this gateway one is active, and the other waits."""
 
     lease: LeaseSettings = setting("the lease, which only one instance holds")
-    seconds: float = setting(
-        "time after which a silent holder has lost the lease",
-        10.0,
-        minimum=1,
-        maximum=600,
-        unit="seconds",
+    seconds: float = seconds(
+        "time after which a silent holder has lost the lease", 10.0, minimum=1, maximum=600
     )
 
 
@@ -222,22 +209,17 @@ class GatewaySettings:
         " each start, as the host's name; the archive has a chain of journals for each",
         "",
     )
-    stop_seconds: float = setting(
-        "time after SIGTERM for finishing messages in flight",
-        8.0,
-        minimum=0,
-        maximum=600,
-        unit="seconds",
+    stop_seconds: float = seconds(
+        "time after SIGTERM for finishing messages in flight", 8.0, minimum=0, maximum=600
     )
-    heartbeat_seconds: float = setting(
-        "interval between two heartbeats of a route", 10.0, minimum=0.1, unit="seconds"
+    heartbeat_seconds: float = seconds(
+        "interval between two heartbeats of a route", 10.0, minimum=0.1
     )
-    stuck_after_seconds: float = setting(
+    stuck_after_seconds: float = seconds(
         "time without an answer after which a target with unanswered messages counts as stuck and"
         " is reconnected",
         60.0,
         minimum=0.1,
-        unit="seconds",
     )
     isolate_after: int = setting(
         "connection losses after which the unanswered messages are searched by halves, to find the"

@@ -23,7 +23,7 @@ from gateway.config.process import (
 )
 from gateway.dialects.brokers import BROKERS
 from gateway.dialects.name_limits import FIELDS, NameLimits
-from gateway.setting import setting
+from gateway.setting import seconds, setting, size
 
 Scalar: TypeAlias = str | int | float | bool | None
 UnmappableText: TypeAlias = Literal["escape", "reject", "replace"]
@@ -74,21 +74,19 @@ class CommonEndpointSettings:
         " broker when absent",
         None,
     )
-    echo_window: float = setting(
+    echo_window: float = seconds(
         "seconds within which a second message with the same name and payload counts as an echo"
         " and is dropped; for loops through systems that carry no origin path. 0: off",
         0.0,
         minimum=0,
-        unit="seconds",
     )
-    loop_window: float = setting(
+    loop_window: float = seconds(
         "seconds within which a message of QoS 0 that equals the one before it, by name and"
         " payload, counts as a round of a loop that no origin path shows; after 1,000 rounds, or"
         " 131,072 slower ones, it is cut. Other messages need no window. 0: no such loop is looked"
         " for, at any QoS",
         0.1,
         minimum=0,
-        unit="seconds",
     )
 
 
@@ -206,8 +204,8 @@ class RouteSettings:
         "name at the first source for heartbeat messages, which pass through the route", None
     )
     archive_payload: bool = setting("archive the payload and the headers of each message", False)
-    archive_payload_bytes: int | None = setting(
-        "bytes of each payload to archive; the rest is cut off", None, minimum=0, unit="bytes"
+    archive_payload_bytes: int | None = size(
+        "bytes of each payload to archive; the rest is cut off", None, minimum=0
     )
     archive_redact: tuple[str, ...] = setting(
         "properties and headers whose values are not archived; a name may end with '*'", ()
@@ -226,9 +224,7 @@ class GivenMessage:
     )
     reply_to: str | None = setting("reply address", None)
     priority: int | None = setting("priority", None, minimum=0, maximum=9)
-    ttl: float | None = setting(
-        "seconds until the message expires", None, minimum=1e-6, unit="seconds"
-    )
+    ttl: float | None = seconds("seconds until the message expires", None, minimum=1e-6)
     content_type: str | None = setting("type of the payload", None)
     correlation_id: str | None = setting("correlation id", None)
 
@@ -246,8 +242,8 @@ class ExpectedCopy:
     )
     reply_to: str | None = setting("translated reply address; any when absent", None)
     priority: int | None = setting("priority; any when absent", None, minimum=0, maximum=9)
-    ttl: float | None = setting(
-        "seconds until the copy expires; any when absent", None, minimum=1e-6, unit="seconds"
+    ttl: float | None = seconds(
+        "seconds until the copy expires; any when absent", None, minimum=1e-6
     )
     content_type: str | None = setting("type of the payload; any when absent", None)
     correlation_id: str | None = setting("correlation id; any when absent", None)

@@ -9,7 +9,7 @@ from typing import Any
 from gateway.model.limits import Unit
 from gateway.model.matching import matches
 from gateway.model.pattern import Pattern
-from gateway.setting import setting
+from gateway.setting import setting, size
 
 ANY_REST = "*"  # at the end of a first level: every level that begins so
 
@@ -21,7 +21,7 @@ class NameLimits:
     The texts are in the spelling of the broker's system, as it receives a name.
     """
 
-    bytes: int | None = setting("longest name, in bytes of UTF-8", None, minimum=1, unit="bytes")
+    bytes: int | None = size("longest name, in bytes of UTF-8", None, minimum=1)
     characters: int | None = setting("longest name, in characters", None, minimum=1)
     levels: int | None = setting("most levels of a name", None, minimum=1)
     level_characters: int | None = setting("longest level, in characters", None, minimum=1)

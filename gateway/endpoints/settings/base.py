@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 from gateway.model.message import DeliveryMode
-from gateway.setting import setting
+from gateway.setting import seconds, setting
 
 _ADDRESS = re.compile(
     r"(?P<scheme>[a-z][a-z0-9+.-]*)://(?:[^/@\s,()]*@)?(?P<host>\[[^\]]*\]|[^:/?,()\s]*)"
@@ -82,17 +82,13 @@ class EndpointSettings(ABC):
         0.0,
         minimum=0,
     )
-    backoff_min: float = setting(
+    backoff_min: float = seconds(
         "seconds before the first attempt to reconnect; each further wait is twice as long",
         0.5,
         minimum=0.01,
-        unit="seconds",
     )
-    backoff_max: float = setting(
-        "longest wait between two attempts to reconnect, in seconds",
-        30.0,
-        minimum=0.01,
-        unit="seconds",
+    backoff_max: float = seconds(
+        "longest wait between two attempts to reconnect, in seconds", 30.0, minimum=0.01
     )
 
     @property

@@ -15,7 +15,7 @@ from gateway.endpoints.settings.base import (
     address_faults,
 )
 from gateway.model.message import DeliveryMode
-from gateway.setting import setting
+from gateway.setting import seconds, setting, size
 
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:(//[^/\s]|\()[^\s]*")  # or failover:(...)
 EMS_FACTORY = "com.tibco.tibjms.TibjmsConnectionFactory"
@@ -115,36 +115,29 @@ class JmsSettings(EndpointSettings):
     send_window: int = setting(
         "messages that a sink has queued or sent without an answer", 4_000, minimum=1
     )
-    receive_window_bytes: int = setting(
+    receive_window_bytes: int = size(
         "bytes of received and unsettled messages at which a source stops receiving; the JVM needs"
         " twice as much",
         16_777_216,
         minimum=65_536,
-        unit="bytes",
     )
-    send_window_bytes: int = setting(
+    send_window_bytes: int = size(
         "bytes that a sink has queued or sent without an answer; the JVM needs twice as much",
         16_777_216,
         minimum=65_536,
-        unit="bytes",
     )
     prefetch: int = setting(
         "messages that ActiveMQ sends ahead to a consumer; 0: `batch`. No effect on other systems,"
         " where the server or the library decides",
         0,
     )
-    max_message: int = setting(
+    max_message: int = size(
         "bytes of the longest payload; messages with a longer one are rejected",
         EMS_MESSAGE,
         minimum=1024,
-        unit="bytes",
     )
-    max_correlation: int = setting(
-        "bytes of the longest correlation id",
-        EMS_CORRELATION,
-        minimum=16,
-        maximum=32_000,
-        unit="bytes",
+    max_correlation: int = size(
+        "bytes of the longest correlation id", EMS_CORRELATION, minimum=16, maximum=32_000
     )
     temporary_reply: str = setting(
         "reply addresses that are temporary destinations: `map` forwards them and resolves replies"
@@ -168,22 +161,18 @@ class JmsSettings(EndpointSettings):
         " the process decides",
         (),
     )
-    connect_timeout: float = setting(
+    connect_timeout: float = seconds(
         "seconds for one connection attempt, where the library has such a setting",
         10.0,
         minimum=0.1,
-        unit="seconds",
     )
-    answer_timeout: float = setting(
+    answer_timeout: float = seconds(
         "seconds after which a send without an answer makes the connection count as stuck;"
         " ActiveMQ delays answers while it is full",
         60.0,
         minimum=0.1,
-        unit="seconds",
     )
-    close_timeout: float = setting(
-        "seconds for closing a connection", 3.0, minimum=0.1, maximum=60, unit="seconds"
-    )
+    close_timeout: float = seconds("seconds for closing a connection", 3.0, minimum=0.1, maximum=60)
 
     def __post_init__(self) -> None:
         """Check the list of dialects.

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from gateway.endpoints.settings.base import ALL_FIELDS, EndpointSettings
 from gateway.model.message import DeliveryMode
-from gateway.setting import setting
+from gateway.setting import setting, size
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,11 +18,10 @@ class MemorySettings(EndpointSettings):
     broker: str = setting(
         "name of the broker; endpoints of one process with the same name share it", "default"
     )
-    capacity: int = setting(
+    capacity: int = size(
         "bytes in the queue of each subscriber; a full queue slows its senders",
         67_108_864,
         minimum=1,
-        unit="bytes",
     )
     durable: bool = setting("keep the queue of a closed source, and go on filling it", True)
     headers: bool = setting("carry all headers; false: only the headers of MQTT 3.1.1", True)

@@ -15,7 +15,7 @@ from gateway.endpoints.settings.base import (
     TlsSettings,
 )
 from gateway.model.message import DeliveryMode
-from gateway.setting import setting
+from gateway.setting import seconds, setting, size
 
 MAX_PACKET_IN = 16_777_216  # bytes: longer ones cost the other messages seconds
 MQTT_PACKET = 268_435_460  # bytes: 268,435,455 after a fixed header of 5 (MQTT 5.0, 2.1.4)
@@ -55,17 +55,14 @@ class MqttSettings(EndpointSettings):
         " the name of the endpoint",
         "",
     )
-    session_expiry: int = setting(
+    session_expiry: int = seconds(
         "seconds for which the broker keeps the source's session after a disconnect; 0: a clean"
         " session. In 3.1.1 any other value keeps the session for as long as the broker chooses",
         86_400,
         minimum=0,
         maximum=U32,
-        unit="seconds",
     )
-    keepalive: int = setting(
-        "keep alive interval, in seconds", 30, minimum=1, maximum=U16, unit="seconds"
-    )
+    keepalive: int = seconds("keep alive interval, in seconds", 30, minimum=1, maximum=U16)
     qos: int = setting(
         "highest QoS of subscriptions and of published messages", 1, choices=(0, 1, 2)
     )
@@ -85,27 +82,24 @@ class MqttSettings(EndpointSettings):
         minimum=1,
         maximum=U16,
     )
-    receive_window_bytes: int = setting(
+    receive_window_bytes: int = size(
         "bytes of received and unsettled messages at which a source stops reading",
         16_777_216,
         minimum=65_536,
-        unit="bytes",
     )
-    max_packet: int = setting(
+    max_packet: int = size(
         "bytes of the longest packet that the broker accepts; longer messages are rejected; a"
         " broker of 5.0 can lower it",
         MQTT_PACKET,
         minimum=64,
         maximum=MQTT_PACKET,
-        unit="bytes",
     )
-    max_packet_in: int = setting(
+    max_packet_in: int = size(
         "bytes of the longest packet that the endpoint receives (Maximum Packet Size of MQTT 5.0);"
         " a broker of 5.0 drops longer messages, and in 3.1.1 they end the connection",
         MAX_PACKET_IN,
         minimum=4_194_304,
         maximum=MQTT_PACKET,
-        unit="bytes",
     )
     no_local: bool = setting(
         "do not receive messages that the same connection has published (5.0 only)", False
@@ -116,15 +110,14 @@ class MqttSettings(EndpointSettings):
         " clients; a source asks for no count when empty",
         "$SYS/broker/publish/messages/dropped",
     )
-    connect_timeout: float = setting(
-        "seconds for connecting, logging in and subscribing", 10.0, minimum=0.1, unit="seconds"
+    connect_timeout: float = seconds(
+        "seconds for connecting, logging in and subscribing", 10.0, minimum=0.1
     )
-    answer_timeout: float = setting(
+    answer_timeout: float = seconds(
         "seconds without progress after which the connection of a sink with unacknowledged"
         " messages is closed as stuck",
         30.0,
         minimum=0.1,
-        unit="seconds",
     )
 
     def for_gateway(self, gateway: str) -> MqttSettings:

@@ -15,7 +15,7 @@ from gateway.endpoints.settings.base import (
     address_faults,
 )
 from gateway.model.message import DeliveryMode
-from gateway.setting import setting
+from gateway.setting import seconds, setting, size
 
 _URL = re.compile(r"(nats|tls)://(\[[^\]\s]+\]|[^/:@\[\]\s]+)(:[0-9]+)?/?")
 _STREAM = re.compile(r"[^.*>\s/\\\x00-\x1f\x7f]{0,255}")  # NATS documentation, JetStream names
@@ -48,12 +48,11 @@ class NatsSettings(EndpointSettings):
     replicas: int = setting(
         "servers of a cluster that keep a stream that is created", 1, minimum=1, maximum=5
     )
-    duplicate_window: float = setting(
+    duplicate_window: float = seconds(
         "seconds in which the stream knows a repeated message by its id; a stream that is created"
         " gets it, and of another one it is the present value",
         120.0,
         minimum=0.1,
-        unit="seconds",
     )
     consumer: str = setting(
         "durable consumer of a source, {instance} stands for the route; when empty,"
@@ -78,12 +77,11 @@ class NatsSettings(EndpointSettings):
         "TLS; when absent and the address is tls://, verified against the system's trust store",
         None,
     )
-    ack_wait: float = setting(
+    ack_wait: float = seconds(
         "seconds after which the server delivers an unanswered message again; the gateway asks for"
         " more time while a target is away",
         30.0,
         minimum=1,
-        unit="seconds",
     )
     ack_sync: bool = setting(
         "wait for the server to confirm the answers of each batch; without a confirmation within"
@@ -96,28 +94,25 @@ class NatsSettings(EndpointSettings):
         minimum=1,
         maximum=100_000,
     )
-    receive_window_bytes: int = setting(
+    receive_window_bytes: int = size(
         "bytes of received and unsettled messages at which a source stops asking for more",
         67_108_864,
         minimum=65_536,
-        unit="bytes",
     )
     send_window: int = setting(
         "messages that a sink sends ahead of the stream's answers", 5_000, minimum=1, maximum=65_536
     )
-    keepalive: float = setting(
+    keepalive: float = seconds(
         "seconds between questions to a silent server; the third unanswered one ends the"
         " connection",
         5.0,
         minimum=0.05,
-        unit="seconds",
     )
-    connect_timeout: float = setting("seconds for connecting", 10.0, minimum=0.1, unit="seconds")
-    answer_timeout: float = setting(
+    connect_timeout: float = seconds("seconds for connecting", 10.0, minimum=0.1)
+    answer_timeout: float = seconds(
         "seconds for each answer of the server; without it the connection counts as stuck",
         10.0,
         minimum=0.1,
-        unit="seconds",
     )
 
     def for_gateway(self, gateway: str) -> NatsSettings:

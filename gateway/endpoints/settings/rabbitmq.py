@@ -17,7 +17,7 @@ from gateway.endpoints.settings.base import (
     address_faults,
 )
 from gateway.model.message import DeliveryMode
-from gateway.setting import setting
+from gateway.setting import seconds, setting, size
 
 QUEUE: str = "queue:"  # begins the address of a queue, which the default exchange reaches
 MAX_SHORT = 255  # bytes of a name: AMQP 0-9-1, 4.2.5.3
@@ -71,12 +71,11 @@ class RabbitmqSettings(EndpointSettings):
         "publishers give each message a `message_id` of its own, so that a repeat is a duplicate",
         False,
     )
-    max_message: int = setting(
+    max_message: int = size(
         "bytes of the longest payload that the server takes (`max_message_size` there); a longer"
         " one would close the channel with every message in it",
         134_217_728,
         minimum=1,
-        unit="bytes",
     )
     receive_window: int = setting(
         "messages that the server delivers ahead of the gateway's acknowledgements (prefetch)",
@@ -84,31 +83,28 @@ class RabbitmqSettings(EndpointSettings):
         minimum=1,
         maximum=U16,
     )
-    receive_window_bytes: int = setting(
+    receive_window_bytes: int = size(
         "bytes of received and unsettled messages at which a source reads slowly: one message, or"
         " 100 KB, for each half of `heartbeat`",
         67_108_864,
         minimum=65_536,
-        unit="bytes",
     )
     send_window: int = setting(
         "messages that a sink sends ahead of the server's confirms", 5_000, minimum=1, maximum=U16
     )
-    heartbeat: int = setting(
+    heartbeat: int = seconds(
         "seconds of the heartbeat; after twice as many without a sign of the server the connection"
         " counts as lost",
         15,
         minimum=1,
         maximum=U16,
-        unit="seconds",
     )
-    connect_timeout: float = setting("seconds for connecting", 10.0, minimum=0.1, unit="seconds")
-    answer_timeout: float = setting(
+    connect_timeout: float = seconds("seconds for connecting", 10.0, minimum=0.1)
+    answer_timeout: float = seconds(
         "seconds after which an unanswered request or message makes the connection count as stuck,"
         " unless the server has blocked it",
         30.0,
         minimum=0.1,
-        unit="seconds",
     )
 
     def for_gateway(self, gateway: str) -> RabbitmqSettings:

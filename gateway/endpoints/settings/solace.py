@@ -15,7 +15,7 @@ from gateway.endpoints.settings.base import (
     address_faults,
 )
 from gateway.model.message import DeliveryMode
-from gateway.setting import setting
+from gateway.setting import seconds, setting, size
 
 _ADDRESS = re.compile(r"\s*(?:(?P<scheme>tcps?|https?|wss?):(?://)?)?(?P<rest>.*)")  # tcp if absent
 _HOST = r"(\[[^\]\s]+\]|[^/:\[\]\s]+)(:[0-9]+)?"
@@ -98,27 +98,24 @@ class SolaceSettings(EndpointSettings):
         minimum=1,
         maximum=255,
     )
-    receive_window_bytes: int = setting(
+    receive_window_bytes: int = size(
         "bytes of received and unsettled messages at which a source pauses the flow of its queue,"
         " or drops and counts direct messages",
         16_777_216,
         minimum=65_536,
-        unit="bytes",
     )
     direct_buffer: int = setting(
         "direct messages that the library buffers before the receive window", 50_000, minimum=1
     )
-    max_message: int = setting(
+    max_message: int = size(
         "bytes of the longest payload; messages with a longer one are rejected",
         10_000_000,
         minimum=1_024,
-        unit="bytes",
     )
-    keepalive: float = setting(
+    keepalive: float = seconds(
         "seconds between keepalive messages; the third unanswered one ends the connection",
         3.0,
         minimum=0.05,
-        unit="seconds",
     )
     reconnect_attempts: int = setting(
         "attempts of the library to restore a lost connection, which avoids redeliveries; 0: the"
@@ -126,15 +123,14 @@ class SolaceSettings(EndpointSettings):
         0,
         minimum=0,
     )
-    reconnect_wait: float = setting(
-        "seconds between the library's attempts", 3.0, minimum=0.0, maximum=60.0, unit="seconds"
+    reconnect_wait: float = seconds(
+        "seconds between the library's attempts", 3.0, minimum=0.0, maximum=60.0
     )
-    connect_timeout: float = setting("seconds for connecting", 10.0, minimum=0.1, unit="seconds")
-    answer_timeout: float = setting(
+    connect_timeout: float = seconds("seconds for connecting", 10.0, minimum=0.1)
+    answer_timeout: float = seconds(
         "seconds after which an unacknowledged publish makes the connection count as stuck",
         30.0,
         minimum=0.1,
-        unit="seconds",
     )
 
     def for_gateway(self, gateway: str) -> SolaceSettings:

@@ -14,7 +14,7 @@ from gateway.endpoints.settings.base import (
     address_faults,
 )
 from gateway.model.message import DeliveryMode
-from gateway.setting import setting
+from gateway.setting import seconds, setting, size
 
 _URL = re.compile(r"tcps?://[^/\s]+:[0-9]+|unix:///[^\s]+")
 POLICIES = ("reject_message", "drop_update", "unsubscribe")
@@ -52,43 +52,38 @@ class Yami4Settings(EndpointSettings):
         0.0,
         minimum=0,
     )
-    max_message: int = setting(
+    max_message: int = size(
         "bytes of the longest message, received or sent; longer messages are rejected",
         16_777_216,
         minimum=4096,
-        unit="bytes",
     )
-    receive_window_bytes: int = setting(
+    receive_window_bytes: int = size(
         "bytes of received and unsettled messages at which a source stops reading",
         67_108_864,
         minimum=65_536,
-        unit="bytes",
     )
     probe: bool = setting(
         "verify each subscription by publishing to a tag of its own; the reference broker answers"
         " OK even when its table of subscriptions is full",
         True,
     )
-    heartbeat: float = setting(
+    heartbeat: float = seconds(
         "seconds of silence after which the broker is asked for an answer; TCP keepalive does not"
         " reveal a stuck broker",
         15.0,
         minimum=0.05,
-        unit="seconds",
     )
-    connect_timeout: float = setting("seconds for connecting", 10.0, minimum=0.1, unit="seconds")
-    answer_timeout: float = setting(
+    connect_timeout: float = seconds("seconds for connecting", 10.0, minimum=0.1)
+    answer_timeout: float = seconds(
         "seconds after which an unanswered request makes the connection count as stuck",
         10.0,
         minimum=0.05,
-        unit="seconds",
     )
-    drain_timeout: float = setting(
+    drain_timeout: float = seconds(
         "seconds for which a closing sink reads outstanding answers; closing with unread answers"
         " loses messages",
         1.0,
         minimum=0,
-        unit="seconds",
     )
 
     def faults(self) -> Iterator[SettingFault]:
