@@ -50,6 +50,9 @@ _LOOPBACK: Final[Mapping[str, str]] = {  # the host name of a laptop may not res
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
 }
+_LOCAL_PYTHON: Final[Mapping[str, str]] = {
+    "spark.python.daemon.module": "gateway.reconcile.local_python"
+}
 _PAGE_SIZE: Final = "1m"  # of a short job's sorts; by default each clears 64 MB for a few rows
 _QUICK_JAVA: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 _NO_SETTINGS: Final[Mapping[str, str]] = {}
@@ -131,7 +134,7 @@ def _conf(master: str, folder: str, extra: Mapping[str, str]) -> SparkConf:
     settings = {
         **_SETTINGS,
         **(
-            {**_LOOPBACK, "spark.driver.memory": heap(memory_bytes())}
+            {**_LOOPBACK, **_LOCAL_PYTHON, "spark.driver.memory": heap(memory_bytes())}
             if master.startswith(LOCAL)
             else {}
         ),
