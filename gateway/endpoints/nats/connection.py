@@ -34,6 +34,7 @@ _LOOK: Final = 0.2  # seconds between looks at the connection
 _MISSED: Final = 2  # unanswered questions that are tolerated
 _DENIED: Final = "permissions violation"
 _PUBLISH_DENIED: Final = re.compile(f'{_DENIED} for publish to "([^"]+)"')
+_NO_PEERS: Final = 10_005  # server/errors.json: servers are away, or not known yet
 _REFUSALS: Final = ("authorization", "authentication", "user credentials", "permissions")
 
 
@@ -257,9 +258,9 @@ async def _cancel_all() -> None:
 
 def refusal(name: str, error: Exception) -> EndpointError:
     """Return the error of a failed connection or request: lost, or refused for good."""
-    text = f"{name}: {first_line(error)}"
-    if any(word in text.lower() for word in _REFUSALS):
+    text = f"{name}: {getattr(error, 'description', None) or first_line(error)}"
+    code = getattr(error, "code", None) or 500
+    is_bad = code < 500 and getattr(error, "err_code", None) != _NO_PEERS  # noqa: PLR2004  # as HTTP's
+    if is_bad or any(word in text.lower() for word in _REFUSALS):
         return EndpointError(text)
-    if (getattr(error, "code", None) or 500) < 500:  # noqa: PLR2004  # the server's classes are HTTP's
-        return EndpointError(f"{name}: {getattr(error, 'description', error)}")
     return NotConnectedError(text)

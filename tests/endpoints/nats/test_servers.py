@@ -36,7 +36,7 @@ from tests.endpoints.exchange import (
 )
 from tests.waiting import PATIENCE, until
 
-T = NatsSettings(stream="T", create_stream=True, subjects=("t.>",), keepalive=0.2)
+T = NatsSettings(stream="T", create_stream=True, subjects=("t.>",), keepalive=1.0)
 
 
 @pytest.fixture
@@ -219,6 +219,23 @@ def test_a_cluster_carries_on_while_each_of_its_servers_is_killed(start_nats: St
     finally:
         source.close()
         sink.close()
+
+
+def test_a_cluster_that_places_no_stream_yet_is_asked_again(start_nats: StartNats) -> None:
+    """Its server calls that a bad request."""
+    servers = start_nats.cluster(3)
+    for server in servers:
+        server.kill()
+    for server in servers[:2]:
+        server.launch()
+    for server in servers[:2]:
+        server.wait()
+    sink = make_sink(replace(T, url=servers[0].url, replicas=3))
+    with pytest.raises(NotConnectedError, match="no suitable peers"):
+        sink.open()
+    servers[2].start()
+    reopen(sink)
+    sink.close()
 
 
 def test_core_nats_accepts_what_the_server_has_read() -> None:
