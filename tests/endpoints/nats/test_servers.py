@@ -203,6 +203,10 @@ def test_a_consumer_made_by_an_attempt_that_failed_is_new(
 
 
 def test_a_cluster_carries_on_while_each_of_its_servers_is_killed(start_nats: StartNats) -> None:
+    """A stream without a leader takes nothing, and each message waits for the one before it.
+
+    Answers that a killed server had and told nobody are forgotten: old messages may come again.
+    """
     servers = start_nats.cluster(3)
     urls = ",".join(server.url for server in servers)
     settings = replace(T, url=urls, replicas=3, answer_timeout=2.0, connect_timeout=2.0)
@@ -213,8 +217,10 @@ def test_a_cluster_carries_on_while_each_of_its_servers_is_killed(start_nats: St
         for begin, server in zip(range(0, 600, 200), servers, strict=True):
             send_all(sink, [say(number) for number in range(begin, begin + 100)])
             server.kill()
-            send_all(sink, [say(number) for number in range(begin + 100, begin + 200)])
-            assert numbers_of(source, begin + 199) == list(range(begin, begin + 200))
+            for number in range(begin + 100, begin + 200):
+                send_all(sink, [say(number)])
+            new = [each for each in numbers_of(source, begin + 199) if each >= begin]
+            assert new == list(range(begin, begin + 200))
             server.start()
     finally:
         source.close()
