@@ -66,7 +66,8 @@ class JmsSink:
     Thread-safe: guarded by self._changed.
     """
 
-    def __init__(self, settings: JmsSettings) -> None:
+    def __init__(self, settings: JmsSettings, instance: str = "") -> None:
+        del instance  # its connection has no name
         self._settings = settings
         self._writer = MessageWriter(settings, DESTINATION_KINDS[settings.destination])
         self._library: JmsLibrary | None = None

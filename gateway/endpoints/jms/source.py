@@ -142,7 +142,7 @@ class JmsSource:
     """
 
     def __init__(
-        self, settings: JmsSettings, subscriptions: Sequence[Subscription], instance: str
+        self, settings: JmsSettings, subscriptions: Sequence[Subscription], instance: str = ""
     ) -> None:
         self._settings = settings
         default_kind = DESTINATION_KINDS[settings.destination]

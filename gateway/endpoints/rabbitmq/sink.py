@@ -66,7 +66,8 @@ class RabbitmqSink:
     Thread-safe: guarded by self._changed.
     """
 
-    def __init__(self, settings: RabbitmqSettings) -> None:
+    def __init__(self, settings: RabbitmqSettings, instance: str = "") -> None:
+        del instance  # its connection has no name
         self._settings = settings
         self._places: LimitedCache[str, tuple[str, str]] = LimitedCache(_MAX_CACHED)
         self._changed = Condition()

@@ -81,7 +81,7 @@ class RabbitmqSource:
     """
 
     def __init__(
-        self, settings: RabbitmqSettings, subscriptions: Sequence[Subscription], instance: str
+        self, settings: RabbitmqSettings, subscriptions: Sequence[Subscription], instance: str = ""
     ) -> None:
         self._settings = settings
         patterns = list(dict.fromkeys(each.pattern for each in subscriptions))

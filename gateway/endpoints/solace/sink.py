@@ -36,7 +36,8 @@ class SolaceSink:
     Thread-safe: guarded by self._send_lock.
     """
 
-    def __init__(self, settings: SolaceSettings) -> None:
+    def __init__(self, settings: SolaceSettings, instance: str = "") -> None:
+        del instance  # its connection has no name
         self._settings = settings
         self._guaranteed = settings.guaranteed
         self._native = NativeLibrary()

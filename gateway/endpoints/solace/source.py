@@ -90,7 +90,7 @@ class SolaceSource:
     """
 
     def __init__(
-        self, settings: SolaceSettings, subscriptions: Sequence[Subscription], instance: str
+        self, settings: SolaceSettings, subscriptions: Sequence[Subscription], instance: str = ""
     ) -> None:
         """Check the names.
 

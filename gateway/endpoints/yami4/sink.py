@@ -24,7 +24,8 @@ class Yami4Sink:
     Mutable: open or closed; any thread may call any method.
     """
 
-    def __init__(self, settings: Yami4Settings) -> None:
+    def __init__(self, settings: Yami4Settings, instance: str = "") -> None:
+        del instance  # its connection has no name
         self._settings = settings
         self._state: RequestState | None = None
 

@@ -48,7 +48,10 @@ class Yami4Source:
     Mutable: owned by the receiving thread; any thread may settle and close.
     """
 
-    def __init__(self, settings: Yami4Settings, subscriptions: Sequence[Subscription]) -> None:
+    def __init__(
+        self, settings: Yami4Settings, subscriptions: Sequence[Subscription], instance: str = ""
+    ) -> None:
+        del instance  # the broker keeps no state of its clients
         patterns = ",".join(subscription.pattern for subscription in subscriptions)
         if not subscriptions or find_address_fault(patterns):
             raise EndpointError(f"{settings.name}: no list of patterns: {quoted(patterns)}")
