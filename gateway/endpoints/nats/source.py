@@ -56,7 +56,8 @@ class Arrival:
 
     message: Message
     number: int = 0  # in the stream
-    reply: str = ""  # empty in core NATS
+    identity: str = ""  # empty in core NATS, as `reply` is
+    reply: str = ""
     answer: bytes = ACK
 
 
@@ -116,7 +117,7 @@ class NatsSource:
             return None
         arrivals, settle = taken
         messages = [each.message for each in arrivals]
-        identities = [self._identity(each.number) for each in arrivals if each.number]
+        identities = [each.identity for each in arrivals if each.identity]
         return Batch(messages, noting_rejected(arrivals, _terminate, settle), identities)
 
     def close(self) -> None:
@@ -128,9 +129,6 @@ class NatsSource:
 
     def _new_queue(self) -> RedeliveryQueue[Arrival]:
         return RedeliveryQueue(self._settings.receive_window_bytes, _measure, _mark, self._confirm)
-
-    def _identity(self, number: int) -> str:
-        return f"nats {self._stream} {self._made} {number}"
 
     def _confirm(self, count: int) -> None:
         """Answer for the `count` oldest messages; the queue calls this in order."""
@@ -302,14 +300,15 @@ class NatsSource:
             if self._exact and number > self._last_message + 1:
                 self.continuity.report_loss(DROPPED, number - self._last_message - 1)
             self._last_message = max(number, self._last_message)
+        identity = f"nats {self._stream} {nanoseconds} {number}"  # restored streams repeat numbers
         own = Headers(
             self._settings.mode,
             redelivered=again > 1 or number <= self._seen,
             time=nanoseconds // 1_000,
-            source_id=self._identity(number),
+            source_id=identity,
         )
         found = Message(message.subject, message.data, read_headers(message.headers, own))
-        arrival = Arrival(found, number, message.reply)
+        arrival = Arrival(found, number, identity, message.reply)
         self.continuity.heard = self.continuity.clock()
         if len(self._patterns) > 1 and not any(
             selects(each, message.subject) for each in self._patterns

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import socket
 from collections.abc import Callable, Coroutine
 from dataclasses import replace
@@ -353,6 +354,35 @@ def test_a_deleted_stream_is_noticed_and_made_again(settings: NatsSettings) -> N
         # it has the number of the first one again
         assert new.headers.source_id not in {each.headers.source_id for each in old}
     assert source.continuity.take_losses() == []  # type: ignore[attr-defined]  # as above
+
+
+def test_a_number_that_a_restored_stream_gives_again_is_another_message(
+    settings: NatsSettings, nats_server: NatsServer, tmp_path: Path
+) -> None:
+    """So does a server whose machine failed before its last messages were on disk."""
+    source, sink = source_of(settings), make_sink(settings)
+    with opened(sink, source):
+        send(sink, say(1))
+        collect(source, 1)
+    nats_server.stop()
+    state = nats_server.folder / "jetstream"
+    shutil.copytree(state, tmp_path / "backup")
+    nats_server.start()
+    with opened(sink, source):
+        send(sink, say(2))
+        lost = receive(source)
+        lost.settle([ACCEPTED])
+    nats_server.stop()
+    shutil.rmtree(state)
+    shutil.copytree(tmp_path / "backup", state)
+    nats_server.start()
+    with opened(sink, source):
+        send(sink, say(3))
+        new = receive(source)
+
+    assert numbers([*lost.messages, *new.messages]) == [2, 3]
+    assert lost.identities != new.identities
+    assert lost.messages[0].headers.source_id != new.messages[0].headers.source_id
 
 
 def test_a_stream_that_nobody_makes_is_named(settings: NatsSettings) -> None:
