@@ -120,4 +120,4 @@ system:
 
 # The Java side of the JMS endpoint, from its sources; needs a JDK and the JMS interface.
 jms-helper: $(READY)
-	$(BIN)/python -m gateway.endpoints.jms.build_jars
+	$(BIN)/python -m deploy.jms_jars

@@ -31,7 +31,7 @@ EXCUSED = {  # the beginning of a command, and the reason why no test runs it
     "pytest -p tests.extension.rows ": "tests/extension runs them",
     "python -m benchmarks": "measures for minutes",
     "python3 -m pip wheel ": "asks the package index; tests/deploy/test_upgrade.py builds a wheel",
-    "python -m gateway.endpoints.jms.build_jars": "needs a JDK, and replaces a file of the package",
+    "make jms-helper": "needs a JDK, and replaces a file of the package",
     "python -m tests.simulation.mutations": "takes minutes; tests/simulation runs it nightly",
     "systemctl ": "needs systemd as the first process; tests/deploy/test_systemd_run.py has it",
 }

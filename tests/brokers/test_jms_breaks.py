@@ -15,9 +15,9 @@ from uuid import uuid4
 
 import pytest
 
+from deploy.jms_jars import rewrite_jar
 from gateway.endpoints.base import Subscription
 from gateway.endpoints.jms import JmsSink, JmsSource, open_sink, open_source
-from gateway.endpoints.jms.jakarta import rewrite_jar
 from gateway.errors import NotConnectedError
 from gateway.model.message import NO_HEADERS, DeliveryMode, Headers, Message
 from gateway.model.outcome import ACCEPTED, Outcome, Settlement

@@ -1,12 +1,10 @@
-"""JMS settings, subscriptions, class files and error texts for missing parts; without a broker."""
+"""JMS settings, subscriptions and error texts for missing parts; without a broker."""
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import sys
 import textwrap
-import zipfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,15 +13,14 @@ import pytest
 
 from gateway.endpoints.base import Subscription
 from gateway.endpoints.continuity import Retention
-from gateway.endpoints.jms import build_jars, open_source
+from gateway.endpoints.jms import open_source
 from gateway.endpoints.jms.connection import server_urls
 from gateway.endpoints.jms.connection_factory import EMS_SSL, bounded_url, ems_tls, read_properties
 from gateway.endpoints.jms.consumers import read_subscriptions
-from gateway.endpoints.jms.jakarta import rewrite_class, rewrite_jar
 from gateway.endpoints.jms.jvm import find_jars, start_jvm
 from gateway.endpoints.settings.base import TlsSettings
 from gateway.endpoints.settings.jms import JmsSettings
-from gateway.errors import DriverMissingError, EndpointError, WireError
+from gateway.errors import DriverMissingError, EndpointError
 from gateway.model.message import DeliveryMode
 
 EMS = JmsSettings(name="ems")
@@ -253,37 +250,3 @@ def test_the_settings_import_no_driver() -> None:
     code = "import sys, gateway.endpoints.settings.jms; sys.exit('jpype' in sys.modules)"
 
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0  # noqa: S603  # this interpreter
-
-
-def test_the_jakarta_jar_is_the_rewritten_javax_jar() -> None:
-    jar = build_jars.jar_path("javax").read_bytes()
-
-    assert rewrite_jar(jar) == build_jars.jar_path("jakarta").read_bytes()
-    with zipfile.ZipFile(build_jars.jar_path("jakarta")) as made:
-        for name in made.namelist():
-            assert b"javax/jms" not in made.read(name)
-
-
-@pytest.mark.parametrize("data", [b"", b"PK", b"\xca\xfe\xba\xbe\0\0\0\x34\0\x02\xff\0\0"])
-def test_rewriting_refuses_bytes_that_are_no_class_file(data: bytes) -> None:
-    with pytest.raises(WireError, match="class"):
-        rewrite_class(data)
-
-
-def _javac_version() -> int:
-    javac = shutil.which("javac")
-    if javac is None:
-        return 0
-    result = subprocess.run([javac, "-version"], capture_output=True, text=True, check=True)  # noqa: S603  # the compiler itself
-    return int((result.stdout or result.stderr).split()[1].partition(".")[0])
-
-
-@pytest.mark.skipif(not build_jars.JMS_API.exists(), reason=f"no {build_jars.JMS_API}")
-def test_the_jars_match_their_sources(tmp_path: Path) -> None:
-    if _javac_version() != build_jars.JAVAC_VERSION:
-        pytest.skip(f"no javac {build_jars.JAVAC_VERSION}")
-    build_jars.main(tmp_path)
-
-    for package in ("javax", "jakarta"):
-        built, packaged = build_jars.jar_path(package, tmp_path), build_jars.jar_path(package)
-        assert built.read_bytes() == packaged.read_bytes()
