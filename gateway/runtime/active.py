@@ -234,7 +234,7 @@ class ActiveEndpoints:
 
 def _stop_receiving(pumps: Sequence[Pump], deadline: float, *, removed: bool = False) -> bool:
     for pump in pumps:
-        pump.stop_receiving(removed=removed)
+        pump.stop_receiving(deadline, removed=removed)
     return _wait_until(lambda: all(pump.idle() for pump in pumps), deadline)
 
 

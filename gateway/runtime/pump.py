@@ -44,6 +44,7 @@ RECEIVE_TIMEOUT: Final = 0.25  # seconds; a stop waits this long for a quiet sou
 LOOP_LOG_INTERVAL: Final = 60.0  # seconds between two log lines about loops
 REBIND_TIMEOUT: Final = 5.0  # seconds for the batches of the old source to be settled
 STORE_INTERVAL: Final = 1.0  # seconds between attempts to store short names
+END_MARGIN: Final = 0.1  # seconds for the row of a gap before the archive closes
 POLL_INTERVAL: Final = 0.02  # seconds between checks for batches in flight
 MAX_PART_BYTES: Final = 1 << 20  # of a batch that is handed to a lane at once
 
@@ -68,11 +69,13 @@ class Pump:
         self._copies = self._make_copies(binding)
         ledger, watched = context.ledger, watched_by(binding.router.routes)
         self._gaps = GapRecorder(
-            state.name, binding.source, watched, ledger.archive, context.connections, ledger.clock
-        )
+            state.name, binding.source, watched, ledger.archive, context.connections, ledger.clock,
+            self._oldest_unsettled,
+        )  # fmt: skip
         self._in_flight: set[InFlightBatch] = set()
         self._stop = threading.Event()
-        self._removed = False  # set with _stop
+        self._removed = False  # set before _stop
+        self._relay_until = 0.0  # monotonic seconds, after a stop; set before _stop
         self._backoff = Backoff()
         self._alive_at = 0.0  # monotonic seconds; the source was connected after it; 0: never
         self._loops_cut = 0
@@ -83,12 +86,13 @@ class Pump:
     def start(self) -> None:
         self._thread.start()
 
-    def stop_receiving(self, *, removed: bool = False) -> None:
+    def stop_receiving(self, deadline: float, *, removed: bool = False) -> None:
         """Receive no further batch; batches in flight continue.
 
-        With `removed` a reload took the source away: no gap begins.
+        What a source has whose broker keeps nothing is relayed until `deadline`, in monotonic
+        seconds. With `removed` a reload took the source away: no gap begins.
         """
-        self._removed = removed
+        self._removed, self._relay_until = removed, deadline
         self._stop.set()
         self.state.hasten()
 
@@ -158,6 +162,11 @@ class Pump:
         self._binding.source.close()  # wakes a blocked receive
 
     @property
+    def last_gap(self) -> str:
+        """The last gap of this run, for display; empty without one."""
+        return self._gaps.last_gap
+
+    @property
     def source(self) -> Source:
         return self._binding.source
 
@@ -192,7 +201,36 @@ class Pump:
                 self.state.pause(pause)
         with suppress(LeaseNotHeldError):
             self._context.require_lease()
-            self._gaps.stopped(removed=self._removed)
+            since = self._context.ledger.clock()
+            if self._gaps.keeps_nothing:
+                since = self._relay_rest(since)
+            self._gaps.stopped(since, removed=self._removed)
+
+    def _relay_rest(self, since: int) -> int:
+        """Relay what the source has, and await the answers; return since when it misses messages.
+
+        `since` is now. Nobody delivers these messages again.
+        """
+        try:
+            while self.begun and time.monotonic() < self._relay_until:
+                self._context.require_lease()
+                if (batch := self._binding.source.receive(0)) is None:
+                    since = self._context.ledger.clock()
+                    break
+                self.state.messages += len(batch.messages)
+                self._relay(batch)
+        except NotConnectedError as error:
+            self.state.lost(error)
+            self._gaps.lost(error)
+        tick = threading.Event()
+        while self._in_flight and time.monotonic() < self._relay_until - END_MARGIN:
+            tick.wait(POLL_INTERVAL)
+        return since
+
+    def _oldest_unsettled(self) -> int:
+        """Return the receipt of the oldest batch in flight, in row microseconds; 0 for none."""
+        times = [each.received.origin.time for each in self._in_flight.copy()]
+        return min(times, default=0)
 
     def _receive_once(self) -> None:
         """Open the source if necessary, and relay one batch."""

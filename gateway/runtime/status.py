@@ -47,6 +47,7 @@ class EndpointStatus:
     retry_in: float | None = None  # seconds until the next attempt to connect; None: none waits
     silence: float = 0.0  # seconds for which a connected target has owed an answer
     address: str = ""  # in use, or used last, of an endpoint with several
+    gap: str = ""  # the last one of a source in this run, with its seconds and its rule
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +156,7 @@ def _source_status(name: str, pump: Pump, running: Gateway) -> EndpointStatus:
         broker_id=endpoint.broker_id if endpoint else "",
         retry_in=_seconds_until(pump.state.retry_at),
         address=_address(pump.source, endpoint),
+        gap=pump.last_gap,
     )
 
 

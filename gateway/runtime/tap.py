@@ -113,7 +113,7 @@ class Tap:
             pause = backoff.pause(self._backoff, monotonic(), random(), refused=refused)  # noqa: S311  # jitter
             if not self._stop.is_set():
                 self.state.pause(pause)
-        self._gaps.stopped()
+        self._gaps.stopped(self._context.ledger.clock())
 
     def _record(self, batch: Batch) -> None:
         messages = batch.messages

@@ -116,6 +116,7 @@ def _endpoint(end: EndpointStatus, time: float) -> Json:
         "system": end.system,
         "connection": end.connection,
         "address": end.address,
+        "gap": end.gap,
         "reason": end.reason[:MAX_TEXT],
         "since": round(time - end.since),
         "retry_in": None if end.retry_in is None else round(end.retry_in, 1),

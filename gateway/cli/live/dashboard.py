@@ -148,7 +148,7 @@ def _endpoints(status: StatusJson, hint: str) -> Table:
             duration(status["time"] - end["since"]),
             f"{end['reconnects']:,}",
             f"{spool['messages']:,}, {size(spool['bytes'])}" if spool["messages"] else "",
-            Text(end["reason"]),
+            Text(end["reason"] or end["gap"]),
         )
     return table
 

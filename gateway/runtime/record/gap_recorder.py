@@ -57,21 +57,25 @@ class GapRecorder:
         archive: ArchiveAppend | None,
         connections: ConnectionLog | None,
         clock: Clock,
+        oldest_unsettled: Callable[[], int] = lambda: 0,
     ) -> None:
         """Continue with the state of an earlier run; `clock` is that of the rows.
 
+        `oldest_unsettled` returns the receipt of the oldest message in flight, 0 for none: a broker
+        that keeps nothing does not deliver it again after an end of the process.
         A tap has seen nothing before its first connection, and the gateway may send before.
         """
         self._endpoint = endpoint
         self._tap = any(each.target is not None for each in watched)
         self._key = watched[0].state_name(endpoint) if watched else endpoint
         self._archive, self._connections = archive, connections
-        self._clock = clock
+        self._clock, self._oldest_unsettled = clock, oldest_unsettled
         self._known = False  # whether it was ever connected
         self._keeps = True  # whether the broker keeps messages, as of the last connection
         self._outage: Outage | None = None
         self._unrecorded: Outage | None = None  # ended, and its row is not durable
         self._save_lock = threading.Lock()
+        self.last_gap = ""  # that counts, of this run; for display
         self._begun = self._clock()
         self._connected_at = 0  # 0 while it is not connected
         self._last_message = 0  # of a tap; 0 before the first
@@ -156,7 +160,10 @@ class GapRecorder:
         continuity = self._source.continuity
         self._record_losses(continuity)
         self._keeps = continuity.retention is not Retention.NOTHING
-        self._save(self._heard(continuity, self._clock()), durable=False)
+        heard = self._heard(continuity, self._clock())
+        if not self._keeps:
+            heard = min(heard, self._oldest_unsettled() or heard)
+        self._save(heard, durable=False)
 
     def cut(self, cuts: Sequence[Cut]) -> None:
         """Record the messages that the loop limit cut: an application may have repeated them."""
@@ -167,10 +174,17 @@ class GapRecorder:
                 found = Outage(self._clock(), GapRule.LOOP_LIMIT.value, reason)
                 self._append([each], found, found.begin, cut_by_route[each.route])
 
-    def stopped(self, *, removed: bool = False) -> None:
+    @property
+    def keeps_nothing(self) -> bool:
+        """Whether the source is connected, and its broker keeps nothing for it."""
+        if self._source is None or not self._connected_at:
+            return False
+        return self._source.continuity.retention is Retention.NOTHING
+
+    def stopped(self, since: int, *, removed: bool = False) -> None:
         """Note that the gateway stops: an outage continues until the next start.
 
-        For a source whose broker keeps nothing an outage begins now. A source that a reload
+        For a source whose broker keeps nothing an outage began at `since`. A source that a reload
         `removed` misses nothing from now on: an outage ends, and none begins.
         """
         if self._source is None:
@@ -181,7 +195,8 @@ class GapRecorder:
         if self._connected_at:
             self._keeps = continuity.retention is not Retention.NOTHING
         if self._connected_at and not self._keeps and not removed:
-            outage = Outage(at, GapRule.NOT_RUNNING.value, "the gateway was stopped")
+            begin = min(since, self._oldest_unsettled() or since)
+            outage = Outage(begin, GapRule.NOT_RUNNING.value, "the gateway was stopped")
             self._outage = outage
             self._write(outage, at)
         elif outage is not None and outage.rule != GapRule.NOT_RUNNING.value:
@@ -292,10 +307,12 @@ class GapRecorder:
         if self._tap and not self._known:
             return  # the first connection of a new tap
         level = logging.INFO if self._tap or rule is GapRule.AWAY else logging.WARNING
-        begin, until = (_text(each) for each in (outage.begin, end))
+        begin, until, seconds = _text(outage.begin), _text(end), (end - outage.begin) / 1e6
+        if rule is not GapRule.AWAY:
+            self.last_gap = f"gap of {seconds:.1f} s until {until}, {rule.value}"
         log.log(
-            level, "%s gap, %s: from %s to %s: %s", "tap" if self._tap else "source",
-            rule.value, begin, until, outage.reason, extra={"endpoint": self._endpoint},
+            level, "%s gap of %.1f s, %s: from %s to %s: %s", "tap" if self._tap else "source",
+            seconds, rule.value, begin, until, outage.reason, extra={"endpoint": self._endpoint},
         )  # fmt: skip
 
 

@@ -8,7 +8,7 @@ const endpoints = new Table("endpoints", [
   ["last 10 min", "trend", () => ""],
   ["since", "number", (end) => age(Math.max(0, Math.round(previous.time - end.since)))],
   ["reconnects", "number", (end) => (end.reconnects ? amount(end.reconnects) : "")],
-  ["reason", "long", (end) => end.reason],
+  ["reason", "long", (end) => end.reason || end.gap],
   ["pending", "long", pending, (end) => (end.spool.share >= 0.8 ? "bad" : "")],
   ["driver counts", "long", (end) => words(tally(end.counts))],
 ]);

@@ -25,6 +25,7 @@ from gateway.errors import (
     TakenOverError,
 )
 from gateway.runtime.delivery.rows import Cut
+from gateway.runtime.record import connection_log
 from gateway.runtime.record.connection_log import ConnectionLog
 from gateway.runtime.record.gap_recorder import GapRecorder
 from gateway.runtime.record.gap_rows import watched_by
@@ -66,6 +67,7 @@ class Recording:
         (folder / "gateway.yaml").write_text(ONE_ROUTE)
         self.rows: list[Rows] = []
         self.disk_works = True
+        self.oldest_unsettled = 0
         self.tap: str | None = None  # the target, to record the gaps of a tap
         self.start(Retention.KEPT)
 
@@ -79,8 +81,9 @@ class Recording:
         if self.tap is not None:
             watched = [replace(each, target=self.tap) for each in watched]
         self.recorder = GapRecorder(
-            "here", binding.source, watched, self._append, connections, lambda: self.time
-        )
+            "here", binding.source, watched, self._append, connections, lambda: self.time,
+            lambda: self.oldest_unsettled,
+        )  # fmt: skip
 
     def connect(self, retention: Retention, after: int = 0) -> None:
         self.time += after * SECOND
@@ -209,10 +212,10 @@ def test_the_next_run_records_the_time_without_a_run(recording: Recording) -> No
     recording.connect(Retention.NOTHING)
     recording.time += 60 * SECOND
     recording.source.continuity.heard = recording.time
-    recording.recorder.stopped()
+    recording.recorder.stopped(recording.time)
     recording.start(Retention.NOTHING)
     recording.connect(Retention.NOTHING, after=30)
-    recording.recorder.stopped()
+    recording.recorder.stopped(recording.time)
     recording.start(Retention.NOTHING)
     recording.lose(LOST, after=10)
     recording.connect(Retention.NOTHING, after=10)
@@ -224,14 +227,34 @@ def test_a_stop_begins_a_gap_when_the_broker_keeps_nothing(recording: Recording)
     """The gateway may not run again before the night is reconciled."""
     recording.connect(Retention.NOTHING)
     recording.time += 60 * SECOND
-    recording.recorder.stopped()
+    recording.recorder.stopped(recording.time)
     assert recording.rules == [("not-running", 0)]
 
     recording.start(Retention.KEPT)  # from now on
     recording.connect(Retention.KEPT, after=1)
-    recording.recorder.stopped()
+    recording.recorder.stopped(recording.time)
 
     assert recording.rules == [("not-running", 1)]
+
+
+@pytest.mark.parametrize("killed", [False, True])
+def test_a_gap_begins_with_the_oldest_message_that_nobody_delivers_again(
+    recording: Recording, monkeypatch: pytest.MonkeyPatch, *, killed: bool
+) -> None:
+    monkeypatch.setattr(connection_log, "SAVE_INTERVAL", 0.0)
+    recording.connect(Retention.NOTHING)
+    recording.oldest_unsettled = recording.time + 50 * SECOND
+    recording.time += 60 * SECOND
+    recording.source.continuity.heard = recording.time
+    if killed:
+        recording.recorder.check()
+    else:
+        recording.recorder.stopped(recording.time)
+    recording.oldest_unsettled = 0
+    recording.start(Retention.NOTHING)
+    recording.connect(Retention.NOTHING, after=1)
+
+    assert recording.rules == [("not-running", 11)]
 
 
 def test_a_takeover_is_a_gap_although_the_session_is_kept(recording: Recording) -> None:
@@ -283,7 +306,7 @@ def test_dropped_messages_are_a_gap_with_their_number(recording: Recording) -> N
     recording.source.continuity.report_loss("dropped by the broker", 4)
     recording.recorder.check()
     recording.source.continuity.report_loss("a gap in the numbers")
-    recording.recorder.stopped()
+    recording.recorder.stopped(recording.time)
 
     assert sorted((gap.rule, gap.reason, gap.lost) for gap in recording.gaps) == [
         ("dropped", "a gap in the numbers", None),
@@ -340,7 +363,7 @@ def test_a_tap_that_was_removed_for_a_while_missed_that_time(recording: Recordin
     recording.start(Retention.NEW)
     recording.connect(Retention.NEW)
     recording.recorder.check()
-    recording.recorder.stopped()
+    recording.recorder.stopped(recording.time)
     recording.tap = None
     recording.start(Retention.KEPT)
     recording.connect(Retention.KEPT, after=3_000)
