@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final, TypeVar
@@ -35,6 +36,7 @@ class FileLeaseStore:
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self._start = secrets.token_hex(8)  # a pid comes again: in a container it is always 1
         self._renewals = 0
 
     def look(self, instance: str = "") -> Record:
@@ -126,7 +128,7 @@ class FileLeaseStore:
     def _renewal(self) -> str:
         """Return a text that no earlier call, and no other process, returned."""
         self._renewals += 1
-        return f"{os.getpid()}-{self._renewals}"
+        return f"{self._start}-{self._renewals}"
 
     def _write(self, path: Path, fields: Mapping[str, object]) -> None:
         """Write a file in place, in one call, up to the disk of its server."""

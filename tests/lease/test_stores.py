@@ -105,6 +105,16 @@ def test_a_standby_is_seen_by_the_holder(make_store: MakeStore) -> None:
     assert a.renew(1, "a").standby["b"] not in seen
 
 
+def test_a_standby_that_was_started_again_is_another_one(make_store: MakeStore) -> None:
+    """The pid in a container is always 1."""
+    a = make_store()
+    taken(a)
+    make_store().look("b")
+    before = a.renew(1, "a").standby["b"]
+    make_store().look("b")
+    assert a.renew(1, "a").standby["b"] != before
+
+
 def test_a_wish_reaches_the_holder(make_store: MakeStore) -> None:
     a, b = make_store(), make_store()
     taken(a)

@@ -10,7 +10,7 @@ Ctrl-C ends it. Exit status: 0 ended, 2 the route cannot be shown, or the connec
 from __future__ import annotations
 
 import argparse
-import os
+import secrets
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -91,7 +91,7 @@ def _open_source(configuration: Configuration, route: Route) -> Source:
             " share; a further reader would take some of them"
         )
     wanted = [replace(each, exclude_retained=True) for each in subscriptions([route])]
-    return make_source(observer, wanted, instance=f"tail-{os.getpid()}")
+    return make_source(observer, wanted, instance=f"tail-{secrets.token_hex(4)}")
 
 
 def _observer(settings: EndpointSettings) -> EndpointSettings | None:

@@ -54,7 +54,7 @@ def written(folder: Path, port: int = 1) -> Path:
 def started(file: Path, broker: Mosquitto, *options: str) -> subprocess.Popen[str]:
     words = [sys.executable, "-m", "gateway", "tail", str(file), "temperatures", *options]
     process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)  # noqa: S603  # this command
-    until(lambda: f"-tail-{process.pid} 1 line/+/#" in broker.log)
+    until(lambda: re.search(r"-tail-[0-9a-f]{8} 1 line/\+/#", broker.log) is not None)
     return process
 
 
