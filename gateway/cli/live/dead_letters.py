@@ -100,7 +100,8 @@ def run_show(args: argparse.Namespace) -> int:
                 print(json.dumps(facts))
             else:
                 for name, value in facts.items():
-                    print_line(f"{name:>14}  {value}")
+                    if value not in {"", None}:  # such as the endpoint of a name without a target
+                        print_line(f"{name:>14}  {value}")
                 print_line("")
     return _exit_status(found)
 

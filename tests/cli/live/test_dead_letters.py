@@ -1,0 +1,41 @@
+"""`gateway dead-letters` about letters that the mapping made."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gateway.cli import main
+from gateway.model.message import Message
+from tests.runtime.gateway.running import BrokerClient, running
+from tests.waiting import until
+
+CONFIG = """\
+gateway: {name: test}
+endpoints:
+  plant: {kind: memory, dialect: mqtt, broker: letters}
+  ems: {kind: memory, dialect: ems, broker: letters-ems, limits: {levels: 2}}
+spool: {path: spool}
+routes:
+  orders:
+    from: {endpoint: plant, pattern: "orders/{rest...}"}
+    to: {endpoint: ems, template: "ORDERS.{rest...}"}
+"""
+
+
+def test_a_shown_letter_has_no_empty_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A name that the mapping refuses was sent to no endpoint."""
+    monkeypatch.chdir(tmp_path)
+    with running(CONFIG) as gateway:
+        client = BrokerClient("letters", "mqtt")
+        client.publish(Message("orders/1/2", b"x"))
+        client.close()
+        until(lambda: gateway.counters["orders"].dead == 1)
+
+    assert main(["dead-letters", "show", "gateway.yaml"]) == 0
+    lines = [line.split() for line in capsys.readouterr().out.splitlines() if line]
+    assert ["source_name", "orders/1/2"] in lines
+    assert [line for line in lines if len(line) == 1] == []
