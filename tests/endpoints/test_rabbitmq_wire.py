@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 
 from gateway.endpoints.base import Source, Subscription
+from gateway.endpoints.continuity import Retention
 from gateway.endpoints.registry import make_sink, make_source
 from gateway.endpoints.settings.base import TlsSettings
 from gateway.endpoints.settings.rabbitmq import RabbitmqSettings
-from gateway.errors import EndpointError
+from gateway.errors import EndpointError, NotConnectedError
 from gateway.model.outcome import ACCEPTED, RETRY
 from tests.brokers.hostile_servers import serving, tls_relaying
 from tests.brokers.rabbitmq_server import Vhost
@@ -28,6 +29,8 @@ from tests.endpoints.exchange import (
     send,
     wait_for_loss,
 )
+
+CONSUME = b"\0\x3c\0\x14"  # class and method of Basic.Consume, AMQP 0-9-1
 
 
 @pytest.fixture
@@ -62,6 +65,16 @@ def test_a_silent_connection_ends_source_and_sink(rabbitmq: Vhost, wire: Wire) -
 
         assert answer.wait() == [RETRY]
         wait_for_loss(source)
+
+
+def test_a_queue_made_by_an_attempt_that_failed_is_new(rabbitmq: Vhost, wire: Wire) -> None:
+    source = source_of(through(rabbitmq, wire.port))
+    wire.poison = CONSUME
+    with pytest.raises(NotConnectedError):
+        source.open()
+    wire.poison = b""
+    with opened(source):
+        assert source.continuity.retention is Retention.NEW  # type: ignore[attr-defined]  # of this source
 
 
 def test_tls_is_verified(rabbitmq: Vhost, tmp_path: Path) -> None:

@@ -50,6 +50,7 @@ class MqttSource:
         self._addresses = Addresses(settings, client_id)
         self._use_session(settings.each_address[0])
         self.subscription_store: SubscriptionStore | None = None
+        self._session_is_new = False  # made since the last successful `open`
         self._closed = ClosedConnections()
         self._ended_by_count = False  # the last connection, by the request for the count
         self._witness: Witness | None = None  # while the id seems disputed
@@ -75,6 +76,7 @@ class MqttSource:
         state = self._state
         if state is not None and state.connection is not None:
             self._continuity.retention = self._retention(state.connection)
+        self._session_is_new = False
 
     def _open(self, settings: MqttSettings) -> None:
         """Open the source at the one address of `settings`."""
@@ -216,11 +218,13 @@ class MqttSource:
         if at_most_once or not settings.session_expiry:
             return Retention.NOTHING
         same = settings.cluster or not self._addresses.moved
-        return Retention.KEPT if session.present and same else Retention.NEW
+        is_new = self._session_is_new or not session.present
+        return Retention.KEPT if same and not is_new else Retention.NEW
 
     def _wanted(self, session_present: bool) -> Sequence[RequestedSubscription]:
         """Return the subscriptions: all of them, as a kept session may lack some."""
         settings = self._settings
+        self._session_is_new |= not session_present
         if self._kept.filters and settings.session_expiry and not session_present:
             log.warning(
                 "%s: the broker no longer has our session; messages sent meanwhile are lost",

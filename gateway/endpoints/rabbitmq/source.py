@@ -95,6 +95,7 @@ class RabbitmqSource:
         self.continuity = Continuity(Retention.KEPT)
         self.subscription_store: SubscriptionStore | None = None
         self._connection: RabbitmqConnection | None = None
+        self._queue_is_new = False  # made since the last successful `open`
         self._is_stream = settings.queue_type == "stream"
         self._position = Position()
         self._saved = -1  # offset of the saved position
@@ -116,6 +117,7 @@ class RabbitmqSource:
         connection = self._connection = RabbitmqConnection(self._settings, queue.fail)
         try:
             self._start(connection, queue)
+            self._queue_is_new = False
         except ChannelClosedByBroker as error:
             self.close()
             raise self._refused(error) from error
@@ -184,6 +186,8 @@ class RabbitmqSource:
             find_exchange(connection, settings, binds=True)
             is_old = find_queue(connection, settings, self._queue_name)
             if not is_old:
+                self._queue_is_new = True
+            if self._queue_is_new:
                 self.continuity.retention = Retention.NEW
             if self._is_stream:
                 self._find_position(connection, is_old=is_old)

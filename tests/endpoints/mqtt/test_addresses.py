@@ -13,6 +13,7 @@ from gateway.model.message import DeliveryMode, Headers, Message
 from gateway.model.outcome import ACCEPTED
 from gateway.trial.brokers.listening import free_port
 from tests.brokers.mosquitto import Mosquitto, StartMosquitto
+from tests.brokers.wire import Wire
 from tests.endpoints.exchange import (
     Answer,
     collect,
@@ -154,6 +155,24 @@ def test_a_session_of_another_broker_is_no_kept_one(
             source.open()
     kept = Retention.KEPT if cluster else Retention.NEW
     assert visits == [Retention.NEW, Retention.NEW, kept]
+
+
+@pytest.mark.broker
+def test_a_session_made_by_an_attempt_that_failed_is_new(mosquitto: Mosquitto) -> None:
+    wire = Wire(mosquitto.port)
+    wire.poison = b"t/#"  # the attempt ends while it subscribes
+    made = MqttSettings(host="127.0.0.1", port=wire.port, client_id="new")
+    source = open_source(made, [Subscription("t/#")])
+    with pytest.raises(NotConnectedError):
+        source.open()
+    wire.poison = b""
+    visits = []
+    for _ in range(2):
+        with opened(source):
+            visits.append(source.continuity.retention)
+    wire.close()
+
+    assert visits == [Retention.NEW, Retention.KEPT]
 
 
 @pytest.mark.broker
