@@ -12,7 +12,7 @@ from tests.simulation.faults import BROKER_FAULTS, GATEWAY_FAULTS, LATER_FAULTS,
 from tests.simulation.hostile_plans import HOSTILE_FAULTS
 
 PART = 125
-PARTS = range(0, 500, PART)
+PARTS = range(0, 250, PART)
 NIGHTLY = 100_000
 FIRST_NIGHTLY = 1_000_000  # other seeds than those of every day
 REGRESSIONS = (27, 38, 99, 630, 839, 1416, 3305, 3307, 20067, 408372, 444956, 453102, 1049587)
