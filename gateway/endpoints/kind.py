@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 
 from gateway.endpoints.settings.base import EndpointSettings
-
-NONE: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +41,7 @@ class EndpointKind:
     `observer` has the settings of a further reader that takes no message from another one and
     leaves nothing at the broker; None where the kind has no such reader.
 
-    `delivery_variants` gives, by name, the keys that select each guarantee of delivery, as YAML;
-    `docs/delivery.md` has a column each. `starters` are its choices in `gateway init`, by name.
+    `starters` are its choices in `gateway init`, by name.
     """
 
     name: str
@@ -61,5 +57,4 @@ class EndpointKind:
     session_setting: str = ""
     origin_remedy: str = "let no other bridge join the same brokers"
     observer: Mapping[str, object] | None = None
-    delivery_variants: Mapping[str, str] = field(default_factory=lambda: NONE)
     starters: Mapping[str, Starter] = field(default_factory=dict)

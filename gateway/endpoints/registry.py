@@ -42,7 +42,6 @@ _ROWS: Final = (
         session_setting="session_expiry",
         origin_remedy="use MQTT 5 there when other bridges join the same brokers",
         observer={"session_expiry": 0},
-        delivery_variants={"mqtt-2": "qos: 2", "mqtt-1": "qos: 1", "mqtt-0": "qos: 0"},
         starters={
             "mqtt": Starter(
                 "mqtt",
@@ -62,10 +61,6 @@ _ROWS: Final = (
         gives_identity=True,
         payload_encoding="the JMS library encodes texts and maps",
         observer={"durable": "", "shared": ""},
-        delivery_variants={
-            "jms-persistent": "delivery: persistent",
-            "jms-reliable": "delivery: reliable",
-        },
         starters={
             "ems": Starter(
                 "ems",
@@ -102,10 +97,6 @@ _ROWS: Final = (
         gives_identity=True,
         payload_encoding="the Solace library encodes texts and maps (SDT)",
         observer={"guaranteed": False, "share": ""},
-        delivery_variants={
-            "solace-guaranteed": "guaranteed: true",
-            "solace-direct": "guaranteed: false",
-        },
         starters={
             "solace": Starter(
                 "smf",
@@ -121,10 +112,6 @@ _ROWS: Final = (
         "gateway.endpoints.yami4",
         payload_encoding="a YAMI4 message encodes every payload as parameters",
         observer={"overflow_policy": "drop_update"},
-        delivery_variants={
-            "yami4-reject": "overflow_policy: reject_message",
-            "yami4-drop": "overflow_policy: drop_update",
-        },
         starters={"yami4": Starter("yami4", 12345, 'url: "tcp://{address}"  # tcps:// with TLS\n')},
     ),
     EndpointKind(
@@ -135,7 +122,6 @@ _ROWS: Final = (
         typed_properties=False,
         gives_identity=True,
         observer={"jetstream": False, "queue_group": ""},
-        delivery_variants={"nats-jetstream": "jetstream: true", "nats-core": "jetstream: false"},
         starters={
             "nats": Starter(
                 "nats",
@@ -150,7 +136,6 @@ _ROWS: Final = (
         RabbitmqSettings,
         "gateway.endpoints.rabbitmq",
         extra="rabbitmq",
-        delivery_variants={"rabbitmq": "queue_type: classic"},
         starters={
             "rabbitmq": Starter(
                 "rabbitmq",

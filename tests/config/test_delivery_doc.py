@@ -26,11 +26,21 @@ WORDS: Mapping[str, DeliveryMode] = MappingProxyType(
         "= 1": DeliveryMode.EXACTLY_ONCE,
     }
 )
+# The columns of the table: the settings of an endpoint with each guarantee of its kind.
 ENDPOINTS: Mapping[str, str] = MappingProxyType(
     {
-        variant: f"kind: {kind.name}, {keys}"
-        for kind in ENDPOINT_KINDS.values()
-        for variant, keys in kind.delivery_variants.items()
+        "mqtt-2": "kind: mqtt, qos: 2",
+        "mqtt-1": "kind: mqtt, qos: 1",
+        "mqtt-0": "kind: mqtt, qos: 0",
+        "jms-persistent": "kind: jms, delivery: persistent",
+        "jms-reliable": "kind: jms, delivery: reliable",
+        "solace-guaranteed": "kind: solace, guaranteed: true",
+        "solace-direct": "kind: solace, guaranteed: false",
+        "yami4-reject": "kind: yami4, overflow_policy: reject_message",
+        "yami4-drop": "kind: yami4, overflow_policy: drop_update",
+        "nats-jetstream": "kind: nats, jetstream: true",
+        "nats-core": "kind: nats, jetstream: false",
+        "rabbitmq": "kind: rabbitmq, queue_type: classic",
     }
 )
 
@@ -53,6 +63,12 @@ def test_the_modules_of_the_page_exist() -> None:
     modules = re.findall(r"`([a-z_/]+\.py)`", PAGE.read_text(encoding="utf-8"))
 
     assert [each for each in modules if not (PAGE.parents[1] / "gateway" / each).is_file()] == []
+
+
+def test_every_kind_with_a_broker_of_its_own_has_a_column() -> None:
+    columns = {yaml.safe_load(f"{{{keys}}}")["kind"] for keys in ENDPOINTS.values()}
+
+    assert columns == {kind.name for kind in ENDPOINT_KINDS.values() if not kind.in_process}
 
 
 def test_every_pair_of_systems_has_its_cell() -> None:
