@@ -6,6 +6,7 @@ A process can start the JVM only once. Each class path has its own loader, so th
 
 from __future__ import annotations
 
+import ctypes
 import logging
 import threading
 from collections.abc import Callable, Sequence
@@ -118,7 +119,19 @@ def start_jvm(options: Sequence[str]) -> None:
         # interpreter for 10 ms and can abort the process while Python ends. It serves proxies and
         # other Python objects that Java holds; the gateway has none.
         jpype.JClass("org.jpype.ref.JPypeReferenceQueue").getInstance().stop()
+        _exit_at_once()
         log.info("java started", extra={"options": list(options)})
+
+
+def _exit_at_once() -> None:
+    """Let `exit` of C end the process before the exit handlers that libraries have registered.
+
+    Java up to 17 calls it when its heap is full, while all threads run. A handler that destroys
+    what a thread uses would abort the process, and its exit code would be another one.
+    """
+    libc = ctypes.CDLL(None)
+    if hasattr(libc, "on_exit"):  # of glibc; the handler that was registered last is called first
+        libc.on_exit(ctypes.cast(libc["_exit"], ctypes.c_void_p), None)
 
 
 def max_heap() -> int:

@@ -250,3 +250,21 @@ def test_the_settings_import_no_driver() -> None:
     code = "import sys, gateway.endpoints.settings.jms; sys.exit('jpype' in sys.modules)"
 
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0  # noqa: S603  # this interpreter
+
+
+FULL_HEAP = """\
+import ctypes, jpype
+from gateway.endpoints.jms.jvm import start_jvm
+libc = ctypes.CDLL(None)
+libc["__cxa_atexit"](libc["abort"], None, None)
+start_jvm(["-Xmx64m"])
+jpype.JArray(jpype.JByte)(1 << 30)
+"""
+
+
+def test_a_full_heap_ends_the_process_with_code_3_whatever_exit_handlers_do() -> None:
+    """A handler of a C++ library aborts when it destroys what a thread uses."""
+    command = [sys.executable, "-c", FULL_HEAP]
+    found = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603  # ours
+
+    assert (found.returncode, "OutOfMemoryError" in found.stdout) == (3, True)
