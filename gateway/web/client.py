@@ -36,6 +36,7 @@ class ConnectionOptions:
     ca_file: Path | None = None
     cert_file: Path | None = None
     key_file: Path | None = None
+    token: str = ""  # used without a file
 
 
 class StatusClient:
@@ -49,7 +50,7 @@ class StatusClient:
         if urlsplit(options.url).scheme not in {"http", "https"}:
             raise WebError(f"{options.url}: not the URL of a gateway; write http:// or https://")
         self._url = options.url.rstrip("/")
-        self._token = _read_token(options.token_file)
+        self._token = _read_token(options.token_file) or options.token
         self._opener = _make_opener(options)
 
     def status(self) -> Json:

@@ -45,6 +45,37 @@ def test_a_gateway_that_is_not_ready_gives_exit_status_1_and_the_reasons(
         assert part in output
 
 
+CONFIG = """\
+gateway: {{name: plant-1}}
+endpoints: {{plant: {{kind: memory, dialect: mqtt, broker: plant}}}}
+routes: {{copy: {{from: {{endpoint: plant, pattern: a}}, to: {{endpoint: plant, template: b}}}}}}
+{web}
+"""
+
+
+@pytest.mark.parametrize("command", [["status"], ["top", "--count", "1"]])
+def test_a_configuration_says_address_and_token(tmp_path: Path, command: list[str]) -> None:
+    file = tmp_path / "gateway.yaml"
+    with served(FakeStatus(status()), WebSettings(port=0, token=TOKEN)) as server:
+        port = server.url.rpartition(":")[2]
+        web = f'web: {{address: 0.0.0.0, port: {port}, token: "${{env:WEB_TOKEN}}"}}'
+        file.write_text(CONFIG.format(web=web))
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("WEB_TOKEN", TOKEN)
+            assert main([*command, str(file)]) == 0
+
+
+@pytest.mark.parametrize(("web", "missing"), [("", "`web`"), ("web: {port: 0}", "`web.port`")])
+def test_a_configuration_without_an_address_is_an_error(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], web: str, missing: str
+) -> None:
+    file = tmp_path / "gateway.yaml"
+    file.write_text(CONFIG.format(web=web))
+
+    assert main(["status", str(file)]) == 2
+    assert f"has no {missing}; add it, or give the address with --url" in capsys.readouterr().err
+
+
 def test_json_output_is_the_answer_of_the_server(capsys: pytest.CaptureFixture[str]) -> None:
     with served(FakeStatus(status(endpoints=(LOST,)))) as server:
         assert main(["status", "--json", "--url", server.url]) == 1
