@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from gateway.archive.intervals import Numbers
+from gateway.archive.intervals import Flags, Numbers
+
+TARGET_KEYS: Final = ("gateway", "route", "target")  # of a copy
+RUN_KEYS: Final = (*TARGET_KEYS, "run")  # of the ids that one process gave
 
 
 def grouped(
@@ -51,6 +55,14 @@ def positions(rows: pa.Table, keys: Sequence[str]) -> Iterator[tuple[tuple[Any, 
         lists = group["row_list"]
         for place, key in enumerate(group.select(list(keys)).to_pylist()):
             yield tuple(key.values()), lists[place].values.to_numpy()
+
+
+def with_values(rows: pa.Table, **values: str) -> Flags:
+    """Return which rows have these values of columns."""
+    found = np.ones(rows.num_rows, np.bool_)
+    for name, value in values.items():
+        found &= pc.fill_null(pc.equal(rows[name], value), False).to_numpy()
+    return found
 
 
 def ascending(*names: str) -> list[tuple[str, str]]:

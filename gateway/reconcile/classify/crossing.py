@@ -18,10 +18,10 @@ from gateway.archive.intervals import Flags, Numbers
 from gateway.archive.schema import Leg
 from gateway.archive.segments.copies import encoded
 from gateway.archive.segments.words import words
+from gateway.reconcile.grouping import TARGET_KEYS
 
 _NEVER: Final = np.iinfo(np.int64).max
-_TARGET: Final = ["gateway", "route", "target"]
-_PLACE: Final = [*_TARGET, "file", "part"]  # the deliveries of one part at one target
+_PLACE: Final = [*TARGET_KEYS, "file", "part"]  # the deliveries of one part at one target
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +127,7 @@ def _in_crossing_streams(
     keys = blocks.select(_PLACE)
     both = pa.concat_tables([keys, pairs.select(_PLACE).cast(keys.schema)])
     place, theirs = np.split(codes_of(both, _PLACE), [len(blocks)])
-    group, own = np.split(codes_of(both, _TARGET), [len(blocks)])
+    group, own = np.split(codes_of(both, TARGET_KEYS), [len(blocks)])
     unknown = np.isin(group, group[candidates & ~np.isin(place, theirs)])
     streams = _ranges_of_pairs(pairs, own, theirs, np.isin(theirs, place[on_day]))
     found: Flags = unknown | np.isin(place, streams.owner[streams.crossing()])
@@ -142,7 +142,7 @@ def _ranges_of_blocks(blocks: pa.Table, on_day: Flags) -> Ranges:
     first, last = (found[name].to_numpy() for name in ("first_counter", "last_counter"))
     begin, end = (found[name].cast(pa.int64()).to_numpy() for name in ("first_time", "last_time"))
     ranks = _ranked((run, first), (run, last), begin, end)
-    return Ranges(codes_of(found, _TARGET), owner, *ranks, on_day[owner])
+    return Ranges(codes_of(found, TARGET_KEYS), owner, *ranks, on_day[owner])
 
 
 def _ranges_of_pairs(pairs: pa.Table, group: Numbers, place: Numbers, on_day: Flags) -> Ranges:

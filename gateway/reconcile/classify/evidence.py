@@ -17,7 +17,7 @@ from gateway.archive.location import ArchiveLocation
 from gateway.archive.storage import open_storage
 from gateway.reconcile.classify import order, taps, transforms
 from gateway.reconcile.classify.transforms import on_date
-from gateway.reconcile.grouping import positions
+from gateway.reconcile.grouping import RUN_KEYS, TARGET_KEYS, positions
 from gateway.reconcile.input.executors import (
     PARTITION_ROWS,
     collect,
@@ -30,7 +30,6 @@ from gateway.reconcile.input.row_reader import IdKey, SegmentFile, Selection, re
 from gateway.reconcile.input.survey import (
     BLOCK_COLUMNS,
     SURVEY_COLUMNS,
-    TARGET,
     Survey,
     merged,
     run_blocks,
@@ -71,7 +70,7 @@ def survey(spark: SparkSession, scope: Scope, inputs: Inputs) -> Survey:
         return found
     blocks = read_tasks(spark, BLOCK_COLUMNS, tasks, partial(run_blocks, location, day))
     evaluate = partial(run_evaluation, location, day, scope.late, found.tapped)
-    of_targets = blocks.repartition(max(len(tasks), 1), *TARGET)
+    of_targets = blocks.repartition(max(len(tasks), 1), *TARGET_KEYS)
     proven = map_tables(of_targets, SURVEY_COLUMNS, evaluate).toArrow()
     return merged(pa.concat_tables([seen, proven]))
 
@@ -143,8 +142,7 @@ class Joined:
 def ids_of(copies: pa.Table) -> dict[IdKey, Intervals]:
     """Return the ids of `copies`, a table of COPY_KEYS."""
     counter = copies["counter"].to_numpy()
-    keys = ("gateway", "route", "target", "run")
-    return {key: from_ids(counter[places]) for key, places in positions(copies, keys)}
+    return {key: from_ids(counter[places]) for key, places in positions(copies, RUN_KEYS)}
 
 
 def run_read(

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import date
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from gateway.archive.intervals import EMPTY, Flags, Intervals, Numbers
+from gateway.archive.intervals import EMPTY, Flags, Intervals
 from gateway.archive.schema import SETS
 from gateway.archive.segments.latency import histograms, nonzero_counts
 from gateway.archive.segments.tables import schema_of
@@ -22,7 +22,9 @@ from gateway.reconcile.classify.crossing import (
     codes_of,
     in_crossing_parts,
 )
-from gateway.reconcile.grouping import ascending, summed
+from gateway.reconcile.grouping import RUN_KEYS, TARGET_KEYS, ascending, positions, summed
+from gateway.reconcile.input.inputs import day_range
+from gateway.reconcile.input.row_reader import are_of_targets
 
 # Blocks of all files of a gateway; `file` is the path of the segment in its archive.
 BLOCKS: Final = pa.schema([pa.field("file", pa.string()), *schema_of(SETS)])
@@ -57,7 +59,6 @@ UNPROVEN: Final = schema_of(
 PARTS: Final = schema_of({"file": "string", "part": "int32"})
 
 _SECOND: Final = 1_000_000  # microseconds
-_TARGET: Final = ("gateway", "route", "target")
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,12 +111,12 @@ def evaluate(
     """
     blocks = blocks.combine_chunks()
     on_day = _are_on(blocks, day)
-    whole = _are_tapped(blocks, tapped) | are_crossing(blocks, on_day, pairs)
+    whole = are_of_targets(blocks, tapped) | are_crossing(blocks, on_day, pairs)
     whole |= are_crossing_the_day(blocks, on_day)
     may_prove = on_day & ~whole & (blocks["slowest"].to_numpy() <= late * _SECOND)
     proven, needed = np.zeros((2, len(blocks)), np.bool_)
     unproven: list[tuple[int, Intervals]] = []
-    for members in _members(codes_of(blocks, (*_TARGET, "run"))):
+    for _, members in positions(blocks, RUN_KEYS):
         ids = BlockIds.of(blocks, members)
         proven[members] = may_prove[members] & ~ids.shared_blocks()
         found = ids.unproven(whole[members], on_day[members], proven[members])
@@ -129,30 +130,16 @@ def evaluate(
 
 
 def _are_on(blocks: pa.Table, day: date) -> Flags:
-    start = int(datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp()) * _SECOND
+    begin, end = day_range(day)
     minute = blocks["minute"].cast(pa.int64()).to_numpy()
-    found: Flags = (minute >= start) & (minute < start + 86_400 * _SECOND)
+    found: Flags = (minute >= begin) & (minute < end)
     return found
-
-
-def _are_tapped(blocks: pa.Table, tapped: Collection[tuple[str, str]]) -> Flags:
-    found = np.zeros(len(blocks), np.bool_)
-    for route, target in tapped:
-        own = pc.and_(pc.equal(blocks["route"], route), pc.equal(blocks["target"], target))
-        found |= own.to_numpy()
-    return found
-
-
-def _members(codes: Numbers) -> list[Numbers]:
-    """Return the positions of each code."""
-    order = np.argsort(codes, kind="stable")
-    return np.split(order, np.flatnonzero(np.diff(codes[order])) + 1) if len(codes) else []
 
 
 def _tallies(blocks: pa.Table) -> pa.Table:
     """Return the PROVEN counts of proven blocks."""
     blocks = blocks.filter(pc.greater(blocks["settled"], 0))
-    keys = [*_TARGET, "minute"]
+    keys = [*TARGET_KEYS, "minute"]
     code = codes_of(blocks, keys)
     number = int(code.max(initial=-1)) + 1
     first = np.zeros(number, np.int64)
@@ -170,9 +157,7 @@ def _tallies(blocks: pa.Table) -> pa.Table:
 def _unproven(blocks: pa.Table, found: Sequence[tuple[int, Intervals]]) -> pa.Table:
     """Return the UNPROVEN ids of many keys; a key is that of a block, by its position."""
     found = [(block, ids) for block, ids in found if len(ids.first)]
-    named = blocks.select([*_TARGET, "run"]).take(
-        pa.array([block for block, _ in found], pa.int64())
-    )
+    named = blocks.select(RUN_KEYS).take(pa.array([block for block, _ in found], pa.int64()))
     offsets = pa.array(np.cumsum([0, *(len(ids.first) for _, ids in found)]), pa.int32())
     for name in ("first", "last"):
         values = np.concatenate([EMPTY.first, *(getattr(ids, name) for _, ids in found)])

@@ -19,8 +19,7 @@ from gateway.archive.intervals import Numbers
 from gateway.archive.segments.latency import BUCKETS, nonzero_counts
 from gateway.archive.segments.tables import schema_of
 from gateway.model.copy_class import CLASSES, EXCEPTION_CLASSES, TALLIES, CopyClass
-from gateway.reconcile.classify.transforms import TARGET_KEYS
-from gateway.reconcile.grouping import ascending, grouped, summed
+from gateway.reconcile.grouping import TARGET_KEYS, ascending, grouped, summed
 
 MAX_ROWS: Final = 10_000  # of a table in the report; the table itself is complete
 MINUTE_KEYS: Final = (*TARGET_KEYS, "minute")

@@ -13,7 +13,8 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from gateway.archive.schema import Leg
-from gateway.reconcile.classify.transforms import ID, TARGET_KEYS
+from gateway.reconcile.classify.transforms import ID
+from gateway.reconcile.grouping import TARGET_KEYS
 
 _MAX_ATTEMPTS: Final = 10  # of one delivery that may have arrived
 _EQUAL_KEYS: Final = (*TARGET_KEYS, "name", "hash_high", "hash_low")

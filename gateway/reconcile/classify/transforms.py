@@ -17,10 +17,10 @@ from gateway.archive.schema import Leg
 from gateway.model.copy_class import CopyClass
 from gateway.model.outcome import REPEAT
 from gateway.reconcile.classes import FAILURES, class_column, is_marked_duplicate
+from gateway.reconcile.grouping import TARGET_KEYS
 
 ID: Final = ("run", "counter")
 COPY_KEYS: Final = ("counter", "run", "gateway", "route", "target")  # a unique one sorts fastest
-TARGET_KEYS: Final = ("gateway", "route", "target")
 DETAILS: Final = ("name", "size", "sent_name", "dead")  # `dead` has the rule and the reason
 
 

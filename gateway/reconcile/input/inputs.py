@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import date, timedelta
 from functools import partial
 from pathlib import Path
@@ -27,7 +27,7 @@ from gateway.archive.verification.contents import VerifiedSegment
 from gateway.archive.verification.holders import Holder
 from gateway.archive.verification.verify import Verified, verify_day
 from gateway.errors import ArchiveError
-from gateway.reconcile.input.executors import collect, divided
+from gateway.reconcile.input.executors import collect, divided, tables_of
 from gateway.reconcile.input.row_reader import SegmentFile, read_beside, row_groups
 
 _HOURS_BEFORE: Final = 6  # of the day before that are read: a clock may be set back, a tap late
@@ -90,12 +90,8 @@ def run_hashes(location: ArchiveLocation, files: Sequence[tuple[int, Path]]) -> 
     """Yield the hash and the size of each of the numbered `files` that is present."""
     numbers = {path: number for number, path in files}
     found = digests_of(open_storage(location), numbers)
-    yield pa.table(
-        {
-            "number": pa.array([numbers[path] for path in found], pa.int64()),
-            "sha256": pa.array([each.sha256 for each in found.values()], pa.string()),
-            "size": pa.array([each.size for each in found.values()], pa.int64()),
-        }
+    yield from tables_of(
+        _HASHED, ({"number": numbers[path], **asdict(each)} for path, each in found.items())
     )
 
 

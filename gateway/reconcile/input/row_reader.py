@@ -24,7 +24,7 @@ from gateway.archive.segments.tables import SCHEMA, schema_of
 from gateway.archive.segments.words import hex_ids, words
 from gateway.archive.storage import Storage
 from gateway.errors import ArchiveError, first_line
-from gateway.reconcile.grouping import filled, positions
+from gateway.reconcile.grouping import TARGET_KEYS, filled, positions, with_values
 from gateway.reconcile.schema import JOIN_ROWS
 
 IdKey: TypeAlias = tuple[str, str, str, int]  # gateway, route, target, run
@@ -212,12 +212,8 @@ def selected(rows: pa.Table, selection: Selection, writer: str | None = None) ->
     run, counter, no_id = _ids(rows)
     if selection.wanted is not None:
         kept = _is_wanted(rows, run, counter, selection.wanted)
-        rows, run, counter, no_id = (
-            rows.filter(pa.array(kept)),
-            run[kept],
-            counter[kept],
-            no_id[kept],
-        )
+        rows = rows.filter(pa.array(kept))
+        run, counter, no_id = run[kept], counter[kept], no_id[kept]
     receipt = pc.coalesce(rows["received"], rows["time"])
     high, low = _hash_words(rows["hash"])
     columns = {
@@ -259,18 +255,17 @@ def _is_near(rows: pa.Table, selection: Selection) -> Flags:
     inside = (received >= selection.since) & (received < selection.until) & ~unknown
     by_time = unknown
     if selection.tapped:
-        names = pa.table({"route": rows["route"], "target": rows["target"]})
-        by_time |= _is_one_of(names, selection.tapped)
+        by_time |= are_of_targets(rows, selection.tapped)
     begin, end = selection.around
     near: Flags = inside | (by_time & (time >= begin) & (time < end))
     return near
 
 
-def _is_one_of(names: pa.Table, targets: Collection[TargetName]) -> Flags:
-    found = np.zeros(names.num_rows, np.bool_)
+def are_of_targets(rows: pa.Table, targets: Collection[TargetName]) -> Flags:
+    """Return which rows are of one of `targets`."""
+    found = np.zeros(rows.num_rows, np.bool_)
     for route, target in targets:
-        equal = pc.and_(pc.equal(names["route"], route), pc.equal(names["target"], target))
-        found |= pc.fill_null(equal, False).to_numpy()
+        found |= with_values(rows, route=route, target=target)
     return found
 
 
@@ -324,8 +319,7 @@ def _is_tapped(rows: pa.Table, taps: Mapping[TapKey, TapTimes]) -> pa.Array:
     times, receipts = _numbers(rows["time"]), _numbers(pc.coalesce(rows["received"], rows["time"]))
     for (gateway, route, target), tap in taps.items():
         seen = (times >= tap.since) & ~_is_in_gap(receipts, times, tap.gaps)
-        own = pc.and_(pc.equal(rows["gateway"], gateway), pc.equal(rows["route"], route))
-        tapped |= pc.and_(own, pc.equal(rows["target"], target)).to_numpy() & seen
+        tapped |= with_values(rows, gateway=gateway, route=route, target=target) & seen
     return pa.array(tapped)
 
 
@@ -340,13 +334,10 @@ def _is_in_gap(begins: Numbers, ends: Numbers, gaps: Sequence[tuple[int, int]]) 
 
 
 def _is_wanted(
-    rows: pa.Table,
-    run: Numbers,
-    counter: Numbers,
-    wanted: Mapping[IdKey, Intervals],
+    rows: pa.Table, run: Numbers, counter: Numbers, wanted: Mapping[IdKey, Intervals]
 ) -> Flags:
     found = np.zeros(rows.num_rows, np.bool_)
-    names = {name: rows[name].cast(pa.string()) for name in ("gateway", "route", "target")}
+    names = {name: rows[name].cast(pa.string()) for name in TARGET_KEYS}
     keys = pa.table({**names, "run": pa.array(run)})
     for key, places in positions(keys, keys.column_names):
         ids = wanted.get(key)

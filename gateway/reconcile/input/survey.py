@@ -19,7 +19,7 @@ from gateway.archive.location import ArchiveLocation
 from gateway.archive.parquet import PAIRS_KEY, SETS_KEY
 from gateway.archive.schema import SETS, Leg
 from gateway.archive.segments.sets import SET_SCHEMA, blocks_of
-from gateway.archive.segments.tables import SCHEMA
+from gateway.archive.segments.tables import SCHEMA, schema_of
 from gateway.archive.storage import Storage, open_storage
 from gateway.archive.verification.contents import VerifiedSegment
 from gateway.reconcile.classify.sets import (
@@ -31,7 +31,7 @@ from gateway.reconcile.classify.sets import (
     evaluate,
     tapped_targets,
 )
-from gateway.reconcile.grouping import filled, grouped
+from gateway.reconcile.grouping import RUN_KEYS, TARGET_KEYS, filled, grouped
 from gateway.reconcile.input.inputs import day_range, hours_around, microseconds
 from gateway.reconcile.input.row_reader import (
     IdKey,
@@ -55,15 +55,12 @@ _GAP_COLUMNS: Final = (
 )  # fmt: skip
 _SEEN_COLUMNS: Final = ("gateway", "route", "target", "minute", "observed")
 _NEVER: Final = int(np.iinfo(np.int64).max)  # microseconds: later than any limit
-_TAPS: Final = pa.schema(
-    [*[(name, pa.string()) for name in ("gateway", "route", "target")], ("since", pa.int64())]
-)
+_TAPS: Final = schema_of({**dict.fromkeys(TARGET_KEYS, "string"), "since": "int64"})
 
 
 # Blocks of all files; `file` is the path of the segment in its archive.
 BLOCK_COLUMNS: Final[Mapping[str, str]] = {"file": "string", **SETS}
 _COMPRESSED: Final = pa.ipc.IpcWriteOptions(compression="zstd")  # a day has a gigabyte of counts
-TARGET: Final = ("gateway", "route", "target")
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,15 +80,11 @@ class Survey:
 
     def wanted(self) -> dict[IdKey, Intervals]:
         """Return the ids to join."""
-        names = ("gateway", "route", "target", "run")
-        lists = zip(self.unproven["first"], self.unproven["last"], strict=True)
+        keys = self.unproven.select(RUN_KEYS).to_pylist()
+        ends = (self.unproven[name] for name in ("first", "last"))
         return {
-            (key["gateway"], key["route"], key["target"], key["run"]): Intervals(
-                first.values.to_numpy(), last.values.to_numpy()
-            )
-            for key, (first, last) in zip(
-                self.unproven.select(names).to_pylist(), lists, strict=True
-            )
+            (*key.values(),): Intervals(first.values.to_numpy(), last.values.to_numpy())
+            for key, first, last in zip(keys, *ends, strict=True)
         }
 
     def files(self) -> list[SegmentFile]:
@@ -145,7 +138,7 @@ def _tap_times(tables: Iterable[pa.Table], gaps: Iterable[SourceGap]) -> dict[Ta
     """Return the times of taps; a kept session has the messages of a tap's absence for it."""
     since: dict[TapKey, int] = {}
     for row in (row for table in tables for row in table.to_pylist()):
-        key = (row["gateway"], row["route"], row["target"])
+        key = row["gateway"], row["route"], row["target"]
         since[key] = min(since.get(key, row["since"]), row["since"])
     missed: dict[TapKey, list[tuple[int, int]]] = {key: [] for key in since}
     for gap in gaps:
@@ -192,13 +185,12 @@ def _may_have_gaps(group: pq.RowGroupMetaData) -> bool:
 
 def _taps(sets: pa.Table, begin: int, end: int) -> pa.Table:
     """Return the targets with an observed row, and the minute of the first one."""
-    keys = _TAPS.names[:-1]
     since = sets["minute"].cast(pa.int64())
     inside = pc.and_(pc.greater_equal(since, begin), pc.less(since, end))
     chosen = pc.and_(inside, pc.greater(sets["observed"], 0))
-    named = {name: sets[name].cast(pa.string()) for name in keys}
+    named = {name: sets[name].cast(pa.string()) for name in TARGET_KEYS}
     seen = pa.table({**named, "since": since}).filter(chosen)
-    return grouped(seen, keys, {"since": "min"}).cast(_TAPS)
+    return grouped(seen, TARGET_KEYS, {"since": "min"}).cast(_TAPS)
 
 
 def run_blocks(
