@@ -6,19 +6,25 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from typing import Final, TypeAlias
 
 log = logging.getLogger(__name__)
 
 Clock: TypeAlias = Callable[[], int]  # microseconds
 
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 MAX_AHEAD: Final = 86_400_000_000  # microseconds; a run does not continue from an end further ahead
 
 
 def now() -> int:
     """Return the current time in microseconds since 1970-01-01 UTC."""
     return time.time_ns() // 1000
+
+
+def moment(time: int) -> datetime:
+    """Return a time in microseconds since 1970-01-01 UTC as a datetime."""
+    return _EPOCH + timedelta(microseconds=time)
 
 
 def today() -> date:

@@ -28,6 +28,7 @@ rows of all writers of its hour.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta
 from hashlib import blake2s
@@ -192,8 +193,12 @@ def day_of(time: int) -> date:
 
 def days(root: Path) -> list[date]:
     """Return the days with a folder in the archive, oldest first."""
-    found = (parse_day(path.name) for path in listed(root))
-    return sorted(day for day in found if day is not None)
+    return days_in(path.name for path in listed(root))
+
+
+def days_in(names: Iterable[str]) -> list[date]:
+    """Return the days of the folders among `names`, oldest first."""
+    return sorted(filter(None, map(parse_day, names)))
 
 
 def parse_day(folder: str) -> date | None:

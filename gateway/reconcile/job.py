@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime
+from datetime import date
 from pathlib import Path
 from time import monotonic
 from typing import Final
@@ -23,7 +23,7 @@ from gateway.archive.routes import Rules
 from gateway.archive.seals.store import ReadSeal
 from gateway.archive.storage import open_storage
 from gateway.archive.verification.writers import known_writers
-from gateway.clock import now
+from gateway.clock import moment, now
 from gateway.model.copy_class import TALLIES, CopyClass
 from gateway.reconcile.classify import tables
 from gateway.reconcile.classify.evidence import Joined, Scope, joined, survey
@@ -107,9 +107,14 @@ class Job:
         return f"{root.rstrip('/')}/{self.results.folder.as_posix()}/{REPORT_PAGE}"
 
     @property
+    def at(self) -> int:
+        """The time of the run, in microseconds."""
+        return now() if self.now is None else self.now
+
+    @property
     def spooled_since(self) -> int:
         """The first receipt of a copy that may still be in the spool, in microseconds."""
-        return (now() if self.now is None else self.now) - self.spooled_days * _DAY
+        return self.at - self.spooled_days * _DAY
 
 
 def reconcile(job: Job, show_step: ShowStep) -> Report:
@@ -170,7 +175,7 @@ def _judged(spark: SparkSession, job: Job, show_step: ShowStep) -> Report:
     finally:
         spark.catalog.clearCache()
     recorded = RecordedGaps(found.gaps, _open_gaps(job), inputs.not_running)
-    gaps = reported_gaps(recorded, job.day, now() if job.now is None else job.now)
+    gaps = reported_gaps(recorded, job.day, job.at)
     proof = {**report.proof, "sets": 0 if full else len(inputs.all), "seals": inputs.seals,
              "keyed": job.key is not None, "unproven": inputs.unproven}  # fmt: skip
     routes = _with_notes(spark, job, inputs, found, report)
@@ -185,14 +190,13 @@ def _judged(spark: SparkSession, job: Job, show_step: ShowStep) -> Report:
 
 def _turns(inputs: Inputs) -> list[Turn]:
     """Return who was active."""
-    times = [
-        [datetime.fromtimestamp(at / _SECOND, UTC) for at in (each.begin, each.end)]
-        for each in inputs.holders
-    ]
     return [
-        Turn(each.gateway, each.writer, each.lease, begin, end, each.overlap / _SECOND)
-        for each, (begin, end) in zip(inputs.holders, times, strict=True)
-    ]
+        Turn(
+            each.gateway, each.writer, each.lease, moment(each.begin), moment(each.end),
+            each.overlap / _SECOND,
+        )
+        for each in inputs.holders
+    ]  # fmt: skip
 
 
 def _scope(job: Job, inputs: Inputs, *, full: bool) -> Scope:
@@ -220,8 +224,7 @@ def _with_hops(
 ) -> Report:
     """Write the tables of the messages between gateways; return the report with them."""
     storage = open_storage(job.location)
-    at = now() if job.now is None else job.now
-    end = min(at, day_range(job.day)[1] + job.spooled_days * _DAY)
+    end = min(job.at, day_range(job.day)[1] + job.spooled_days * _DAY)
     history, _ = read_history(storage, end, job.key)  # the check of names reports its findings
     writers = known_writers(storage, None, job.key)
     retired = [each.head for each in writers.heads if each.head and each.writer in writers.retired]

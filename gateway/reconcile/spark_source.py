@@ -21,7 +21,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from gateway.archive.compaction.current import current_files
 from gateway.archive.durable import read_regular
 from gateway.archive.journal.file import acknowledged_size
-from gateway.archive.layout import journal_of, parse_day
+from gateway.archive.layout import days_in, journal_of
 from gateway.archive.location import ArchiveLocation, absolute_location
 from gateway.archive.lookup.reader import find_batches
 from gateway.archive.schema import COLUMNS, Leg
@@ -180,8 +180,8 @@ class ArchiveReader(DataSourceReader):
             yield from self._journal_rows(storage, partition.journal)
 
     def _days(self, storage: Storage) -> list[date]:
-        kept = filter(None, map(parse_day, storage.names(Path())))
-        return sorted(day for day in kept if self.query.days is None or day in self.query.days)
+        kept = days_in(storage.names(Path()))
+        return [day for day in kept if self.query.days is None or day in self.query.days]
 
     def _files(
         self, storage: Storage, day: date

@@ -11,7 +11,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from gateway.archive.layout import parse_day
+from gateway.archive.layout import days_in
 from gateway.archive.lookup.reader import Row, find_batches, row_files
 from gateway.archive.storage import Storage
 from gateway.errors import ArchiveError
@@ -56,9 +56,7 @@ def _rows(
 
 def _days(storage: Storage, day: date | None) -> list[date]:
     try:
-        found = [parse_day(name) for name in storage.names(Path())]
+        found = days_in(storage.names(Path()))
     except OSError as error:
         raise ArchiveError(f"archive: cannot be read: {error}") from error
-    return sorted(
-        each for each in found if each is not None and (day is None or abs(each - day) <= _DAY)
-    )
+    return [each for each in found if day is None or abs(each - day) <= _DAY]

@@ -14,14 +14,15 @@ import pyarrow.compute as pc
 
 from gateway.archive.layout import (
     HOUR,
+    days_in,
     is_replay,
-    parse_day,
     reconciled_folder,
     writer_of,
 )
 from gateway.archive.lookup.reader import Row, find_batches, row_files
 from gateway.archive.schema import Leg
 from gateway.archive.storage import Storage
+from gateway.clock import moment
 from gateway.errors import ArchiveError
 
 _BATCH_ROWS: Final = 1_000  # in memory at once, with their payloads
@@ -44,7 +45,7 @@ class ReplayRange:
         """Yield each day of the range with its hours."""
         hours = defaultdict[date, set[int]](set)
         for hour in range(self.since // HOUR, -(-self.until // HOUR)):
-            start = datetime.fromtimestamp(hour * 3600, UTC)
+            start = moment(hour * HOUR)
             hours[start.date()].add(start.hour)
         for day, found in hours.items():
             yield day, range(min(found), max(found) + 1)
@@ -97,8 +98,8 @@ def replayed_copies(storage: Storage, route: str, since: int) -> Mapping[bytes, 
     found = defaultdict[bytes, set[str]](set)
     wanted = (pc.field("route") == route) & (pc.field("leg") == Leg.DELIVERED.value)
     wanted &= pc.field("replayed")
-    first = datetime.fromtimestamp(since / 1_000_000, UTC).date()
-    days = sorted(filter(None, (parse_day(name) for name in storage.names(Path()))))
+    first = moment(since).date()
+    days = days_in(storage.names(Path()))
     for path in (path for day in days if day >= first for path in row_files(storage, day)):
         if (writer := writer_of(path)) is None or is_replay(writer):
             columns = [*_COPY, "route", "leg", "replayed"]

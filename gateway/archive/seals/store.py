@@ -15,6 +15,7 @@ from typing import Final, TypeAlias
 from gateway.archive.layout import (
     SEALS,
     day_of,
+    days_in,
     parse_day,
     seal_folder,
 )
@@ -68,8 +69,7 @@ def write_seal(storage: Storage, seal: AnySeal, key: bytes | None = None) -> Any
 
 def seal_days(storage: Storage) -> list[date]:
     """Return the dates with seals, oldest first."""
-    found = (parse_day(name) for name in storage.names(Path(SEALS)))
-    return sorted(day for day in found if day is not None)
+    return days_in(storage.names(Path(SEALS)))
 
 
 def read_seals(storage: Storage, day: date, read: ReadSeal | None = None) -> list[StoredSeal]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from itertools import groupby, pairwise
 from typing import Final
 
@@ -23,6 +22,7 @@ from gateway.archive.signed_json import Previous, Term
 from gateway.archive.verification.holders import away, lease_findings, taken_over
 from gateway.archive.verification.lineage import contradictions, is_stopped, lineages
 from gateway.archive.verification.waiting import WaitingJournal
+from gateway.clock import moment
 
 SLACK: Final = HOUR
 _FOREVER: Final = 1 << 62  # microseconds
@@ -252,4 +252,4 @@ def _place(seal: Seal) -> str:
 
 
 def _clock(time: int) -> str:
-    return f"{datetime.fromtimestamp(time / 1e6, tz=UTC):%Y-%m-%d %H:%M:%S} UTC"
+    return f"{moment(time):%Y-%m-%d %H:%M:%S} UTC"

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from itertools import groupby, pairwise
 from typing import Final
 
@@ -17,6 +16,7 @@ from gateway.archive.layout import is_replay
 from gateway.archive.seals.seal import Seal
 from gateway.archive.seals.store import seal_path
 from gateway.archive.signed_json import Term
+from gateway.clock import moment
 
 _SECOND: Final = 1_000_000  # microseconds
 
@@ -66,7 +66,7 @@ def taken_over(lease: Term, others: Iterable[Term]) -> int | None:
 
 def away(writer: str, begin: int, end: int) -> str:
     """Return the text about an instance whose last journal has not come back."""
-    first, last = _time(begin), _time(end)
+    first, last = moment(begin), moment(end)
     until = f"{last:%H:%M:%S}" if first.date() == last.date() else f"{last:%Y-%m-%d %H:%M:%S}"
     return (
         f"{writer} holds {first:%Y-%m-%d %H:%M:%S} to {until} UTC; its disk is away: start it with"
@@ -126,7 +126,7 @@ def _overlap_findings(own: Sequence[Seal]) -> Iterator[Finding]:
             begin, end = _begin(seal), min(_end(seal), _sure(other))
             if end - begin > other.lease.seconds * _SECOND and pair not in told:
                 told.add(pair)
-                span = f"{_time(begin):%Y-%m-%d %H:%M:%S} to {_time(end):%H:%M:%S} UTC"
+                span = f"{moment(begin):%Y-%m-%d %H:%M:%S} to {moment(end):%H:%M:%S} UTC"
                 text = f"{other.writer} and {seal.writer} both handed over from {span}"
                 text += f" by their clocks, {_allowed(other.lease)}"
                 yield error("two-holders", seal_path(seal).as_posix(), text)
@@ -150,7 +150,3 @@ def _end(seal: Seal) -> int:
 
 def _sure(seal: Seal) -> int:
     return seal.closed if seal.handed is None else seal.handed.sure
-
-
-def _time(micros: int) -> datetime:
-    return datetime.fromtimestamp(micros / 1e6, UTC)

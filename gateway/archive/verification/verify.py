@@ -15,7 +15,15 @@ from typing import Final
 
 from gateway.archive.findings import Finding, Weight, error, warning
 from gateway.archive.heads import WriterHead, head_path, parsed
-from gateway.archive.layout import MAX_TIME, SEALS, day_start, journal_of, parse_day, staged_path
+from gateway.archive.layout import (
+    MAX_TIME,
+    SEALS,
+    day_start,
+    days_in,
+    journal_of,
+    parse_day,
+    staged_path,
+)
 from gateway.archive.routes import routes_findings
 from gateway.archive.seals.seal import Seal
 from gateway.archive.seals.store import HashFiles, ReadSeal, digests_of
@@ -122,8 +130,7 @@ def verify_archive(
     reader = EvidenceReader(storage, key)
     hashed = partial(digests_of, storage)
     verifier = _Verifier(storage, reader, journals, today or current_date(), hashed)
-    stored = (parse_day(name) for name in storage.names(Path()))
-    known = sorted({*reader.days, *(day for day in stored if day is not None)})
+    known = sorted({*reader.days, *days_in(storage.names(Path()))})
     routes = Verified(tuple(routes_findings(storage, 0, MAX_TIME, key)))
     days = [verifier.of_day(day) for day in _without_gaps(known)]
     return _merged([routes, verifier.of_writers(), *days])

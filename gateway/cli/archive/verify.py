@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 import json
 from dataclasses import asdict
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,7 +24,7 @@ from gateway.cli.parsers import (
     add_option,
     seal_key,
 )
-from gateway.clock import now
+from gateway.clock import moment, now
 from gateway.terminal import print_line
 
 if TYPE_CHECKING:
@@ -107,4 +106,4 @@ def _interval(begin: int, end: int) -> str:
 
 
 def _time(at: int) -> str:
-    return f"{datetime.fromtimestamp(at / 1e6, tz=UTC):%Y-%m-%d %H:%M:%S}"
+    return f"{moment(at):%Y-%m-%d %H:%M:%S}"

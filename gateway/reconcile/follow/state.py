@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, timedelta
 from pathlib import Path
 from typing import Final
 
 from gateway.archive.durable import read_regular, replace_text
 from gateway.archive.findings import Finding
 from gateway.archive.signed_json import document_of, parse
+from gateway.clock import moment
 from gateway.errors import ReconcileError
 from gateway.reconcile.report.report import Report
 from gateway.reconcile.report.rows import Row
@@ -71,7 +72,7 @@ def sealed_until(last: Mapping[str, int], open_from: date) -> date:
     """Return the first open date: the newest row is `SEALING_HOURS` after earlier dates."""
     if not last:
         return open_from
-    newest = datetime.fromtimestamp(max(last.values()) / 1_000_000, UTC)
+    newest = moment(max(last.values()))
     return max(open_from, (newest - timedelta(hours=SEALING_HOURS)).date())
 
 
@@ -113,9 +114,7 @@ def summary(root: Path, state: FollowState | None, reports: Sequence[Report], st
         "archive": str(root),
         "status": status,
         "batch": state.batch if state is not None else None,
-        "newest": {
-            name: datetime.fromtimestamp(at / 1_000_000, UTC).isoformat() for name, at in last
-        },
+        "newest": {name: moment(at) for name, at in last},
         "findings": late,
         "dates": list(map(content_of, reports)),
     }

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from gateway.archive.compaction.current import current_files
 from gateway.archive.findings import Finding, Weight, error
 from gateway.archive.gaps import GapRule, SourceGap
-from gateway.archive.layout import day_start, parse_day
+from gateway.archive.layout import day_start, days_in, parse_day
 from gateway.archive.location import ArchiveLocation
 from gateway.archive.parquet import PAIRS_KEY, SETS_KEY
 from gateway.archive.seals.store import HashFiles, ReadSeal, digests_of
@@ -203,9 +203,9 @@ def _sealed(verified: Verified) -> list[VerifiedSegment]:
 
 
 def _around(storage: Storage, day: date) -> list[VerifiedSegment]:
-    known = sorted(filter(None, (parse_day(name) for name in storage.names(Path()))))
     before = _listed(storage, day - _DAY) if day > date.min else []
-    after = [segment for each in known if each > day for segment in _listed(storage, each)]
+    later = [each for each in days_in(storage.names(Path())) if each > day]
+    after = [segment for each in later for segment in _listed(storage, each)]
     return [*(each for each in before if _hour(each.path) >= _FIRST_HOUR), *after]
 
 

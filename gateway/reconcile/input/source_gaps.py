@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime, timedelta
-from typing import Final
+from datetime import date
 
 from gateway.archive.gaps import GapRule, SourceGap
 from gateway.archive.layout import safe_name
+from gateway.clock import moment
 from gateway.reconcile.input.inputs import day_range
 from gateway.reconcile.report.gaps import ReportedGap
 from gateway.reconcile.report.timelines import clock
-
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,18 +44,16 @@ def reported_gaps(recorded: RecordedGaps, day: date, now: int) -> list[ReportedG
         for gap in recorded.found
     ]
     gaps += [_lasting(gap, until, day) for key, gap in lasting.items() if key not in known]
+    stopped = [replace(gap, end=max(gap.begin, min(gap.end, now))) for gap in recorded.stopped]
+    every = [*((gap, not gap.counts) for gap in gaps), *((gap, True) for gap in stopped)]
     rows = [
-        *(
-            _reported(gap, kept=not gap.counts)
-            for gap in gaps
-            if gap.begin < end and gap.end >= begin
-        ),
-        *(
-            _reported(replace(gap, end=max(gap.begin, min(gap.end, now))), kept=True)
-            for gap in recorded.stopped
-            if gap.begin < end and gap.end >= begin
-        ),
-    ]
+        ReportedGap(
+            gap.route, gap.endpoint, gap.gateway, gap.rule, moment(gap.begin), moment(gap.end),
+            gap.reason, gap.lost, kept,
+        )
+        for gap, kept in every
+        if gap.begin < end and gap.end >= begin
+    ]  # fmt: skip
     return sorted(rows, key=lambda gap: (gap.begin, gap.endpoint))
 
 
@@ -65,7 +61,7 @@ def _lasting(gap: SourceGap, until: int, day: date) -> SourceGap:
     """Return a gap that has not ended, up to `until`."""
     reason = gap.reason
     if gap.rule == GapRule.NOT_RUNNING.value:
-        reason = f"the gateway stopped at {_clock(gap.begin, day)} and has not run since"
+        reason = f"the gateway stopped at {clock(moment(gap.begin), day)} and has not run since"
     return replace(gap, end=max(gap.begin, until), reason=reason)
 
 
@@ -81,25 +77,12 @@ def _after_stop(gap: SourceGap, stopped: Iterable[SourceGap], until: int, day: d
     end = min(until, min(pauses, key=lambda each: each.begin).end)
     reason = gap.reason
     if end == until:
-        reason = f"the gateway stopped at {_clock(gap.begin, day)} and did not run again that day"
+        reason = (
+            f"the gateway stopped at {clock(moment(gap.begin), day)} and did not run again that day"
+        )
     return replace(gap, end=max(gap.begin, end), reason=reason)
 
 
 def _key(gap: SourceGap) -> tuple[str, str, int]:
     """Return the key of a recorded gap among those that have not ended."""
     return safe_name(gap.gateway), gap.endpoint, gap.begin
-
-
-def _reported(gap: SourceGap, *, kept: bool) -> ReportedGap:
-    begin, end = _time(gap.begin), _time(gap.end)
-    return ReportedGap(
-        gap.route, gap.endpoint, gap.gateway, gap.rule, begin, end, gap.reason, gap.lost, kept
-    )
-
-
-def _clock(micros: int, day: date) -> str:
-    return clock(_time(micros), day)
-
-
-def _time(micros: int) -> datetime:
-    return _EPOCH + timedelta(microseconds=micros)

@@ -20,7 +20,7 @@ from pyspark.sql import functions as F
 
 from gateway.archive.compaction.current import current_files
 from gateway.archive.findings import Finding, error, warning
-from gateway.archive.layout import DICTIONARY, NAMES, parse_day
+from gateway.archive.layout import DICTIONARY, NAMES, days_in, parse_day
 from gateway.archive.location import ArchiveLocation
 from gateway.archive.schema import DICTIONARY as COLUMNS
 from gateway.archive.segments.tables import schema_of
@@ -91,7 +91,7 @@ def _build(
 ) -> ShortNameReport:
     storage = open_storage(location)
     names = [Path(NAMES, each) for each in storage.names(Path(NAMES)) if each.endswith(".jsonl")]
-    days = filter(None, map(parse_day, storage.names(Path())))
+    days = days_in(storage.names(Path()))
     files = [each for day in days for each in current_files(storage, day)]
     tasks = (divided(spark, each, [_FILE_BYTES] * len(each)) for each in (names, files))
     lines = read_tasks(spark, LINE, next(tasks), partial(recorded_lines, location)).persist()

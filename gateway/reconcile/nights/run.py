@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime
+from datetime import date
 from functools import lru_cache, partial
 from pathlib import Path
 from time import monotonic
@@ -13,7 +14,14 @@ from typing import Final, TypeAlias
 
 from gateway.archive.durable import make_folders
 from gateway.archive.findings import warning
-from gateway.archive.layout import NIGHTS, JournalName, parse_day, parse_journal_name, seal_folder
+from gateway.archive.layout import (
+    NIGHTS,
+    JournalName,
+    day_of,
+    days_in,
+    parse_journal_name,
+    seal_folder,
+)
 from gateway.archive.night_record import HeadSeen, Night
 from gateway.archive.retention import forgotten_dates
 from gateway.archive.seals.seal import Seal
@@ -23,7 +31,6 @@ from gateway.archive.signed_json import Previous
 from gateway.archive.storage import Storage, open_storage
 from gateway.archive.verification.waiting import waiting_journals
 from gateway.archive.verification.writers import known_writers
-from gateway.clock import now
 from gateway.errors import GatewayError
 from gateway.model.copy_class import CopyClass
 from gateway.reconcile.archive_lock import exclusive_in
@@ -70,7 +77,7 @@ def run_night(job: Job, show_step: ShowStep, expect: str | None = None) -> Night
             convert_abandoned(location, storage, job.key)
         chain = read_chain(storage, job.key, expect)
         previous = chain.newest
-        at = now() if job.now is None else job.now
+        at = job.at
         forgotten = forgotten_dates(storage)
         read = lru_cache(_MAX_SEALS)(partial(read_seal, storage))
         world = world_of(job, storage, previous, at, forgotten, read)
@@ -127,27 +134,23 @@ def run_dates(
         OSError: the archive cannot be read, or the results cannot be written.
     """
     *earlier, last = [_of_day(job, day) for day in days]
-    if not earlier:
-        report = reconcile(last, show_step)
-        after(last.day, report)
-        return report
     carried: list[Row] = []
-    with spark_session(job.master):
+    # The dates share a session; one date alone starts that which suits it.
+    with spark_session(job.master) if earlier else nullcontext():
         for each in earlier:
             row, found = _row(each, show_step)
             carried.append(row)
             after(each.day, found)
-        report = reconcile(replace(last, carried=carried, named=job.named), show_step)
+        report = reconcile(replace(last, carried=carried), show_step)
         after(last.day, report)
     return report
 
 
 def closed_dates(job: Job) -> list[date]:
     """Return the kept dates before today, oldest first."""
-    at = now() if job.now is None else job.now
-    today = datetime.fromtimestamp(at / 1e6, UTC).date()
-    found = (parse_day(name) for name in open_storage(job.location).names(Path()))
-    return sorted(day for day in found if day is not None and day < today)
+    return [
+        day for day in days_in(open_storage(job.location).names(Path())) if day < day_of(job.at)
+    ]
 
 
 def _of_day(job: Job, day: date) -> Job:
@@ -196,13 +199,12 @@ def world_of(  # noqa: PLR0913, PLR0917  # the archive, and what is known of it
     journals = list(_sealed(storage, days))
     names = storage.names(job.results.folder.parent)
     hidden = {name.removeprefix(".new-") for name in names if name.startswith(".new-")}
-    results = (day for name in names if name not in hidden and (day := parse_day(name)))
-    kept = (day for name in storage.names(Path()) if (day := parse_day(name)))
+    results = days_in(name for name in names if name not in hidden)
     waiting = [] if job.location.url else waiting_journals(job.location.local)
     writers = known_writers(storage, None, job.key)
     heads = [each.head for each in writers.heads if each.head and not each.fault]
     return World(
-        today=datetime.fromtimestamp(at / 1e6, UTC).date(),
+        today=day_of(at),
         heads=[
             HeadSeen(each.writer, each.closed, each.open, each.at, each.gateway, each.lease)
             for each in heads
@@ -210,7 +212,7 @@ def world_of(  # noqa: PLR0913, PLR0917  # the archive, and what is known of it
         journals=_new_journals(previous, journals, job.key, read),
         numbers=_numbers(journals),
         before=_before(journals, read),
-        kept=frozenset(map(str, kept)),
+        kept=frozenset(map(str, days_in(storage.names(Path())))),
         results=frozenset(map(str, results)),
         retired=writers.retired,
         live=frozenset(each.name.writer for each in waiting if each.live),

@@ -11,13 +11,12 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 from time import monotonic
 from typing import Final
 
 from gateway.archive.gaps import MOMENTARY, GapRule
 from gateway.archive.heads import Outage, SourceConnection
-from gateway.clock import Clock
+from gateway.clock import Clock, moment
 from gateway.endpoints.base import Source
 from gateway.endpoints.continuity import Continuity, ReportsContinuity, Retention
 from gateway.errors import (
@@ -317,5 +316,4 @@ class GapRecorder:
 
 
 def _text(time: int) -> str:
-    moment = datetime.fromtimestamp(time / 1_000_000, UTC)
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return moment(time).isoformat(timespec="milliseconds").replace("+00:00", "Z")
