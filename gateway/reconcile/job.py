@@ -47,7 +47,7 @@ from gateway.reconcile.input.inputs import (
     verify_around,
 )
 from gateway.reconcile.input.route_history import read_history
-from gateway.reconcile.input.route_notes import route_notes, with_notes
+from gateway.reconcile.input.route_notes import route_notes
 from gateway.reconcile.input.source_gaps import RecordedGaps, reported_gaps
 from gateway.reconcile.input.survey import Survey
 from gateway.reconcile.report.report import REPORT_PAGE, Report
@@ -163,7 +163,8 @@ def _judged(spark: SparkSession, job: Job, show_step: ShowStep) -> Report:
     if not inputs.day:
         finding = error("no-data", f"date={job.day}", "there is no readable segment of this date")
         return replace(report, findings=[*report.findings, finding], answered=False)
-    scope = _scope(job, inputs, full=full)
+    opened = {name: at - job.in_flight * _SECOND for name, at in inputs.opened.items()}
+    scope = Scope(job.location, job.day, job.late, job.spooled_since, opened, full=full)
     show_step("looking for gaps" if full else "evaluating the id sets")
     found = survey(spark, scope, inputs)
     inputs = verify_around(job.location, inputs, found.near, job.key, hash_files, job.read_seal)
@@ -174,18 +175,21 @@ def _judged(spark: SparkSession, job: Job, show_step: ShowStep) -> Report:
         report = _with_tables(job, found, copies, show_step, report)
     finally:
         spark.catalog.clearCache()
-    recorded = RecordedGaps(found.gaps, _open_gaps(job), inputs.not_running)
+    writers = known_writers(open_storage(job.location), None, job.key)
+    may_return = [each for each in writers.heads if each.writer not in writers.retired]
+    recorded = RecordedGaps(found.gaps, open_gaps(may_return), inputs.not_running)
     gaps = reported_gaps(recorded, job.day, job.at)
     proof = {**report.proof, "sets": 0 if full else len(inputs.all), "seals": inputs.seals,
              "keyed": job.key is not None, "unproven": inputs.unproven}  # fmt: skip
-    routes = _with_notes(spark, job, inputs, found, report)
+    paths = [each.path for each in inputs.day]
+    routes = route_notes(spark, job.location, paths, report.routes, found.tapped)
     report = replace(report, gaps=gaps, proof=proof, routes=routes)
     show_step("translating the names again")
     report = _with_names(spark, job, inputs, report)
     if not job.hops:
         return report
     show_step("joining the gateways")
-    return _with_hops(spark, job, inputs, recorded, report)
+    return _with_hops(spark, job, inputs, [*recorded.found, *recorded.lasting], report)
 
 
 def _turns(inputs: Inputs) -> list[Turn]:
@@ -199,28 +203,8 @@ def _turns(inputs: Inputs) -> list[Turn]:
     ]  # fmt: skip
 
 
-def _scope(job: Job, inputs: Inputs, *, full: bool) -> Scope:
-    opened = {name: at - job.in_flight * _SECOND for name, at in inputs.opened.items()}
-    return Scope(job.location, job.day, job.late, job.spooled_since, opened, full=full)
-
-
-def _open_gaps(job: Job) -> list[SourceGap]:
-    """Return the gaps that have not ended, of the gateways that may return."""
-    writers = known_writers(open_storage(job.location), None, job.key)
-    return open_gaps([each for each in writers.heads if each.writer not in writers.retired])
-
-
-def _with_notes(
-    spark: SparkSession, job: Job, inputs: Inputs, found: Survey, report: Report
-) -> Sequence[Row]:
-    """Return the routes of the report, with the notes that a sample of the segments gives."""
-    segments = [each.path for each in inputs.day]
-    notes = route_notes(spark, job.location, segments, report.routes)
-    return with_notes(report.routes, notes, found.tapped)
-
-
 def _with_hops(
-    spark: SparkSession, job: Job, inputs: Inputs, recorded: RecordedGaps, report: Report
+    spark: SparkSession, job: Job, inputs: Inputs, gaps: Sequence[SourceGap], report: Report
 ) -> Report:
     """Write the tables of the messages between gateways; return the report with them."""
     storage = open_storage(job.location)
@@ -235,7 +219,6 @@ def _with_hops(
         closed = head.closed.closed if head.closed else 0
         known = min(inputs.opened.get(head.writer, closed), closed)
         until[safe_name(head.gateway)] = known - job.in_flight * _SECOND
-    gaps = [*recorded.found, *recorded.lasting]
     scope = HopScope(hops, day_range(job.day), job.spooled_since, gaps, until)
     segments = inputs.all if hops.brokers else []
     found = judged_hops(spark, scope, segments, job.late * _SECOND, inputs.rows).persist()

@@ -7,11 +7,11 @@ time disagree: after a reload, or where some routes are not known.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache, partial
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -26,12 +26,11 @@ from gateway.archive.storage import Storage, open_storage
 from gateway.archive.verification.contents import VerifiedSegment
 from gateway.reconcile.grouping import ascending, grouped, summed
 from gateway.reconcile.input.archived_short_names import ArchivedShortNames
-from gateway.reconcile.input.executors import collect, divided
+from gateway.reconcile.input.executors import Row, collect, divided
 from gateway.reconcile.input.route_history import RouteHistory
 from gateway.reconcile.input.row_reader import SegmentFile, read_pairs, row_groups
 from gateway.routing.name_rules import RouteNames, to_routes
 
-Row: TypeAlias = Mapping[str, Any]
 Copy: TypeAlias = tuple[str, ...]  # the values of `_COPY`
 
 _NAMES: Final = ("route", "target", "source_name", "name")

@@ -33,12 +33,17 @@ _REPLAYABLE: Final = tuple(name for name, each in CLASSES.items() if each.replay
 
 
 def route_notes(
-    spark: SparkSession, location: ArchiveLocation, segments: Sequence[Path], routes: Sequence[Row]
-) -> pa.Table:
-    """Return NOTES of a sample of the segments, each read by a task of its own."""
+    spark: SparkSession,
+    location: ArchiveLocation,
+    segments: Sequence[Path],
+    routes: Sequence[Row],
+    tapped: Collection[TargetName],
+) -> list[Row]:
+    """Return `routes` with notes from a sample of the segments, each read by a task of its own."""
     step = -(-len(segments) // _MAX_SEGMENTS) or 1
     read = partial(run_notes, location, lossy_routes(routes))
-    return collect(spark, NOTES, [[path] for path in segments[::step]], read)
+    notes = collect(spark, NOTES, [[path] for path in segments[::step]], read)
+    return with_notes(routes, notes, tapped)
 
 
 def lossy_routes(routes: Sequence[Row]) -> frozenset[str]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePosixPath
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -18,11 +18,9 @@ from gateway.archive.storage import open_storage
 from gateway.dialects.base import parse_subject
 from gateway.dialects.registry import DIALECTS, find_dialect
 from gateway.errors import ArchiveError, GatewayError
-from gateway.reconcile.input.executors import tables_of
+from gateway.reconcile.input.executors import Row, tables_of
 from gateway.reconcile.input.row_reader import read_pairs
 from gateway.translate.shorten import DIGEST, digest_of
-
-Row: TypeAlias = Mapping[str, Any]
 
 _FINDING: Final = {"place": "string", "rule": "string", "text": "string"}
 # A line of a name file, with its gateway; or a finding about it.
@@ -41,10 +39,7 @@ WHOLE: Final = {
     "count": "int64", "first_time": "timestamp", "last_time": "timestamp", **_FINDING,
 }  # fmt: skip
 TORN: Final = "torn-line"
-BAD: Final = "bad-line"
-UNKNOWN: Final = "unknown-name"
 CONTRARY: Final = "contrary-name"
-UNREADABLE: Final = "unreadable-file"
 VANISHED: Final = "vanished-file"
 _MAX_TIME: Final = 4_102_444_800_000_000  # 2100-01-01; a later time is invalid
 _LAST_LEVELS: Final = {
@@ -74,7 +69,7 @@ def _line(line: bytes) -> Row:
     except (ValueError, KeyError, TypeError, RecursionError):
         if line.startswith(b"{") and not line.endswith(b"}"):
             return {"rule": TORN, "text": "is cut by a crash, before the name was used"}
-        return {"rule": BAD, "text": "is no object with a digest and the levels of a name"}
+        return {"rule": "bad-line", "text": "is no object with a digest and the levels of a name"}
     if entry["digest"] != expected:
         text = f"gives {entry['digest']!r} to a name whose digest is {expected!r}; it is left out"
         return {"rule": CONTRARY, "text": text}
@@ -106,7 +101,7 @@ def sent_names(location: ArchiveLocation, files: Sequence[CurrentFile]) -> Itera
         except ArchiveError as fault:
             gone = isinstance(fault.__cause__, FileNotFoundError)
             text = str(fault).removeprefix(f"{each.at}: ")
-            rule = VANISHED if gone else UNREADABLE
+            rule = VANISHED if gone else "unreadable-file"
             found = iter([{"place": each.path.as_posix(), "rule": rule, "text": text}])
         yield from tables_of(SENT, found)
 
@@ -146,7 +141,7 @@ def _whole(row: Row) -> Row | None:
     found = {**row, "levels": levels, "whole": _spelled(system, levels), "place": "name pairs"}
     if levels is None:
         text = f"{name!r} was sent for {source!r} and is in no name file"
-        return None if in_source else {**found, "rule": UNKNOWN, "text": text}
+        return None if in_source else {**found, "rule": "unknown-name", "text": text}
     if not in_source and not _is_beginning(system, name, levels):
         text = f"{name!r} was sent for {source!r}, and {digest!r} stands for {levels!r}"
         return {**found, "rule": CONTRARY, "text": text}

@@ -36,11 +36,9 @@ def read_chain(storage: Storage, key: bytes | None, expect: str | None = None) -
         ReconcileError: no night of the chain has the digest `expect`.
         OSError: the archive cannot be read.
     """
-    names = storage.names(NIGHTS)
-    numbers = sorted(int(match[1]) for name in names if (match := _NAME.fullmatch(name)))
+    numbers = _numbers(storage)
     last = numbers[-1] if numbers else 0
-    known = set(numbers)
-    absent = [number for number in range(1, last) if number not in known]
+    absent = sorted({*range(1, last)} - {*numbers})
     findings = [error("missing-night", _path(each).as_posix(), "is missing") for each in absent]
     nights: dict[int, Night] = {}
     for number in numbers if expect is not None else numbers[-2:]:
@@ -65,8 +63,7 @@ def nights_backwards(storage: Storage) -> Iterator[Night]:
     Raises:
         OSError: the archive cannot be read.
     """
-    names = storage.names(NIGHTS)
-    for number in sorted((int(m[1]) for n in names if (m := _NAME.fullmatch(n))), reverse=True):
+    for number in reversed(_numbers(storage)):
         with suppress(ValueError):
             yield Night.from_json(storage.read(_path(number)) or b"")
 
@@ -80,6 +77,11 @@ def write_night(storage: Storage, night: Night, key: bytes | None) -> Night:
     signed = night.signed(key)
     storage.put(_path(signed.n), signed.to_json())
     return signed
+
+
+def _numbers(storage: Storage) -> list[int]:
+    found = map(_NAME.fullmatch, storage.names(NIGHTS))
+    return sorted(int(match[1]) for match in found if match)
 
 
 def _path(number: int) -> Path:
