@@ -167,7 +167,7 @@ def _judged(spark: SparkSession, job: Job, show_step: ShowStep) -> Report:
     scope = Scope(job.location, job.day, job.late, job.spooled_since, opened, full=full)
     show_step("looking for gaps" if full else "evaluating the id sets")
     found = survey(spark, scope, inputs)
-    inputs = verify_around(job.location, inputs, found.near, job.key, hash_files, job.read_seal)
+    inputs = verify_around(inputs, found.near)
     show_step("joining the messages with their outcomes")
     copies = joined(spark, scope, inputs, found)
     report = replace(report, findings=inputs.findings)

@@ -136,7 +136,7 @@ def night_rows(archive: Archive, inputs: Inputs, *, full: bool) -> NightRows:
     opened = {name: at - IN_FLIGHT * SECOND for name, at in inputs.opened.items()}
     scope = Scope(location, DAY, LATE, 0, opened, full=full)
     found = survey_here(scope, inputs)
-    inputs = verify_around(location, inputs, found.near, archive.key)
+    inputs = verify_around(inputs, found.near)
     files = list(files_to_join(scope, inputs, found))
     selection = selection_of(scope, found, None if full else found.wanted())
     tables = [JOIN_SCHEMA.empty_table(), *run_read(location, selection, files)]

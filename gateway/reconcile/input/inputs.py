@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import date, timedelta
 from functools import partial
@@ -46,6 +46,7 @@ class Inputs:
     all days after it: a spooled or replayed message may be delivered on any later day.
     """
 
+    verify: Callable[[date], Verified]  # the files of another date, as those of this one
     day: Sequence[VerifiedSegment]
     around: Sequence[VerifiedSegment] = ()
     findings: Sequence[Finding] = ()
@@ -113,11 +114,15 @@ def find_inputs(
         OSError: the archive cannot be read.
     """
     storage = open_storage(location)
-    journals = _journals(location)
+    journals = location.local if location.local.is_dir() else None  # where they are in reach
     if journals is not None:
         convert_abandoned(location, storage, key)
-    verified = verify_day(storage, day, key, journals=journals, hash_files=hash_files, read=read)
+    verify = partial(
+        verify_day, storage, key=key, journals=journals, hash_files=hash_files, read=read
+    )
+    verified = verify(day)
     return Inputs(
+        verify,
         _sealed(verified),
         _around(storage, day),
         verified.findings,
@@ -134,14 +139,7 @@ def find_inputs(
     )
 
 
-def verify_around(  # noqa: PLR0913, PLR0917  # the archive, its key, and the means
-    location: ArchiveLocation,
-    inputs: Inputs,
-    near: Collection[Path],
-    key: bytes | None,
-    hash_files: HashFiles | None = None,
-    read: ReadSeal | None = None,
-) -> Inputs:
+def verify_around(inputs: Inputs, near: Collection[Path]) -> Inputs:
     """Verify the segments around the date on the days of those in `near`.
 
     `near` have rows of messages that were received on the date. A segment that is not as it was
@@ -150,16 +148,13 @@ def verify_around(  # noqa: PLR0913, PLR0917  # the archive, its key, and the me
     Raises:
         OSError: the archive cannot be read.
     """
-    storage = open_storage(location)
     verified_already = {each.path for each in inputs.day}
     paths = (path for path in near if path not in verified_already)
     days = {day for path in paths if (day := parse_day(path.parts[-3])) is not None}
     around = [each for each in inputs.around if parse_day(each.path.parts[-3]) not in days]
     findings = list(inputs.findings)
     for day in sorted(days):
-        verified = verify_day(
-            storage, day, key, journals=_journals(location), hash_files=hash_files, read=read
-        )
+        verified = inputs.verify(day)
         around += _sealed(verified)
         left_out = {str(each.path) for each in verified.segments if not each.sealed}
         findings += [
@@ -172,8 +167,8 @@ def verify_around(  # noqa: PLR0913, PLR0917  # the archive, its key, and the me
 
 def list_inputs(storage: Storage, day: date) -> Inputs:
     """List the segments of `day` and around it without verifying them."""
-    found = _listed(storage, day)
-    return Inputs([replace(each, sealed=True) for each in found], _around(storage, day))
+    own = [replace(each, sealed=True) for each in _listed(storage, day)]
+    return Inputs(partial(verify_day, storage), own, _around(storage, day))
 
 
 def unreadable_segments(storage: Storage, inputs: Inputs) -> tuple[Inputs, list[Finding]]:
@@ -214,11 +209,6 @@ def _listed(storage: Storage, day: date) -> list[VerifiedSegment]:
         VerifiedSegment(each.at, sealed=False, size=each.size)
         for each in current_files(storage, day)
     ]
-
-
-def _journals(location: ArchiveLocation) -> Path | None:
-    """Return the folder of the journals, where it is in reach."""
-    return location.local if location.local.is_dir() else None
 
 
 def _hour(path: Path) -> int:

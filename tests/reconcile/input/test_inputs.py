@@ -84,9 +84,9 @@ def test_a_changed_segment_of_the_next_day_is_left_out(tmp_path: Path) -> None:
     inputs = found(tmp_path)
     near = [each.path for each in inputs.around]
 
-    proven = verify_around(ArchiveLocation(tmp_path), inputs, near, None)
+    proven = verify_around(inputs, near)
     late.write_bytes(late.read_bytes()[:-1] + b"?")
-    changed = verify_around(ArchiveLocation(tmp_path), inputs, near, None)
+    changed = verify_around(inputs, near)
 
     assert [each.sealed for each in proven.around] == [True]
     assert changed.around == []
@@ -100,7 +100,7 @@ def test_no_row_of_a_date_without_seals_counts(tmp_path: Path) -> None:
     inputs = found(tmp_path)
     near = [each.path for each in inputs.all]
 
-    verified = verify_around(ArchiveLocation(tmp_path), inputs, near, None)
+    verified = verify_around(inputs, near)
 
     assert (inputs.day, verified.all) == ([], [])
     assert [each.rule for each in inputs.findings] == ["missing-seal", "no-seals"]
