@@ -67,9 +67,8 @@ RULES: Final[Mapping[CopyClass, Callable[[int, int], Column]]] = {
         _is_delivered() & F.col("tapped") & (F.col("sightings") == 0)
     ),
     CopyClass.RECOVERED: lambda _late, _since: _has("replays"),
-    CopyClass.DISORDERED: lambda _late, _since: F.lit(
-        False
-    ),  # the order among copies decides it later
+    # The order among copies decides it later.
+    CopyClass.DISORDERED: lambda _late, _since: F.lit(False),
     CopyClass.LATE: lambda late, _since: _is_delivered() & (F.col("latency") > late),
     CopyClass.DELIVERED: lambda _late, _since: _is_delivered(),
     CopyClass.REFUSED: lambda _late, _since: _has("refusals"),

@@ -39,13 +39,7 @@ from gateway.reconcile.classify.name_check import check_names
 from gateway.reconcile.classify.output import ResultFolder, first_rows, hours_of_worst
 from gateway.reconcile.grouping import summed
 from gateway.reconcile.input.hop_routes import find_hops
-from gateway.reconcile.input.inputs import (
-    Inputs,
-    day_range,
-    find_inputs,
-    hashed_by,
-    verify_around,
-)
+from gateway.reconcile.input.inputs import Inputs, day_range, find_inputs, hashed_by, verify_around
 from gateway.reconcile.input.route_history import read_history
 from gateway.reconcile.input.route_notes import route_notes
 from gateway.reconcile.input.source_gaps import RecordedGaps, reported_gaps

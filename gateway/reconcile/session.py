@@ -131,17 +131,10 @@ def _check_classic(master: str) -> None:
 
 
 def _conf(master: str, folder: str, extra: Mapping[str, str]) -> SparkConf:
-    settings = {
-        **_SETTINGS,
-        **(
-            {**_LOOPBACK, **_LOCAL_PYTHON, "spark.driver.memory": heap(memory_bytes())}
-            if master.startswith(LOCAL)
-            else {}
-        ),
-        "spark.master": master,
-        "spark.sql.warehouse.dir": folder,
-        **extra,
-    }
+    settings = {**_SETTINGS, "spark.master": master, "spark.sql.warehouse.dir": folder}
+    if master.startswith(LOCAL):
+        settings |= {**_LOOPBACK, **_LOCAL_PYTHON, "spark.driver.memory": heap(memory_bytes())}
+    settings |= extra
     return SparkConf(loadDefaults=False).setAll(list(settings.items()))
 
 

@@ -31,9 +31,8 @@ from gateway.reconcile.report.charts import HOURS
 from gateway.reconcile.report.html import page
 from gateway.reconcile.report.report import REPORT_PAGE, Report
 from gateway.reconcile.report.rows import Row
-from gateway.reconcile.report.summary import from_json, to_json
+from gateway.reconcile.report.summary import SUMMARY, from_json, to_json
 
-SUMMARY: Final = "summary.json"
 _NEW: Final = ".new-"  # before the name of the hidden folder
 _FEW: Final = 20_000  # rows that this process writes, and no Python of executors
 _UNQUOTED: Final = re.compile("[ -]")  # in names of classes

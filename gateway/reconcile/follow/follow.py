@@ -6,6 +6,7 @@ does not end the query.
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
@@ -17,19 +18,14 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from gateway.archive.durable import replace_text
+from gateway.clock import moment
 from gateway.errors import GatewayError, ReconcileError
 from gateway.reconcile.archive_lock import exclusive
 from gateway.reconcile.follow.batch import Clock, reconcile_batch
 from gateway.reconcile.follow.day import FollowOptions
-from gateway.reconcile.follow.state import (
-    STATE,
-    SUMMARY,
-    FollowedDay,
-    FollowState,
-    read_state,
-    summary,
-)
+from gateway.reconcile.follow.state import STATE, FollowedDay, FollowState, read_state
 from gateway.reconcile.report.report import BREACH, CLEAN, GAPS, NO_ANSWER, Report
+from gateway.reconcile.report.summary import SUMMARY, VERSION, content_of, members
 from gateway.reconcile.root_cause import spark_faults
 from gateway.reconcile.session import spark_session
 from gateway.terminal.progress import ShowStep
@@ -104,7 +100,19 @@ class Follower:
         return max(known, key=_GRAVITY.index, default=NO_ANSWER)
 
     def summary(self) -> str:
-        return summary(self.options.root, self.state, self.reports(), self.status())
+        """Return the dates as JSON for scripts; times are ISO 8601 in UTC."""
+        state = self.state
+        last = state.last.items() if state is not None else ()
+        content = {
+            "version": VERSION,
+            "archive": str(self.options.root),
+            "status": self.status(),
+            "batch": state.batch if state is not None else None,
+            "newest": {name: moment(at) for name, at in last},
+            "findings": state.late if state is not None else (),
+            "dates": list(map(content_of, self.reports())),
+        }
+        return json.dumps(content, indent=2, default=members) + "\n"
 
     def _keep(self, state: FollowState) -> None:
         self.state = state

@@ -16,10 +16,9 @@ from gateway.clock import moment
 from gateway.errors import ReconcileError
 from gateway.reconcile.report.report import Report
 from gateway.reconcile.report.rows import Row
-from gateway.reconcile.report.summary import VERSION, content_of, members
+from gateway.reconcile.report.summary import members
 
 STATE: Final = "state.json"
-SUMMARY: Final = "summary.json"
 STATE_VERSION: Final = 1
 SEALING_HOURS: Final = 6  # after a date, in which its rows may still arrive
 _DAY: Final = timedelta(days=1)
@@ -103,19 +102,3 @@ def write_state(folder: Path, state: FollowState) -> None:
     """Commit a batch durably."""
     content = {"version": STATE_VERSION, **members(state)}
     replace_text(folder / STATE, json.dumps(content, default=members) + "\n")
-
-
-def summary(root: Path, state: FollowState | None, reports: Sequence[Report], status: int) -> str:
-    """Return the dates as JSON for scripts; times are ISO 8601 in UTC."""
-    last = state.last.items() if state is not None else ()
-    late = state.late if state is not None else ()
-    content = {
-        "version": VERSION,
-        "archive": str(root),
-        "status": status,
-        "batch": state.batch if state is not None else None,
-        "newest": {name: moment(at) for name, at in last},
-        "findings": late,
-        "dates": list(map(content_of, reports)),
-    }
-    return json.dumps(content, indent=2, default=members) + "\n"

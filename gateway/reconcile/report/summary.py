@@ -12,6 +12,7 @@ from gateway.archive.signed_json import document_of, parse
 from gateway.errors import ReconcileError
 from gateway.reconcile.report.report import NO_ANSWER, Report
 
+SUMMARY: Final = "summary.json"
 VERSION: Final = 1
 _HINT: Final = "give the summary.json that gateway reconcile wrote, or reconcile the date again"
 _OTHER_KEYS: Final = {"day": "date", "timings": "seconds"}  # of fields of a report
