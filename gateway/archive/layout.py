@@ -49,7 +49,10 @@ OTHERS: Final = ".others"  # in the folders of heads and names of a buffer: copi
 NIGHTS: Final = Path("_nights")
 DONE_DAYS: Final = Path("_done")
 DICTIONARY: Final = "_dictionary"
-HOUR: Final = 3_600_000_000  # microseconds
+SECOND: Final = 1_000_000  # microseconds
+HOUR: Final = 3_600 * SECOND
+DAY: Final = 24 * HOUR
+MERGED: Final = "merged-"  # begin of the names of merged segments, and of their seals
 MAX_TIME: Final = 4_102_444_800_000_000  # 2100-01-01; a later time is invalid
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9_.-]+")
@@ -102,6 +105,11 @@ def journal_of(segment: PurePath) -> str:
 def is_replay(writer: str) -> bool:
     """Return whether `writer` is a command that replays."""
     return writer.endswith(REPLAY)
+
+
+def is_merged(path: Path) -> bool:
+    """Return whether a compaction wrote the segment; its row groups are its parts."""
+    return path.name.startswith(MERGED)
 
 
 class JournalName(NamedTuple):

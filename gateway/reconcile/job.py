@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from gateway.archive.findings import Finding, error
 from gateway.archive.gaps import SourceGap
 from gateway.archive.heads import newest_heads, open_gaps
-from gateway.archive.layout import reconciled_folder, safe_name
+from gateway.archive.layout import DAY, SECOND, reconciled_folder, safe_name
 from gateway.archive.location import ArchiveLocation, absolute_location
 from gateway.archive.night_record import SPOOLED_DAYS
 from gateway.archive.routes import Rules
@@ -56,8 +56,6 @@ FULL_ROWS: Final = 400_000  # of the date: 200,000 copies; with more, the sets a
 _EXCEPTIONS: Final = "exceptions"
 _HOP_EXCEPTIONS: Final = "hop_exceptions"
 _MAX_NAMES: Final = 100
-_SECOND: Final = 1_000_000  # microseconds
-_DAY: Final = 86_400 * _SECOND
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +106,7 @@ class Job:
     @property
     def spooled_since(self) -> int:
         """The first receipt of a copy that may still be in the spool, in microseconds."""
-        return self.at - self.spooled_days * _DAY
+        return self.at - self.spooled_days * DAY
 
 
 def reconcile(job: Job, show_step: ShowStep) -> Report:
@@ -157,7 +155,7 @@ def _judged(spark: SparkSession, job: Job, show_step: ShowStep) -> Report:
     if not inputs.day:
         finding = error("no-data", f"date={job.day}", "there is no readable segment of this date")
         return replace(report, findings=[*report.findings, finding], answered=False)
-    opened = {name: at - job.in_flight * _SECOND for name, at in inputs.opened.items()}
+    opened = {name: at - job.in_flight * SECOND for name, at in inputs.opened.items()}
     scope = Scope(job.location, job.day, job.late, job.spooled_since, opened, full=full)
     show_step("looking for gaps" if full else "evaluating the id sets")
     found = survey(spark, scope, inputs)
@@ -191,7 +189,7 @@ def _turns(inputs: Inputs) -> list[Turn]:
     return [
         Turn(
             each.gateway, each.writer, each.lease, moment(each.begin), moment(each.end),
-            each.overlap / _SECOND,
+            each.overlap / SECOND,
         )
         for each in inputs.holders
     ]  # fmt: skip
@@ -202,7 +200,7 @@ def _with_hops(
 ) -> Report:
     """Write the tables of the messages between gateways; return the report with them."""
     storage = open_storage(job.location)
-    end = min(job.at, day_range(job.day)[1] + job.spooled_days * _DAY)
+    end = min(job.at, day_range(job.day)[1] + job.spooled_days * DAY)
     history, _ = read_history(storage, end, job.key)  # the check of names reports its findings
     writers = known_writers(storage, None, job.key)
     retired = [each.head for each in writers.heads if each.head and each.writer in writers.retired]
@@ -212,10 +210,10 @@ def _with_hops(
     for head in newest_heads(writers.expected.values()):
         closed = head.closed.closed if head.closed else 0
         known = min(inputs.opened.get(head.writer, closed), closed)
-        until[safe_name(head.gateway)] = known - job.in_flight * _SECOND
+        until[safe_name(head.gateway)] = known - job.in_flight * SECOND
     scope = HopScope(hops, day_range(job.day), job.spooled_since, gaps, until)
     segments = inputs.all if hops.brokers else []
-    found = judged_hops(spark, scope, segments, job.late * _SECOND, inputs.rows).persist()
+    found = judged_hops(spark, scope, segments, job.late * SECOND, inputs.rows).persist()
     table = hop_table(hop_counts(found).toArrow())
     listed = _sum(table, "expected") - _sum(table, CopyClass.DELIVERED.value)
     results = job.results

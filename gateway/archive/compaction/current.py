@@ -6,7 +6,7 @@ from datetime import date
 from pathlib import Path
 from typing import NamedTuple
 
-from gateway.archive.layout import day_folder, seal_folder, staged_path
+from gateway.archive.layout import MERGED, day_folder, seal_folder, staged_path
 from gateway.archive.seals.seal import MergeSeal
 from gateway.archive.seals.store import date_of_segment, read_seal
 from gateway.archive.storage import Storage
@@ -47,6 +47,6 @@ def current_files(storage: Storage, day: date) -> list[CurrentFile]:
 def merge_seals(storage: Storage, day: date) -> list[MergeSeal]:
     """Return the readable merge seals of `day`; no `mac` is checked."""
     folder = seal_folder(Path(), day)
-    merged = [name for name in storage.names(folder) if name.startswith("merged-")]
+    merged = [name for name in storage.names(folder) if name.startswith(MERGED)]
     seals = (read_seal(storage, folder / name).seal for name in merged)
     return [seal for seal in seals if isinstance(seal, MergeSeal)]

@@ -13,6 +13,7 @@ from gateway.archive.compaction.merge import MergeInput, MergeTask
 from gateway.archive.findings import Finding, error
 from gateway.archive.layout import (
     HOUR,
+    MERGED,
     JournalName,
     day_folder,
     day_start,
@@ -174,7 +175,7 @@ def tasks_of(
             numbered.append((filled // size, each))
             filled += own
         for _, members in groupby(numbered, key=lambda one: one[0]):
-            name = f"merged-{generation}-{len(tasks):04}.parquet"
+            name = f"{MERGED}{generation}-{len(tasks):04}.parquet"
             path = (hour_folder(Path(), hour) / name).as_posix()
             tasks.append(MergeTask(location, path, hour, tuple(each for _, each in members)))
     return tasks

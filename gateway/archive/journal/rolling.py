@@ -21,7 +21,7 @@ from gateway.archive.journal.ends import Head
 from gateway.archive.journal.file import Journal, is_in_use
 from gateway.archive.journal.head_file import HeadFile, last_link, number_of
 from gateway.archive.layout import (
-    HOUR,
+    DAY,
     OPEN,
     JournalName,
     journal_folder,
@@ -51,7 +51,6 @@ _FULL_ROWS: Final = 90_000  # of a journal that becomes one segment of nearly 10
 _YOUNGEST, _OLDEST = 60.0, 900.0  # seconds: the age of a full journal, and of any other
 _CONVERTER_POLL_INTERVAL: Final = 1.0  # seconds
 _IDLE_INTERVAL: Final = 60.0  # seconds until an idle gateway looks at the date
-_DAY: Final = 24 * HOUR
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,7 +267,7 @@ class RollingJournal:
                 journal.discard()
                 raise
             self._journal = journal
-            self._midnight = (head.opened // _DAY + 1) * _DAY
+            self._midnight = (head.opened // DAY + 1) * DAY
         return self._journal
 
     def _state(self, journal: str | None) -> None:

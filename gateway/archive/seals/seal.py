@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, TypeAlias
 
+from gateway.archive.layout import MERGED
 from gateway.archive.signed_json import (
     NO_TERM,
     Previous,
@@ -120,7 +121,7 @@ class MergeSeal(SignedStatement):
 
     @property
     def name(self) -> str:
-        return f"merged-{self.generation}"
+        return f"{MERGED}{self.generation}"
 
 
 AnySeal: TypeAlias = Seal | MergeSeal

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gateway.archive.layout import (
+    DAY,
     HOUR,
     MAX_TIME,
     SCHEMA_VERSION,
@@ -32,7 +33,6 @@ from gateway.archive.storage import Storage
 VERSION_KEY: Final = b"gateway.schema"  # in the metadata of a Parquet file
 JOURNAL_KEY: Final = b"gateway.journal"  # stem of the journal, or name of the merge
 
-_DAY: Final = 24 * HOUR
 _LONGEST_GAP: Final = 400  # days; an earlier begin is no time of a gateway
 
 
@@ -89,16 +89,16 @@ def dates_of(rows: pa.Table) -> tuple[str, ...]:
     times = rows["time"].cast(pa.int64())
     receipts = pc.coalesce(rows["received"].cast(pa.int64()), times)
     receipts = receipts.filter(pc.greater_equal(receipts, 0))  # the division is towards zero
-    days = set(pc.unique(pc.divide(receipts, _DAY)).to_pylist())
+    days = set(pc.unique(pc.divide(receipts, DAY)).to_pylist())
     gaps = rows.filter(pc.equal(rows["leg"], Leg.GAP.value))
     if gaps.num_rows:
         ends = gaps["time"].cast(pa.int64())
         begins = pc.coalesce(gaps["source_time"].cast(pa.int64()), ends)
         for begin, end in zip(begins.to_pylist(), ends.to_pylist(), strict=True):
             if end is not None:
-                last = end // _DAY
-                days.update(range(max(begin // _DAY, last - _LONGEST_GAP), last + 1))
-    valid = (day * _DAY for day in days if day is not None and 0 <= day < MAX_TIME // _DAY)
+                last = end // DAY
+                days.update(range(max(begin // DAY, last - _LONGEST_GAP), last + 1))
+    valid = (day * DAY for day in days if day is not None and 0 <= day < MAX_TIME // DAY)
     return tuple(sorted(day_of(time).isoformat() for time in valid))
 
 

@@ -9,16 +9,13 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
-from typing import Final
 
 from gateway.archive.findings import Finding, error
-from gateway.archive.layout import is_replay
+from gateway.archive.layout import SECOND, is_replay
 from gateway.archive.seals.seal import Seal
 from gateway.archive.seals.store import seal_path
 from gateway.archive.signed_json import Term
 from gateway.clock import moment
-
-_SECOND: Final = 1_000_000  # microseconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +98,7 @@ def _order_findings(own: Sequence[Seal]) -> Iterator[Finding]:
         earlier, later = leases[one, first], leases[other, second]
         if one == other:
             text = f"{first} and {second} both wrote under lease {one}"
-        elif later.lease.since + later.lease.seconds * _SECOND < earlier.lease.since:
+        elif later.lease.since + later.lease.seconds * SECOND < earlier.lease.since:
             text = f"lease {other} of {second} began before lease {one} of {first}"
         else:
             continue
@@ -124,7 +121,7 @@ def _overlap_findings(own: Sequence[Seal]) -> Iterator[Finding]:
         for other in (each for writer, each in last.items() if writer != seal.writer):
             pair = frozenset((each.writer, each.lease.number) for each in (seal, other))
             begin, end = _begin(seal), min(_end(seal), _sure(other))
-            if end - begin > other.lease.seconds * _SECOND and pair not in told:
+            if end - begin > other.lease.seconds * SECOND and pair not in told:
                 told.add(pair)
                 span = f"{moment(begin):%Y-%m-%d %H:%M:%S} to {moment(end):%H:%M:%S} UTC"
                 text = f"{other.writer} and {seal.writer} both handed over from {span}"

@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from gateway.archive.intervals import Intervals, count, from_ids
+from gateway.archive.layout import SECOND
 from gateway.archive.location import ArchiveLocation
 from gateway.archive.storage import open_storage
 from gateway.reconcile.classify import order, taps, transforms
@@ -38,7 +39,6 @@ from gateway.reconcile.input.survey import (
 )
 from gateway.reconcile.schema import JOIN_ROWS
 
-_SECOND: Final = 1_000_000
 _PARTITION_BYTES: Final = 8 << 20  # of archive files for one partition of a shuffle
 _PARTITIONS: Final = "spark.sql.shuffle.partitions"
 _MAX_WANTED: Final = 200_000  # exceptions whose ids select rows in the tasks of executors
@@ -159,7 +159,7 @@ def classified(rows: DataFrame, scope: Scope, *, tapped: bool, detailed: bool = 
     own = on_date(F.col("received_time"), scope.day)
     assigned = taps.assign_by_content(rows) if tapped else rows
     copies = transforms.copies(assigned, tapped=tapped, detailed=detailed).persist()
-    classes = transforms.classified(copies, scope.late * _SECOND, scope.spooled_since)
+    classes = transforms.classified(copies, scope.late * SECOND, scope.spooled_since)
     blocks, disordered = order.mark_out_of_order(classes, own)
     found = transforms.mark_disordered(blocks, disordered)
     return (transforms.drop_known_sightings(found) if tapped else found).where(own)

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gateway.archive.intervals import EMPTY, Flags, Intervals
+from gateway.archive.layout import SECOND
 from gateway.archive.schema import SETS
 from gateway.archive.segments.latency import histograms, nonzero_counts
 from gateway.archive.segments.tables import schema_of
@@ -57,8 +58,6 @@ UNPROVEN: Final = schema_of(
 
 # The parts of files: a part is a row group of a merged segment, and 0 in any other segment.
 PARTS: Final = schema_of({"file": "string", "part": "int32"})
-
-_SECOND: Final = 1_000_000  # microseconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +112,7 @@ def evaluate(
     on_day = _are_on(blocks, day)
     whole = are_of_targets(blocks, tapped) | are_crossing(blocks, on_day, pairs)
     whole |= are_crossing_the_day(blocks, on_day)
-    may_prove = on_day & ~whole & (blocks["slowest"].to_numpy() <= late * _SECOND)
+    may_prove = on_day & ~whole & (blocks["slowest"].to_numpy() <= late * SECOND)
     proven, needed = np.zeros((2, len(blocks)), np.bool_)
     unproven: list[tuple[int, Intervals]] = []
     for _, members in positions(blocks, RUN_KEYS):

@@ -17,6 +17,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from gateway.archive.findings import Finding
+from gateway.archive.layout import DAY, SECOND
 from gateway.archive.location import ArchiveLocation
 from gateway.archive.night_record import SPOOLED_DAYS
 from gateway.archive.storage import LocalStorage
@@ -33,8 +34,6 @@ from gateway.reconcile.report.rows import Row
 from gateway.reconcile.root_cause import SPARK_FAULTS, root_cause
 from gateway.terminal.progress import ShowStep
 
-_SECOND: Final = 1_000_000  # microseconds
-_DAY: Final = 86_400 * _SECOND
 _MAX_LINES: Final = 20  # printed for a batch
 _MAX_BATCH_FOLDERS: Final = 60  # of the minutes of a date; then one batch replaces them all
 _UNPRINTED_CLASSES: Final = (CopyClass.IN_FLIGHT.value,)  # written to the table only
@@ -110,7 +109,7 @@ class DayReconciler:
     def _reconcile(self, day: date, inputs: Inputs, *, sealed: bool) -> Sequence[Row]:
         """Append the changed rows of the date; return its counts by route."""
         options = self.options
-        since = self.now - options.spooled_days * _DAY
+        since = self.now - options.spooled_days * DAY
         watermark = {} if sealed else self._watermark()
         location = ArchiveLocation(options.root.resolve())
         scope = Scope(location, day, options.late, since, watermark)
@@ -129,7 +128,7 @@ class DayReconciler:
 
     def _watermark(self) -> dict[str, int]:
         """Return by writer the time of receipt from which an outcome may still be absent."""
-        return {name: at - self.options.late * _SECOND + 1 for name, at in self.last.items()}
+        return {name: at - self.options.late * SECOND + 1 for name, at in self.last.items()}
 
     def _append_exceptions(self, day: date, now: pa.Table) -> None:
         folder = self.options.output / "exceptions" / f"date={day}"

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from gateway.archive.intervals import Flags, Intervals, Numbers, contains
-from gateway.archive.layout import gateway_of, safe_name, writer_of
+from gateway.archive.layout import gateway_of, is_merged, safe_name, writer_of
 from gateway.archive.parquet import PAIRS_KEY
 from gateway.archive.schema import Leg, RowOutcome
 from gateway.archive.segments.copies import are_copies
@@ -40,7 +40,6 @@ _READ: Final = (
 _PAIRED: Final = (
     "gateway", "route", "target", "source_name", "name", "leg", "system", "id", "time",
 )  # fmt: skip
-_MERGED: Final = "merged-"  # begin of the names of merged segments
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,11 +163,6 @@ def opened(storage: Storage, path: Path, *, pre_buffer: bool = False) -> Iterato
             yield file
     except (pa.ArrowException, OSError) as error:
         raise ArchiveError(f"{path}: cannot be read: {first_line(error)}") from error
-
-
-def is_merged(path: Path) -> bool:
-    """Return whether a compaction wrote the segment; its row groups are its parts."""
-    return path.name.startswith(_MERGED)
 
 
 def may_have_rows(group: pq.RowGroupMetaData, selection: Selection) -> bool:

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 
 from gateway.archive.gaps import NO_ID, SourceGap, merge_gaps
 from gateway.archive.intervals import Intervals
+from gateway.archive.layout import is_merged
 from gateway.archive.location import ArchiveLocation
 from gateway.archive.parquet import PAIRS_KEY, SETS_KEY
 from gateway.archive.schema import SETS, Leg
@@ -40,7 +41,6 @@ from gateway.reconcile.input.row_reader import (
     TapKey,
     TapTimes,
     TargetName,
-    is_merged,
     may_have_rows,
     opened,
     read_beside,

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gateway.archive.compaction.current import CurrentFile
+from gateway.archive.layout import MAX_TIME
 from gateway.archive.location import ArchiveLocation
 from gateway.archive.schema import Leg
 from gateway.archive.storage import open_storage
@@ -41,7 +42,6 @@ WHOLE: Final = {
 TORN: Final = "torn-line"
 CONTRARY: Final = "contrary-name"
 VANISHED: Final = "vanished-file"
-_MAX_TIME: Final = 4_102_444_800_000_000  # 2100-01-01; a later time is invalid
 _LAST_LEVELS: Final = {
     name: re.compile(rf"(?:^|{re.escape(dialect.separator)})({DIGEST.pattern})\Z")
     for name, dialect in DIALECTS.items()
@@ -88,7 +88,7 @@ def _parsed(line: bytes) -> Row:
         raise TypeError(line)
     if not all(isinstance(level, str) for level in levels):
         raise TypeError(line)
-    is_valid = isinstance(noted, int) and 0 <= noted < _MAX_TIME
+    is_valid = isinstance(noted, int) and 0 <= noted < MAX_TIME
     return {"digest": digest, "levels": levels, "noted": noted if is_valid else None}
 
 

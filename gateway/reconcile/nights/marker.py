@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from gateway.archive.compaction.current import current_files
-from gateway.archive.layout import DONE_DAYS, day_folder
+from gateway.archive.layout import DONE_DAYS, day_folder, is_merged
 from gateway.archive.night_record import DateRecord, Night
 from gateway.archive.storage import Storage
 from gateway.reconcile.nights.chain import nights_backwards
@@ -23,7 +23,6 @@ from gateway.reconcile.report.report import BREACH, CLEAN, GAPS
 
 VERSION: Final = 1
 VERDICTS: Final = {CLEAN: "clean", BREACH: "not clean", GAPS: "clean with source gaps"}
-_MERGED: Final = "merged-"
 
 
 def marker_path(day: date) -> Path:
@@ -42,7 +41,7 @@ def mark(storage: Storage, day: date, nights: Iterable[Night] | None = None) -> 
     path = marker_path(day)
     judged = _judged(nights_backwards(storage) if nights is None else nights, day)
     files = [each.path for each in current_files(storage, day)] if judged else []
-    if judged is None or not files or not all(each.name.startswith(_MERGED) for each in files):
+    if judged is None or not files or not all(map(is_merged, files)):
         storage.delete(path)
         return None
     night, record = judged

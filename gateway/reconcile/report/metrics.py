@@ -13,6 +13,7 @@ from gateway.archive.durable import replacing
 from gateway.archive.findings import Weight
 from gateway.model.copy_class import COLUMNS, HOP_CLASSES
 from gateway.reconcile.report.report import CLEAN, Report
+from gateway.reconcile.report.timelines import DAY_SECONDS
 
 LAST_CLEAN: Final = "gateway_reconcile_last_clean_timestamp_seconds"
 FAMILIES: Final[Mapping[str, str]] = {
@@ -28,7 +29,6 @@ FAMILIES: Final[Mapping[str, str]] = {
     LAST_CLEAN: "End of the newest date with a clean verdict.",
 }
 _SAMPLE = re.compile(rf"^{LAST_CLEAN}(?:\{{[^}}]*\}})? ([0-9.e+]+)$", re.MULTILINE)
-_DAY: Final = 86_400  # seconds
 _MODE: Final = 0o644  # the node exporter runs as another user
 
 
@@ -95,4 +95,4 @@ def _end_of(day: date | None) -> float:
     """Return the midnight after a date, in seconds; 0 without one."""
     if day is None:
         return 0.0
-    return datetime.combine(day, time(), UTC).timestamp() + _DAY
+    return datetime.combine(day, time(), UTC).timestamp() + DAY_SECONDS
