@@ -11,6 +11,7 @@ import pytest
 from gateway.errors import EndpointError
 from gateway.model.message import Message
 from gateway.runtime import wiring
+from gateway.runtime.delivery.backlog import SpoolLimits
 from gateway.runtime.delivery.lane import LaneLimits
 from gateway.runtime.gateway import Gateway
 from gateway.runtime.record.counters import ConnectionState
@@ -186,6 +187,20 @@ def test_a_changed_archive_needs_a_restart(
     assert caplog.text.count("section 'archive' changed; restart the gateway to apply it") == 2
     assert len(archive_rows("delivered")) == 1
     assert not Path("elsewhere").exists()
+
+
+def test_a_reload_without_the_spool_keeps_that_of_the_start_with_its_limits() -> None:
+    """Also for a target that the reload adds; the log says that a restart drops it."""
+    spool = "spool: {path: spool, bytes: 3MiB, messages: 7}\n"
+    with running(PLANT_AND_EMS + spool + ORDERS) as gateway:
+        gateway.reload(configured(PLANT_AND_EMS + ORDERS_TO_BOTH))
+        limits = {
+            name: lane.spool.backlog.limits
+            for name, lane in gateway.lanes.items()
+            if lane.spool is not None
+        }
+
+    assert limits == dict.fromkeys(("ems", "plant"), SpoolLimits(3 << 20, 7, None))
 
 
 def test_another_endpoint_of_dead_letters_needs_no_restart(
