@@ -48,7 +48,7 @@ class Batch:
 
 
 def address_of(endpoint: Source | Sink) -> str:
-    """Return the address of the last connection as HOST:PORT; empty where a driver has none.
+    """Return HOST:PORT of the connection, or of the last attempt; empty where a driver has none.
 
     It is an optional member of a source or sink that may have several addresses.
     """

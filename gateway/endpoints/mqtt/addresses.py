@@ -30,6 +30,7 @@ class Addresses:
         self._client_id = client_id
         self._next = 0
         self._in_use: int | None = None
+        self._tried = 0
         self.moved = False  # the last connection is to another address than the one before it
         self.first_answers = False  # while another address is in use
         self._stop = threading.Event()
@@ -39,6 +40,11 @@ class Addresses:
     def in_use(self) -> str:
         """HOST:PORT of the last connection; of the first address before there was one."""
         return self._each[self._in_use or 0].address
+
+    @property
+    def tried(self) -> str:
+        """HOST:PORT of the connection, or of the address that was tried last."""
+        return self._each[self._tried].address
 
     @property
     def first(self) -> str:
@@ -55,10 +61,13 @@ class Addresses:
         """
         failures: list[EndpointError] = []
         for at in (*range(self._next, len(self._each)), *range(self._next)):
+            self._tried = at
             try:
                 attempt(self._each[at])
             except EndpointError as error:
                 failures.append(error)
+                if len(self._each) > 1:
+                    log.info("no connection: %s", error, extra={"endpoint": self._each[at].name})
                 continue
             self._connected(at)
             return

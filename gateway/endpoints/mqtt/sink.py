@@ -30,7 +30,7 @@ class MqttSink:
     @property
     def address(self) -> str:
         """HOST:PORT of the broker."""
-        return self._addresses.in_use
+        return self._addresses.tried
 
     @property
     def returns(self) -> bool:

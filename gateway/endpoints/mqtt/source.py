@@ -61,7 +61,7 @@ class MqttSource:
     @property
     def address(self) -> str:
         """HOST:PORT of the broker."""
-        return self._addresses.in_use
+        return self._addresses.tried
 
     @property
     def returns(self) -> bool:

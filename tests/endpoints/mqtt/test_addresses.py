@@ -7,6 +7,7 @@ import pytest
 from gateway.endpoints.base import Sink, Source, Subscription
 from gateway.endpoints.continuity import Retention
 from gateway.endpoints.mqtt import addresses, open_sink, open_source
+from gateway.endpoints.mqtt.addresses import Addresses
 from gateway.endpoints.settings.mqtt import MqttSettings
 from gateway.errors import EndpointError, LeftError, NotConnectedError
 from gateway.model.message import DeliveryMode, Headers, Message
@@ -312,3 +313,17 @@ def test_the_key_of_a_broker_does_not_depend_on_the_order() -> None:
     assert MqttSettings(host="a").broker_key == "mqtt://a:1883"
     both = MqttSettings(host="a,b").broker_key
     assert both == MqttSettings(host="b, a").broker_key == "mqtt://a:1883,b:1883"
+
+
+def test_the_address_that_is_tried_is_shown() -> None:
+    """An absent host takes the whole `connect_timeout`."""
+    addresses = Addresses(MqttSettings(name="plant", host="a, b, c"), "client")
+    shown: list[str] = []
+
+    def refuse(_: MqttSettings) -> None:
+        shown.append(addresses.tried)
+        raise NotConnectedError("plant: no answer")
+
+    with pytest.raises(NotConnectedError):
+        addresses.connect(refuse)
+    assert shown == ["a:1883", "b:1883", "c:1883"]
