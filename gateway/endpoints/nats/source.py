@@ -2,7 +2,8 @@
 
 Answers leave in the order of arrival. A consumer redelivers what its last reader left behind only
 after `ack_wait`, and newer messages before it; so `open` returns all of that to the server, which
-then delivers it first and in order.
+then delivers it first. It comes in the order of its last return, of which another reader may have
+taken a part: so the source waits for all of it, and puts it in order.
 """
 
 from __future__ import annotations
@@ -45,6 +46,7 @@ LONGEST_LINE: Final = 8_192  # bytes; a message counts with its subject and repl
 PAUSE: Final = 0.02  # seconds between looks at a full queue
 OVERHEAD: Final = 300  # bytes of memory of an arrival beside its message
 DROPPED: Final = "the stream's limits, or a purge, removed messages before they were read"
+_STATUS_NONE: Final = {"404", "408"}  # nothing waits
 _STATUS_GONE: Final = ("consumer deleted", "consumer is push", "no responders", "server shutdown")
 _NO_NAME: Final = re.compile(r"[.*>\s/\\\x00-\x1f\x7f]")
 _MAX_NAME: Final = 200  # characters of a consumer's name before its digest
@@ -86,6 +88,10 @@ class NatsSource:
         self._exact = False  # every message of the stream is ours
         self._is_new = False  # the consumer was absent at this attempt, or at one that failed
         self._wanted = 0  # messages of the present request that have not come
+        self._returned = self._end = (
+            0  # messages returned that have not come; the number of the last
+        )
+        self._held: list[Arrival] = []  # of the returned ones, until all have come
         self._last_delivery = self._last_message = self._answered = 0
         self._unanswered: deque[Arrival] = deque()
         self._queue = self._new_queue()
@@ -183,7 +189,7 @@ class NatsSource:
         await connection.make_stream()
         self._stream = self._settings.stream or await self._find_stream(connection)
         await self._find_consumer(connection)
-        self._inbox, self._wanted = client.new_inbox(), 0
+        self._inbox, self._wanted, self._held = client.new_inbox(), 0, []
 
         async def take(message: Any) -> None:  # noqa: ANN401  # the driver's message
             self._take(connection, queue, message)
@@ -236,7 +242,8 @@ class NatsSource:
         if self._exact and not is_new and gone > known:
             self.continuity.report_loss(DROPPED, gone - known)
         self._last_message = max(end, gone, self._seen if is_new else self._highest)
-        if info.num_ack_pending:
+        self._returned, self._end = info.num_ack_pending or 0, end
+        if self._returned:
             await self._return(connection, floor, end, info.delivered.consumer_seq)
 
     def _find_place(self, made: str, last: int, *, is_new: bool) -> None:
@@ -285,9 +292,10 @@ class NatsSource:
         message: Any,  # noqa: ANN401
     ) -> None:
         if message.subject == self._inbox:
-            self._read_status(connection, message.headers or {})
+            self._read_status(connection, queue, message.headers or {})
             return
         self._wanted -= 1
+        self._returned -= 1
         again, number, delivery, nanoseconds = _numbers_of(message.reply)
         if delivery != self._last_delivery + 1:
             connection.end("another reader took messages of the consumer")
@@ -314,17 +322,29 @@ class NatsSource:
             selects(each, message.subject) for each in self._patterns
         ):
             connection.run(self._answer(connection, [arrival]))
-            return
-        self._unanswered.append(arrival)
-        queue.put([arrival])
+        else:
+            self._held.append(arrival)
+        if self._returned <= 0 or number > self._end:
+            self._put_held(queue)
 
-    def _read_status(self, connection: NatsConnection, headers: dict[str, str]) -> None:
+    def _put_held(self, queue: RedeliveryQueue[Arrival]) -> None:
+        """Put what has come in order; of the returned messages the stream may have lost some."""
+        self._returned = 0
+        arrivals, self._held = sorted(self._held, key=lambda each: each.number), []
+        self._unanswered.extend(arrivals)
+        queue.put(arrivals)
+
+    def _read_status(
+        self, connection: NatsConnection, queue: RedeliveryQueue[Arrival], headers: dict[str, str]
+    ) -> None:
         """Read an answer to a request for messages: it ended, or the consumer is gone."""
         text = str(headers.get("Description", "")).lower()
         if headers.get("Status") == "503" or any(word in text for word in _STATUS_GONE):
             connection.end(f"consumer {self._consumer!r}: {text or 'no answer'}")
         elif headers.get("Status") != "100":
             self._wanted = 0
+            if headers.get("Status") in _STATUS_NONE:
+                self._put_held(queue)
 
     async def _pull(self, connection: NatsConnection, queue: RedeliveryQueue[Arrival]) -> None:
         """Keep a request for messages open while there is room."""

@@ -1,0 +1,241 @@
+"""Messages of NATS that come again: their order, their marks, and those that do not come again."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gateway.endpoints.base import Source
+from gateway.endpoints.registry import make_sink
+from gateway.endpoints.settings.nats import NatsSettings
+from gateway.model.outcome import ACCEPTED, rejected
+from gateway.runtime.inbound.session_file import SessionFile
+from tests.brokers.nats_server import NatsServer
+from tests.endpoints.exchange import collect, hold, opened, receive, reopen, send, wait_for_loss
+from tests.endpoints.nats.stream import ask, numbers, say, source_of
+
+
+def source_with(settings: NatsSettings, file: Path) -> Source:
+    """Return a source that remembers in `file` what it read."""
+    source = source_of(settings)
+    source.subscription_store = SessionFile(file)  # type: ignore[attr-defined]  # of this source
+    return source
+
+
+def test_a_killed_server_loses_nothing_and_keeps_the_order(
+    settings: NatsSettings, nats_server: NatsServer
+) -> None:
+    source, sink = source_of(settings), make_sink(settings)
+    with opened(sink, source):
+        assert send(sink, *(say(number) for number in range(50))) == [ACCEPTED] * 50
+        hold(source, 50)
+        nats_server.kill()
+        wait_for_loss(source)
+        nats_server.start()
+        reopen(sink)
+        send(sink, say(50))
+        reopen(source)
+        got = collect(source, 51)
+
+    assert numbers(got) == list(range(51))
+
+
+def test_messages_that_a_killed_server_forgot_to_have_delivered_are_marked(
+    settings: NatsSettings, nats_server: NatsServer, tmp_path: Path
+) -> None:
+    """It writes the state of a consumer after the answers, and may be killed before."""
+    source, sink = source_of(settings), make_sink(settings)
+    with opened(sink, source):
+        send(sink, say(0), say(1))
+        hold(source, 2)
+        nats_server.kill()
+        wait_for_loss(source)
+        (state,) = tmp_path.rglob("o.dat")
+        state.unlink()
+        nats_server.start()
+        reopen(sink)
+        send(sink, say(2))
+        reopen(source)
+        got = collect(source, 3)
+
+    assert [each.headers.redelivered for each in got] == [True, True, False]
+
+
+@pytest.mark.parametrize("lost", ["o.dat", "*"])
+def test_a_new_gateway_marks_what_a_killed_server_forgot(
+    settings: NatsSettings, nats_server: NatsServer, tmp_path: Path, lost: str
+) -> None:
+    """The gateway was killed, too, when messages had come and their rows were not written."""
+    source, sink = source_with(settings, tmp_path / "a"), make_sink(settings)
+    with opened(sink, source):
+        send(sink, say(0), say(1))
+        hold(source, 2)
+        (tmp_path / "b").write_bytes((tmp_path / "a").read_bytes())
+        nats_server.kill()
+        (folder,) = tmp_path.rglob("obs")
+        for file in [*folder.rglob(lost)]:
+            file.unlink() if file.is_file() else None
+        nats_server.start()
+        reopen(sink)
+        send(sink, say(2))
+    with opened(source := source_with(settings, tmp_path / "b")):
+        got = collect(source, 3)
+
+    assert numbers(got) == [0, 1, 2]
+    assert [each.headers.redelivered for each in got][:2] == [True, True]
+
+
+def test_a_message_that_waited_for_a_restart_has_no_mark(
+    settings: NatsSettings, tmp_path: Path
+) -> None:
+    sink = make_sink(settings)
+    for _ in range(2):
+        with opened(source := source_with(settings, tmp_path / "sessions"), sink):
+            send(sink, say(1))
+            (got,) = collect(source, 1)
+        with opened(sink):
+            send(sink, say(2))
+        with opened(source := source_with(settings, tmp_path / "sessions")):
+            (waited,) = collect(source, 1)
+        assert (got.headers.redelivered, waited.headers.redelivered) == (False, False)
+
+
+def test_a_source_without_a_memory_marks_what_a_consumer_may_have_delivered(
+    settings: NatsSettings,
+) -> None:
+    sink = make_sink(settings)
+    with opened(source_of(settings)):
+        pass
+    with opened(sink):
+        send(sink, say(1))
+    with opened(source := source_of(settings), sink):
+        send(sink, say(2))
+        got = collect(source, 2)
+
+    assert [each.headers.redelivered for each in got] == [True, False]
+
+
+def test_the_mark_of_a_deleted_consumer_survives_restarts(
+    settings: NatsSettings, tmp_path: Path
+) -> None:
+    settings = replace(settings, receive_window=1)
+    file, sink = tmp_path / "sessions", make_sink(settings)
+    with opened(source := source_with(settings, file), sink):
+        send(sink, say(1), say(2), say(3))
+        collect(source, 3)
+    ask(settings, lambda js: js.delete_consumer("T", "gateway-nats-r"))
+    with opened(source := source_with(settings, file)):
+        hold(source, 1)
+    with opened(source := source_with(settings, file), sink):
+        send(sink, say(4))
+        got = collect(source, 4)
+
+    assert [each.headers.redelivered for each in got] == [True, True, True, False]
+
+
+def test_what_a_reader_left_behind_comes_before_anything_newer(settings: NatsSettings) -> None:
+    """The server reads returned messages apart from requests: a race, so it is run often."""
+    sink = make_sink(settings)
+    with opened(sink):
+        send(sink, *(say(number) for number in range(50)))
+    for attempt in range(40):
+        own = replace(settings, consumer=f"c{attempt}", receive_window=25)
+        with opened(source := source_of(own)):
+            hold(source, 25)
+        with opened(source := source_of(replace(own, receive_window=50))):
+            got = collect(source, 50)
+        assert numbers(got) == list(range(50))
+
+
+def test_messages_that_the_server_returns_in_another_order_are_put_in_theirs(
+    settings: NatsSettings,
+) -> None:
+    """A `-NAK` moves no message that waits already; another reader took the first ones."""
+    sink, source = make_sink(settings), source_of(settings)
+    with opened(source):
+        pass  # makes the consumer
+    with opened(sink):
+        send(sink, *(say(number) for number in range(20)))
+
+    async def other_reader(jetstream: Any) -> None:  # noqa: ANN401  # the library's
+        reader = await jetstream.pull_subscribe_bind("gateway-nats-r", "T")
+        for message in await reader.fetch(20):
+            await message.nak()
+        await reader.fetch(5)
+
+    ask(settings, other_reader)
+    with opened(source):
+        got = collect(source, 20)
+
+    assert numbers(got) == list(range(20))
+
+
+def test_a_consumer_that_was_deleted_meanwhile_gives_marked_messages(
+    settings: NatsSettings, tmp_path: Path
+) -> None:
+    """They may have been delivered in a run whose identities are forgotten."""
+    sink, marks = make_sink(settings), []
+    for run in (1, 2, 3):
+        with opened(sink):
+            send(sink, say(run))
+        with opened(source := source_with(settings, tmp_path / "sessions")):
+            got = collect(source, 3 if run == 3 else 1)
+        marks.append([each.headers.redelivered for each in got])
+        if run == 2:
+            ask(settings, lambda js: js.delete_consumer("T", "gateway-nats-r"))
+
+    assert marks == [[False], [False], [True, True, False]]
+
+
+def test_a_number_that_a_restored_stream_gives_again_is_another_message(
+    settings: NatsSettings, nats_server: NatsServer, tmp_path: Path
+) -> None:
+    """So does a server whose machine failed before its last messages were on disk."""
+    source, sink = source_of(settings), make_sink(settings)
+    with opened(sink, source):
+        send(sink, say(1))
+        collect(source, 1)
+    nats_server.stop()
+    state = nats_server.folder / "jetstream"
+    shutil.copytree(state, tmp_path / "backup")
+    nats_server.start()
+    with opened(sink, source):
+        send(sink, say(2))
+        lost = receive(source)
+        lost.settle([ACCEPTED])
+    nats_server.stop()
+    shutil.rmtree(state)
+    shutil.copytree(tmp_path / "backup", state)
+    nats_server.start()
+    with opened(sink, source):
+        send(sink, say(3))
+        new = receive(source)
+
+    assert numbers([*lost.messages, *new.messages]) == [2, 3]
+    assert lost.identities != new.identities
+    assert lost.messages[0].headers.source_id != new.messages[0].headers.source_id
+
+
+def test_a_dead_letter_is_not_delivered_again(settings: NatsSettings) -> None:
+    settings = replace(settings, ack_wait=1.0)
+    source, sink = source_of(settings), make_sink(settings)
+    with opened(source, sink):
+        send(sink, say(1))
+        receive(source).settle([rejected("rule", "reason")])
+        assert source.receive(1.5) is None
+
+
+def test_an_unsettled_message_is_not_delivered_again_after_the_wait(
+    settings: NatsSettings,
+) -> None:
+    settings = replace(settings, ack_wait=1.0)
+    source, sink = source_of(settings), make_sink(settings)
+    with opened(source, sink):
+        send(sink, say(1))
+        batch = receive(source)
+        assert source.receive(2.5) is None
+        batch.settle([ACCEPTED])
