@@ -21,6 +21,7 @@ from gateway.endpoints.jms import JmsSink, JmsSource, open_sink, open_source
 from gateway.errors import NotConnectedError
 from gateway.model.message import NO_HEADERS, DeliveryMode, Headers, Message
 from gateway.model.outcome import ACCEPTED, Outcome, Settlement
+from gateway.runtime.inbound.session_file import SessionFile
 from tests.brokers.controlled_activemq import ActiveMq
 from tests.endpoints.exchange import (
     Answer,
@@ -153,6 +154,33 @@ def test_unacknowledged_messages_are_redelivered_and_marked(
     assert source.counts["seen_before"] == 20
     before = [m.headers.source_id for batch in batches for m in batch.messages]
     assert [m.headers.source_id for m in again] == before
+
+
+def test_a_new_process_marks_what_a_killed_broker_forgot(
+    activemq: ActiveMq, queue: str, tmp_path: Path
+) -> None:
+    settings = activemq.settings()
+    store = SessionFile(tmp_path / "gateway.sessions")
+    killed, after, clean = (open_source(settings, [Subscription(queue)]) for _ in range(3))
+    sink = open_sink(settings)
+    for source in (killed, after, clean):
+        source.subscription_store = store
+    with opened(sink):
+        killed.open()
+        send(sink, *numbered(queue, 0, 20))
+        hold(killed, 20)
+        activemq.kill()
+    activemq.start()
+    with opened(sink, after):
+        again = collect(after, 20)
+    with opened(sink, clean):
+        send(sink, *numbered(queue, 20, 1))
+        (last,) = collect(clean, 1)
+    killed.close()
+
+    assert [m.payload for m in again] == [str(n).encode() for n in range(20)]
+    assert all(m.headers.redelivered for m in again)
+    assert not last.headers.redelivered
 
 
 def test_a_sink_retries_messages_without_an_answer(activemq: ActiveMq, queue: str) -> None:

@@ -3,6 +3,8 @@
 `receive` drains the session in one call to Java. Settled messages are acknowledged in Java by the
 thread that holds the session at that time. A failure that the provider repairs by itself still
 ends the connection: messages acknowledged near it may be delivered again, marked as redelivered.
+A killed server forgets its deliveries. The source knows the ids of its last messages, and a later
+process that messages were unsettled: it marks as many as that may have been.
 """
 
 from __future__ import annotations
@@ -34,6 +36,7 @@ from gateway.endpoints.jms.java_errors import describe, is_permanent
 from gateway.endpoints.jms.jvm import JavaError, JmsLibrary
 from gateway.endpoints.jms.message_reader import BatchReader, DrainedBatch
 from gateway.endpoints.jms.subscription_filter import SubscriptionFilter
+from gateway.endpoints.kept_subscriptions import SubscriptionStore
 from gateway.endpoints.redelivery_queue import mark_redelivered, message_queue
 from gateway.endpoints.settings.jms import JmsSettings
 from gateway.errors import NotConnectedError, SubscriptionRefusedError
@@ -49,7 +52,7 @@ COUNTER_NAMES = (
     "dropped_replies",  # temporary reply addresses
     "unreadable",  # bodies the library could not read
     "imported",  # from Rendezvous or SmartSockets through the server
-    "seen_before",  # received before the last break, and marked as redelivered
+    "seen_before",  # perhaps received before the last break, and marked as redelivered
     "discarded",  # by ActiveMQ, for a slow consumer of a topic
 )
 
@@ -104,6 +107,10 @@ class ReceivingSession:
             return True
         self._drained = self._drained_bytes = 0  # the next drain begins with the acknowledgement
         return False
+
+    def is_settled(self) -> bool:
+        """Return whether every received message was settled, and Java told so."""
+        return self._reported == self._received
 
     def count_drained(self, messages: int, size: int) -> None:
         """Count a drain, unwanted messages included."""
@@ -160,6 +167,9 @@ class JmsSource:
         self._recent_count = 0
         self._largest = 0  # bytes of a message that ActiveMQ sent
         self._ids_before_break: frozenset[str] = frozenset()
+        self.subscription_store: SubscriptionStore | None = None
+        self._memory = f"{settings.broker_key} {settings.name} unsettled"
+        self._doubtful: int | None = None  # messages an earlier process may have had; None: unknown
         self.counts: dict[str, int] = dict.fromkeys(COUNTER_NAMES, 0)
         destinations = [(each.kind, each.name) for each in self._consumers]
         ems_names = settings.dialect in ("ems", "rv")
@@ -186,7 +196,19 @@ class JmsSource:
             if is_permanent(error):
                 raise SubscriptionRefusedError(str(failure)) from error
             raise failure from error
+        self._find_doubtful()
         self._session = session
+
+    def _find_doubtful(self) -> None:
+        """Find whether an earlier process left messages unsettled; say that this one may."""
+        store, settings = self.subscription_store, self._settings
+        if self._doubtful is None:
+            most = len(self._consumers) * (
+                settings.receive_window + settings.batch
+            )  # taken in turn
+            self._doubtful = most if store is not None and store.load(self._memory) else 0
+        if store is not None and self.continuity.retention is Retention.KEPT:
+            store.save(self._memory, ["unsettled"])
 
     def _fitting_settings(self) -> JmsSettings:
         """Return the settings with a prefetch whose bytes fit, where the bound ends a connection.
@@ -288,6 +310,8 @@ class JmsSource:
         try:
             if session.connection.monitor.failure() is None:
                 session.receiver.finish(int(self._settings.close_timeout * 1000))
+                if self.subscription_store is not None and session.is_settled():
+                    self.subscription_store.save(self._memory, [])
         except JavaError as error:
             log.debug("closing: %s", describe(error))
         session.queue.fail(closed)
@@ -318,10 +342,11 @@ class JmsSource:
             self._recent_count -= len(self._recent_ids.popleft())
 
     def _mark_seen(self, messages: list[Message]) -> list[Message]:
-        """Mark the messages received before the last break as redelivered."""
-        earlier = self._ids_before_break
-        if not earlier:
+        """Mark as redelivered what was received before the last break, or may have been."""
+        earlier, doubtful = self._ids_before_break, self._doubtful or 0
+        if not earlier and not doubtful:
             return messages
-        seen = [m.headers.source_id in earlier for m in messages]
+        self._doubtful = max(0, doubtful - len(messages))
+        seen = [at < doubtful or m.headers.source_id in earlier for at, m in enumerate(messages)]
         self.counts["seen_before"] += sum(seen)
         return [mark_redelivered(m) if old else m for m, old in zip(messages, seen, strict=True)]

@@ -1,4 +1,6 @@
-"""Subscriptions that brokers keep for the sources of a gateway, and places in streams, in a file.
+"""The facts of its sources that a gateway needs after a restart, in a file.
+
+Subscriptions that brokers keep, places in streams, and whether messages were unsettled:
 
     FOLDER/<writer>.sessions     JSON: subscriptions by session
 
