@@ -3,11 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
-from threading import Event
-from types import FrameType
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -15,6 +10,7 @@ from rich.console import Console
 from gateway.archive.layout import followed_folder
 from gateway.archive.location import parse_location
 from gateway.cli.archive.named import named_location
+from gateway.cli.live.signals import stop_signals
 from gateway.errors import ReconcileError
 from gateway.reconcile.driver import check_driver
 from gateway.reconcile.report.report import CLEAN, GAPS
@@ -81,22 +77,6 @@ def _check(args: argparse.Namespace) -> None:
         raise ReconcileError(f"{', '.join(wrong)}: is for the nightly run; omit it, or --follow")
     if min(args.late, args.spooled_days) < 0 or args.every <= 0:
         raise ReconcileError("--late and --spooled-days are 0 or more, --every is more than 0")
-
-
-@contextmanager
-def stop_signals() -> Iterator[Event]:
-    """An event that SIGINT and SIGTERM set; their earlier handlers are restored afterwards."""
-    stopping = Event()
-
-    def stop(_number: int, _frame: FrameType | None) -> None:
-        stopping.set()
-
-    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield stopping
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def _print_verdicts(follower: Follower, out: Console) -> None:

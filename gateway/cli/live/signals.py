@@ -10,8 +10,10 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from queue import Empty, SimpleQueue
+from threading import Event
 from types import FrameType
 from typing import Final, TypeAlias
 
@@ -111,3 +113,22 @@ class SignalQueue:
         if number not in self._queued:
             self._queued.add(number)
             self._received.put(number)
+
+
+@contextmanager
+def stop_signals() -> Iterator[Event]:
+    """An event that SIGINT and SIGTERM set; their earlier handlers are restored afterwards.
+
+    A KeyboardInterrupt could end a call that holds a lock, and the next one would wait for ever.
+    """
+    stopping = Event()
+
+    def stop(_number: int, _frame: FrameType | None) -> None:
+        stopping.set()
+
+    before = {number: signal.signal(number, stop) for number in STOP_SIGNALS}
+    try:
+        yield stopping
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -16,9 +16,11 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from itertools import islice
+from threading import Event
 from typing import Any, Final
 
 from gateway.check.copies import NOW, copies
+from gateway.cli.live.signals import stop_signals
 from gateway.cli.mapping.explained_message import copy_values, message_lines
 from gateway.cli.parsers import CONFIG, Commands, add_documented, add_option
 from gateway.clock import now
@@ -54,17 +56,16 @@ def run(args: argparse.Namespace) -> int:
     configuration = load(args.config)
     route = _route(configuration, args.route)
     source = _open_source(configuration, route)
-    try:
-        source.open()
-        shown = _shown(source, route, configuration, payload=args.payload)
-        for lines in islice(shown, args.count):
-            for line in lines:
-                print_line(line)
-            print(end="", flush=True)
-    except KeyboardInterrupt:
-        return 0
-    finally:
-        source.close()
+    with stop_signals() as stopping:
+        try:
+            source.open()
+            shown = _shown(source, route, configuration, stopping, payload=args.payload)
+            for lines in islice(shown, args.count):
+                for line in lines:
+                    print_line(line)
+                print(end="", flush=True)
+        finally:
+            source.close()
     return 0
 
 
@@ -103,10 +104,10 @@ def _observer(settings: EndpointSettings) -> EndpointSettings | None:
 
 
 def _shown(
-    source: Source, route: Route, configuration: Configuration, *, payload: bool
+    source: Source, route: Route, configuration: Configuration, stopping: Event, *, payload: bool
 ) -> Iterator[list[str]]:
-    """Yield the lines of each message that the route takes."""
-    while True:
+    """Yield the lines of each message that the route takes, until `stopping` is set."""
+    while not stopping.is_set():
         batch = source.receive(RECEIVE_TIMEOUT)
         if batch is None:
             continue

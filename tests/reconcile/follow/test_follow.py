@@ -14,7 +14,7 @@ import pytest
 from gateway.archive.findings import Weight
 from gateway.archive.layout import followed_folder
 from gateway.cli.archive import reconcile as command
-from gateway.cli.archive.follow import stop_signals
+from gateway.cli.live.signals import stop_signals
 from gateway.errors import ReconcileError
 from gateway.model.copy_class import COLUMNS
 from gateway.reconcile.classify.tables import EXCEPTIONS
