@@ -110,11 +110,11 @@ def _at(config: Path, url: str) -> tuple[str, str]:
     from gateway.config.load import load  # noqa: PLC0415  # only with a configuration
 
     web = load(config).web
+    if url != DEFAULT_URL:
+        return url, "" if web is None else web.token or ""
     if web is None or not web.port:
         what = "`web`" if web is None else "`web.port`"
         raise WebError(f"{config}: has no {what}; add it, or give the address with --url")
-    if url != DEFAULT_URL:
-        return url, web.token or ""
     host = EVERY_ADDRESS.get(web.address, web.address)
     shown = f"[{host}]" if ":" in host else host
     return f"{'https' if web.cert_file else 'http'}://{shown}:{web.port}", web.token or ""
