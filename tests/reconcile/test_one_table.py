@@ -46,7 +46,9 @@ from rich.console import Console
 
 from gateway.cli.archive import replay
 from gateway.reconcile.classify import tables
-from gateway.reconcile.follow.state import FollowedDay, FollowState, summary
+from gateway.reconcile.follow.day import FollowOptions
+from gateway.reconcile.follow.follow import Follower
+from gateway.reconcile.follow.state import FollowedDay
 from gateway.reconcile.report.html import page
 from gateway.reconcile.report.metrics import write_metrics
 from gateway.reconcile.report.report import Report
@@ -60,7 +62,8 @@ name = {"route": "orders", "name": "a/b", "copies": 3, "misplaced": 3}
 hour = {"hour": "2026-03-14T12:00:00+00:00", **row}
 sample = {"class": "misplaced", "id": "01", "route": "orders", "target": "erp", "name": "a/b"}
 report = Report(str(root), day, (), [row], samples=[sample], names=[name], whole_day=[hour])
-followed = FollowedDay(day, [row]).report(root, strict=False)
+follower = Follower(FollowOptions(root, root), print, print)
+follower.days[day] = FollowedDay(day, [row])
 text = io.StringIO()
 print_report(report, Console(file=text))
 write_metrics(report, root / "night.prom", 0, 1.0)
@@ -72,7 +75,7 @@ print(json.dumps({
     "page": page(report),
     "summary": json.loads(to_json(report)),
     "metrics": (root / "night.prom").read_text(),
-    "follow": json.loads(summary(root, None, [followed], 1)),
+    "follow": json.loads(follower.summary()),
     "replay": parser.parse_args([*options, "--class", "misplaced"]).class_,
     "tables": [*tables.MINUTES.names, *worst.column_names],
 }))
