@@ -41,6 +41,7 @@ from gateway.translate.shorten import ShortNames
 log = logging.getLogger(__name__)
 
 RECEIVE_TIMEOUT: Final = 0.25  # seconds; a stop waits this long for a quiet source
+FIRST_POLLS: Final = 1.0  # seconds after a connection with short waits: targets wait for its sign
 LOOP_LOG_INTERVAL: Final = 60.0  # seconds between two log lines about loops
 REBIND_TIMEOUT: Final = 5.0  # seconds for the batches of the old source to be settled
 STORE_INTERVAL: Final = 1.0  # seconds between attempts to store short names
@@ -78,6 +79,7 @@ class Pump:
         self._relay_until = 0.0  # monotonic seconds, after a stop; set before _stop
         self._backoff = Backoff()
         self._alive_at = 0.0  # monotonic seconds; the source was connected after it; 0: never
+        self._first_polls_until = 0.0  # monotonic seconds
         self._loops_cut = 0
         self._log_loops_at = 0.0  # monotonic seconds
         self._reconnect_reason = ""  # set when the connection must be replaced
@@ -247,11 +249,13 @@ class Pump:
             self._gaps.connected()
             self.state.connected()
             self._backoff.connected(time.monotonic())
+            self._first_polls_until = time.monotonic() + FIRST_POLLS
         if not self.begun and not self._binding.readers_ready():
             self._stop.wait(POLL_INTERVAL)
             return
         self.begun = True
-        batch = self._binding.source.receive(RECEIVE_TIMEOUT)
+        timeout = POLL_INTERVAL if begun < self._first_polls_until else RECEIVE_TIMEOUT
+        batch = self._binding.source.receive(timeout)
         self._alive_at = begun
         self._gaps.check()
         if batch is not None:
