@@ -161,9 +161,10 @@ def test_a_new_process_marks_what_a_killed_broker_forgot(
 ) -> None:
     settings = activemq.settings()
     store = SessionFile(tmp_path / "gateway.sessions")
-    killed, after, clean = (open_source(settings, [Subscription(queue)]) for _ in range(3))
+    sources = [open_source(settings, [Subscription(queue)]) for _ in range(4)]
+    killed, hasty, after, clean = sources
     sink = open_sink(settings)
-    for source in (killed, after, clean):
+    for source in sources:
         source.subscription_store = store
     with opened(sink):
         killed.open()
@@ -171,10 +172,15 @@ def test_a_new_process_marks_what_a_killed_broker_forgot(
         hold(killed, 20)
         activemq.kill()
     activemq.start()
+    with opened(hasty):
+        pass  # it stops before it has received anything
     with opened(sink, after):
         again = collect(after, 20)
+        window = settings.receive_window + settings.batch
+        send(sink, *numbered(queue, 20, window))
+        collect(after, window)
     with opened(sink, clean):
-        send(sink, *numbered(queue, 20, 1))
+        send(sink, *numbered(queue, 0, 1))
         (last,) = collect(clean, 1)
     killed.close()
 

@@ -169,7 +169,7 @@ class JmsSource:
         self._ids_before_break: frozenset[str] = frozenset()
         self.subscription_store: SubscriptionStore | None = None
         self._memory = f"{settings.broker_key} {settings.name} unsettled"
-        self._doubtful: int | None = None  # messages an earlier process may have had; None: unknown
+        self._doubtful: int | None = None  # messages that an earlier process may have had
         self.counts: dict[str, int] = dict.fromkeys(COUNTER_NAMES, 0)
         destinations = [(each.kind, each.name) for each in self._consumers]
         ems_names = settings.dialect in ("ems", "rv")
@@ -200,15 +200,14 @@ class JmsSource:
         self._session = session
 
     def _find_doubtful(self) -> None:
-        """Find whether an earlier process left messages unsettled; say that this one may."""
+        """Find how many messages an earlier process may have left, and save it of this one."""
         store, settings = self.subscription_store, self._settings
         if self._doubtful is None:
-            most = len(self._consumers) * (
-                settings.receive_window + settings.batch
-            )  # taken in turn
-            self._doubtful = most if store is not None and store.load(self._memory) else 0
+            kept = () if store is None else store.load(self._memory)
+            self._doubtful = int(kept[0]) if kept else 0
         if store is not None and self.continuity.retention is Retention.KEPT:
-            store.save(self._memory, ["unsettled"])
+            window = settings.receive_window + settings.batch
+            store.save(self._memory, [str(len(self._consumers) * window)])  # they take turns
 
     def _fitting_settings(self) -> JmsSettings:
         """Return the settings with a prefetch whose bytes fit, where the bound ends a connection.
@@ -311,7 +310,8 @@ class JmsSource:
             if session.connection.monitor.failure() is None:
                 session.receiver.finish(int(self._settings.close_timeout * 1000))
                 if self.subscription_store is not None and session.is_settled():
-                    self.subscription_store.save(self._memory, [])
+                    left = self._doubtful or 0
+                    self.subscription_store.save(self._memory, [str(left)] if left else [])
         except JavaError as error:
             log.debug("closing: %s", describe(error))
         session.queue.fail(closed)

@@ -30,6 +30,7 @@ class SessionFile:
         self._path = path
         self._lock = threading.Lock()
         self._sessions = _read(path)
+        self._is_written = True
 
     def load(self, session: str) -> Sequence[str]:
         with self._lock:
@@ -38,14 +39,16 @@ class SessionFile:
     def save(self, session: str, subscriptions: Collection[str]) -> None:
         wanted = sorted(subscriptions)
         with self._lock:
-            if self._sessions.get(session, []) == wanted:
+            if self._is_written and self._sessions.get(session, []) == wanted:
                 return
             self._sessions[session] = wanted
             if not wanted:
-                del self._sessions[session]
+                self._sessions.pop(session)
             try:
+                self._is_written = False  # a full disk is tried again
                 make_folders(self._path.parent)
                 replace_text(self._path, json.dumps(self._sessions))
+                self._is_written = True
             except OSError as error:
                 log.warning("%s: cannot be written: %s", self._path, error.strerror)
 

@@ -50,3 +50,6 @@ def test_a_folder_that_cannot_be_written_is_a_warning(
 
     assert "cannot be written" in caplog.text
     assert store.load("a") == ["b"]
+    (tmp_path / "file").unlink()
+    store.save("a", ["b"])
+    assert SessionFile(tmp_path / "file" / "g.sessions").load("a") == ["b"]
