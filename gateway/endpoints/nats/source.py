@@ -25,6 +25,7 @@ from gateway.endpoints.continuity import Continuity, Retention
 from gateway.endpoints.kept_subscriptions import SubscriptionStore
 from gateway.endpoints.nats.connection import NatsConnection
 from gateway.endpoints.nats.headers import read_headers
+from gateway.endpoints.nats.place import StreamPlace
 from gateway.endpoints.nats.subjects import selects
 from gateway.endpoints.redelivery_queue import (
     MAX_BATCH,
@@ -40,7 +41,6 @@ from gateway.model.message import Headers, Message
 ACK, NAK, TERM, PROGRESS = b"+ACK", b"-NAK", b"+TERM", b"+WPI"
 PULL: Final = 500  # messages of one request
 PULL_EXPIRES: Final = 5.0  # seconds
-AHEAD: Final = 10_000  # messages that may be read before the memory of them is written again
 MAX_RETURNED: Final = 100_000  # messages; the server redelivers older ones after `ack_wait`
 LONGEST_LINE: Final = 8_192  # bytes; a message counts with its subject and reply subject
 PAUSE: Final = 0.02  # seconds between looks at a full queue
@@ -78,13 +78,9 @@ class NatsSource:
         retention = Retention.KEPT if settings.jetstream else Retention.NOTHING
         self.continuity = Continuity(retention)
         self._connection: NatsConnection | None = None
-        self._session = f"{settings.broker_key} {self._consumer}"
+        self._place = StreamPlace(f"{settings.broker_key} {self._consumer}")
         self.subscription_store: SubscriptionStore | None = None
         self._stream = self._inbox = ""
-        self._made = ""  # the time of the stream: a later one of its name begins at 1 again
-        self._highest = 0  # number of a message that came
-        self._seen = 0  # messages up to this number may have been read over earlier connections
-        self._kept = 0  # the same, with those of this connection, as the store has it
         self._exact = False  # every message of the stream is ours
         self._is_new = False  # the consumer was absent at this attempt, or at one that failed
         self._wanted = 0  # messages of the present request that have not come
@@ -130,7 +126,7 @@ class NatsSource:
         connection, self._connection = self._connection, None
         self._queue.fail(NotConnectedError(f"{self._settings.name}: is closed; open it first"))
         if connection is not None:
-            self._keep(max(self._seen, self._highest))
+            self._place.keep_exactly()
             connection.close()
 
     def _new_queue(self) -> RedeliveryQueue[Arrival]:
@@ -237,38 +233,15 @@ class NatsSource:
         known = max(floor, self._answered)  # a killed server forgets answers
         is_new = self._is_new
         made = "" if stream.created is None else f"{stream.created.timestamp():.6f}"
-        self._find_place(made, stream.state.last_seq, is_new=is_new)
+        place = self._place
+        place.find(self.subscription_store, made, stream.state.last_seq, is_new=is_new)
         gone = max(stream.state.first_seq - 1, 0)  # 0 is the first of an empty stream of 2.9
         if self._exact and not is_new and gone > known:
             self.continuity.report_loss(DROPPED, gone - known)
-        self._last_message = max(end, gone, self._seen if is_new else self._highest)
+        self._last_message = max(end, gone, place.seen if is_new else place.highest)
         self._returned, self._end = info.num_ack_pending or 0, end
         if self._returned:
             await self._return(connection, floor, end, info.delivered.consumer_seq)
-
-    def _find_place(self, made: str, last: int, *, is_new: bool) -> None:
-        """Find the number up to which messages may have been read before, at most `last`.
-
-        A killed server forgets its last deliveries, and a new consumer has none. Without a memory,
-        everything may have been read that waits for an earlier consumer.
-        """
-        store = self.subscription_store
-        kept = "" if store is None else next(iter(store.load(self._session)), "")
-        if self._made:
-            kept = f"{self._made} {max(self._seen, self._highest)}"
-        of_stream, _, number = kept.rpartition(" ")
-        if made and of_stream == made:
-            last = min(last, int(number))
-        elif is_new and not kept:
-            last = 0
-        self._highest = min(self._highest, last) if self._made == made else 0
-        self._made, self._seen, self._kept = made, last, 0
-
-    def _keep(self, number: int) -> None:
-        """Remember beyond the process that messages up to `number` may have been read."""
-        self._kept = number
-        if self.subscription_store is not None and self._made:
-            self.subscription_store.save(self._session, [f"{self._made} {number}"])
 
     async def _return(
         self, connection: NatsConnection, floor: int, end: int, deliveries: int
@@ -301,9 +274,10 @@ class NatsSource:
             connection.end("another reader took messages of the consumer")
             return
         self._last_delivery = delivery
-        if number > self._kept:
-            self._keep(max(number, self._seen) + AHEAD)
-        self._highest = max(self._highest, number)
+        place = self._place
+        if number > place.kept:
+            place.keep_ahead(number)
+        place.highest = max(place.highest, number)
         if again == 1:
             if self._exact and number > self._last_message + 1:
                 self.continuity.report_loss(DROPPED, number - self._last_message - 1)
@@ -311,7 +285,7 @@ class NatsSource:
         identity = f"nats {self._stream} {nanoseconds} {number}"  # restored streams repeat numbers
         own = Headers(
             self._settings.mode,
-            redelivered=again > 1 or number <= self._seen,
+            redelivered=again > 1 or number <= place.seen,
             time=nanoseconds // 1_000,
             source_id=identity,
         )
