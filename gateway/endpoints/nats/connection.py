@@ -84,8 +84,6 @@ class NatsConnection:
         name = self._settings.name
         future = self.spawn(work)
         self._calls.add(future)
-        if self.is_over:  # it ended in between
-            future.cancel()
         try:
             return future.result(timeout or _QUESTIONS * self._settings.answer_timeout)
         except EndpointError:
