@@ -79,8 +79,9 @@ class RabbitmqNode:
         """
         with (self.folder / "output").open("ab") as output:
             self.process = subprocess.Popen(  # noqa: S603  # a program the machine has
-                [find_program() or PROGRAM], env=self._environment, stdout=output, stderr=output
-            )
+                [find_program() or PROGRAM], env=self._environment, stdout=output, stderr=output,
+                cwd=self.folder,  # the node writes the dumps of a crash where it runs
+            )  # fmt: skip
         try:
             wait_until_it_listens(PROGRAM, self.port, self.process, START_TIMEOUT)
         except NotConnectedError:
