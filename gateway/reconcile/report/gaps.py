@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import date, datetime
 from typing import Final
 
@@ -91,27 +91,9 @@ class ReportedGap:
         """Whether messages may be lost: the broker kept no session in the gap."""
         return self.rule != GapRule.AWAY.value and not self.kept
 
-
-@dataclass(frozen=True, slots=True)
-class ReportedOutage:
-    """Gaps of one endpoint with the same rule and interval; `counted` ones may have lost messages.
-
-    `lost` is None where the broker gives no number. An endpoint of "" stands for the gateway.
-    """
-
-    gateway: str
-    endpoint: str
-    rule: str
-    begin: datetime
-    end: datetime
-    reason: str
-    routes: Sequence[str]
-    lost: int | None
-    counted: bool
-
     @property
     def label(self) -> str:
-        """The source of the outage, as the report names it."""
+        """The source, as the report names it; an endpoint of "" stands for the gateway."""
         return self.endpoint or f"gateway {self.gateway or '-'}"
 
     @property
@@ -122,6 +104,13 @@ class ReportedOutage:
     @property
     def seconds(self) -> float:
         return (self.end - self.begin).total_seconds()
+
+
+@dataclass(frozen=True, slots=True)
+class ReportedOutage(ReportedGap):
+    """The gaps of one endpoint with the same rule and interval, by the first; with all `routes`."""
+
+    routes: Sequence[str]
 
 
 def rule_of(name: str) -> FindingAdvice:
@@ -149,14 +138,12 @@ def source_gaps(gaps: Iterable[ReportedGap]) -> int:
 
 
 def _outage(gaps: Sequence[ReportedGap]) -> ReportedOutage:
-    first = gaps[0]
-    return ReportedOutage(
-        first.gateway, first.endpoint, first.rule, first.begin, first.end,
-        reason=next(filter(None, (each.reason for each in gaps)), ""),
-        routes=[route for route in dict.fromkeys(each.route for each in gaps) if route],
-        lost=max((each.lost for each in gaps if each.lost is not None), default=None),
-        counted=first.counted,
-    )  # fmt: skip
+    known = {
+        "reason": next(filter(None, (each.reason for each in gaps)), ""),
+        "lost": max((each.lost for each in gaps if each.lost is not None), default=None),
+        "routes": [route for route in dict.fromkeys(each.route for each in gaps) if route],
+    }
+    return ReportedOutage(**(asdict(gaps[0]) | known))
 
 
 def gap_timelines(found: Sequence[ReportedOutage], day: date) -> list[Timeline]:
