@@ -1,7 +1,7 @@
 """Geometry of the charts of 24 hours: stacked bars, lines over a logarithmic scale, and intervals.
 
-A template draws a `Chart` as inline SVG. Series differ in dash or shade and not in colour alone,
-and every chart has a text alternative.
+`bars` and `lines` add it to a `Chart`, which a template draws as inline SVG. Series differ in dash
+or shade and not in colour alone, and every chart has a text alternative.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias
+
+from gateway.reconcile.report.formatting import counted_as
 
 HOURS: Final = 24
 Values: TypeAlias = Sequence[float | None]
@@ -57,17 +59,25 @@ class ChartFrame:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """A chart ready to draw.
+    """A chart with its title, its caption and its text alternative.
 
     `ticks` are the labels of the scale by their share of it, 0 to 1; `paths` the `d` attributes of
     SVG paths by their styles; `hints` the texts shown when the pointer is over an hour.
     """
 
+    title: str
+    caption: str
     alternative: str
     frame: ChartFrame
-    ticks: Mapping[float, str]
+    series: Sequence[Series]
+    ticks: Mapping[float, str] = field(default_factory=dict)
     paths: Mapping[str, str] = field(default_factory=dict)
     hints: Mapping[int, str] = field(default_factory=dict)
+
+    @property
+    def legend(self) -> Sequence[Series]:
+        """The series to name below the chart: those of a labelled one, unless it has only one."""
+        return self.series if self.frame.labelled and self.title != "messages" else ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +94,9 @@ LARGE: Final = ChartFrame(300, 150, left=44, bottom=20, labelled=True)
 SMALL: Final = ChartFrame(180, 60, left=2, bottom=4, labelled=False)
 
 
-def bars(alternative: str, series: Sequence[Series], frame: ChartFrame, unit: Unit) -> Chart:
+def bars(chart: Chart, unit: Unit) -> Chart:
     """Stack bars, the first series at the bottom; a value of 0 or None has no bar."""
+    series, frame = chart.series, chart.frame
     sums = [sum(each.values[hour] or 0 for each in series) for hour in range(HOURS)]
     highest = max(sums)
     top = _top(highest)
@@ -99,11 +110,12 @@ def bars(alternative: str, series: Sequence[Series], frame: ChartFrame, unit: Un
         each.css: "".join(_bar(frame, hour, base, each.values[hour], top) for hour in range(HOURS))
         for each in series
     }
-    return Chart(alternative, frame, ticks, _drawn(paths), _hints(series, unit))
+    return _drawn(chart, ticks, paths, unit)
 
 
-def _drawn(paths: Mapping[str, str]) -> dict[str, str]:
-    return {css: data for css, data in paths.items() if data}
+def _drawn(chart: Chart, ticks: Mapping[float, str], paths: Mapping[str, str], unit: Unit) -> Chart:
+    paths = {css: data for css, data in paths.items() if data}
+    return replace(chart, ticks=ticks, paths=paths, hints=_hints(chart.series, unit))
 
 
 def _bar(frame: ChartFrame, hour: int, base: list[float], value: float | None, top: float) -> str:
@@ -117,11 +129,12 @@ def _bar(frame: ChartFrame, hour: int, base: list[float], value: float | None, t
     return f"M{frame.x(hour) + 0.5:.1f} {low:.1f}h{width:.1f}V{high:.1f}h-{width:.1f}z"
 
 
-def lines(alternative: str, series: Sequence[Series], frame: ChartFrame, unit: Unit) -> Chart:
+def lines(chart: Chart, unit: Unit) -> Chart:
     """Draw lines over a logarithmic scale, with a gap where a value is None."""
+    series, frame = chart.series, chart.frame
     known = [max(value, 1) for each in series for value in each.values if value is not None]
     if not known:
-        return Chart(alternative, frame, {0.0: ""})
+        return replace(chart, ticks={0.0: ""})
     lowest = math.floor(math.log10(min(known)))
     highest = max(math.ceil(math.log10(max(known))), lowest + 1)
     step = math.ceil((highest - lowest) / _MAX_DECADES)
@@ -137,7 +150,7 @@ def lines(alternative: str, series: Sequence[Series], frame: ChartFrame, unit: U
         ]
         paths[f"line {each.css}"] = _line(frame, shares)
         paths[f"line dot {each.css}"] = _dots(frame, shares)
-    return Chart(alternative, frame, ticks, _drawn(paths), _hints(series, unit))
+    return _drawn(chart, ticks, paths, unit)
 
 
 def _line(frame: ChartFrame, shares: Values) -> str:
@@ -185,7 +198,9 @@ def _top(value: float) -> float:
 
 
 def with_bands(chart: Chart, bands: Sequence[Band]) -> Chart:
-    """Draw the bands behind the values."""
+    """Draw the bands behind the values, and name their outages in the text alternative."""
+    if not bands:
+        return chart
     frame = chart.frame
     paths: dict[str, str] = {}
     for each in bands:
@@ -193,4 +208,6 @@ def with_bands(chart: Chart, bands: Sequence[Band]) -> Chart:
         back = f"H{right:.1f}V{frame.floor}z" if right - left >= _MIN_BAND else ""
         css = f"band {each.css}"
         paths[css] = paths.get(css, "") + f"M{left:.1f} {frame.floor}V4{back}"
-    return replace(chart, paths={**paths, **chart.paths})
+    outages = counted_as(sum(each.outages for each in bands), "source gap")
+    alternative = f"{chart.alternative}; {outages}"
+    return replace(chart, alternative=alternative, paths={**paths, **chart.paths})

@@ -1,4 +1,4 @@
-"""The details of the page: gateways, targets that need a tap, hours as numbers."""
+"""The details of the page: gateways, targets that need a tap, times of day."""
 
 from __future__ import annotations
 
@@ -8,11 +8,8 @@ from pathlib import PurePath
 from typing import Final
 
 from gateway.archive.layout import gateway_of, safe_name, writer_of
-from gateway.model.copy_class import COLUMNS, EXCEPTION_CLASSES
-from gateway.reconcile.report.figures import Day, percentiles
-from gateway.reconcile.report.formatting import amount, duration
 from gateway.reconcile.report.report import Report
-from gateway.reconcile.report.rows import count, exceptions_in, number, word
+from gateway.reconcile.report.rows import word
 
 MAX_ROWS: Final = 200  # rows of a table
 MAX_GATEWAYS: Final = 10  # named at the top
@@ -45,22 +42,3 @@ def time_of_day(text: str) -> str:
         return datetime.fromisoformat(text).strftime("%H:%M:%S.%f")[:-3]
     except ValueError:
         return text or "-"
-
-
-def hour_table(day: Day) -> tuple[list[str], list[tuple[str, list[str]]]]:
-    """Return the numbers behind the charts of a day: heads, and for each hour a text for each.
-
-    "0" and "-" are the quiet values.
-    """
-    times = [*percentiles(day), "slowest"]
-    found = exceptions_in(list(day.values()))
-    counts = [name for name in COLUMNS if name not in EXCEPTION_CLASSES or name in found]
-    rows: list[tuple[str, list[str]]] = []
-    for hour, row in sorted(day.items()):
-        durations = [number(row, name) for name in times]
-        texts = [
-            *[amount(count(row, name)) for name in counts],
-            *["-" if each is None else duration(each) for each in durations],
-        ]
-        rows.append((f"{hour:02}:00", texts))
-    return [*counts, *times], rows

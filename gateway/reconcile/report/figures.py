@@ -8,10 +8,8 @@ The input is the rows of the table `hours`.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
 from datetime import date, datetime
-from itertools import islice
 from typing import Final, TypeAlias
 
 from gateway.model.copy_class import CLASSES, CopyClass
@@ -27,18 +25,10 @@ from gateway.reconcile.report.charts import (
     lines,
     with_bands,
 )
-from gateway.reconcile.report.formatting import amount, counted_as, duration
+from gateway.reconcile.report.formatting import amount, duration
 from gateway.reconcile.report.gaps import bands, outages
 from gateway.reconcile.report.report import Report
-from gateway.reconcile.report.rows import (
-    Row,
-    Rows,
-    all_violations,
-    count,
-    number,
-    word,
-    worst_first,
-)
+from gateway.reconcile.report.rows import Row, Rows, count, number, word, worst_first
 
 Day: TypeAlias = Mapping[int, Row]  # hour, 0 to 23, -> its counts
 PERCENTILE_STYLES: Final = ("calm thin", "calm dashed", "calm thick")
@@ -48,21 +38,6 @@ _ABSENT_STYLES: Final = {
 _TIMED: Final = tuple(name for name, facts in CLASSES.items() if facts.timed)
 MAX_CHARTED: Final = 40  # routes with their own charts
 MAX_UNFOLDED: Final = 3  # of them, when there are more
-
-
-@dataclass(frozen=True, slots=True)
-class Figure:
-    """A chart with its title, its caption and the series of its legend."""
-
-    title: str
-    caption: str
-    chart: Chart
-    series: Sequence[Series]
-
-    @property
-    def legend(self) -> Sequence[Series]:
-        """The series to name below the chart: those of a labelled one, unless it has only one."""
-        return self.series if self.chart.frame.labelled and self.title != "messages" else ()
 
 
 def day_of(rows: Rows) -> Day:
@@ -85,7 +60,7 @@ def percentiles(day: Day) -> list[str]:
 
 def figures(
     day: Day, scope: str, frame: ChartFrame, gaps: Sequence[Band] = (), *, complete: bool = True
-) -> list[Figure]:
+) -> list[Chart]:
     """Return the four figures, each with the `gaps` behind it.
 
     They are not `complete` when the archive may lack rows.
@@ -97,31 +72,24 @@ def figures(
         _counts(day, frame, ("not arrived", scope, none), _ABSENT_STYLES),
         _counts(day, frame, ("duplicates", scope, none), {"unmarked": "bad", "marked": "warn"}),
     ]
-    return [_with_gaps(each, gaps) for each in made] if gaps else made
+    return [with_bands(each, gaps) for each in made]
 
 
-def _with_gaps(figure: Figure, gaps: Sequence[Band]) -> Figure:
-    chart = with_bands(figure.chart, gaps)
-    number = sum(each.outages for each in gaps)
-    alternative = f"{chart.alternative}; {counted_as(number, 'source gap')}"
-    return replace(figure, chart=replace(chart, alternative=alternative))
-
-
-def _messages(day: Day, scope: str, frame: ChartFrame) -> Figure:
+def _messages(day: Day, scope: str, frame: ChartFrame) -> Chart:
     series = Series("received", "calm", _column(day, "received"))
     peak = max((value or 0 for value in series.values), default=0)
     caption = f"{amount(peak)} in the busiest hour" if peak else "no traffic"
-    chart = bars(f"Messages by hour, {scope}: {caption}", [series], frame, amount)
-    return Figure("messages", caption, chart, [series])
+    alternative = f"Messages by hour, {scope}: {caption}"
+    return bars(Chart("messages", caption, alternative, frame, [series]), amount)
 
 
-def _latency(day: Day, scope: str, frame: ChartFrame) -> Figure:
+def _latency(day: Day, scope: str, frame: ChartFrame) -> Chart:
     columns = zip(percentiles(day), PERCENTILE_STYLES, strict=False)
     all_series = [Series(name, css, _column(day, name)) for name, css in columns]
     series = [each for each in all_series if any(value is not None for value in each.values)]
     caption = _latency_caption(day, series)
     alternative = f"Latency percentiles by hour, {scope}: {caption}"
-    return Figure("latency", caption, lines(alternative, series, frame, duration), series)
+    return lines(Chart("latency", caption, alternative, frame, series), duration)
 
 
 def _latency_caption(day: Day, series: Sequence[Series]) -> str:
@@ -139,7 +107,7 @@ def _latency_caption(day: Day, series: Sequence[Series]) -> str:
 
 def _counts(
     day: Day, frame: ChartFrame, words: tuple[str, str, str], styles: Mapping[str, str]
-) -> Figure:
+) -> Chart:
     """Return bars of classes; a class that is 0 in every hour is left out.
 
     `words` are the title, the scope and the caption without any count.
@@ -150,7 +118,7 @@ def _counts(
     sums = [f"{amount(sum(value or 0 for value in each.values))} {each.label}" for each in series]
     caption = ", ".join(sums) or none
     alternative = f"{title.capitalize()} by hour, {scope}: {caption}"
-    return Figure(title, caption, bars(alternative, series, frame, amount), series)
+    return bars(Chart(title, caption, alternative, frame, series), amount)
 
 
 def _column(day: Day, name: str) -> Values:
@@ -163,38 +131,17 @@ def _unmarked(row: Row) -> int:
     return count(row, CopyClass.DUPLICATED.value) - count(row, "marked")
 
 
-@dataclass(frozen=True, slots=True)
-class RouteCharts:
-    """A route to one target with its figures, and its number of violated guarantees."""
-
-    route: str
-    target: str
-    violations: int
-    figures: Sequence[Figure]
-
-
-def charted_routes(report: Report, day: date) -> list[RouteCharts]:
-    """Return figures of the worst routes that have hours."""
-    return list(islice(_charted(report, day), MAX_CHARTED))
-
-
-def _charted(report: Report, day: date) -> Iterator[RouteCharts]:
+def charted_routes(report: Report, day: date) -> list[tuple[Row, list[Chart]]]:
+    """Return the worst routes that have hours, each with its figures."""
     found = outages(report.gaps)
     hours: dict[tuple[str, str], list[Row]] = defaultdict(list)
     for row in report.hours:
         hours[word(row, "route"), word(row, "target")].append(row)
+    charted: list[tuple[Row, list[Chart]]] = []
     for row in worst_first(report.routes, strict=report.strict):
         route, target = word(row, "route"), word(row, "target")
-        if (route, target) in hours:
-            yield RouteCharts(
-                route or "-",
-                target or "-",
-                all_violations(row, strict=report.strict),
-                figures(
-                    day_of(hours[route, target]),
-                    f"{route or '-'} to {target or '-'}",
-                    SMALL,
-                    bands(found, day, route),
-                    complete=report.is_complete,
-                ),
-            )
+        if (route, target) in hours and len(charted) < MAX_CHARTED:
+            scope, gaps = f"{route or '-'} to {target or '-'}", bands(found, day, route)
+            day_hours, complete = day_of(hours[route, target]), report.is_complete
+            charted.append((row, figures(day_hours, scope, SMALL, gaps, complete=complete)))
+    return charted

@@ -36,13 +36,17 @@ def day(**values: float | None) -> Sequence[float | None]:
     return [values.get(f"h{hour}", 0.0) for hour in range(HOURS)]
 
 
+def undrawn(frame: ChartFrame, *series: Series) -> Chart:
+    return Chart("x", "", "", frame, series)
+
+
 def path(chart: Chart, css: str) -> str:
     return chart.paths.get(css, "")
 
 
 def test_a_bar_is_as_high_as_its_number_and_stands_on_the_one_below() -> None:
-    chart = bars("x", [Series("a", "bad", day(h0=2, h6=1)), Series("b", "pale", day(h0=2))],
-                 LARGE, amount)  # fmt: skip
+    series = Series("a", "bad", day(h0=2, h6=1)), Series("b", "pale", day(h0=2))
+    chart = bars(undrawn(LARGE, *series), amount)
 
     below, above = path(chart, "bad"), path(chart, "pale")
     floor, half, top = (f"{LARGE.y(share):.1f}" for share in (0, 0.5, 1))
@@ -54,7 +58,7 @@ def test_a_bar_is_as_high_as_its_number_and_stands_on_the_one_below() -> None:
 
 
 def test_one_message_in_a_million_is_visible() -> None:
-    chart = bars("x", [Series("a", "bad", day(h0=1e6, h6=1))], SMALL, amount)
+    chart = bars(undrawn(SMALL, Series("a", "bad", day(h0=1e6, h6=1))), amount)
 
     low, high = re.findall(r" ([\d.]+)h[\d.]+V([\d.]+)h", path(chart, "bad"))[1]
     assert float(low) - float(high) >= 2
@@ -63,7 +67,7 @@ def test_one_message_in_a_million_is_visible() -> None:
 def test_an_unknown_value_leaves_a_gap() -> None:
     values = [None if hour in (3, 4) else 1_000.0 for hour in range(HOURS)]
 
-    drawn = path(lines("x", [Series("p50", "thin", values)], LARGE, duration), "line thin")
+    drawn = path(lines(undrawn(LARGE, Series("p50", "thin", values)), duration), "line thin")
 
     assert drawn.count("M") == 2
     assert drawn.count("L") == HOURS - 2 - 2
@@ -75,7 +79,7 @@ def test_an_unknown_value_leaves_a_gap() -> None:
 def test_an_hour_between_two_gaps_is_a_dot(hours: tuple[int, ...], dots: int) -> None:
     values = [1_000.0 if hour in hours else None for hour in range(HOURS)]
 
-    chart = lines("x", [Series("p50", "thin", values)], LARGE, duration)
+    chart = lines(undrawn(LARGE, Series("p50", "thin", values)), duration)
 
     drawn = [data for css, data in chart.paths.items() if "dot" in css]
     assert sum(data.count("M") for data in drawn) == dots
@@ -88,7 +92,7 @@ def test_a_few_messages_in_a_day_are_counts_and_no_rate() -> None:
     shown = figures(day_of([row]), "all", LARGE)[0]
 
     assert (shown.title, shown.caption) == ("messages", "1 in the busiest hour")
-    assert [*shown.chart.ticks.values()] == ["0", "1"]
+    assert [*shown.ticks.values()] == ["0", "1"]
 
 
 @pytest.mark.parametrize("frame", [LARGE, SMALL])
@@ -97,12 +101,12 @@ def test_a_source_gap_is_drawn_behind_every_chart(frame: ChartFrame) -> None:
     hours = day_of([{"hour": "2026-03-14T07:00:00", "received": 1}])
 
     for each in figures(hours, "all", frame, gaps):
-        assert [*each.chart.paths][:2] == ["band bad", "band calm"]
-        bad = each.chart.paths["band bad"]
+        assert [*each.paths][:2] == ["band bad", "band calm"]
+        bad = each.paths["band bad"]
         floor = frame.floor
         assert bad.startswith(f"M{frame.x(6):.1f} {floor}V4H{frame.x(9):.1f}V{floor}z")
         assert bad.endswith(f"M{frame.x(0):.1f} {floor}V4")  # a short gap is a line
-        assert each.chart.alternative.endswith("; 3 source gaps")
+        assert each.alternative.endswith("; 3 source gaps")
 
 
 @pytest.mark.parametrize(
@@ -116,7 +120,7 @@ def test_a_source_gap_is_drawn_behind_every_chart(frame: ChartFrame) -> None:
     ],
 )
 def test_the_scale_ends_on_a_round_number(values: Sequence[float | None], ticks: list[str]) -> None:
-    chart = bars("x", [Series("a", "bad", values)], LARGE, amount)
+    chart = bars(undrawn(LARGE, Series("a", "bad", values)), amount)
 
     assert [*chart.ticks.values()] == ticks
 
@@ -127,7 +131,7 @@ def test_the_scale_ends_on_a_round_number(values: Sequence[float | None], ticks:
 def test_nothing_is_drawn_outside_the_frame(
     draw: Draw, frame: ChartFrame, one: Sequence[float | None], other: Sequence[float | None]
 ) -> None:
-    chart = draw("x", [Series("a", "bad", one), Series("b", "pale", other)], frame, amount)
+    chart = draw(undrawn(frame, Series("a", "bad", one), Series("b", "pale", other)), amount)
 
     data = " ".join(chart.paths.values())
     points = re.findall(r"[ML](-?[\d.]+) (-?[\d.]+)", data)
@@ -143,7 +147,7 @@ def test_the_text_alternative_has_the_numbers_of_the_chart() -> None:
     hours = content(lossy())["whole_day"]
     assert isinstance(hours, list)
 
-    alternatives = [each.chart.alternative for each in figures(day_of(hours), "all routes", LARGE)]
+    alternatives = [each.alternative for each in figures(day_of(hours), "all routes", LARGE)]
 
     times = "p50 ≤ 32.8 ms, p90 ≤ 131 ms, p99 ≤ 1.64 s (17,100 of 39,954 measured)"
     absent = "2 missing, 3 lost in target, 10 dead-lettered, 9 refused, 11 in flight, 12 recovered"
@@ -175,5 +179,5 @@ def test_deliveries_without_latencies_are_not_measured() -> None:
     latency = figures(day_of([row]), "all", LARGE)[1]
 
     assert latency.caption == "not measured"
-    assert [*latency.chart.ticks.values()] == [""]
+    assert [*latency.ticks.values()] == [""]
     assert latency.legend == []

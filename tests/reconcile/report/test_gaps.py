@@ -95,7 +95,7 @@ def test_every_outage_is_in_the_charts_and_in_their_number() -> None:
         ("bad", 0, pytest.approx(63 / 60), 60), ("bad", 14, 4, 1), ("calm", 20, 240 / 3_600, 1),
     ]  # fmt: skip
     charts = figures({}, "all routes", LARGE, found)
-    assert {each.chart.alternative.rpartition("; ")[2] for each in charts} == {"62 source gaps"}
+    assert {each.alternative.rpartition("; ")[2] for each in charts} == {"62 source gaps"}
 
 
 def test_the_size_of_a_chart_is_bounded() -> None:
