@@ -6,15 +6,20 @@ would keep the old ones, so it must remember them itself.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from typing import Protocol, runtime_checkable
+from collections.abc import Callable, Collection, Sequence
+from typing import Protocol, TypeVar, runtime_checkable
+
+T = TypeVar("T")
 
 
 class SubscriptionStore(Protocol):
     """Remembers subscriptions beyond the end of the process. Thread-safe; never raises."""
 
-    def load(self, session: str) -> Sequence[str]:
-        """Return what was saved for a session at a broker; empty for none."""
+    def load(self, session: str, parse: Callable[[str], T]) -> Sequence[T] | None:
+        """Return what was saved for a session at a broker; empty for none.
+
+        None when the memory is damaged, or `parse` raises on a text: act as after an unclean end.
+        """
 
     def save(self, session: str, subscriptions: Collection[str]) -> None:
         """Remember that the broker may have `subscriptions` for the session, and no others."""

@@ -189,6 +189,20 @@ def test_a_new_process_marks_what_a_killed_broker_forgot(
     assert not last.headers.redelivered
 
 
+def test_a_process_with_a_damaged_session_file_marks_what_may_come_twice(
+    activemq: ActiveMq, queue: str, tmp_path: Path
+) -> None:
+    settings, file = activemq.settings(), tmp_path / "gateway.sessions"
+    file.write_text(f'{{"{settings.broker_key} {settings.name} unsettled": ["35x"]}}')
+    source, sink = open_source(settings, [Subscription(queue)]), open_sink(settings)
+    source.subscription_store = SessionFile(file)
+    with opened(source, sink):
+        send(sink, *numbered(queue, 0, 1))
+        (got,) = collect(source, 1)
+
+    assert got.headers.redelivered
+
+
 def test_a_sink_retries_messages_without_an_answer(activemq: ActiveMq, queue: str) -> None:
     sink = open_sink(activemq.settings())
     with opened(sink):

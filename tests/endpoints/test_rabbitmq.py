@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
+from pathlib import Path
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 import pytest
 
 from gateway.endpoints.base import Source, Subscription, address_of
+from gateway.endpoints.kept_subscriptions import SubscriptionStore
 from gateway.endpoints.registry import make_sink, make_source
 from gateway.endpoints.settings.rabbitmq import RabbitmqSettings
 from gateway.errors import EndpointError, NotConnectedError
 from gateway.model.message import DeliveryMode, Headers, Message
 from gateway.model.outcome import ACCEPTED, NO_ROOM, RETRY, Outcome, rejected
+from gateway.runtime.inbound.session_file import SessionFile
 from gateway.trial.brokers.listening import free_port
 from tests.brokers.rabbitmq_server import RabbitmqServer, Vhost
 from tests.endpoints.exchange import (
@@ -31,6 +35,7 @@ from tests.endpoints.exchange import (
 )
 from tests.waiting import until
 
+T = TypeVar("T")
 MODE = DeliveryMode.AT_LEAST_ONCE
 QUEUE = "gateway-rabbitmq-r"  # of the sources below
 
@@ -41,14 +46,16 @@ class Store:
     def __init__(self) -> None:
         self.saved: dict[str, list[str]] = {}
 
-    def load(self, session: str) -> Sequence[str]:
-        return self.saved.get(session, [])
+    def load(self, session: str, parse: Callable[[str], T]) -> Sequence[T]:
+        return [*map(parse, self.saved.get(session, []))]
 
     def save(self, session: str, subscriptions: Collection[str]) -> None:
         self.saved[session] = [*subscriptions]
 
 
-def source_of(settings: RabbitmqSettings, *patterns: str, store: Store | None = None) -> Source:
+def source_of(
+    settings: RabbitmqSettings, *patterns: str, store: SubscriptionStore | None = None
+) -> Source:
     wanted = [Subscription(each) for each in patterns or ("t.#",)]
     source = make_source(settings, wanted, instance="r")
     source.subscription_store = store  # type: ignore[attr-defined]  # of this source
@@ -391,6 +398,34 @@ def test_a_stream_is_read_on_from_its_position_with_offsets_as_identities(
     assert numbers(list(batch.messages)) == [3]
     assert batch.identities == [identities[3]]
     assert len({*identities}) == 4
+
+
+def test_a_source_with_a_damaged_session_file_marks_what_a_stream_has(
+    rabbitmq: Vhost, tmp_path: Path
+) -> None:
+    settings, file = replace(rabbitmq.settings, queue_type="stream"), tmp_path / "sessions"
+    source, sink = source_of(settings, store=SessionFile(file)), make_sink(settings)
+    with opened(source, sink):
+        send(sink, say(1), say(2))
+        collect(source, 2)
+    file.write_text(file.read_text().replace(", 1]", "]"))
+    source = source_of(settings, store=SessionFile(file))
+    with opened(source, sink):
+        send(sink, say(3))
+        got = collect(source, 3)
+
+    assert numbers(got) == [1, 2, 3]
+    assert [each.headers.redelivered for each in got] == [True, True, False]
+
+
+def test_bindings_of_a_damaged_session_file_stop_no_source(rabbitmq: Vhost, tmp_path: Path) -> None:
+    session = f"{rabbitmq.settings.broker_key} {QUEUE}"
+    (tmp_path / "sessions").write_text(json.dumps({session: ["[1]"]}))
+    source = source_of(rabbitmq.settings, store=SessionFile(tmp_path / "sessions"))
+    sink = make_sink(rabbitmq.settings)
+    with opened(source, sink):
+        send(sink, say(1))
+        assert numbers(collect(source, 1)) == [1]
 
 
 def test_messages_that_a_stream_removed_unread_are_a_gap(rabbitmq: Vhost) -> None:

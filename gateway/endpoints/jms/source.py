@@ -202,12 +202,13 @@ class JmsSource:
     def _find_doubtful(self) -> None:
         """Find how many messages an earlier process may have left, and save it of this one."""
         store, settings = self.subscription_store, self._settings
+        window = settings.receive_window + settings.batch
+        most = len(self._consumers) * window  # they take turns
         if self._doubtful is None:
-            kept = () if store is None else store.load(self._memory)
-            self._doubtful = int(kept[0]) if kept else 0
+            kept = () if store is None else store.load(self._memory, int)
+            self._doubtful = most if kept is None else sum(kept)
         if store is not None and self.continuity.retention is Retention.KEPT:
-            window = settings.receive_window + settings.batch
-            store.save(self._memory, [str(len(self._consumers) * window)])  # they take turns
+            store.save(self._memory, [str(most)])
 
     def _fitting_settings(self) -> JmsSettings:
         """Return the settings with a prefetch whose bytes fit, where the bound ends a connection.

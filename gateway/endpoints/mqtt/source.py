@@ -102,7 +102,7 @@ class MqttSource:
         self._continuity.begin_counting()
         clean = settings.session_expiry == 0
         if self.subscription_store is not None:
-            self._kept.filters.update(self.subscription_store.load(self._session))
+            self._kept.filters.update(self.subscription_store.load(self._session, str) or ())
         if self._closed.suspicious:
             self._witness = Witness.opened(settings, self._client_id)
         state.connection = MqttConnection(

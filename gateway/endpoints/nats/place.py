@@ -6,10 +6,12 @@ number itself, beyond its process, and writes it ahead of what it reads.
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Sequence
+from typing import Final, TypeAlias
 
 from gateway.endpoints.kept_subscriptions import SubscriptionStore
 
+Place: TypeAlias = tuple[str, int]  # the time of a stream, and a number in it
 AHEAD: Final = 10_000  # messages that may be read before the memory of them is written again
 
 
@@ -28,16 +30,16 @@ class StreamPlace:
         """Find the place in the stream of the time `made`, which is at most `last`.
 
         `is_new`: the consumer is. Without a memory, everything may have been read that waits for an
-        earlier consumer.
+        earlier consumer; with a damaged one, also what a new consumer gets.
         """
         self._store = store
-        kept = "" if store is None else next(iter(store.load(self._session)), "")
         if self._made:
-            kept = f"{self._made} {max(self.seen, self.highest)}"
-        of_stream, _, number = kept.rpartition(" ")
-        if made and of_stream == made:
-            last = min(last, int(number))
-        elif is_new and not kept:
+            saved: Sequence[Place] | None = [(self._made, max(self.seen, self.highest))]
+        else:
+            saved = () if store is None else store.load(self._session, _read)
+        if made and saved and made == saved[0][0]:
+            last = min(last, saved[0][1])
+        elif is_new and saved is not None and not saved:
             last = 0
         self.highest = min(self.highest, last) if self._made == made else 0
         self._made, self.seen, self.kept = made, last, 0
@@ -54,3 +56,8 @@ class StreamPlace:
         self.kept = number
         if self._store is not None and self._made:
             self._store.save(self._session, [f"{self._made} {number}"])
+
+
+def _read(text: str) -> Place:
+    made, _, number = text.rpartition(" ")
+    return made, int(number)

@@ -10,6 +10,7 @@ import json
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from secrets import token_hex
@@ -100,6 +101,7 @@ class RabbitmqSource:
         self._position = Position()
         self._saved = -1  # offset of the saved position
         self._saved_at = 0.0
+        self._doubtful = -1  # offset up to which an earlier process may have read a stream
         self._fresh: list[AmqpDelivery] = []
         self._unanswered: deque[AmqpDelivery] = deque()
         self._queue = self._new_queue()
@@ -177,10 +179,7 @@ class RabbitmqSource:
         settings, store = self._settings, self.subscription_store
         known: set[Binding] = set()
         if store is not None:
-            known = {
-                (exchange, pattern)
-                for exchange, pattern in map(json.loads, store.load(self._session))
-            }
+            known = {*(store.load(self._session, _read_binding) or ())}
         self.continuity.retention = Retention.KEPT
         if self._bindings:
             find_exchange(connection, settings, binds=True)
@@ -202,42 +201,44 @@ class RabbitmqSource:
     def _find_position(self, connection: RabbitmqConnection, *, is_old: bool) -> None:
         """Find the place in the stream; a new stream begins at its first message."""
         if self.subscription_store is not None and not self._position.stream:
-            saved = self.subscription_store.load(f"{self._session} position")
-            if saved:
-                stream, last = json.loads(saved[0])
-                self._position = Position(stream, last)
+            saved = self.subscription_store.load(f"{self._session} position", _read_position)
+            if saved is None and is_old:
+                self._doubtful = self._chunk(connection, "last")[-1]
+            elif saved:
+                self._position = saved[0]
         if not is_old:
-            self._position = Position()
+            self._position, self._doubtful = Position(), -1
         elif self._position.last < 0 and self._settings.start != "first":
             self.continuity.retention = Retention.NEW
         if not self._position.stream:
             self._position.stream = token_hex(4)
-        if self._position.last >= 0 and self._first_offset(connection) > self._position.last + 1:
+        if (
+            self._position.last >= 0
+            and self._chunk(connection, "first")[0] > self._position.last + 1
+        ):
             self.continuity.report_loss(DROPPED)  # the server's own entries have offsets, too
 
-    def _first_offset(self, connection: RabbitmqConnection) -> int:
-        """Return the offset of the stream's first message, 0 for a stream without messages."""
+    def _chunk(self, connection: RabbitmqConnection, place: str) -> list[int]:
+        """Return the offsets of the stream's first or last messages; 0 without messages."""
         channel = connection.open_channel()
-        found: Future[int] = Future()
+        offsets: list[int] = []
+        found: Future[None] = Future()
 
         def take(_channel: object, _method: object, properties: Any, _payload: bytes) -> None:  # noqa: ANN401
             _, of_server = read_properties(
                 properties.encoded, self._settings, {}, now=0, redelivered=False
             )
             offset = of_server.get(STREAM_OFFSET)
+            offsets.append(offset if isinstance(offset, int) else 0)
             if not found.done():  # a stream sends a whole chunk
-                found.set_result(offset if isinstance(offset, int) else 0)
+                found.set_result(None)
 
         connection.ask(lambda done: channel.basic_qos(prefetch_count=1, callback=done))
-        connection.ask(
-            _consumer(channel, self._queue_name, take, {STREAM_OFFSET: "first"}), channel
-        )
-        try:
-            return found.result(self._settings.answer_timeout)
-        except TimeoutError:
-            return 0
-        finally:
-            close_channel(connection, channel)
+        connection.ask(_consumer(channel, self._queue_name, take, {STREAM_OFFSET: place}), channel)
+        with suppress(TimeoutError):
+            found.result(self._settings.answer_timeout)
+        close_channel(connection, channel)  # the whole chunk comes before the answer
+        return offsets or [0]
 
     def _take(  # noqa: PLR0913, PLR0917  # a delivery of the driver
         self,
@@ -261,6 +262,8 @@ class RabbitmqSource:
         offset = of_server.get(STREAM_OFFSET)
         if not address and isinstance(offset, int):
             arrival.offset = offset
+            if offset <= self._doubtful:
+                _mark(arrival)
         if not self._fresh:
             connection.loop.call_later(0, lambda: self._put(queue))
         self._fresh.append(arrival)
@@ -332,6 +335,16 @@ def _consumer(
 
 def _texts(bindings: set[Binding]) -> list[str]:
     return sorted(map(json.dumps, bindings))
+
+
+def _read_binding(text: str) -> Binding:
+    exchange, pattern = json.loads(text)
+    return str(exchange), str(pattern)
+
+
+def _read_position(text: str) -> Position:
+    stream, last = json.loads(text)
+    return Position(str(stream), int(last))
 
 
 def _measure(arrivals: Sequence[AmqpDelivery]) -> int:

@@ -193,7 +193,7 @@ class SolaceSource:
         store, settings = self.subscription_store, self._settings
         if store is None or not (self._queue and settings.subscribe_queue):
             return []
-        known, wanted = {*store.load(self._stored_as)}, {*self._patterns}
+        known, wanted = {*(store.load(self._stored_as, str) or ())}, {*self._patterns}
         store.save(self._stored_as, known | wanted)
         return sorted(known - wanted) if settings.exclusive_queue else []
 

@@ -2,7 +2,7 @@
 
 Subscriptions that brokers keep, places in streams, and whether messages were unsettled:
 
-    FOLDER/<writer>.sessions     JSON: subscriptions by session
+    FOLDER/<writer>.sessions     JSON: subscriptions by session; null for one that was damaged
 
 The folder is that of the journals, or that of the spool without an archive.
 """
@@ -12,10 +12,14 @@ from __future__ import annotations
 import json
 import logging
 import threading
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
+from typing import Final, TypeVar
 
 from gateway.archive.durable import make_folders, read_regular, replace_text
+
+T = TypeVar("T")
+DAMAGE: Final = (ValueError, TypeError, OverflowError, RecursionError)  # of values in the file
 
 log = logging.getLogger(__name__)
 
@@ -29,20 +33,28 @@ class SessionFile:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._lock = threading.Lock()
-        self._sessions = _read(path)
+        self._sessions: dict[str, list[str] | None] = {}  # None: damaged
+        self._absent: list[str] | None = []  # what a session has that is not in the file
         self._is_written = True
+        self._read()
 
-    def load(self, session: str) -> Sequence[str]:
+    def load(self, session: str, parse: Callable[[str], T]) -> Sequence[T] | None:
         with self._lock:
-            return self._sessions.get(session, ())
+            saved = self._sessions.get(session, self._absent)
+            try:
+                return None if saved is None else [parse(each) for each in saved]
+            except DAMAGE as error:
+                self._sessions[session] = None
+                self._say_damaged(error)
+                return None
 
     def save(self, session: str, subscriptions: Collection[str]) -> None:
         wanted = sorted(subscriptions)
         with self._lock:
-            if self._is_written and self._sessions.get(session, []) == wanted:
+            if self._is_written and self._sessions.get(session, self._absent) == wanted:
                 return
             self._sessions[session] = wanted
-            if not wanted:
+            if wanted == self._absent:
                 self._sessions.pop(session)
             try:
                 self._is_written = False  # a full disk is tried again
@@ -52,13 +64,20 @@ class SessionFile:
             except OSError as error:
                 log.warning("%s: cannot be written: %s", self._path, error.strerror)
 
+    def _read(self) -> None:
+        try:
+            found = json.loads(read_regular(self._path))
+            self._sessions = {
+                name: None if each is None else [*map(str, each)] for name, each in found.items()
+            }
+        except FileNotFoundError:
+            pass
+        except (OSError, AttributeError, *DAMAGE) as error:
+            self._absent = None
+            self._say_damaged(error)
 
-def _read(path: Path) -> dict[str, list[str]]:
-    try:
-        found = json.loads(read_regular(path))
-        return {str(session): [*map(str, each)] for session, each in found.items()}
-    except FileNotFoundError:
-        return {}
-    except (OSError, ValueError, TypeError, AttributeError, RecursionError) as error:
-        log.warning("%s: %s; subscriptions of the last run may stay at a broker", path, error)
-        return {}
+    def _say_damaged(self, error: Exception) -> None:
+        log.warning(
+            "%s: is damaged (%s): what may come twice is marked as redelivered, and subscriptions"
+            " of the last run may stay at a broker", self._path, error,
+        )  # fmt: skip

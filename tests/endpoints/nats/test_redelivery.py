@@ -119,6 +119,25 @@ def test_a_source_without_a_memory_marks_what_a_consumer_may_have_delivered(
     assert [each.headers.redelivered for each in got] == [True, False]
 
 
+@pytest.mark.parametrize("is_new", [False, True])
+def test_a_source_with_a_damaged_session_file_marks_what_waits(
+    settings: NatsSettings, tmp_path: Path, is_new: bool
+) -> None:
+    sink, file = make_sink(settings), tmp_path / "sessions"
+    with opened(source := source_with(settings, file), sink):
+        send(sink, say(1))
+        collect(source, 1)
+        send(sink, say(2))
+    file.write_text(file.read_text().replace('"]', 'x"]'))
+    if is_new:
+        ask(settings, lambda js: js.delete_consumer("T", "gateway-nats-r"))
+    with opened(source := source_with(settings, file), sink):
+        send(sink, say(3))
+        got = collect(source, 3 if is_new else 2)
+
+    assert [each.headers.redelivered for each in got][-2:] == [True, False]
+
+
 def test_the_mark_of_a_deleted_consumer_survives_restarts(
     settings: NatsSettings, tmp_path: Path
 ) -> None:

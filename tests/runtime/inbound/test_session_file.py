@@ -18,25 +18,44 @@ def test_another_process_reads_what_was_saved(tmp_path: Path) -> None:
     first.save("mqtt://b:1883 g", ())
 
     again = SessionFile(path)
-    assert again.load("mqtt://a:1883 g") == ["a", "b/#"]
-    assert not again.load("mqtt://b:1883 g")
+    assert again.load("mqtt://a:1883 g", str) == ["a", "b/#"]
+    assert not again.load("mqtt://b:1883 g", str)
     assert path.stat().st_mode & 0o007 == 0
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "[1]", '{"a": 1}', '{"a": null}', "[" * 100_000])
+@pytest.mark.parametrize("text", ["", "{", "[]", "[1]", '{"a": 1}', '{"a"', "[" * 100_000])
 def test_a_damaged_file_is_a_warning(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, text: str
 ) -> None:
-    caplog.set_level(logging.WARNING, "gateway")
     path = tmp_path / "g.sessions"
     path.write_text(text)
 
     store = SessionFile(path)
 
-    assert not store.load("a")
-    assert "may stay at a broker" in caplog.text
+    assert [store.load(each, str) for each in ("a", "b", "a")] == [None] * 3
+    (warning,) = caplog.records
+    assert f"{path}: is damaged" in warning.message
+    assert "may stay at a broker" in warning.message
     store.save("a", ["b"])
-    assert SessionFile(path).load("a") == ["b"]
+    store.save("b", ())
+    assert store.load("b", str) == []
+    assert SessionFile(path).load("a", str) == ["b"]
+
+
+def test_a_damaged_value_is_a_warning_and_the_others_are_used(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "g.sessions"
+    path.write_text('{"a": ["35x"], "b": ["35"], "c": []}')
+    store = SessionFile(path)
+
+    assert [store.load(each, int) for each in "aabcd"] == [None, None, [35], [], []]
+    (warning,) = caplog.records
+    assert f"{path}: is damaged (invalid literal" in warning.message
+    store.save("b", ())
+    assert SessionFile(path).load("a", int) is None
+    store.save("a", ["3"])
+    assert SessionFile(path).load("a", int) == [3]
 
 
 def test_a_folder_that_cannot_be_written_is_a_warning(
@@ -49,7 +68,7 @@ def test_a_folder_that_cannot_be_written_is_a_warning(
     store.save("a", ["b"])
 
     assert "cannot be written" in caplog.text
-    assert store.load("a") == ["b"]
+    assert store.load("a", str) == ["b"]
     (tmp_path / "file").unlink()
     store.save("a", ["b"])
-    assert SessionFile(tmp_path / "file" / "g.sessions").load("a") == ["b"]
+    assert SessionFile(tmp_path / "file" / "g.sessions").load("a", str) == ["b"]
