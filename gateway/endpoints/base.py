@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
+from gateway.errors import TranslationError
 from gateway.model.message import Message
 from gateway.model.outcome import Settlement, rejected
 
@@ -13,10 +14,13 @@ Settle: TypeAlias = Callable[[Sequence[Settlement]], None]
 
 
 def unwritable(endpoint: str, error: Exception) -> Settlement:
-    """Return the refusal of a message for an error that its endpoint did not foresee.
+    """Return the refusal of a message for an error while it was written, foreseen or not.
 
-    Every error while one message is written concerns that message, and not the connection.
+    Every such error concerns that message, and not the connection.
     """
+    if isinstance(error, TranslationError):
+        text = str(error) if error.text else f"{endpoint}: {error.reason}"
+        return rejected(error.rule, text)
     return rejected("unwritable", f"{endpoint}: {type(error).__name__}: {error}")
 
 

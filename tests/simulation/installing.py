@@ -43,7 +43,7 @@ PREFIXES: Final = (
     "gateway.endpoints.redelivery_queue", "gateway.endpoints.continuity",
     "gateway.archive.journal", "gateway.endpoints.mqtt.publish_state",
     "gateway.endpoints.mqtt.receive_state", "gateway.endpoints.jms.sink",
-    "gateway.endpoints.solace.sink", "gateway.endpoints.solace.receipts",
+    "gateway.endpoints.solace.sink", "gateway.endpoints.sent_messages",
     "gateway.endpoints.yami4", "gateway.lease",
 )  # fmt: skip
 _REPLACED: Final[Mapping[int, object]] = {

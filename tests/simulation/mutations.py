@@ -18,9 +18,9 @@ from gateway.archive.gaps import GapRule
 from gateway.archive.journal import records
 from gateway.archive.segments.journal_facts import JournalFacts
 from gateway.cli.live import run
+from gateway.endpoints import sent_messages
 from gateway.endpoints.base import Batch
 from gateway.endpoints.continuity import Continuity
-from gateway.endpoints.jms import sink as jms_sink
 from gateway.endpoints.mqtt import publish_encoder, publish_state
 from gateway.endpoints.mqtt.publish_state import PublishState
 from gateway.endpoints.mqtt.receive_state import PACKET_ID, ReceiveState
@@ -336,8 +336,8 @@ MUTATIONS: Final = (
     Mutation("a stop does not wait for the disk", Spool, "stop", _instead(lambda _self: None)),
     *(Mutation(f"an error while a message is written concerns that message: {system}", module,
                "unwritable", _instead(_raise))
-      for system, module in (("MQTT", publish_state), ("JMS", jms_sink), ("Solace", solace_sink),
-                             ("YAMI4", yami4_encoder))),
+      for system, module in (("MQTT", publish_state), ("JMS, NATS, RabbitMQ", sent_messages),
+                             ("Solace", solace_sink), ("YAMI4", yami4_encoder))),
     Mutation("a YAMI4 sink is connected when its broker has answered", Yami4State,
              "await_broker", _instead(lambda _self: None)),
     Mutation("no control character is sent to an MQTT broker", publish_encoder, "refuse_closing",

@@ -16,10 +16,10 @@ from gateway.endpoints.jms import connection as jms_connection
 from gateway.endpoints.jms import jvm
 from gateway.endpoints.jms.message_writer import MessageWriter
 from gateway.endpoints.jms.sink import JmsSink
+from gateway.endpoints.sent_messages import SentBatch
 from gateway.endpoints.settings.base import EndpointSettings
 from gateway.endpoints.solace.native_library import NativeLibrary, native_topic
 from gateway.endpoints.solace.publisher_session import PublisherSession
-from gateway.endpoints.solace.receipts import SentBatch
 from gateway.endpoints.solace.sink import SolaceSink
 from gateway.endpoints.yami4 import connection as yami4_connection
 from gateway.endpoints.yami4.bodies import BodyWriter

@@ -11,12 +11,12 @@ import logging
 import sys
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from threading import Condition, Thread, current_thread
 from time import monotonic
 from typing import Protocol
 
-from gateway.endpoints.base import Settle, unwritable
+from gateway.endpoints.base import Settle
 from gateway.endpoints.jms import jvm
 from gateway.endpoints.jms.addresses import DESTINATION_KINDS
 from gateway.endpoints.jms.connection import JmsConnection, connect, connect_error, open_library
@@ -24,6 +24,7 @@ from gateway.endpoints.jms.java_errors import describe
 from gateway.endpoints.jms.jvm import JavaError, JmsLibrary
 from gateway.endpoints.jms.message_writer import MessageWriter
 from gateway.endpoints.jms.value_codec import UnsendableError
+from gateway.endpoints.sent_messages import write_each
 from gateway.endpoints.settings.jms import JmsSettings
 from gateway.errors import NotConnectedError
 from gateway.model.message import Message
@@ -54,10 +55,10 @@ class PackedBatch:
 
     settled: Settle
     settlements: list[Settlement]
-    records: list[bytes] = field(default_factory=list)
-    positions: list[int] = field(default_factory=list)  # of the records in `settlements`
-    size: int = 0
-    persistent: bool = False
+    records: list[bytes]
+    positions: list[int]  # of the records in `settlements`
+    size: int
+    persistent: bool
 
 
 class JmsSink:
@@ -153,30 +154,22 @@ class JmsSink:
         )
 
     def _pack(self, messages: Sequence[Message], settled: Settle) -> PackedBatch:
-        batch = PackedBatch(settled, [RETRY] * len(messages))
-        write = self._writer.write
-        for position, message in enumerate(messages):
-            try:
-                record, persistent = write(message)
-            except UnsendableError as error:
-                text = f"{self._settings.name}: {error}"
-                batch.settlements[position] = rejected(error.rule, text)
-                continue
-            except Exception as error:  # noqa: BLE001  # of this message; the others are written
-                batch.settlements[position] = unwritable(self._settings.name, error)
-                continue
-            if len(record) > self._max_record:
-                text = (
-                    f"{self._settings.name}: {len(record)} bytes, more than an eighth of Java's"
-                    " heap: raise -Xmx in `jvm_options`"
-                )
-                batch.settlements[position] = rejected("message-size", text)
-                continue
-            batch.records.append(record)
-            batch.positions.append(position)
-            batch.size += len(record)
-            batch.persistent |= persistent
-        return batch
+        written, refused = write_each(self._settings.name, messages, self._write)
+        return PackedBatch(
+            settled,
+            [refused.get(position, RETRY) for position in range(len(messages))],
+            [record for _, (record, _) in written],
+            [position for position, _ in written],
+            size=sum(len(record) for _, (record, _) in written),
+            persistent=any(persistent for _, (_, persistent) in written),
+        )
+
+    def _write(self, message: Message) -> tuple[bytes, bool]:
+        record, persistent = self._writer.write(message)
+        if len(record) > self._max_record:
+            reason = f"{len(record)} bytes, more than an eighth of Java's heap: raise -Xmx"
+            raise UnsendableError("message-size", f"{reason} in `jvm_options`")
+        return record, persistent
 
     def _run(self, connection: JmsConnection, sender: JavaSender) -> None:
         while True:

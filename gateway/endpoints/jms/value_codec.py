@@ -11,7 +11,7 @@ from struct import Struct
 from struct import error as StructError  # noqa: N812  # the class has a lower-case name
 from typing import Final
 
-from gateway.errors import WireError
+from gateway.errors import TranslationError, WireError
 from gateway.model.message import Value
 
 SURROGATES: Final = "surrogatepass"  # Java's text may contain lone surrogates
@@ -50,12 +50,11 @@ class JavaChar(str):
 _NARROW: Final[Mapping[type, int]] = {JavaByte: BYTE, JavaShort: SHORT}
 
 
-class UnsendableError(Exception):
+class UnsendableError(TranslationError):
     """A message that JMS or EMS cannot carry; `rule` is the short name of the broken rule."""
 
     def __init__(self, rule: str, reason: str) -> None:
-        super().__init__(reason)
-        self.rule, self.reason = rule, reason
+        super().__init__("jms", "", rule, reason)
 
 
 def write_text(text: str) -> bytes:

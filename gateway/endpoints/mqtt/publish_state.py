@@ -18,9 +18,9 @@ from gateway.endpoints.mqtt.connection import MqttConnection
 from gateway.endpoints.mqtt.publish_batch import PublishBatch, UnconfirmedMessages
 from gateway.endpoints.mqtt.publish_encoder import PublishEncoder
 from gateway.endpoints.settings.mqtt import MqttSettings
-from gateway.errors import GatewayError, NotConnectedError, TranslationError
+from gateway.errors import GatewayError, NotConnectedError
 from gateway.model.message import Message
-from gateway.model.outcome import ACCEPTED, RETRY, rejected
+from gateway.model.outcome import ACCEPTED, RETRY
 from gateway.wire.mqtt.packets import PUBCOMP, PUBREC, DecodedPackets, encode_pubrel
 from gateway.wire.mqtt.reasons import FAILURE, publish_settlement
 
@@ -99,9 +99,6 @@ class PublishState:
                 ids = self._reserve_ids(connection, batch, len(messages) - position)
             try:
                 packet_id = encoder.add(message, ids[-1] if ids else 0)
-            except TranslationError as error:
-                batch.settlements[position] = rejected(error.rule, error.reason)
-                settled += 1
             except Exception as error:  # noqa: BLE001  # of this message; the others are written
                 batch.settlements[position] = unwritable(self._settings.name, error)
                 settled += 1

@@ -74,6 +74,11 @@ class NatsConnection:
             self.close()
             raise
 
+    def check(self) -> None:
+        """Raise NotConnectedError when the connection is over."""
+        if self.is_over:
+            raise NotConnectedError(f"{self._settings.name}: not connected: {self._reason}")
+
     def call(self, work: Coroutine[Any, Any, T], timeout: float | None = None) -> T:
         """Run `work` in the connection's thread and return its result.
 

@@ -5,19 +5,18 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from functools import partial
 from hashlib import blake2b
-from threading import Condition
-from time import monotonic
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from nats.errors import Error as NatsError
 from nats.js.errors import NotFoundError
 
-from gateway.endpoints.base import Settle, unwritable
+from gateway.endpoints.base import Settle
 from gateway.endpoints.nats.connection import NatsConnection
 from gateway.endpoints.nats.headers import MESSAGE_ID, write_headers
 from gateway.endpoints.nats.subjects import refuse_long_line, refuse_reply, refuse_subject
+from gateway.endpoints.sent_messages import CHECK_INTERVAL, SendWindow, SentBatch, write_each
 from gateway.endpoints.settings.nats import NatsSettings
 from gateway.errors import NotConnectedError, TranslationError
 from gateway.model.limited_cache import LimitedCache
@@ -31,45 +30,26 @@ _FULL: Final = (
     "insufficient resources",
     "insufficient storage",
 )
-_CHECK: Final = 0.5  # seconds between looks at late answers and a full window
 _SERVER_FAULT: Final = 500
 _MAX_CACHED: Final = 16 << 20  # bytes of subjects
 
 
-@dataclass(slots=True)
-class _SentBatch:
-    """A call of `send`. Mutable: guarded by the sink's lock."""
-
-    settled: Settle
-    settlements: list[Settlement]
-    left: int
-
-
-@dataclass(frozen=True, slots=True)
-class _Waiting:
-    """A published message that the stream has not answered."""
-
-    batch: _SentBatch
-    position: int
-    subject: str
-    since: float
+_Outgoing: TypeAlias = tuple[str, bytes, dict[str, str], str]  # subject to reply subject
 
 
 class NatsSink:
     """Publishes.
 
-    `repeats` counts messages that the stream knew by their id. Thread-safe: guarded by
-    self._changed.
+    `repeats` counts messages that the stream knew by their id. Thread-safe: each connection has a
+    window of its own.
     """
 
-    def __init__(self, settings: NatsSettings) -> None:
+    def __init__(self, settings: NatsSettings, instance: str = "") -> None:
+        del instance  # its connection has no name
         self._settings = settings
         self._faults: LimitedCache[str, Settlement] = LimitedCache(_MAX_CACHED)
-        self._changed = Condition()
         self._connection: NatsConnection | None = None
-        self._failure: NotConnectedError | None = None
-        self._waiting: dict[int, _Waiting] = {}  # by the number in the reply subject
-        self._next = 0
+        self._window: SendWindow[str] = SendWindow(settings.send_window)  # of subjects
         self._inbox = ""
         self._order = asyncio.Lock()
         self.repeats = 0
@@ -85,73 +65,51 @@ class NatsSink:
 
     def open(self) -> None:
         self.close()
-        self._failure = None
         self._order = asyncio.Lock()
-        connection = NatsConnection(self._settings, self._fail, self._deny)
+        window = self._window = SendWindow(self._settings.send_window)
+        deny = partial(self._deny, window)
+        connection = NatsConnection(self._settings, window.fail, deny)
         try:
-            connection.call(self._start(connection))
+            connection.call(self._start(connection, window))
         except BaseException:
             connection.close()
             raise
         self._connection = connection
 
-    async def _start(self, connection: NatsConnection) -> None:
+    async def _start(self, connection: NatsConnection, window: SendWindow[str]) -> None:
         if not self._settings.jetstream:
             return
+
+        async def take(message: Any) -> None:  # noqa: ANN401  # the driver's message
+            await self._take_answer(connection, window, message)
+
         await connection.make_stream()
         self._inbox = connection.client.new_inbox()
-        await connection.client.subscribe(f"{self._inbox}.*", cb=self._take_answer)
+        await connection.client.subscribe(f"{self._inbox}.*", cb=take)
         await connection.client.flush(self._settings.answer_timeout)
-        connection.run(self._look(connection))
+        connection.run(self._look(connection, window))
 
     def send(self, messages: Sequence[Message], settled: Settle) -> None:
-        connection = self._connection
-        if connection is None or connection.is_over:
+        connection, window = self._connection, self._window
+        if connection is None:
             raise NotConnectedError(f"{self._settings.name}: not connected")
-        batch = _SentBatch(settled, [ACCEPTED] * len(messages), 0)
-        limit = connection.client.max_payload
-        ready: list[tuple[int, str, bytes, dict[str, str], str]] = []
-        for position, message in enumerate(messages):
-            try:
-                ready.append((position, *self._write(message, limit)))
-            except TranslationError as error:
-                batch.settlements[position] = rejected(error.rule, str(error))
-            except Exception as error:  # noqa: BLE001  # of this message; the others are sent
-                batch.settlements[position] = unwritable(self._settings.name, error)
-        if not ready:
-            settled(batch.settlements)
-            return
-        batch.left = len(ready)
-        numbers = self._reserve(connection, batch, ready)
-        connection.run(self._publish(connection, ready, numbers))
+        connection.check()
+        write = partial(self._write, limit=connection.client.max_payload)
+        written, refused = write_each(self._settings.name, messages, write)
+        window.send(
+            SentBatch(len(messages), settled, refused),
+            [(position, subject) for position, (subject, *_) in written],
+            connection.check,
+            lambda numbers: connection.run(self._publish(connection, window, numbers, written)),
+        )
 
     def close(self) -> None:
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.close()
-            self._fail(NotConnectedError(f"{self._settings.name}: is closed"))
+            self._window.fail()
 
-    def _reserve(
-        self,
-        connection: NatsConnection,
-        batch: _SentBatch,
-        ready: Sequence[tuple[int, str, bytes, dict[str, str], str]],
-    ) -> range:
-        """Wait for room in the window, and note what is about to be published."""
-        with self._changed:
-            while self._waiting and len(self._waiting) + len(ready) > self._settings.send_window:
-                if connection.is_over:
-                    raise NotConnectedError(f"{self._settings.name}: the connection was lost")
-                self._changed.wait(_CHECK)
-            if connection.is_over:
-                raise NotConnectedError(f"{self._settings.name}: the connection was lost")
-            first, now = self._next, monotonic()
-            self._next += len(ready)
-            for number, (position, subject, *_) in enumerate(ready, first):
-                self._waiting[number] = _Waiting(batch, position, subject, now)
-        return range(first, self._next)
-
-    def _write(self, message: Message, limit: int) -> tuple[str, bytes, dict[str, str], str]:
+    def _write(self, message: Message, limit: int) -> _Outgoing:
         """Return subject, payload, headers and reply subject of a message.
 
         Raises:
@@ -185,92 +143,64 @@ class NatsSink:
     async def _publish(
         self,
         connection: NatsConnection,
-        ready: Sequence[tuple[int, str, bytes, dict[str, str], str]],
+        window: SendWindow[str],
         numbers: range,
+        written: Sequence[tuple[int, _Outgoing]],
     ) -> None:
-        client = connection.client
+        client, jetstream = connection.client, self._settings.jetstream
         try:
             async with self._order:
-                for number, (_, subject, payload, headers, reply) in zip(
-                    numbers, ready, strict=True
+                for number, (_, (subject, payload, headers, reply)) in zip(
+                    numbers, written, strict=True
                 ):
-                    to = f"{self._inbox}.{number}" if self._settings.jetstream else reply
+                    to = f"{self._inbox}.{number}" if jetstream else reply
                     await client.publish(subject, payload, reply=to, headers=headers or None)
-                if not self._settings.jetstream:
+                if not jetstream:
                     await client.flush(self._settings.answer_timeout)
         except (NatsError, OSError) as error:
             connection.end(str(error) or type(error).__name__)
             return
-        if not self._settings.jetstream:
-            self._settle([(number, ACCEPTED) for number in numbers])
+        if not jetstream:
+            window.settle(numbers, ACCEPTED)
 
-    async def _take_answer(self, message: Any) -> None:  # noqa: ANN401  # the driver's message
+    async def _take_answer(
+        self,
+        connection: NatsConnection,
+        window: SendWindow[str],
+        message: Any,  # noqa: ANN401  # the driver's
+    ) -> None:
         number = int(message.subject.rpartition(".")[2])
         if (message.headers or {}).get("Status") == "503":
-            await self._explain(number)
-            return
-        answer = json.loads(message.data)
-        if answer.get("duplicate"):
-            self.repeats += 1
-            self._settle([(number, REPEATED)])
-            return
-        self._settle([(number, _settlement(self._settings.name, answer.get("error")))])
+            settlement = await self._explain(connection, window.content(number))
+        else:
+            answer = json.loads(message.data)
+            settlement = _settlement(self._settings.name, answer)
+            self.repeats += settlement is REPEATED
+        window.settle((number,), settlement)
 
-    async def _explain(self, number: int) -> None:
+    async def _explain(self, connection: NatsConnection, subject: str | None) -> Settlement:
         """Settle a message that nobody took: no stream has its subject, or it has no leader now."""
-        connection, waiting = self._connection, self._waiting.get(number)
-        if connection is None or waiting is None:
-            return
-        settlement = RETRY
         try:
-            await connection.jetstream.find_stream_name_by_subject(waiting.subject)
+            await connection.jetstream.find_stream_name_by_subject(subject)
         except NotFoundError:
-            reason = f"no stream has the subject {waiting.subject!r}"
-            settlement = rejected("no-stream", f"{self._settings.name}: {reason}")
+            reason = f"no stream has the subject {subject!r}"
+            return rejected("no-stream", f"{self._settings.name}: {reason}")
         except (TimeoutError, NatsError, OSError):
             pass  # JetStream itself does not answer: the message is sent again
-        self._settle([(number, settlement)])
+        return RETRY
 
-    def _deny(self, subject: str) -> None:
-        """Refuse what was published to `subject`, in small letters; the server answers nothing."""
-        with self._changed:
-            found = [
-                (number, each.subject)
-                for number, each in self._waiting.items()
-                if each.subject.lower() == subject
-            ]
-        if len({each for _, each in found}) == 1:  # of others, the connection's end tells nothing
-            reason = f"no permission to publish to {found[0][1]!r}"
-            refused = rejected("not-authorised", f"{self._settings.name}: {reason}")
-            self._settle([(number, refused) for number, _ in found])
+    def _deny(self, window: SendWindow[str], denied: str) -> None:
+        """Refuse what was published to `denied`, in small letters; the server answers nothing."""
+        found = {n: each.content for n, each in window.messages() if each.content.lower() == denied}
+        if len(subjects := {*found.values()}) == 1:  # of others, the connection's end tells nothing
+            reason = f"no permission to publish to {subjects.pop()!r}"
+            window.settle(found, rejected("not-authorised", f"{self._settings.name}: {reason}"))
 
-    def _settle(self, answers: Sequence[tuple[int, Settlement]]) -> None:
-        complete: list[_SentBatch] = []
-        with self._changed:
-            for number, settlement in answers:
-                waiting = self._waiting.pop(number, None)
-                if waiting is None:
-                    continue
-                batch = waiting.batch
-                batch.settlements[waiting.position] = settlement
-                batch.left -= 1
-                if not batch.left:
-                    complete.append(batch)
-            self._changed.notify_all()
-        for batch in complete:
-            batch.settled(batch.settlements)
-
-    def _fail(self, failure: NotConnectedError) -> None:
-        """Settle every message without an answer as `RETRY`."""
-        self._failure = failure
-        self._settle([(number, RETRY) for number in tuple(self._waiting)])
-
-    async def _look(self, connection: NatsConnection) -> None:
+    async def _look(self, connection: NatsConnection, window: SendWindow[str]) -> None:
         """End the connection when the oldest message has had no answer for too long."""
         while not connection.is_over:
-            await asyncio.sleep(_CHECK)
-            oldest = next(iter(tuple(self._waiting.values())), None)
-            if oldest and monotonic() - oldest.since > self._settings.answer_timeout:
+            await asyncio.sleep(CHECK_INTERVAL)
+            if window.is_overdue(self._settings.answer_timeout):
                 connection.end(f"no answer for {self._settings.answer_timeout} s")
 
 
@@ -287,8 +217,11 @@ def _message_id(identity: str, message: Message, payload: bytes) -> str:
     return digest.hexdigest()
 
 
-def _settlement(name: str, error: dict[str, Any] | None) -> Settlement:
-    if error is None:
+def _settlement(name: str, answer: dict[str, Any]) -> Settlement:
+    """Return the settlement that an answer of the stream stands for."""
+    if answer.get("duplicate"):
+        return REPEATED
+    if (error := answer.get("error")) is None:
         return ACCEPTED
     reason = str(error.get("description", ""))
     if any(text in reason for text in _FULL):

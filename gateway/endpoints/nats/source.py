@@ -70,7 +70,7 @@ class NatsSource:
     """
 
     def __init__(
-        self, settings: NatsSettings, subscriptions: Sequence[Subscription], instance: str
+        self, settings: NatsSettings, subscriptions: Sequence[Subscription], instance: str = ""
     ) -> None:
         self._settings = settings
         self._patterns = [each.pattern for each in subscriptions]

@@ -106,6 +106,11 @@ class RabbitmqConnection:
         frame: int = self._amqp.params.frame_max
         return frame - _FRAME.size - 1
 
+    def check(self) -> None:
+        """Raise NotConnectedError when the connection is over."""
+        if self.is_over:
+            raise NotConnectedError(f"{self._settings.name}: not connected")
+
     def spawn(self, work: Callable[[], object]) -> None:
         """Run `work` in the connection's thread, behind earlier ones; nothing after the end."""
         self.loop.add_callback_threadsafe(work)
@@ -140,8 +145,7 @@ class RabbitmqConnection:
             except Exception as error:  # noqa: BLE001  # for the thread that asks
                 _fail(future, error)
 
-        if self.is_over:
-            raise NotConnectedError(f"{self._settings.name}: not connected")
+        self.check()
         self.spawn(start)
         return self._result(future)
 

@@ -3,77 +3,51 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import takewhile
-from threading import Condition
-from time import monotonic
-from typing import Any, Final
+from functools import partial
+from typing import Any, Final, NamedTuple
 
 from pika.exceptions import AMQPError
 from pika.spec import Basic
 
 from gateway.clock import now
-from gateway.endpoints.base import Settle, unwritable
+from gateway.endpoints.base import Settle
 from gateway.endpoints.rabbitmq.addresses import write_address
 from gateway.endpoints.rabbitmq.connection import Properties, RabbitmqConnection
 from gateway.endpoints.rabbitmq.headers import write_properties
 from gateway.endpoints.rabbitmq.topology import find_exchange
+from gateway.endpoints.sent_messages import CHECK_INTERVAL, SendWindow, SentBatch, write_each
 from gateway.endpoints.settings.rabbitmq import RabbitmqSettings
 from gateway.errors import NotConnectedError, TranslationError, first_line
 from gateway.model.limited_cache import LimitedCache
 from gateway.model.memory_size import text_size
 from gateway.model.message import Message
-from gateway.model.outcome import ACCEPTED, NO_ROOM, RETRY, Settlement, rejected
+from gateway.model.outcome import ACCEPTED, NO_ROOM, Settlement, rejected
 
-_CHECK: Final = 0.5  # seconds between looks at late answers and a full window
 _MAX_CACHED: Final = 16 << 20  # bytes of addresses
 _HEADER_START: Final = 12  # bytes of a header frame before the properties
 
 
-@dataclass(slots=True)
-class _SentBatch:
-    """A call of `send`. Mutable: guarded by the sink's lock."""
+class _Outgoing(NamedTuple):
+    """A message as it is sent, and as it may be returned."""
 
-    settled: Settle
-    settlements: list[Settlement]
-    left: int
-
-
-@dataclass(frozen=True, slots=True)
-class _Outgoing:
-    """A message as it is sent."""
-
-    position: int
     exchange: str
     key: str
     properties: bytes
     payload: bytes
 
 
-@dataclass(slots=True)
-class _Waiting:
-    """A published message that the server has not confirmed. Mutable: the settlement."""
-
-    batch: _SentBatch
-    message: _Outgoing
-    since: float
-    settlement: Settlement = ACCEPTED  # a returned message is confirmed, too
-
-
 class RabbitmqSink:
-    """Publishes over one channel; delivery tags count its messages from 1.
+    """Publishes over one channel; delivery tags are the numbers of its window.
 
-    Thread-safe: guarded by self._changed.
+    Thread-safe: each connection has a window of its own.
     """
 
     def __init__(self, settings: RabbitmqSettings, instance: str = "") -> None:
         del instance  # its connection has no name
         self._settings = settings
         self._places: LimitedCache[str, tuple[str, str]] = LimitedCache(_MAX_CACHED)
-        self._changed = Condition()
         self._connection: RabbitmqConnection | None = None
-        self._waiting: dict[int, _Waiting] = {}  # by delivery tag, in their order
-        self._next = 1
+        self._window: SendWindow[_Outgoing] = SendWindow(settings.send_window)
         self._returned = 0  # the tag of the last returned message
         self.counts = {"unroutable": 0}
 
@@ -84,58 +58,44 @@ class RabbitmqSink:
 
     def open(self) -> None:
         self.close()
-        connection = RabbitmqConnection(self._settings, lambda _failure: self._fail())
+        window = self._window = SendWindow(self._settings.send_window)
+        connection = RabbitmqConnection(self._settings, window.fail)
+        take = partial(self._take_answer, window)
         try:
             find_exchange(connection, self._settings)
-            connection.ask(
-                lambda done: connection.channel.confirm_delivery(self._take_answer, callback=done)
-            )
-            connection.channel.add_on_return_callback(self._take_return)
+            connection.ask(lambda done: connection.channel.confirm_delivery(take, callback=done))
+            connection.channel.add_on_return_callback(partial(self._take_return, window))
         except BaseException:
             connection.close()
             raise
-        with self._changed:
-            self._next, self._returned = 1, 0
-            self._connection = connection
-        connection.spawn(lambda: self._look(connection))
+        self._returned = 0
+        self._connection = connection
+        connection.spawn(lambda: self._look(connection, window))
 
     def send(self, messages: Sequence[Message], settled: Settle) -> None:
-        connection = self._connected()
-        batch = _SentBatch(settled, [ACCEPTED] * len(messages), 0)
-        ready: list[_Outgoing] = []
-        at = now()
-        for position, message in enumerate(messages):
-            try:
-                ready.append(self._write(position, message, connection.max_header, at))
-            except TranslationError as error:
-                batch.settlements[position] = rejected(
-                    error.rule, f"{self._settings.name}: {error.reason}"
-                )
-            except Exception as error:  # noqa: BLE001  # of this message; the others are sent
-                batch.settlements[position] = unwritable(self._settings.name, error)
-        if ready and connection.blocked:
-            for each in ready:
-                batch.settlements[each.position] = NO_ROOM
-            ready = []
-        if not ready:
-            settled(batch.settlements)
-            return
-        batch.left = len(ready)
-        self._publish_when_room(batch, ready)
+        connection, window = self._connection, self._window
+        if connection is None:
+            raise NotConnectedError(f"{self._settings.name}: not connected")
+        connection.check()
+        write = partial(self._write, limit=connection.max_header, at=now())
+        written, refused = write_each(self._settings.name, messages, write)
+        if connection.blocked:
+            refused |= {position: NO_ROOM for position, _ in written}
+            written = []
+        window.send(
+            SentBatch(len(messages), settled, refused),
+            written,
+            connection.check,
+            lambda _: connection.spawn(lambda: self._publish(connection, written)),
+        )
 
     def close(self) -> None:
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.close()
-            self._fail()
+            self._window.fail()
 
-    def _connected(self) -> RabbitmqConnection:
-        connection = self._connection
-        if connection is None or connection.is_over:
-            raise NotConnectedError(f"{self._settings.name}: not connected")
-        return connection
-
-    def _write(self, position: int, message: Message, limit: int, at: int) -> _Outgoing:
+    def _write(self, message: Message, limit: int, at: int) -> _Outgoing:
         """Return a message as it is sent; `limit` is that of a header frame, in bytes.
 
         Raises:
@@ -159,28 +119,14 @@ class RabbitmqSink:
         if size > limit:
             reason = f"the headers are {size} bytes, and a frame has {limit}"
             raise TranslationError("rabbitmq", address, "header-bytes", reason)
-        return _Outgoing(position, *place, properties, payload)
+        return _Outgoing(*place, properties, payload)
 
-    def _publish_when_room(self, batch: _SentBatch, ready: Sequence[_Outgoing]) -> None:
-        """Wait for room in the window; number the messages, and publish them in that order."""
-        with self._changed:
-            while True:
-                connection = self._connected()
-                if len(self._waiting) + len(ready) <= self._settings.send_window:
-                    break
-                if not self._waiting:  # a batch larger than the window
-                    break
-                self._changed.wait(_CHECK)
-            first, since = self._next, monotonic()
-            self._next += len(ready)
-            for tag, each in enumerate(ready, first):
-                self._waiting[tag] = _Waiting(batch, each, since)
-            connection.spawn(lambda: self._publish(connection, ready))
-
-    def _publish(self, connection: RabbitmqConnection, ready: Sequence[_Outgoing]) -> None:
+    def _publish(
+        self, connection: RabbitmqConnection, written: Sequence[tuple[int, _Outgoing]]
+    ) -> None:
         publish = connection.channel.basic_publish
         try:
-            for each in ready:
+            for _, each in written:
                 publish(
                     each.exchange, each.key, each.payload, Properties(each.properties),
                     mandatory=True,
@@ -188,41 +134,30 @@ class RabbitmqSink:
         except (AMQPError, OSError) as error:
             connection.end(first_line(error))
 
-    def _take_answer(self, frame: Any) -> None:  # noqa: ANN401  # the driver's
+    def _take_answer(self, window: SendWindow[_Outgoing], frame: Any) -> None:  # noqa: ANN401  # the driver's
         """Settle what the server confirms, or what it has no room for or no success with."""
-        tag = frame.method.delivery_tag
-        with self._changed:
-            tags = [tag]
-            if frame.method.multiple:
-                tags = [*takewhile(tag.__ge__, self._waiting)]
-            is_taken = isinstance(frame.method, Basic.Ack)
-            answers = [
-                (each, self._waiting[each].settlement if is_taken else NO_ROOM)
-                for each in tags
-                if each in self._waiting
-            ]
-        self._settle(answers)
+        tag, is_taken = frame.method.delivery_tag, isinstance(frame.method, Basic.Ack)
+        tags = window.up_to(tag) if frame.method.multiple else [tag]
+        window.settle(tags, None if is_taken else NO_ROOM)
 
-    def _take_return(self, _channel: object, method: Any, properties: Any, payload: bytes) -> None:  # noqa: ANN401
+    def _take_return(  # the driver's
+        self,
+        window: SendWindow[_Outgoing],
+        _channel: object,
+        method: Any,  # noqa: ANN401
+        properties: Any,  # noqa: ANN401
+        payload: bytes,
+    ) -> None:
         """Note that no queue has the message; its confirm follows.
 
         A return has no tag. Returns come in the order of publication.
         """
-        given = (method.exchange, method.routing_key, properties.encoded, payload)
-        with self._changed:
-            oldest = next(iter(self._waiting), self._next)
-            for tag in range(max(self._returned + 1, oldest), self._next):
-                if (waiting := self._waiting.get(tag)) is None:
-                    continue
-                message = waiting.message
-                known = (message.exchange, message.key, message.properties, message.payload)
-                if known == given:
-                    self._returned = tag
-                    waiting.settlement = self._unroutable(message)
-                    return
+        message = _Outgoing(method.exchange, method.routing_key, properties.encoded, payload)
+        tag = window.note(message, self._returned, self._unroutable(message))
+        self.counts["unroutable"] += tag > self._returned
+        self._returned = tag
 
     def _unroutable(self, message: _Outgoing) -> Settlement:
-        self.counts["unroutable"] += 1
         if self._settings.on_unroutable == "drop":
             return ACCEPTED
         reason = f"no queue is bound to {message.exchange!r} for {message.key!r}"
@@ -230,34 +165,11 @@ class RabbitmqSink:
             reason = f"there is no queue {message.key!r}"
         return rejected("unroutable", f"{self._settings.name}: {reason}")
 
-    def _settle(self, answers: Sequence[tuple[int, Settlement]]) -> None:
-        complete: list[_SentBatch] = []
-        with self._changed:
-            for tag, settlement in answers:
-                waiting = self._waiting.pop(tag, None)
-                if waiting is None:
-                    continue
-                batch = waiting.batch
-                batch.settlements[waiting.message.position] = settlement
-                batch.left -= 1
-                if not batch.left:
-                    complete.append(batch)
-            self._changed.notify_all()
-        for batch in complete:
-            batch.settled(batch.settlements)
-
-    def _fail(self) -> None:
-        """Settle every message without an answer as `RETRY`."""
-        self._settle([(tag, RETRY) for tag in tuple(self._waiting)])
-
-    def _look(self, connection: RabbitmqConnection) -> None:
+    def _look(self, connection: RabbitmqConnection, window: SendWindow[_Outgoing]) -> None:
         """End the connection when the oldest message has had no answer for too long."""
-        with self._changed:
-            oldest = next(iter(self._waiting.values()), None)
-            if connection.blocked:  # the server has not read what was sent
-                for waiting in self._waiting.values():
-                    waiting.since = monotonic()
-        if oldest and monotonic() - oldest.since > self._settings.answer_timeout:
+        if connection.blocked:  # the server has not read what was sent
+            window.restart_wait()
+        if window.is_overdue(self._settings.answer_timeout):
             connection.end(f"no answer for {self._settings.answer_timeout} s")
         if not connection.is_over:
-            connection.loop.call_later(_CHECK, lambda: self._look(connection))
+            connection.loop.call_later(CHECK_INTERVAL, lambda: self._look(connection, window))

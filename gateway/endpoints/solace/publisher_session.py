@@ -15,6 +15,7 @@ from threading import Event, Lock, Thread, current_thread
 from typing import Final
 
 from gateway.clock import now
+from gateway.endpoints.sent_messages import SentBatch
 from gateway.endpoints.settings.solace import SolaceSettings
 from gateway.endpoints.solace.connection import SolaceConnection
 from gateway.endpoints.solace.error_codes import library_refusal, publish_refusal
@@ -25,7 +26,7 @@ from gateway.endpoints.solace.native_library import (
     Pointer,
     SendResult,
 )
-from gateway.endpoints.solace.receipts import PUBLISHER_KEY, PendingReceipts, SentBatch
+from gateway.endpoints.solace.receipts import PUBLISHER_KEY, PendingReceipts
 from gateway.errors import GatewayError, NotConnectedError
 from gateway.model.outcome import ACCEPTED, RETRY, Settlement
 

@@ -11,6 +11,7 @@ from threading import Lock
 from typing import Final
 
 from gateway.endpoints.base import Settle, unwritable
+from gateway.endpoints.sent_messages import SentBatch
 from gateway.endpoints.settings.solace import SolaceSettings
 from gateway.endpoints.solace.native_library import (
     NativeDestination,
@@ -19,9 +20,8 @@ from gateway.endpoints.solace.native_library import (
     native_topic,
 )
 from gateway.endpoints.solace.publisher_session import PublisherSession
-from gateway.endpoints.solace.receipts import SentBatch
 from gateway.endpoints.solace.topic_rules import refuse_topic
-from gateway.errors import EndpointError, NotConnectedError, TranslationError
+from gateway.errors import EndpointError, NotConnectedError
 from gateway.model.limited_cache import LimitedCache
 from gateway.model.memory_size import text_size
 from gateway.model.message import DeliveryMode, Message
@@ -117,8 +117,6 @@ class SolaceSink:
     def _write(self, session: PublisherSession, message: Message) -> Pointer | Settlement:
         try:
             return session.writer.write(message)
-        except TranslationError as error:
-            return rejected(error.rule, str(error))
         except Exception as error:  # noqa: BLE001  # of this message; the others are sent
             return unwritable(self._settings.name, error)
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from threading import Lock
 
-from gateway.endpoints.base import Settle, unwritable
+from gateway.endpoints.base import unwritable
+from gateway.endpoints.sent_messages import SentBatch
 from gateway.endpoints.settings.yami4 import Yami4Settings
 from gateway.endpoints.yami4.bodies import BodyWriter, find_address_fault
 from gateway.errors import LimitError, TranslationError
 from gateway.model.message import DeliveryMode, Message
-from gateway.model.outcome import ACCEPTED, Settlement, rejected
+from gateway.model.outcome import Settlement
 from gateway.wire.yami4.frames import encode_message, to_wire_id
 from gateway.wire.yami4.messages import encode_id, request_head
 from gateway.wire.yami4.parameters import EMPTY
@@ -20,30 +20,6 @@ from gateway.wire.yami4.parameters import EMPTY
 _CHUNK_SIZE = 1 << 20  # bytes after which a chunk ends
 _MAX_CACHED = 8_192
 _MAX_CACHED_ADDRESS = 1_024  # characters
-
-
-class RequestBatch:
-    """One batch given to the sink; its `settled` is called once, with the last settlement.
-
-    Thread-safe: guarded by self._lock.
-    """
-
-    def __init__(self, size: int, settled: Settle) -> None:
-        self._settlements: list[Settlement] = [ACCEPTED] * size
-        self._unsettled = size
-        self._settled = settled
-        self._lock = Lock()
-
-    def settle(self, positions: Sequence[int], settlement: Settlement) -> None:
-        """Settle the messages at `positions`, each of them for the first time."""
-        with self._lock:
-            if settlement is not ACCEPTED:
-                for position in positions:
-                    self._settlements[position] = settlement
-            self._unsettled -= len(positions)
-            if self._unsettled or not positions:
-                return
-        self._settled(self._settlements)
 
 
 @dataclass(slots=True)
@@ -56,13 +32,13 @@ class PendingAnswer:
 
     deadline: float
     weight: int
-    batch: RequestBatch | None = None  # None for a question for statistics
+    batch: SentBatch | None = None  # None for a question for statistics
     position: int = 0
 
 
 def settle_all(answered: Sequence[tuple[PendingAnswer, Settlement]]) -> None:
     """Settle the answered messages, with one call for each run of equal settlements."""
-    runs: list[tuple[RequestBatch, Settlement, list[int]]] = []
+    runs: list[tuple[SentBatch, Settlement, list[int]]] = []
     for answer, settlement in answered:
         batch = answer.batch
         if batch is None:
@@ -72,7 +48,7 @@ def settle_all(answered: Sequence[tuple[PendingAnswer, Settlement]]) -> None:
         else:
             runs.append((batch, settlement, [answer.position]))
     for batch, settlement, positions in runs:
-        batch.settle(positions, settlement)
+        batch.finish(positions, settlement)
 
 
 @dataclass(slots=True)
@@ -111,7 +87,7 @@ class RequestEncoder:
         start: int,
         room: int,
         deadline: float,
-        batch: RequestBatch,
+        batch: SentBatch,
     ) -> EncodedChunk:
         """Encode up to `room` messages from `start` on, at most about a megabyte."""
         chunk = EncodedChunk(next_position=start)
@@ -120,9 +96,6 @@ class RequestEncoder:
             confirm = message.headers.mode is not DeliveryMode.AT_MOST_ONCE
             try:
                 data = self._encode(message, confirm=confirm)
-            except TranslationError as error:
-                chunk.refused.append((position, rejected(error.rule, str(error))))
-                continue
             except Exception as error:  # noqa: BLE001  # of this message; the others are written
                 chunk.refused.append((position, unwritable(self._name, error)))
                 continue

@@ -11,12 +11,12 @@ from math import inf
 from threading import Condition, Lock
 
 from gateway.endpoints.leader_followers import Leadership
+from gateway.endpoints.sent_messages import SentBatch
 from gateway.endpoints.settings.yami4 import Yami4Settings
 from gateway.endpoints.yami4.connection import Yami4Connection
 from gateway.endpoints.yami4.request_encoder import (
     EncodedChunk,
     PendingAnswer,
-    RequestBatch,
     RequestEncoder,
     settle_all,
 )
@@ -75,7 +75,7 @@ class RequestState:
         self.check()
         self._is_known = True
 
-    def send(self, messages: Sequence[Message], batch: RequestBatch) -> None:
+    def send(self, messages: Sequence[Message], batch: SentBatch) -> None:
         """Send as `Sink.send` does."""
         position = 0
         while position < len(messages):
@@ -84,7 +84,7 @@ class RequestState:
             except NotConnectedError:
                 if not position:
                     raise
-                batch.settle(range(position, len(messages)), RETRY)
+                batch.finish(range(position, len(messages)), RETRY)
                 return
             position = self._send_chunk(batch, messages, position, room)
         self._ask_if_due()
@@ -164,7 +164,7 @@ class RequestState:
                     self._changed.wait_for(lambda: self._over or is_done(), left)
 
     def _send_chunk(
-        self, batch: RequestBatch, messages: Sequence[Message], start: int, room: int
+        self, batch: SentBatch, messages: Sequence[Message], start: int, room: int
     ) -> int:
         """Write messages from `start` on; return the first position that was not written."""
         deadline = time.monotonic() + self._settings.answer_timeout
@@ -172,10 +172,10 @@ class RequestState:
             chunk = self._encoder.encode(messages, start, room, deadline, batch)
             sent = self._write(chunk)
         for position, settlement in chunk.refused:
-            batch.settle((position,), settlement)
+            batch.finish((position,), settlement)
         if sent < 0:  # the connection was lost before anything was registered
-            batch.settle([each.position for each in chunk.answers.values() if each.batch], RETRY)
-            batch.settle([each.position for _, each in chunk.unconfirmed], RETRY)
+            batch.finish([each.position for each in chunk.answers.values() if each.batch], RETRY)
+            batch.finish([each.position for _, each in chunk.unconfirmed], RETRY)
         if sent < chunk.size:
             self._give_up()
         return chunk.next_position

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gateway.endpoints.base import Settle
+from gateway.endpoints.sent_messages import SentBatch
 from gateway.endpoints.settings.yami4 import Yami4Settings
 from gateway.endpoints.yami4.connection import connect
-from gateway.endpoints.yami4.request_encoder import RequestBatch
 from gateway.endpoints.yami4.request_state import RequestState
 from gateway.errors import NotConnectedError
 from gateway.model.message import Message
@@ -40,7 +40,7 @@ class Yami4Sink:
             raise NotConnectedError(f"{self._settings.name}: not connected")
         state.check()
         if messages:
-            state.send(messages, RequestBatch(len(messages), settled))
+            state.send(messages, SentBatch(len(messages), settled))
         else:
             settled(())
 

@@ -1,0 +1,194 @@
+"""Messages that a sink has sent and whose answers it awaits: by batch, and in a window."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+from threading import Condition, Lock
+from time import monotonic
+from typing import Final, Generic, TypeVar
+
+from gateway.endpoints.base import Settle, unwritable
+from gateway.errors import NotConnectedError
+from gateway.model.message import Message
+from gateway.model.outcome import ACCEPTED, RETRY, Settlement
+
+CHECK_INTERVAL: Final = 0.5  # seconds between looks at a full window
+T = TypeVar("T")
+
+
+def write_each(
+    endpoint: str, messages: Sequence[Message], write: Callable[[Message], T]
+) -> tuple[list[tuple[int, T]], dict[int, Settlement]]:
+    """Return what `write` makes of the messages, and the refusals of the others, by position."""
+    written: list[tuple[int, T]] = []
+    refused: dict[int, Settlement] = {}
+    for position, message in enumerate(messages):
+        try:
+            written.append((position, write(message)))
+        except Exception as error:  # noqa: BLE001  # of this message; the others are sent
+            refused[position] = unwritable(endpoint, error)
+    return written, refused
+
+
+class SentBatch:
+    """One batch given to a sink, settled once all its messages have a settlement.
+
+    Thread-safe: guarded by self._lock.
+    """
+
+    def __init__(
+        self, size: int, settled: Settle, refused: Mapping[int, Settlement] | None = None
+    ) -> None:
+        self._settlements: list[Settlement | None] = [None] * size
+        for position, settlement in (refused or {}).items():
+            self._settlements[position] = settlement
+        self._unanswered = size - len(refused or ())
+        self._settled = settled
+        self._lock = Lock()
+
+    def settle(self, positions: Sequence[int], settlement: Settlement) -> bool:
+        """Settle the messages at `positions`; a second settlement of a message is ignored.
+
+        Return whether this call settled the last message; the caller must then call `answer`.
+        """
+        with self._lock:
+            unsettled = [each for each in positions if self._settlements[each] is None]
+            for position in unsettled:
+                self._settlements[position] = settlement
+            if not unsettled or not self._unanswered:
+                return False
+            self._unanswered -= len(unsettled)
+            return not self._unanswered
+
+    def finish(self, positions: Sequence[int], settlement: Settlement) -> None:
+        """Settle the messages at `positions`, and answer after the last one."""
+        if self.settle(positions, settlement):
+            self.answer()
+
+    def abandon(self) -> bool:
+        """Drop the batch without an answer; return False if a message has one already."""
+        with self._lock:
+            if any(self._settlements) or not self._unanswered:
+                return False
+            self._unanswered = 0
+            return True
+
+    def settle_rest(self, settlement: Settlement) -> None:
+        """Settle all messages without an answer, and answer."""
+        with self._lock:
+            if not self._unanswered:
+                return
+            self._unanswered = 0
+            self._settlements = [each or settlement for each in self._settlements]
+        self.answer()
+
+    def answer(self) -> None:
+        """Report the settlements to the sender of the batch; call it once."""
+        settlements: Sequence[Settlement] = [each or RETRY for each in self._settlements]
+        self._settled(settlements)
+
+
+@dataclass(slots=True)
+class SentMessage(Generic[T]):
+    """A message without an answer. Mutable: what it is settled as, and the start of its wait."""
+
+    batch: SentBatch
+    position: int
+    content: T
+    since: float
+    settlement: Settlement = ACCEPTED
+
+
+class SendWindow(Generic[T]):
+    """The messages without an answer of one connection, numbered from 1 in the order of sending.
+
+    Thread-safe: guarded by self._changed.
+    """
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._changed = Condition()
+        self._sent: dict[int, SentMessage[T]] = {}
+        self._next = 1
+
+    def send(
+        self,
+        batch: SentBatch,
+        written: Sequence[tuple[int, T]],
+        check: Callable[[], None],
+        publish: Callable[[range], None],
+    ) -> None:
+        """Wait for room, and call `publish` with the numbers of the messages, in their order.
+
+        A batch larger than the window is sent alone; one without messages is answered at once.
+
+        Raises:
+            NotConnectedError: `check` or `publish` raises it: nothing was sent.
+        """
+        check()
+        if not written:
+            batch.answer()
+            return
+        with self._changed:
+            check()
+            while self._sent and len(self._sent) + len(written) > self._size:
+                self._changed.wait(CHECK_INTERVAL)
+                check()
+            numbers = range(self._next, self._next + len(written))
+            publish(numbers)  # an answer waits for the lock
+            self._next, since = numbers.stop, monotonic()
+            for number, (position, content) in zip(numbers, written, strict=True):
+                self._sent[number] = SentMessage(batch, position, content, since)
+
+    def settle(self, numbers: Iterable[int], settlement: Settlement | None = None) -> None:
+        """Settle messages by their numbers; without `settlement`, each as it has noted."""
+        with self._changed:
+            found = [self._sent.pop(number) for number in numbers if number in self._sent]
+            self._changed.notify_all()
+        for each in found:
+            each.batch.finish((each.position,), settlement or each.settlement)
+
+    def fail(self, _failure: NotConnectedError | None = None) -> None:
+        """Settle every message as `RETRY`: its connection is over."""
+        self.settle(tuple(self._sent), RETRY)
+
+    def up_to(self, number: int) -> list[int]:
+        """Return the numbers of the messages up to this one."""
+        with self._changed:
+            return [*takewhile(number.__ge__, self._sent)]
+
+    def content(self, number: int) -> T | None:
+        """Return the content of a message; None for one that is settled."""
+        sent = self._sent.get(number)
+        return None if sent is None else sent.content
+
+    def messages(self) -> list[tuple[int, SentMessage[T]]]:
+        """Return all messages with their numbers, oldest first."""
+        with self._changed:
+            return [*self._sent.items()]
+
+    def note(self, content: T, after: int, settlement: Settlement) -> int:
+        """Note how the first message behind `after` with this content is to be settled.
+
+        Return its number; `after` where there is none.
+        """
+        with self._changed:
+            oldest = next(iter(self._sent), self._next)
+            for number in range(max(after + 1, oldest), self._next):
+                if (sent := self._sent.get(number)) is not None and sent.content == content:
+                    sent.settlement = settlement
+                    return number
+        return after
+
+    def is_overdue(self, timeout: float) -> bool:
+        """Return whether the oldest message has had no answer for `timeout` seconds."""
+        oldest = next(iter(self.messages()), None)
+        return oldest is not None and monotonic() - oldest[1].since > timeout
+
+    def restart_wait(self) -> None:
+        """Let all messages wait from now on: the server has not read them."""
+        now = monotonic()
+        for _, sent in self.messages():
+            sent.since = now
