@@ -18,12 +18,14 @@ from gateway.endpoints.base import Batch, Settle, Subscription
 from gateway.endpoints.redelivery_queue import MAX_BATCH, RedeliveryQueue, message_queue
 from gateway.endpoints.settings.memory import MemorySettings
 from gateway.errors import EndpointError, NotConnectedError, SubjectError
+from gateway.model.limited_cache import LimitedCache
 from gateway.model.matching import matches
+from gateway.model.memory_size import text_size
 from gateway.model.message import Headers, Message
 from gateway.model.outcome import ACCEPTED, Settlement, rejected
 from gateway.model.pattern import Pattern
 
-MAX_CACHED_ADDRESSES = 100_000
+MAX_CACHED_ADDRESSES = 32 << 20  # bytes
 CLOSE_CHECK_INTERVAL = 0.1  # seconds, while a sink waits for room
 
 InboundQueue: TypeAlias = RedeliveryQueue[Message]
@@ -50,7 +52,8 @@ class MemoryBroker:
         self.lock = threading.Lock()
         self._queues: dict[str, SubscriberQueue] = {}
         self._open: set[str] = set()
-        self._recipients: dict[str, Recipients] = {}  # by address, for the present queues
+        # by address, for the present queues
+        self._recipients: LimitedCache[str, Recipients] = LimitedCache(MAX_CACHED_ADDRESSES)
         self._retained: dict[str, Message] = {}
 
     def attach(
@@ -120,9 +123,8 @@ class MemoryBroker:
         return settlements, shares
 
     def _find_recipients(self, address: str) -> Recipients:
-        if len(self._recipients) >= MAX_CACHED_ADDRESSES:
-            self._recipients.clear()
-        recipients = self._recipients[address] = self._match(address)
+        recipients = self._match(address)
+        self._recipients.add(address, recipients, text_size(address))
         return recipients
 
     def _match(self, address: str) -> Recipients:

@@ -19,7 +19,7 @@ class LimitedCache(dict[_Key, _Value]):
     def __init__(self, max_size: int) -> None:
         super().__init__()
         self._max_size = max_size
-        self._size = 0
+        self._room = max_size
 
     def add(self, key: _Key, value: _Value, size: int) -> None:
         """Add an entry of about `size` bytes; drop all others when it exceeds the limit.
@@ -27,13 +27,14 @@ class LimitedCache(dict[_Key, _Value]):
         An entry above the limit alone is not added.
         """
         size += ENTRY_OVERHEAD
-        self._size += size
-        if self._size > self._max_size:
+        self._room -= size
+        if self._room < 0:
             self.clear()
-            self._size = size
-        if size <= self._max_size:
-            self[key] = value
+            if size > self._max_size:
+                return
+            self._room -= size
+        self[key] = value
 
     def clear(self) -> None:
         super().clear()
-        self._size = 0
+        self._room = self._max_size

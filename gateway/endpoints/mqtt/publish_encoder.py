@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from gateway.endpoints.settings.mqtt import MqttSettings
+from gateway.model.limited_cache import LimitedCache
 from gateway.model.message import NO_HEADERS, Headers, Message
 from gateway.wire.mqtt.packet_fields import (
     MAX_TEXT,
@@ -15,9 +16,8 @@ from gateway.wire.mqtt.packet_fields import (
 )
 from gateway.wire.mqtt.publish_properties import encode_properties
 
-MAX_CACHED_TOPICS, MAX_CACHED_FIXED_HEADERS = 32_768, 4_096
-MAX_CACHED_PROPERTIES = 10_000  # the size of the runtime's cache of adapted headers
-MAX_CACHED_BYTES = 256  # of a topic or of properties
+MAX_CACHED_TOPICS, MAX_CACHED_FIXED_HEADERS = 16 << 20, 1 << 20  # bytes
+MAX_CACHED_PROPERTIES = 8 << 20  # bytes, with their headers
 LARGE = 16_384  # bytes of a payload that is written separately instead of copied
 MAX_FIXED_HEADER = 5  # bytes
 NO_PROPERTIES = b"\0"
@@ -34,10 +34,13 @@ class PublishEncoder:
         self._qos = _qos_by_mode(settings.qos)
         self._max_packet = settings.max_packet
         self._retain = True
-        self._topics: dict[str, bytes] = {}
-        self._fixed_headers: dict[int, bytes] = {}  # by size and first byte
+        self._topics: LimitedCache[str, bytes] = LimitedCache(MAX_CACHED_TOPICS)
+        # by size and first byte
+        self._fixed_headers: LimitedCache[int, bytes] = LimitedCache(MAX_CACHED_FIXED_HEADERS)
         # by id() and text; the value keeps a reference to the headers, so that id() is not reused
-        self._properties: dict[tuple[int, bool], tuple[Headers, bytes]] = {}
+        self._properties: LimitedCache[tuple[int, bool], tuple[Headers, bytes]] = LimitedCache(
+            MAX_CACHED_PROPERTIES
+        )
         self._parts: list[bytes] = []
         self._pieces: list[bytes] = []
         self._now = 0
@@ -117,26 +120,19 @@ class PublishEncoder:
         if known is not None:
             return known[1]
         encoded = encode_properties(headers, text=text, now=self._now)
-        if headers.expiry is None and len(encoded) <= MAX_CACHED_BYTES:
-            if len(self._properties) >= MAX_CACHED_PROPERTIES:
-                self._properties.clear()
-            self._properties[key] = (headers, encoded)
+        if headers.expiry is None:
+            self._properties.add(key, (headers, encoded), 4 * len(encoded))
         return encoded
 
     def _encode_fixed_header(self, key: int) -> bytes:
         """Return the first byte and the remaining length of a PUBLISH."""
         fixed_header = bytes((0x30 | key & 15,)) + encode_length(key >> 4)
-        if len(self._fixed_headers) >= MAX_CACHED_FIXED_HEADERS:
-            self._fixed_headers.clear()
-        self._fixed_headers[key] = fixed_header
+        self._fixed_headers.add(key, fixed_header, len(fixed_header))
         return fixed_header
 
     def _encode_topic(self, address: str) -> bytes:
         topic = _topic(address)
-        if len(topic) <= MAX_CACHED_BYTES:
-            if len(self._topics) >= MAX_CACHED_TOPICS:
-                self._topics.clear()
-            self._topics[address] = topic
+        self._topics.add(address, topic, 2 * len(topic))
         return topic
 
 

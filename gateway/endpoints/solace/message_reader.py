@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from types import MappingProxyType
-from typing import TypeVar
 
 from gateway.endpoints.solace import property_names as names
 from gateway.errors import WireError
+from gateway.model.limited_cache import LimitedCache
 from gateway.model.message import NO_PROPERTIES, DeliveryMode, Headers, Message, Payload, Value
 from gateway.wire.smf.frames import GUARANTEED
 from gateway.wire.smf.received_message import (
@@ -21,11 +21,7 @@ from gateway.wire.smf.received_message import (
     split_body,
 )
 
-_K = TypeVar("_K")
-_V = TypeVar("_V")
-
-_MAX_REMEMBERED = 1_024
-_MAX_REMEMBERED_SIZE = 512  # bytes of a header or of metadata
+_MAX_REMEMBERED = 1 << 20  # bytes of headers, and of metadata
 _ARCHIVE_TIMES = range(-(2**63), 2**63)  # microseconds that an archive can store
 
 
@@ -36,9 +32,11 @@ class SolaceMessageReader:
     """
 
     def __init__(self) -> None:
-        self._smf_headers: dict[bytes, MessageHeader] = {}
-        self._metadata: dict[bytes, MessageMetadata] = {}
-        self._headers: dict[tuple[bytes, int, bool, bool], Headers] = {}
+        self._smf_headers: LimitedCache[bytes, MessageHeader] = LimitedCache(_MAX_REMEMBERED)
+        self._metadata: LimitedCache[bytes, MessageMetadata] = LimitedCache(_MAX_REMEMBERED)
+        self._headers: LimitedCache[tuple[bytes, int, bool, bool], Headers] = LimitedCache(
+            _MAX_REMEMBERED
+        )
 
     def read(self, frame: bytes, now: int) -> Message:
         """Return the message that arrived at `now` (microseconds).
@@ -62,17 +60,17 @@ class SolaceMessageReader:
             if not header.topic:
                 raise WireError("smf: the topic of a message is empty")
             if not frame[0] & GUARANTEED:  # each guaranteed message has its own ids
-                _remember(self._smf_headers, parameters, header, len(parameters))
+                self._smf_headers.add(parameters, header, 2 * len(parameters))
         payload, encoded = split_body(frame, header)
         metadata = self._metadata.get(encoded)
         if metadata is None:
             metadata = decode_metadata(encoded)
-            _remember(self._metadata, encoded, metadata, len(encoded))
+            self._metadata.add(encoded, metadata, 4 * len(encoded))
         key = (encoded, header.priority, header.persistent, header.redelivered)
         headers = self._headers.get(key)
         if headers is None or header.time_to_live:
             headers = _make_headers(header, metadata, now)
-            _remember(self._headers, key, headers, len(encoded))
+            self._headers.add(key, headers, 4 * len(encoded))
         return Message(header.topic, _read_payload(payload, metadata), headers)
 
 
@@ -86,13 +84,6 @@ def _undecoded(frame: bytes, error: str) -> Message:
     with suppress(Exception):  # the topic is left out when it is part of the error
         properties[names.UNDECODED_TOPIC] = decode_header(header_parameters(frame)).topic
     return Message("", frame, Headers(properties=MappingProxyType(properties)))
-
-
-def _remember(cache: dict[_K, _V], key: _K, value: _V, size: int) -> None:
-    if size <= _MAX_REMEMBERED_SIZE:
-        if len(cache) >= _MAX_REMEMBERED:
-            cache.clear()
-        cache[key] = value
 
 
 def _read_payload(payload: bytes, metadata: MessageMetadata) -> Payload:

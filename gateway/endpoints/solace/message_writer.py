@@ -31,11 +31,12 @@ from gateway.endpoints.solace.native_library import (
     message_pointer,
 )
 from gateway.errors import TranslationError
+from gateway.model.limited_cache import LimitedCache
 from gateway.model.memory_size import headers_size
 from gateway.model.message import DeliveryMode, Headers, Message, Payload
 
 _MAX_PREPARED: Final = 256
-_MAX_REMEMBERED_HEADERS: Final = 16_384
+_MAX_REMEMBERED_HEADERS: Final = 8 << 20  # bytes
 _MAX_KEPT_HEADERS: Final = 1_024  # bytes of headers whose prepared message is kept
 _MAX_KEPT_PAYLOAD: Final = 65_536  # bytes that a prepared message may keep
 
@@ -60,7 +61,10 @@ class SolaceMessageWriter:
         self._builder, self._native, self._now = builder, native, now
         self._partition_level, self._guaranteed = partition_level, guaranteed
         self._prepared: dict[tuple[Hashable, str, bool], Any] = {}  # by `prepared_key`
-        self._pointers: dict[tuple[int, str, bool], tuple[Headers, Pointer]] = {}  # by id()
+        # by id() of the headers
+        self._pointers: LimitedCache[tuple[int, str, bool], tuple[Headers, Pointer]] = LimitedCache(
+            _MAX_REMEMBERED_HEADERS
+        )
         self._last_headers: Headers | None = None  # of the last message of bytes without a key
         self._last_pointer = Pointer()
         self._single_use: Any = None  # the last message, if it was not prepared
@@ -138,9 +142,7 @@ class SolaceMessageWriter:
         if headers_size(headers) > _MAX_KEPT_HEADERS:
             return self._build_single_use(_placeholder(is_text), headers, key)
         pointer = message_pointer(self._prepared_for(headers, key, is_text=is_text))
-        if len(self._pointers) >= _MAX_REMEMBERED_HEADERS:
-            self._pointers.clear()
-        self._pointers[cache_key] = headers, pointer
+        self._pointers.add(cache_key, (headers, pointer), headers_size(headers))
         return pointer
 
     def _prepared_for(self, headers: Headers, key: str, *, is_text: bool) -> Any:  # noqa: ANN401

@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Final, cast
 
 from gateway.errors import WireError
+from gateway.model.limited_cache import LimitedCache
 from gateway.model.message import NO_HEADERS, NO_PROPERTIES, DeliveryMode, Headers, Payload, Value
 from gateway.wire.yami4.parameters import (
     PADDING,
@@ -40,8 +41,7 @@ _COMMON_STARTS = {  # start of a body -> number of parameters, whether the paylo
     _TWO + _STRING: (2, True),
 }
 _UNDECODED_HEADERS = Headers(properties=MappingProxyType({UNDECODED: True}))
-_MAX_CACHED = 1_024
-_MAX_CACHED_TAIL = 2_048  # bytes
+_MAX_CACHED = 2 << 20  # bytes of tails
 
 
 def find_address_fault(address: str) -> str:
@@ -99,9 +99,8 @@ class BodyWriter:
     """
 
     def __init__(self) -> None:
-        self._tails: dict[
-            int, tuple[Headers, bytes]
-        ] = {}  # by id(); the value keeps the headers, so that id() is not reused
+        # by id(); the value keeps the headers, so that id() is not reused
+        self._tails: LimitedCache[int, tuple[Headers, bytes]] = LimitedCache(_MAX_CACHED)
 
     def write(self, payload: Payload, headers: Headers) -> bytes:
         """Return the body of a message.
@@ -130,9 +129,7 @@ class BodyWriter:
         if known is not None:
             return known[1]
         tail = b"" if headers == NO_HEADERS else _encode_tail(headers)
-        if len(self._tails) >= _MAX_CACHED:
-            self._tails.clear()
-        self._tails[id(headers)] = headers, tail
+        self._tails.add(id(headers), (headers, tail), 4 * len(tail))
         return tail
 
 
@@ -164,7 +161,7 @@ class BodyReader:
     """
 
     def __init__(self) -> None:
-        self._tails: dict[bytes, Headers] = {}
+        self._tails: LimitedCache[bytes, Headers] = LimitedCache(_MAX_CACHED)
 
     def read(self, body: bytes) -> tuple[Payload, Headers]:
         """Return payload and headers; a body that cannot be decoded is the payload itself."""
@@ -191,10 +188,8 @@ class BodyReader:
             headers = _read_headers(decode_parameters(_ONE + tail).get(RESERVED))
         except WireError:
             return None
-        if headers is not None and len(tail) <= _MAX_CACHED_TAIL:
-            if len(self._tails) >= _MAX_CACHED:
-                self._tails.clear()
-            self._tails[tail] = headers
+        if headers is not None:
+            self._tails.add(tail, headers, 4 * len(tail))
         return headers
 
 

@@ -11,6 +11,7 @@ from gateway.endpoints.sent_messages import SentBatch
 from gateway.endpoints.settings.yami4 import Yami4Settings
 from gateway.endpoints.yami4.bodies import BodyWriter, find_address_fault
 from gateway.errors import LimitError, TranslationError
+from gateway.model.limited_cache import LimitedCache
 from gateway.model.message import DeliveryMode, Message
 from gateway.model.outcome import Settlement
 from gateway.wire.yami4.frames import encode_message, to_wire_id
@@ -18,8 +19,7 @@ from gateway.wire.yami4.messages import encode_id, request_head
 from gateway.wire.yami4.parameters import EMPTY
 
 _CHUNK_SIZE = 1 << 20  # bytes after which a chunk ends
-_MAX_CACHED = 8_192
-_MAX_CACHED_ADDRESS = 1_024  # characters
+_MAX_CACHED = 4 << 20  # bytes of heads
 
 
 @dataclass(slots=True)
@@ -78,7 +78,9 @@ class RequestEncoder:
         self._name, self._limit = settings.name, settings.max_message
         self._question_interval = max(1, settings.send_window // 4)  # messages
         self._bodies = BodyWriter()
-        self._heads: tuple[dict[str, bytes], dict[str, bytes]] = ({}, {})  # [confirm][address]
+        heads: tuple[LimitedCache[str, bytes], LimitedCache[str, bytes]]
+        heads = LimitedCache(_MAX_CACHED), LimitedCache(_MAX_CACHED)
+        self._heads = heads  # [confirm][address]
         self._id = 0
 
     def encode(
@@ -139,9 +141,5 @@ class RequestEncoder:
         if rule := find_address_fault(address):
             raise TranslationError(self._name, address, rule, "is no tag list YAMI4 can carry")
         head = request_head(address.encode(), b"publish_confirm" if confirm else b"publish")
-        if len(address) <= _MAX_CACHED_ADDRESS:
-            heads = self._heads[confirm]
-            if len(heads) >= _MAX_CACHED:
-                heads.clear()
-            heads[address] = head
+        self._heads[confirm].add(address, head, 2 * len(head))
         return head

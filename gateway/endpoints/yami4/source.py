@@ -19,6 +19,7 @@ from gateway.endpoints.settings.yami4 import Yami4Settings
 from gateway.endpoints.yami4.bodies import BodyReader, find_address_fault
 from gateway.endpoints.yami4.connection import Yami4Connection, connect
 from gateway.errors import EndpointError, NotConnectedError, SubscriptionRefusedError, quoted
+from gateway.model.limited_cache import LimitedCache
 from gateway.model.message import Message, Properties
 from gateway.wire.yami4.frames import Packet, encode_message
 from gateway.wire.yami4.messages import (
@@ -38,8 +39,7 @@ _UPDATE = b"update "
 _TABLE_FULL = "Subscription table full."
 _PROBE_INTERVAL = 0.2  # seconds between attempts to see our own subscription work
 _RETRY_CHECK_INTERVAL = 0.05  # seconds between checks for retried messages
-_MAX_CACHED = 8_192
-_MAX_CACHED_HEADER = 1_024  # bytes
+_MAX_CACHED = 4 << 20  # bytes of addresses
 
 
 class Yami4Source:
@@ -67,7 +67,9 @@ class Yami4Source:
         """Drop the state of the last connection; `mark` makes the names of the next one unique."""
         self._destination = f"gateway-{mark}".encode()
         self._probe = f"{PROBE}{mark}".encode()
-        self._addresses: dict[bytes, tuple[str, Properties]] = {}  # by header without its id
+        self._addresses: LimitedCache[bytes, tuple[str, Properties]] = LimitedCache(
+            _MAX_CACHED
+        )  # by header without its id
         self._next_id = 1
         self._answers: dict[int, MessageHeading] = {}  # by message id
         self._asked: int | None = None  # id of the heartbeat without an answer
@@ -246,10 +248,8 @@ class Yami4Source:
             return None
         address = _read_tags(tags)
         canonical = encode_request(heading.object_name, heading.message_name, message_id)
-        if header == canonical and len(header) <= _MAX_CACHED_HEADER:
-            if len(self._addresses) >= _MAX_CACHED:
-                self._addresses.clear()
-            self._addresses[header[:-ID_SIZE]] = address
+        if header == canonical:
+            self._addresses.add(header[:-ID_SIZE], address, 2 * len(header))
         return address
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from struct import Struct, pack, unpack_from
 
 from gateway.errors import WireError
+from gateway.model.limited_cache import LimitedCache
 from gateway.model.message import Headers, Message, Payload
 from gateway.wire.mqtt.packet_fields import decode_length, encode_length
 from gateway.wire.mqtt.publish_properties import HEADERS_BY_FLAGS, decode_properties
@@ -18,8 +19,7 @@ PUBLISH, PUBACK, PUBREC, PUBREL, PUBCOMP, PINGRESP = 3, 4, 5, 6, 7, 13  # packet
 PUBACK_PREFIX = 0x4002_0000  # a successful PUBACK without its packet id
 ACK_PREFIXES = {0: 0, 1: PUBACK_PREFIX, 2: 0x5002_0000}  # QoS -> PUBACK or PUBREC without the id
 PINGREQ = b"\xc0\x00"
-MAX_CACHED_TOPICS, MAX_CACHED_HEADERS = 32_768, 1_024
-MAX_CACHED_BYTES = 256  # of a topic or of properties
+MAX_CACHED_TOPICS, MAX_CACHED_HEADERS = 16 << 20, 1 << 20  # bytes
 LARGE = 16_384  # bytes of a packet that is not to be copied twice
 MAX_PACKET = 268_435_460  # bytes (MQTT 5.0, 2.1.4)
 _TOO_SHORT = "mqtt: a PUBLISH is shorter than its fields or has QoS 3"
@@ -70,8 +70,10 @@ class PacketDecoder:
         self._parts: list[memoryview] = []  # of an incomplete packet
         self._have = 0  # bytes in `_parts`
         self._need = 2  # bytes before it can be decoded
-        self._topics: dict[bytes, str] = {}
-        self._headers: dict[tuple[int, bytes], tuple[Headers, bool]] = {}  # flags, properties
+        self._topics: LimitedCache[bytes, str] = LimitedCache(MAX_CACHED_TOPICS)
+        self._headers: LimitedCache[tuple[int, bytes], tuple[Headers, bool]] = LimitedCache(
+            MAX_CACHED_HEADERS
+        )  # by flags and properties
 
     def feed(self, data: bytes) -> DecodedPackets:
         """Decode the next bytes of the stream.
@@ -236,10 +238,7 @@ class PacketDecoder:
         if properties.expires_in is not None:
             return properties.headers(first, self._now()), properties.text, end
         known = (properties.headers(first, 0), properties.text)
-        if size <= MAX_CACHED_BYTES:
-            if len(self._headers) >= MAX_CACHED_HEADERS:
-                self._headers.clear()
-            self._headers[key] = known
+        self._headers.add(key, known, 4 * size)
         return (*known, end)
 
     def _decode_topic(self, raw: bytes) -> str:
@@ -247,10 +246,7 @@ class PacketDecoder:
             address = raw.decode()
         except UnicodeDecodeError as error:
             raise WireError("mqtt: a topic name is not UTF-8") from error
-        if len(raw) <= MAX_CACHED_BYTES:
-            if len(self._topics) >= MAX_CACHED_TOPICS:
-                self._topics.clear()
-            self._topics[raw] = address
+        self._topics.add(raw, address, 2 * len(raw))
         return address
 
 

@@ -15,9 +15,11 @@ from gateway.wire.smf.parameters import (
     U32,
     SmfResponse,
     decode_response,
+    encode_parameter,
     encode_response,
     encode_tag,
     read_parameters,
+    value_bounds,
 )
 
 
@@ -184,7 +186,7 @@ def encode_control(control: AssuredControl) -> bytes:
     parameters = encode_tag(control.tag)
     if control.response is not None:
         parameters += encode_response(control.response)
-    fields = _write_fields(control.fields)
+    fields = b"".join(encode_parameter(number, value) for number, value in control.fields)
     if control.version == _V2:
         words = (len(fields) + _HEAD_SIZES[_V2] + _WORD - 1) // _WORD
         head = bytes((_V2,)) + (control.kind << 12 | words).to_bytes(2, "big")
@@ -212,26 +214,12 @@ def _read_fields(data: bytes) -> list[tuple[int, bytes]]:
         if not first:
             position += 1
             continue
-        size = data[position + 1] if position + 1 < end else -1
-        start = position + 2
-        if not size and position + 6 <= end:
-            size, start = int(U32.unpack_from(data, start)[0]), position + 6
-        if not start <= position + size <= end:
+        start, stop = value_bounds(data, position)
+        if not start <= stop <= end:
             raise WireError(f"smf: assured control field 0x{first:02x} ends outside")
-        fields.append((first & 0x3F, data[start : position + size]))
-        position += size
+        fields.append((first & 0x3F, data[start:stop]))
+        position = stop
     return fields
-
-
-def _write_fields(fields: Sequence[tuple[int, bytes]]) -> bytes:
-    parts: list[bytes] = []
-    for number, value in fields:
-        size = len(value) + 2
-        if size <= 0xFF:  # noqa: PLR2004  # what one byte holds
-            parts.append(bytes((number, size)) + value)
-        else:
-            parts.append(bytes((number, 0)) + U32.pack(size + 4) + value)
-    return b"".join(parts)
 
 
 def _read_ack(value: bytes) -> AckRange:

@@ -68,14 +68,14 @@ def read_parameters(data: bytes) -> Iterator[Parameter]:
             stop = start + (first & 3)
         else:
             kind = first & 0x1F
-            start, stop = _bounds(data, position)
+            start, stop = value_bounds(data, position)
         if not start <= stop <= end:
             raise WireError(f"smf: header parameter 0x{first:02x} ends outside its header")
         yield Parameter(kind, data[start:stop], data[position:stop])
         position = stop
 
 
-def _bounds(data: bytes, position: int) -> tuple[int, int]:
+def value_bounds(data: bytes, position: int) -> tuple[int, int]:
     """Return the start and the end of the value of a standard parameter."""
     size = data[position + 1] if position + 1 < len(data) else -1
     if size:

@@ -10,6 +10,7 @@ from enum import Enum
 from typing import Final
 
 from gateway.errors import WireError
+from gateway.model.limited_cache import LimitedCache
 from gateway.model.message import Value
 from gateway.wire.yami4.parameters import (
     LONG,
@@ -26,8 +27,7 @@ ID_SIZE: Final = (
     8  # bytes of the message id; it ends every header that we write except an exception's
 )
 _LIMITS: Final = ValueLimits(depth=8, values=1_000)
-_MAX_CACHED_HEADER: Final = 1_024  # bytes
-_MAX_CACHED: Final = 8_192
+_MAX_CACHED: Final = 4 << 20  # bytes of headings
 
 
 class MessageKind(Enum):
@@ -113,17 +113,15 @@ class HeaderReader:
     """
 
     def __init__(self) -> None:
-        self._headings: dict[bytes, MessageHeading] = {}
+        self._headings: LimitedCache[bytes, MessageHeading] = LimitedCache(_MAX_CACHED)
 
     def read(self, header: bytes) -> tuple[MessageHeading, int] | None:
         heading = self._headings.get(header[:-ID_SIZE])
         if heading is not None:
             return heading, LONG.unpack_from(header, len(header) - ID_SIZE)[0]
         found = read_header(header)
-        if found is not None and len(header) <= _MAX_CACHED_HEADER and _canonical(*found) == header:
-            if len(self._headings) >= _MAX_CACHED:
-                self._headings.clear()
-            self._headings[header[:-ID_SIZE]] = found[0]
+        if found is not None and _canonical(*found) == header:
+            self._headings.add(header[:-ID_SIZE], found[0], 2 * len(header))
         return found
 
 
