@@ -152,7 +152,7 @@ class SendWindow(Generic[T]):
 
     def fail(self, _failure: NotConnectedError | None = None) -> None:
         """Settle every message as `RETRY`: its connection is over."""
-        self.settle(tuple(self._sent), RETRY)
+        self.settle([number for number, _ in self.messages()], RETRY)
 
     def up_to(self, number: int) -> list[int]:
         """Return the numbers of the messages up to this one."""

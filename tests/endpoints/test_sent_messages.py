@@ -1,0 +1,25 @@
+"""The window of sent messages that the sinks of NATS and RabbitMQ share."""
+
+from __future__ import annotations
+
+from threading import Thread
+
+from gateway.endpoints.sent_messages import SendWindow, SentBatch
+from gateway.model.outcome import RETRY, Settlement
+
+
+def test_a_connection_that_ends_while_messages_are_published_leaves_none_without_an_answer() -> (
+    None
+):
+    answers: list[list[Settlement]] = []
+    window: SendWindow[str] = SendWindow(10)
+    ending = Thread(target=window.fail)
+
+    def publish(_numbers: range) -> None:
+        ending.start()
+        ending.join(0.2)  # it waits for the window, or has looked before the messages were noted
+
+    batch = SentBatch(1, lambda settlements: answers.append([*settlements]))
+    window.send(batch, [(0, "a")], lambda: None, publish)
+    ending.join()
+    assert answers == [[RETRY]]
