@@ -1,0 +1,110 @@
+"""The archive as a night finds it: heads, seals, journals and dates, read before the plan."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import date
+from pathlib import Path
+from typing import TypeAlias
+
+from gateway.archive.layout import JournalName, day_of, days_in, parse_journal_name, seal_folder
+from gateway.archive.night_record import HeadSeen, Night
+from gateway.archive.seals.seal import Seal
+from gateway.archive.seals.store import THREADS, ReadSeal, seal_days
+from gateway.archive.signed_json import Previous
+from gateway.archive.storage import Storage
+from gateway.archive.verification.waiting import waiting_journals
+from gateway.archive.verification.writers import known_writers
+from gateway.reconcile.job import Job
+from gateway.reconcile.nights.plan import NewJournal, World, is_new
+
+_Sealed: TypeAlias = tuple[Path, JournalName]  # the seal of a journal
+
+
+def world_of(  # noqa: PLR0913, PLR0917  # the archive, and what is known of it
+    job: Job,
+    storage: Storage,
+    previous: Night | None,
+    at: int,
+    forgotten: Mapping[Path, Sequence[str]],
+    read: ReadSeal,
+) -> World:
+    """Return the archive as a night at `at` finds it, after `previous`; `read` reads a seal.
+
+    Raises:
+        OSError: the archive cannot be read.
+    """
+    days = seal_days(storage)
+    journals = list(_sealed(storage, days))
+    names = storage.names(job.results.folder.parent)
+    hidden = {name.removeprefix(".new-") for name in names if name.startswith(".new-")}
+    results = days_in(name for name in names if name not in hidden)
+    waiting = [] if job.location.url else waiting_journals(job.location.local)
+    writers = known_writers(storage, None, job.key)
+    heads = [each.head for each in writers.heads if each.head and not each.fault]
+    return World(
+        today=day_of(at),
+        heads=[
+            HeadSeen(each.writer, each.closed, each.open, each.at, each.gateway, each.lease)
+            for each in heads
+        ],
+        journals=_new_journals(previous, journals, job.key, read),
+        numbers=_numbers(journals),
+        before=_before(journals, read),
+        kept=frozenset(map(str, days_in(storage.names(Path())))),
+        results=frozenset(map(str, results)),
+        retired=writers.retired,
+        live=frozenset(each.name.writer for each in waiting if each.live),
+        sealed=frozenset(map(str, days)),
+        named=frozenset(writers.routes),
+        forgotten=frozenset(day for dates in forgotten.values() for day in dates),
+    )
+
+
+def _new_journals(
+    previous: Night | None, journals: Sequence[_Sealed], key: bytes | None, read: ReadSeal
+) -> list[NewJournal]:
+    """Read the seals that no night judged, by their names.
+
+    A seal that is unreadable or forged stays new, until it is mended.
+    """
+    paths = [path for path, name in journals if is_new(previous, *name)]
+    return [
+        NewJournal(
+            seal.writer, seal.start, seal.sequence, seal.mac,
+            tuple(sorted({day for entry in seal.segments for day in entry.concerns})),
+        )
+        for seal in _seals(paths, read)
+        if (seal.keyed and key is None) or seal.has_valid_mac(key)
+    ]  # fmt: skip
+
+
+def _sealed(storage: Storage, days: Sequence[date]) -> Iterator[_Sealed]:
+    for day in days:
+        folder = seal_folder(Path(), day)
+        for name in storage.names(folder):
+            if (journal := parse_journal_name(name.removesuffix(".json"))) is not None:
+                yield folder / name, journal
+
+
+def _numbers(journals: Sequence[_Sealed]) -> dict[str, set[int]]:
+    found: dict[str, set[int]] = {}
+    for _, name in journals:
+        found.setdefault(name.writer, set()).add(name.number)
+    return found
+
+
+def _before(journals: Sequence[_Sealed], read: ReadSeal) -> dict[str, Previous]:
+    """Return by writer the predecessor that the seal of its first journal states."""
+    first: dict[str, _Sealed] = {}
+    for each in journals:
+        writer = each[1].writer
+        first[writer] = min(first.get(writer, each), each, key=lambda sealed: sealed[1].number)
+    found = _seals([path for path, _ in first.values()], read)
+    return {seal.writer: seal.previous for seal in found if seal.previous is not None}
+
+
+def _seals(paths: Sequence[Path], read: ReadSeal) -> list[Seal]:
+    with ThreadPoolExecutor(THREADS) as pool:
+        return [each.seal for each in pool.map(read, paths) if isinstance(each.seal, Seal)]
