@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import lru_cache, partial
@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Final
 
 from gateway.archive.findings import Finding, error
+from gateway.archive.heads import WriterHead
 from gateway.archive.layout import parse_journal_name, seal_folder
-from gateway.archive.seals.seal import AnySeal
+from gateway.archive.seals.seal import AnySeal, Seal
 from gateway.archive.seals.store import (
     ReadSeal,
     StoredSeal,
@@ -22,6 +23,8 @@ from gateway.archive.seals.store import (
 )
 from gateway.archive.signed_json import Previous
 from gateway.archive.storage import Storage
+from gateway.archive.verification.chains import SLACK, Period
+from gateway.archive.verification.lineage import is_stopped
 
 _CACHED_DAYS: Final = 6
 
@@ -66,7 +69,7 @@ class EvidenceReader:
             for name in sorted(wanted.intersection(self._storage.names(seal_folder(Path(), day))))
         ]
 
-    def end_of(self, writer: str, days: Iterable[date], place: int) -> list[Evidence]:
+    def _end_of(self, writer: str, days: Iterable[date], place: int) -> list[Evidence]:
         """Return the first (`place` 0) or last (-1) seal of `writer` on the first day with one.
 
         Raises:
@@ -79,6 +82,46 @@ class EvidenceReader:
             if own:
                 return self.of_names([str(own[place][1])], [day])
         return []
+
+    def around(self, day: date, period: Period) -> list[Evidence]:
+        """Return the seals of `day`, of the date before, and of later ones until all chains end.
+
+        Raises:
+            OSError: the storage cannot be read.
+        """
+        found: list[Evidence] = []
+        for each in [*[each for each in self.days if each < day][-1:], day]:
+            found += self.of_day(each)
+        for each in (each for each in self.days if each > day):
+            found += self.of_day(each)
+            if not _is_open(found, period):
+                break
+        return found
+
+    def of_silent(
+        self,
+        day: date,
+        period: Period,
+        heads: Mapping[str, WriterHead],
+        found: Sequence[Evidence],
+    ) -> list[Evidence]:
+        """Return the seals around `day` of the writers of `heads` without one in `found`.
+
+        Writers that stopped before `period` have none.
+
+        Raises:
+            OSError: the storage cannot be read.
+        """
+        near = {each.seal.writer for each in found if isinstance(each.seal, Seal)}
+        silent: list[Evidence] = []
+        for writer, head in heads.items():
+            last = head.closed
+            if writer in near or last is None or (head.open is None and last.closed < period.begin):
+                continue
+            days = self.days
+            silent += self._end_of(writer, [each for each in reversed(days) if each < day], -1)
+            silent += self._end_of(writer, [each for each in days if each > day], 0)
+        return silent
 
     def exists(self, link: Previous) -> bool:
         """Return whether a file has the name of the seal of the journal that `link` names.
@@ -94,6 +137,16 @@ class EvidenceReader:
 
     def _judged(self, stored: StoredSeal) -> Evidence:
         return Evidence(stored.path, stored.seal, _finding(stored, self.key))
+
+
+def _is_open(evidence: Sequence[Evidence], period: Period) -> bool:
+    """Return whether a journal with rows of the period may follow those of a writer."""
+    last: dict[str, Seal] = {}
+    for each in evidence:
+        if isinstance(each.seal, Seal):
+            known = last.get(each.seal.writer, each.seal)
+            last[each.seal.writer] = max(known, each.seal, key=lambda seal: seal.closed)
+    return any(seal.closed < period.end + SLACK and not is_stopped(seal) for seal in last.values())
 
 
 def _finding(stored: StoredSeal, key: bytes | None) -> Finding | None:

@@ -30,7 +30,6 @@ from gateway.archive.seals.store import HashFiles, ReadSeal, digests_of
 from gateway.archive.signed_json import StoredDigest
 from gateway.archive.storage import LocalStorage, Storage
 from gateway.archive.verification.chains import (
-    SLACK,
     NotRunning,
     Period,
     Surroundings,
@@ -46,7 +45,6 @@ from gateway.archive.verification.contents import (
 )
 from gateway.archive.verification.evidence import Evidence, EvidenceReader
 from gateway.archive.verification.holders import Holder, holders
-from gateway.archive.verification.lineage import is_stopped
 from gateway.archive.verification.waiting import WaitingJournal, waiting_journals
 from gateway.archive.verification.writers import (
     KnownWriters,
@@ -189,7 +187,7 @@ class _Verifier:
         writers = known_writers(self.storage, self.folder, self.reader.key)
         files = files_of(self.storage, day)
         evidence, claims = self.claims(day, period, files)
-        evidence += self._evidence_of_silent(day, period, writers, evidence)
+        evidence += self.reader.of_silent(day, period, writers.expected, evidence)
         found, segments, unproven = check_files(files, claims, self.hash_files)
         waiting = [] if self.folder is None else waiting_journals(self.folder)
         seals = [each.seal for each in evidence if isinstance(each.seal, Seal)]
@@ -217,7 +215,7 @@ class _Verifier:
         self, day: date, period: Period, files: Collection[Path]
     ) -> tuple[list[Evidence], DayClaims]:
         """Return the seals that can name `files` of the period, and what they say about `day`."""
-        evidence = self._evidence_of(day, period)
+        evidence = self.reader.around(day, period)
         claims = claims_of(evidence, day)
         if stems := {journal_of(path) for path in strangers(files, claims)}:
             known = {each.path for each in evidence}
@@ -225,17 +223,6 @@ class _Verifier:
             evidence += [each for each in more if each.path not in known]
             claims = claims_of(evidence, day)
         return evidence, claims
-
-    def _evidence_of(self, day: date, period: Period) -> list[Evidence]:
-        """Read the seals of `day`, of the date before, and of later ones until all chains end."""
-        found: list[Evidence] = []
-        for each in [*[each for each in self.reader.days if each < day][-1:], day]:
-            found += self.reader.of_day(each)
-        for each in (each for each in self.reader.days if each > day):
-            found += self.reader.of_day(each)
-            if not _is_open(found, period):
-                break
-        return found
 
     def _seal_findings(
         self, evidence: Sequence[Evidence], period: Period, day: date
@@ -246,23 +233,6 @@ class _Verifier:
                 yield each.finding
         if self.reader.key is None and any(each.seal and each.seal.keyed for each in evidence):
             yield warning("unchecked-seals", SEALS, _UNCHECKED)
-
-    def _evidence_of_silent(
-        self, day: date, period: Period, writers: KnownWriters, found: Sequence[Evidence]
-    ) -> list[Evidence]:
-        """Read the seals around `day` of the writers that have none near it, and did not stop."""
-        near = {each.seal.writer for each in found if isinstance(each.seal, Seal)}
-        silent: list[Evidence] = []
-        for writer, head in writers.expected.items():
-            last = head.closed
-            if writer in near or last is None or (head.open is None and last.closed < period.begin):
-                continue
-            days = self.reader.days
-            silent += self.reader.end_of(
-                writer, [each for each in reversed(days) if each < day], -1
-            )
-            silent += self.reader.end_of(writer, [each for each in days if each > day], 0)
-        return silent
 
     def _surroundings(
         self, waiting: Sequence[WaitingJournal], writers: KnownWriters
@@ -298,16 +268,6 @@ class _Verifier:
         if content is None:
             content = self.storage.read(path)
         return (None if content is None else parsed(path, content).head) != head
-
-
-def _is_open(evidence: Sequence[Evidence], period: Period) -> bool:
-    """Return whether a journal with rows of the period may follow those of a writer."""
-    last: dict[str, Seal] = {}
-    for each in evidence:
-        if isinstance(each.seal, Seal):
-            known = last.get(each.seal.writer, each.seal)
-            last[each.seal.writer] = max(known, each.seal, key=lambda seal: seal.closed)
-    return any(seal.closed < period.end + SLACK and not is_stopped(seal) for seal in last.values())
 
 
 def _within(seals: Sequence[Seal], period: Period) -> Iterator[Seal]:
