@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from gateway.check.copies import NOW, ResultCopy, copies, header_values
 from gateway.check.given_headers import given_headers, is_property, jms_fields
+from gateway.check.result_copies import NOW, ResultCopy, copies, header_values
 from gateway.config.load import Configuration
 from gateway.config.schema import ExpectedCopy, GivenMessage, MappingTest
 from gateway.endpoints.settings.base import EndpointSettings

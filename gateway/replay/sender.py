@@ -21,7 +21,7 @@ from gateway.model.message import Message
 from gateway.model.outcome import RETRY, Outcome, Settlement
 from gateway.routing.payload_conversion import convert_payload
 from gateway.routing.router import Delivery
-from gateway.runtime.inbound.copies import HeaderMapper, with_ids
+from gateway.runtime.inbound.copy_maker import HeaderMapper, with_ids
 from gateway.runtime.record.counters import RouteCounters
 from gateway.runtime.wiring import (
     archive_location,

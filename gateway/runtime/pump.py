@@ -30,7 +30,7 @@ from gateway.runtime.delivery.duplicates import DuplicateFilter
 from gateway.runtime.delivery.outbound_batch import OutboundBatch
 from gateway.runtime.delivery.received_batch import ReceivedBatch
 from gateway.runtime.delivery.rows import BatchOrigin
-from gateway.runtime.inbound.copies import CopyMaker, HeaderMapper
+from gateway.runtime.inbound.copy_maker import CopyMaker, HeaderMapper
 from gateway.runtime.inbound.in_flight import InFlightBatch
 from gateway.runtime.outbound.lane import Lane
 from gateway.runtime.record.counters import ConnectionState, EndpointState

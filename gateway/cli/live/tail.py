@@ -19,7 +19,7 @@ from itertools import islice
 from threading import Event
 from typing import Any, Final
 
-from gateway.check.copies import NOW, copies
+from gateway.check.result_copies import NOW, copies
 from gateway.cli.live.signals import stop_signals
 from gateway.cli.mapping.explained_message import copy_values, message_lines
 from gateway.cli.parsers import CONFIG, Commands, add_documented, add_option

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from gateway.check.copies import NOW, ResultCopy, copies, header_values
 from gateway.check.given_headers import (
     given_headers,
     is_property,
@@ -16,6 +15,7 @@ from gateway.check.given_headers import (
     parse_properties,
     typed_values,
 )
+from gateway.check.result_copies import NOW, ResultCopy, copies, header_values
 from gateway.config.load import Configuration
 from gateway.model.message import Headers, Message
 from gateway.routing.route import Route

@@ -8,8 +8,8 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 
-from gateway.check.copies import fields_text, header_values
 from gateway.check.mapping_tests import MappingTestResult, run_tests
+from gateway.check.result_copies import fields_text, header_values
 from gateway.cli.parsers import CONFIG, WITHOUT_SECRETS, Commands, add_documented, add_option
 from gateway.config.load import load
 from gateway.config.schema import ExpectedCopy

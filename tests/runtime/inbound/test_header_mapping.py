@@ -10,8 +10,8 @@ import pytest
 from gateway.config.load import load
 from gateway.model.message import HEADER_FIELDS, NO_HEADERS
 from gateway.routing.router import Router
-from gateway.runtime.inbound import copies
-from gateway.runtime.inbound.copies import HeaderMapper
+from gateway.runtime.inbound import copy_maker
+from gateway.runtime.inbound.copy_maker import HeaderMapper
 from gateway.runtime.record.counters import RouteCounters
 from gateway.runtime.wiring import make_source_binding
 from tests.model.test_memory_size import taken
@@ -30,7 +30,7 @@ def router(tmp_path: Path) -> Router:
 def test_cached_headers_are_never_given_to_other_headers(
     router: Router, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(copies, "MAX_CACHE_SIZE", 5_000)  # four results
+    monkeypatch.setattr(copy_maker, "MAX_CACHE_SIZE", 5_000)  # four results
     mapper = HeaderMapper("test", router.dialect, {"all": RouteCounters()})
     urgent = replace(NO_HEADERS, priority=9)
     deliveries = [router[f"a/{number}"][0].deliveries[0] for number in range(6)] * 2
@@ -63,7 +63,7 @@ def test_a_lost_field_is_counted_for_every_message(router: Router) -> None:
 def test_cached_headers_take_limited_memory(
     router: Router, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(copies, "MAX_CACHE_SIZE", 1 << 20)
+    monkeypatch.setattr(copy_maker, "MAX_CACHE_SIZE", 1 << 20)
     delivery = router["a/1"][0].deliveries[0]
 
     def fill() -> HeaderMapper:
