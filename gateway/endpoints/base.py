@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import Protocol, TypeAlias, runtime_checkable
 
 from gateway.errors import TranslationError
 from gateway.model.message import Message
@@ -80,6 +80,21 @@ class Source(Protocol):
 
     def close(self) -> None:
         """Release everything. Never raises; may be called twice and from another thread."""
+
+
+@runtime_checkable
+class EndsIntake(Protocol):
+    """A source whose broker keeps nothing, and that can end its intake before it closes."""
+
+    def end_intake(self) -> None:
+        """Take in only what the broker has sent before an answer to this call, which comes later.
+
+        The thread that calls `receive` calls it once. `receive` returns what was taken in, however
+        fast the broker sends. It has no effect on a broker that keeps messages.
+
+        Raises:
+            NotConnectedError: the connection is lost.
+        """
 
 
 class Sink(Protocol):

@@ -91,6 +91,7 @@ class RedeliveryQueue(Generic[Item]):
         self._unconfirmed = 0  # the lowest number that is not confirmed
         self._held = 0
         self._failure: GatewayError | None = None
+        self._ended = False
         self._survives: Callable[[Item], bool] = lambda _item: False
 
     @property
@@ -112,11 +113,17 @@ class RedeliveryQueue(Generic[Item]):
             handed_out = [item for batch in self._unsettled.values() for item in batch.items]
             return [*self._waiting, *(item for _, item in self._retried), *handed_out]
 
+    def end(self) -> None:
+        """Add nothing from now on; what is there can be taken."""
+        self._ended = True
+
     def put(self, items: Sequence[Item]) -> None:
         """Add items without a look at the capacity; the caller asks `full` or waits for room.
 
         After `fail` only those are added that survive it: the others would pass older ones.
         """
+        if self._ended:
+            return
         size = self._measure(items)
         with self._available:
             if self._failure is not None:

@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Final
 
-from gateway.endpoints.base import Batch, Source
+from gateway.endpoints.base import Batch, EndsIntake, Source
 from gateway.endpoints.continuity import ReportsContinuity, Retention
 from gateway.errors import (
     ArchiveError,
@@ -211,13 +211,18 @@ class Pump:
     def _relay_rest(self, since: int) -> int:
         """Relay what the source has, and await the answers; return since when it misses messages.
 
-        `since` is now. Nobody delivers these messages again.
+        `since` is now. Nobody delivers these messages again. A source that can ends its intake: one
+        whose broker sends faster than the targets take always has more.
         """
+        source = self._binding.source
+        ends = isinstance(source, EndsIntake)
         try:
+            if self.begun and isinstance(source, EndsIntake):
+                source.end_intake()
             while self.begun and time.monotonic() < self._relay_until:
                 self._context.require_lease()
-                if (batch := self._binding.source.receive(0)) is None:
-                    since = self._context.ledger.clock()
+                if (batch := source.receive(0)) is None:
+                    since = since if ends else self._context.ledger.clock()
                     break
                 self.state.messages += len(batch.messages)
                 self._relay(batch)

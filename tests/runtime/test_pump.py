@@ -1,13 +1,17 @@
-"""A pump whose source is replaced by a reload."""
+"""A pump whose source is replaced by a reload, or always has more when it stops."""
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Sequence
 from pathlib import Path
+from time import monotonic
 
+from gateway.archive.journal.head_file import HeadFile
 from gateway.config.load import load
 from gateway.endpoints.base import Batch
+from gateway.endpoints.continuity import Continuity, Retention
 from gateway.model.message import NO_HEADERS, Headers, Message
 from gateway.model.outcome import Settlement
 from gateway.runtime.context import GatewayContext
@@ -17,13 +21,14 @@ from gateway.runtime.delivery.rows import fingerprint
 from gateway.runtime.inbound.echo_cache import EchoCache
 from gateway.runtime.outbound.lane import Lane, SinkBinding
 from gateway.runtime.pump import Pump
+from gateway.runtime.record.connection_log import ConnectionLog
 from gateway.runtime.record.counters import EndpointState, RouteCounters
 from gateway.runtime.record.ledger import Ledger
 from gateway.runtime.record.message_ids import MessageIds
 from gateway.runtime.wiring import make_source_binding
 from tests.runtime.one_route import ONE_ROUTE
 from tests.runtime.targets import ScriptedSink
-from tests.waiting import until
+from tests.waiting import PATIENCE, until
 
 
 class OneBatchSource:
@@ -49,6 +54,43 @@ class OneBatchSource:
 
     def _settle(self, _: Sequence[Settlement]) -> None:
         self.unsettled = False
+
+
+class EndlessSource(OneBatchSource):
+    """A source of a broker that keeps nothing and always has one more message for it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.continuity = Continuity(Retention.NOTHING)
+        self.left = sys.maxsize  # messages, before nothing more comes
+
+    def receive(self, timeout: float) -> Batch | None:
+        del timeout
+        self.left -= 1
+        return Batch([Message("other", b"x")], self._settle) if self.left > 0 else None
+
+    def end_intake(self) -> None:
+        self.left = 10
+
+
+def test_a_stop_ends_the_intake_of_a_source_that_always_has_more(tmp_path: Path) -> None:
+    file = tmp_path / "gateway.yaml"
+    file.write_text(ONE_ROUTE)
+    source = EndlessSource()
+    ledger = Ledger({"all": RouteCounters()}, archive=lambda _, then: then())
+    connections = ConnectionLog(HeadFile(tmp_path, "test", "test"), ["here"])
+    context = GatewayContext("test", {}, ledger, MessageIds(1), EchoCache(), {}, connections)
+    pump = Pump(
+        make_source_binding(load(file), "here", source), EndpointState("here", "source"), context
+    )
+    pump.start()
+    until(lambda: pump.state.messages > 0)
+
+    pump.stop_receiving(monotonic() + 2 * PATIENCE)
+    until(pump.idle)
+
+    assert source.left == 0
+    pump.close()
 
 
 def test_a_replaced_source_is_closed_after_its_batch_is_settled(tmp_path: Path) -> None:

@@ -59,6 +59,7 @@ class ReceiveState:
         self._acks: deque[int] = deque()  # of the unconfirmed messages, oldest first
         self.leaves = False  # for another address: nothing more is read
         self.queue = message_queue(settings.receive_window_bytes, self._confirm, self._wake)
+        self._pongs = self._last_ping = 0
         self.connection: MqttConnection | None = None
 
     def packets_received(self, packets: DecodedPackets) -> None:
@@ -74,6 +75,15 @@ class ReceiveState:
             self.queue.put(messages)
         if packets.responses:
             self._write(self._release(packets.responses))
+        if packets.pongs:
+            self._pongs += packets.pongs
+            self.end_after(self._last_ping)
+
+    def end_after(self, ping: int) -> None:
+        """Take in nothing that comes after the answer to a ping; 0 for no ping."""
+        self._last_ping = ping
+        if 0 < ping <= self._pongs:
+            self.queue.end()
 
     def wants_more(self) -> bool:
         return not self.queue.full and not self.leaves

@@ -163,6 +163,11 @@ class MqttSource:
             self._continuity.retention = Retention.NOTHING
         return self._continuity
 
+    def end_intake(self) -> None:
+        state = self._state
+        if state is not None and state.connection is not None:
+            state.end_after(state.connection.ping())
+
     @property
     def held(self) -> int:
         """Bytes of received messages that are not settled."""

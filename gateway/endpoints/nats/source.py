@@ -80,6 +80,7 @@ class NatsSource:
         self._connection: NatsConnection | None = None
         self._place = StreamPlace(f"{settings.broker_key} {self._consumer}")
         self.subscription_store: SubscriptionStore | None = None
+        self._live: list[Any] = []  # the library's subscriptions of core NATS
         self._stream = self._inbox = ""
         self._exact = False  # every message of the stream is ours
         self._is_new = False  # the consumer was absent at this attempt, or at one that failed
@@ -129,6 +130,11 @@ class NatsSource:
             self._place.keep_exactly()
             connection.close()
 
+    def end_intake(self) -> None:
+        for each in self._live:
+            if self._connection is not None:
+                self._connection.run(each.drain())
+
     def _new_queue(self) -> RedeliveryQueue[Arrival]:
         return RedeliveryQueue(self._settings.receive_window_bytes, _measure, _mark, self._confirm)
 
@@ -152,6 +158,7 @@ class NatsSource:
 
     async def _subscribe(self, connection: NatsConnection, queue: RedeliveryQueue[Arrival]) -> None:
         """Subscribe in core NATS; of several patterns that select a message, the first takes it."""
+        self._live = []
         for at, pattern in enumerate(self._patterns):
             earlier = self._patterns[:at]
 
@@ -159,13 +166,14 @@ class NatsSource:
                 if not any(selects(each, message.subject) for each in earlier):
                     await self._put_live(queue, message)
 
-            await connection.client.subscribe(
+            subscription = await connection.client.subscribe(
                 pattern,
                 queue=self._settings.queue_group,
                 cb=take,
                 pending_bytes_limit=0,  # the library would drop the rest uncounted
                 pending_msgs_limit=0,
             )
+            self._live.append(subscription)
         await connection.client.flush(self._settings.answer_timeout)
         connection.refuse_denied()
 

@@ -164,6 +164,11 @@ class SolaceSource:
         if receiver is not None:
             detach_finalizers(receiver)
 
+    def end_intake(self) -> None:
+        if self._receiver is not None and not self._queue:
+            for topic in _topics(self._patterns):
+                self._receiver.remove_subscription_async(topic)
+
     def _start(self, connection: SolaceConnection, queue: ArrivalQueue) -> None:
         make, put = self._make_direct, self._put_direct
         if self._queue:

@@ -73,6 +73,7 @@ class Yami4Source:
         self._next_id = 1
         self._answers: dict[int, MessageHeading] = {}  # by message id
         self._asked: int | None = None  # id of the heartbeat without an answer
+        self._last_asked = 0  # id of the one whose answer ends the intake
         self._probe_seen = self._update_seen = False
         self._heartbeat_due = time.monotonic() + self._settings.heartbeat
 
@@ -99,6 +100,11 @@ class Yami4Source:
             if time.monotonic() >= deadline:
                 return self._queue.take_batch(MAX_BATCH, 0)
 
+    def end_intake(self) -> None:
+        if self._connection is not None:
+            self._asked = self._last_asked = self._ask(self._connection)
+            self._heartbeat_due = time.monotonic() + self._settings.answer_timeout
+
     def _receive(self, connection: Yami4Connection, deadline: float) -> None:
         """Read once into the queue when it has room; check the broker when nothing arrived."""
         now = time.monotonic()
@@ -116,6 +122,8 @@ class Yami4Source:
                     self.continuity.report_loss(reason, skipped)
                 self.continuity.heard = self.continuity.clock()
                 self._decode(packets)
+                if self._last_asked in self._answers:
+                    self._queue.end()
             else:
                 self._check_broker(connection)
         except NotConnectedError:
