@@ -195,7 +195,7 @@ def _used_share(spool: SpoolBacklog) -> float:
 
 
 def _address(driver: Source | Sink, endpoint: Endpoint | None) -> str:
-    several = endpoint is not None and len(endpoint.settings.addresses) > 1
+    several = endpoint is not None and len([*endpoint.settings.servers()]) > 1
     return address_of(driver) if several else ""
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from urllib.parse import urlsplit
+
 import pytest
 
-from gateway.endpoints.base import Subscription
+from gateway.endpoints.base import Subscription, address_of
 from gateway.endpoints.jms import open_sink, open_source
 from gateway.endpoints.jms.connection import connect, open_library
 from gateway.errors import DriverMissingError, EndpointError, NotConnectedError
@@ -60,6 +62,7 @@ def test_the_next_server_is_tried_after_a_failure(broker: ActiveMq, name: str) -
         send(sink, Message(name, b"x"))
 
         assert [m.payload for m in collect(source, 1)] == [b"x"]
+        assert address_of(source) == address_of(sink) == urlsplit(broker.url).netloc
 
 
 def test_the_factory_is_looked_up_in_jndi(broker: ActiveMq, name: str) -> None:

@@ -45,7 +45,7 @@ def _open(settings: EndpointSettings) -> str:
     sink = make_sink(settings, instance="connect")
     try:
         sink.open()
-        address = address_of(sink) if len(settings.addresses) > 1 else ""
+        address = address_of(sink) if len([*settings.servers()]) > 1 else ""
     finally:
         sink.close()
     at = address and f" at {address}"

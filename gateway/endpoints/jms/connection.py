@@ -5,9 +5,10 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TypeVar
+from urllib.parse import urlsplit
 
 from gateway.endpoints.jms import jvm
 from gateway.endpoints.jms.connection_factory import ACTIVEMQ, ACTIVEMQ_FACTORY, TIBCO, open_factory
@@ -29,11 +30,15 @@ ACK_ALL, ACK_EACH, ACK_TRANSACTED = 0, 1, 2  # modes of Receiver.java
 
 @dataclass(frozen=True, slots=True)
 class JmsConnection:
-    """An open connection and its `ConnectionMonitor`, which keeps the first failure."""
+    """An open connection and its `ConnectionMonitor`, which keeps the first failure.
+
+    `address` is HOST:PORT of the server, empty where the library does not tell.
+    """
 
     library: JmsLibrary
     connection: Java
     monitor: Java
+    address: str = ""
 
     def close(self, timeout: float) -> None:
         """Close, waiting at most `timeout` seconds; never raises."""
@@ -170,10 +175,20 @@ def _connect(settings: JmsSettings, library: JmsLibrary, url: str, client_id: st
             if client_id:
                 connection.setClientID(client_id)
             monitor = library.helper("ConnectionMonitor")(connection)
-            return JmsConnection(library, connection, monitor)
+            address = "" if settings.jndi_factory else _address(library, connection, url)
+            return JmsConnection(library, connection, monitor, address)
     except BaseException:
         _close(library, connection, settings.close_timeout)
         raise
+
+
+def _address(library: JmsLibrary, connection: Java, url: str) -> str:
+    """Return HOST:PORT of the server that `url` names, or that EMS chose of its servers."""
+    if str(connection.getClass().getName()).startswith(TIBCO):
+        with suppress(JavaError, AttributeError):  # for display
+            url = str(library.find(f"{TIBCO}Tibjms").getConnectionActiveURL(connection))
+    is_list = "," in url or "(" in url  # such as failover:(tcp://a:1,tcp://b:1)
+    return "" if is_list else urlsplit(url).netloc.rpartition("@")[2]
 
 
 def acknowledgement_modes(settings: JmsSettings, connection: JmsConnection) -> tuple[int, int]:

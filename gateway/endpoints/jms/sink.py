@@ -83,6 +83,12 @@ class JmsSink:
         self.counts: dict[str, int] = dict.fromkeys(COUNTER_NAMES, 0)
         self._thread: Thread | None = None
 
+    @property
+    def address(self) -> str:
+        """HOST:PORT of the server; empty without a connection, or where the library hides it."""
+        connection = self._connection
+        return "" if connection is None else connection.address
+
     def open(self) -> None:
         self.close()
         if self._library is None:

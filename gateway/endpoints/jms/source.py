@@ -180,6 +180,12 @@ class JmsSource:
             broker=settings.broker_key,
         )
 
+    @property
+    def address(self) -> str:
+        """HOST:PORT of the server; empty without a connection, or where the library hides it."""
+        session = self._session
+        return "" if session is None else session.connection.address
+
     def open(self) -> None:
         self.close()
         self._closed = False
