@@ -19,6 +19,7 @@ from gateway.routing.route import EACH_TAG, Route
 from gateway.routing.selectors.selector import Selector, parse_selector
 from gateway.routing.source_pattern import SourcePattern
 from gateway.routing.tags import TagMode, TagRule
+from gateway.routing.template import any_captures
 
 
 def build_routes(
@@ -56,7 +57,7 @@ def _build_route(
     source, at = settings.sources[number], ("routes", name, "from", number)
     endpoint = context.find(source.endpoint, (*at, "endpoint"), reader)
     if endpoint is None:
-        _find_targets(name, settings, context, reader)
+        _check_targets(name, settings, source, "unknown", context, reader)
         return None
     dialect = endpoint.dialect
     pattern = parse_pattern_at(source.pattern, dialect, (*at, "pattern"), reader)
@@ -66,7 +67,7 @@ def _build_route(
     tags_are_legal = len(reader.findings) == before
     selector = _selector(source.selector, (*at, "selector"), reader)
     if pattern is None or not tags_are_legal:  # the templates may use their captures
-        _find_targets(name, settings, context, reader)
+        _check_targets(name, settings, source, dialect.name, context, reader)
         return None
     facts = SourceFacts(pattern, tags, {"@system": dialect.name, "@endpoint": source.endpoint})
     heartbeat = ""
@@ -92,12 +93,21 @@ def _build_route(
     )
 
 
-def _find_targets(
-    name: str, settings: RouteSettings, context: RouteContext, reader: ConfigReader
+def _check_targets(  # noqa: PLR0913, PLR0917  # a source, and where its targets are reported
+    name: str,
+    settings: RouteSettings,
+    source: SourceSettings,
+    system: str,
+    context: RouteContext,
+    reader: ConfigReader,
 ) -> None:
-    """Report targets at unknown endpoints, for a source that has findings itself."""
-    for index, target in enumerate(settings.targets):
-        context.find(target.endpoint, ("routes", name, "to", index, "endpoint"), reader)
+    """Report the faults of targets that do not depend on the captures of a source with findings."""
+    texts = [source.pattern]
+    for target in settings.targets:
+        texts += [*(target.template or ()), *map(str, target.headers.set.values())]
+    constants = {"@system": system, "@endpoint": source.endpoint}
+    facts = SourceFacts(any_captures(texts), EACH_TAG, constants)
+    build_targets(settings, facts, context, ("routes", name, "to"), reader)
 
 
 def check_dead_letters(

@@ -7,7 +7,7 @@ A placeholder in braces names a capture of the source pattern or a constant of t
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from types import MappingProxyType
@@ -17,7 +17,7 @@ from gateway.dialects.base import Dialect, parse_subject
 from gateway.dialects.names import check_joined, split_levels
 from gateway.errors import SubjectError, TranslationError, quoted
 from gateway.model.subject import Subject
-from gateway.routing.source_pattern import SourcePattern
+from gateway.routing.source_pattern import CaptureSpan, SourcePattern
 from gateway.routing.template_functions import (
     FUNCTION_CHAIN,
     Levels,
@@ -145,6 +145,16 @@ def parse_template(  # noqa: PLR0913  # a text, and all that it may use
         at = _original_offset(error.offset, found)
         raise location.error(error.rule, error.reason, at) from None
     return Template(text, tuple(_level(level, found, location) for level in subject.levels))
+
+
+def any_captures(texts: Iterable[str]) -> SourcePattern:
+    """Return a pattern with every capture that `texts` name, in place of one that is not legal."""
+    spans: dict[str, CaptureSpan] = {}
+    for found in (each for text in texts for each in _PLACEHOLDER.finditer(text)):
+        name, rest = found[1], found[2] is not None
+        if not name.startswith("@"):
+            spans[name] = CaptureSpan(0, None, rest or (name in spans and spans[name].rest))
+    return SourcePattern("", "", (), None, tuple(spans.items()))
 
 
 def _original_offset(offset: int, found: Sequence[FoundPlaceholder]) -> int:

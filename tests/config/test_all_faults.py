@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.config.test_load import ENDPOINTS, findings
 
 ROUTE = """\
@@ -32,6 +34,48 @@ def test_all_faults_of_a_target_are_found_in_one_run(tmp_path: Path) -> None:
     assert [each for each in wanted if each not in found] == []
     assert "the value is not an integer from 0 to 9" in found
     assert "the value is not a positive number of seconds" in found
+
+
+@pytest.mark.parametrize(
+    ("source", "reason"),
+    [
+        (
+            '{endpoint: plant, pattern: "a/#/{x}/{rest...}"}',
+            "'#' is the rest wildcard and not last",
+        ),
+        ('{endpoint: plant, pattern: "a/x{x}/{rest...}"}', "{x} does not fill its level"),
+        ('{endpoint: plant, pattern: "a/{x}/{rest...}", tags: {mode: list}}', "no tag lists"),
+        ('{endpoint: nowhere, pattern: "a/{x}/{rest...}"}', "unknown endpoint 'nowhere'"),
+    ],
+)
+def test_a_source_with_a_fault_hides_none_of_its_targets(
+    tmp_path: Path, source: str, reason: str
+) -> None:
+    route = f"""\
+routes:
+  r:
+    from: {source}
+    to:
+      - {{endpoint: ems, template: "A.{{x|uper}}.{{rest...|join:-}}"}}
+      - {{endpoint: ems, template: "A..{{x}}"}}
+      - {{endpoint: ems, template: "A.{{x"}}
+      - {{endpoint: ems, template: "A.{{@system|upper}}"}}
+      - {{endpoint: ems, template: "A.{{y}}", headers: {{set: {{ttl: soon, line: "{{z}}"}}}}}}
+      - {{endpoint: absent, template: A}}
+"""
+    found = [(each.line, str(each)) for each in findings(tmp_path, ENDPOINTS + route)]
+    first = min(line for line, text in found if reason in text)
+
+    wanted = [
+        (2, "unknown function 'uper'"), (3, "empty"), (4, "a brace belongs to a capture"),
+        (6, "is not a positive number of seconds"), (7, "unknown endpoint 'absent'"),
+    ]  # fmt: skip
+    assert [
+        (at, text)
+        for at, text in wanted
+        if not any(line == first + at and text in each for line, each in found)
+    ] == []
+    assert len(found) == len(wanted) + 1, found
 
 
 def test_an_unknown_field_hides_no_fault_of_its_section(tmp_path: Path) -> None:
