@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import io
 import re
+from argparse import ArgumentParser
 from collections.abc import Iterator
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 
 from gateway.cli import make_parser
@@ -137,7 +139,13 @@ def is_complete(command: Command) -> bool:
     words = command.words[1:]
     with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()) as error:
         try:
-            make_parser(words[0]).parse_args(words)
+            _parser(words[0]).parse_args(words)
         except SystemExit:
             return "arguments are required" not in error.getvalue()
     return True
+
+
+@cache
+def _parser(command: str) -> ArgumentParser:
+    """Keep the parser of a command: the pages print each command many times."""
+    return make_parser(command)
