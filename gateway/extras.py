@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from importlib.metadata import PackageNotFoundError, requires
-
 
 def install_command(extra: str, package: str = "gateway") -> str:
     """Return the command that installs the packages of an extra of `package`.
@@ -11,6 +9,8 @@ def install_command(extra: str, package: str = "gateway") -> str:
     It names those packages and not this one: the gateway is on no package index, so
     `gateway[jms]` installs neither from a checkout nor beside a wheel.
     """
+    from importlib.metadata import PackageNotFoundError, requires  # noqa: PLC0415  # loads email
+
     marker = f"extra == '{extra}'"
     try:
         found = [each.partition(";") for each in requires(package) or ()]

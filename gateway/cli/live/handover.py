@@ -17,7 +17,6 @@ from gateway.config.process import StandbySettings
 from gateway.errors import GatewayError
 from gateway.lease.file_store import FileLeaseStore
 from gateway.lease.holder import LeaseHolder
-from gateway.lease.kubernetes_store import ApiServer, KubernetesLeaseStore
 from gateway.lease.lease import LeaseStore, Record
 from gateway.terminal import print_line
 
@@ -45,6 +44,11 @@ def open_store(standby: StandbySettings, gateway: str) -> LeaseStore:
     lease = standby.lease
     if lease.kind == "file":
         return FileLeaseStore(Path(lease.path or ""))
+    from gateway.lease.kubernetes_store import (  # noqa: PLC0415  # loads urllib.request
+        ApiServer,
+        KubernetesLeaseStore,
+    )
+
     name, namespace = lease.name or gateway, lease.namespace or ""
     return KubernetesLeaseStore(ApiServer.of_pod(), name, standby.seconds, namespace)
 
