@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from importlib.abc import MetaPathFinder
@@ -22,7 +23,10 @@ class _WithoutPandas(MetaPathFinder):
 
 sys.meta_path.insert(0, _WithoutPandas())
 os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")  # the others keep 50 MiB that are free
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # NumPy starts one for each core
 
 from gateway.archive.segments.convert import main  # noqa: E402  # it loads PyArrow
 
-sys.exit(main(sys.argv[1:]))
+status = main(sys.argv[1:])
+gc.freeze()  # at its end Python would look at each object of PyArrow's modules
+sys.exit(status)
