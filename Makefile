@@ -11,7 +11,7 @@ unexport PYTHONDONTWRITEBYTECODE
 READY := $(VENV)/.ready
 DOCS := $(VENV)/.docs
 
-.PHONY: help install demo quick test test-nightly test-chaos test-images images manifests check format docs docs-tables man bench bench-check clean system jms-helper lock licences audit
+.PHONY: help install demo quick test suite test-nightly test-chaos test-images images manifests check format docs docs-tables man bench bench-check clean system jms-helper lock licences audit
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## (.*)/  \1\t\2/' | expand -t 20
@@ -26,8 +26,12 @@ QUICK := model dialects translate routing proofs config wire check logs imports 
 quick: check ## check, then the tests that need no broker, no Java and no Spark
 	$(BIN)/pytest -q -n 2 -m "not broker and not spark and not browser and not nightly and not chaos" $(QUICK:%=tests/%)
 
+# Beside the tests, since mypy takes one core; a fault that it finds is printed at once.
+test: $(READY) ## format, lint, types, contracts, and all tests with real brokers
+	$(MAKE) --jobs 2 check suite
+
 # Half of the time is waiting for brokers, so there are more workers than cores.
-test: $(READY) check ## format, lint, types, contracts, and all tests with real brokers
+suite:
 	$(BIN)/pytest -m "not nightly and not chaos" -n 5 --dist loadfile --no-loadscope-reorder --session-timeout 2400
 
 test-nightly: $(READY) $(DOCS) ## the long forms of all tests
