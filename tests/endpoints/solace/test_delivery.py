@@ -333,9 +333,12 @@ def test_unanswered_messages_keep_their_topics_and_payloads(system: RestartableB
         sink.send(sent, answer)
         system.stop()
         system.broker.faults.suppress_acks = False
-        system.broker.state.vpns["default"].publishers.clear()  # removes the names of flows
-        queue = system.broker.state.vpns["default"].queues[system.queue.encode()]
-        queue.remove([number for number, _ in queue.contents()])  # and the stored messages
+        vpn = system.broker.state.vpns["default"]
+        vpn.publishers.clear()  # removes the names of flows, and the stored messages
+        vpn.remove_queue(old := vpn.queues[system.queue.encode()])
+        new = vpn.add_queue(old.name)
+        for topic in old.topics:
+            vpn.subscribe_queue(new, topic)
         system.start()
 
         assert answer.wait() == [ACCEPTED] * len(sent)

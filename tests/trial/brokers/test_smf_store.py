@@ -5,17 +5,15 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
-from itertools import count
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from gateway.errors import EndpointError
-from gateway.trial.brokers.smf import BrokerOptions, QueueOptions, store
-from gateway.trial.brokers.smf.journal import JOURNAL_NAME, BrokerJournal, RecordType
-from gateway.trial.brokers.smf.store import restore, snapshot
-from gateway.trial.brokers.smf.vpn import BrokerState, Vpn
+from gateway.trial.brokers.smf import BrokerOptions, QueueOptions
+from gateway.trial.brokers.smf.responses import UNKNOWN_FLOW
+from gateway.trial.brokers.smf.store import DATABASE_NAME
 from gateway.wire.smf.assured_control import (
     AckOutcome,
     AckRange,
@@ -24,7 +22,6 @@ from gateway.wire.smf.assured_control import (
     encode_field,
 )
 from gateway.wire.smf.parameters import OK
-from gateway.wire.smf.relayed_message import PublishedMessage
 from gateway.wire.smf.subscriptions import SubscriptionChange
 from tests.brokers.controlled_smf import SmfBroker
 from tests.brokers.smf_client import SmfClient
@@ -165,32 +162,11 @@ def test_a_killed_process_loses_no_acknowledged_message(tmp_path: Path) -> None:
     assert got == [b"%d" % number for number in range(len(got))]
 
 
-CUTS: list[Callable[[bytes], bytes]] = [
-    lambda data: data[:-1],
-    lambda data: data[:-40],
-    lambda data: data + b"\0\0",
-    lambda data: data + b"\0" * 100,
-    lambda data: data[:-1] + bytes((data[-1] ^ 1,)),
-]
+def test_a_store_that_is_no_database_is_refused(tmp_path: Path) -> None:
+    (tmp_path / DATABASE_NAME).write_bytes(b"no database" * 100)
 
-
-@pytest.mark.parametrize("cut", CUTS)
-def test_a_truncated_record_affects_no_other(
-    tmp_path: Path, cut: Callable[[bytes], bytes], caplog: pytest.LogCaptureFixture
-) -> None:
-    journal = BrokerJournal(tmp_path)
-    journal.append(RecordType.QUEUE, "default", b"q", True)  # as in the record
-    for number in range(1, 4):
-        journal.append(
-            RecordType.MESSAGE, "default", b"q", number, b"q/x", 0x10, b"", b"%d" % number * 50
-        )
-    journal.close()
-    file = tmp_path / JOURNAL_NAME
-    file.write_bytes(cut(file.read_bytes()))
-    with start(tmp_path) as broker:
-        assert broker.depth("q") >= 2
-
-    assert "are no record" in caplog.text
+    with pytest.raises(EndpointError, match=r"cannot use the store .*not a database"):
+        start(tmp_path)
 
 
 def test_two_brokers_do_not_share_a_store(tmp_path: Path) -> None:
@@ -207,7 +183,7 @@ def test_without_a_writable_store_nothing_is_acknowledged(
         flow = open_flow(client)
         publish(client, flow, b"0")
         _fill(broker)
-        client.publish(flow, "q/x", b"1")
+        client.publish(flow, "q/x", b"1" * 100_000)
 
         assert client.read() is None
     assert "stopping: the store cannot be written" in caplog.text
@@ -216,59 +192,43 @@ def test_without_a_writable_store_nothing_is_acknowledged(
 
 
 def _fill(broker: SmfBroker) -> None:
-    """Replace the journal's file by a full device."""
-    journal = broker.journal
-    assert journal is not None
-    journal._file.close()  # noqa: SLF001
-    journal._file = Path("/dev/full").open("ab", buffering=0)  # noqa: SLF001, SIM115
+    """Let the database not grow any more, as on a full disk."""
+    assert broker.store is not None
+    broker.store._database.execute("PRAGMA max_page_count = 1")  # noqa: SLF001  # of its present size
 
 
-def test_a_snapshot_restores_the_same_state() -> None:
-    state, again = BrokerState(OPTIONS), BrokerState(BrokerOptions())
-    vpn = state.vpns["default"]
-    for number in range(5):
-        vpn.publish(_published(b"q/%d" % number))
-    vpn.queues[b"q"].remove([2, 4])
-    vpn.open_publisher(b"")
-    restore(again.vpns, snapshot(state.vpns))
+def test_numbers_go_on_after_a_restart_of_an_empty_queue(tmp_path: Path) -> None:
+    """Else a new message would be marked as one that was delivered before."""
+    with start(tmp_path) as broker, SmfClient(broker.port, "a") as client:
+        publish(client, open_flow(client), b"0")
+        flow = bound(client)
+        message = client.delivery()
+        client.acknowledge(
+            flow, message.message_id, AckRange(message.message_id, message.message_id)
+        )
+        assert client.is_alive()
+    with start(tmp_path) as broker, SmfClient(broker.port, "a") as client:
+        assert broker.depth("q") == 0
+        publish(client, open_flow(client), b"1")
+    with start(tmp_path) as broker, SmfClient(broker.port, "a") as client:
+        bound(client)
+        frame = client.read() or b""
 
-    assert list(snapshot(again.vpns)) == list(snapshot(state.vpns))
-    assert again.vpns["default"].queues[b"q"].size == vpn.queues[b"q"].size
-    assert _numbers(again.vpns["default"]) == [1, 3, 5]
-    again.vpns["default"].publish(_published(b"q/new"))
-    assert _numbers(again.vpns["default"])[-1] == 6
-
-
-_ids = count(1)
-
-
-def _published(topic: bytes) -> PublishedMessage:
-    return PublishedMessage(topic, 1, next(_ids), 0, 0x10, b"", b"body")
+    assert frame[-1:] == b"1"
+    assert b"\x13\x02" not in frame  # the mark of a redelivery
 
 
-def _numbers(vpn: Vpn) -> list[int]:
-    return [number for number, _ in vpn.queues[b"q"].contents()]
+def test_the_oldest_publisher_is_forgotten_in_the_store_too(tmp_path: Path) -> None:
+    options = replace(OPTIONS, max_publishers=2)
+    with start(tmp_path, options) as broker, SmfClient(broker.port, "a") as client:
+        names = []
+        for _ in range(3):
+            granted = client.open_publisher()
+            names.append(granted.get_text(ControlField.FLOW_NAME))
+            flow = granted.get_int(ControlField.FLOW_ID)
+            client.publish(flow, "q/x", b"x", number=1)
+            assert client.next_control().response == OK
+    with start(tmp_path) as broker, SmfClient(broker.port, "a") as client:
+        known = [client.open_publisher(name).response for name in names]
 
-
-def test_the_journal_is_compacted_when_most_of_it_is_settled(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(store, "MAX_JOURNAL_BYTES", 10_000)
-    state = BrokerState(OPTIONS)
-    journal = store.open_store(tmp_path, state.vpns)
-    vpn = state.vpns["default"]
-    queue = vpn.queues[b"q"]
-    for number in range(1, 101):
-        vpn.publish(PublishedMessage(b"q/x", 1, number, 0, 0x10, b"", b"x" * 1_000))
-    journal.commit()
-    store.compact(journal, state.vpns)
-    assert journal.size > 100_000  # no message is settled
-    queue.remove(range(1, 100))
-    journal.commit()
-    store.compact(journal, state.vpns)
-
-    assert journal.size < 2_000
-    again = BrokerState(BrokerOptions())
-    restore(again.vpns, journal.records())
-    assert _numbers(again.vpns["default"]) == [100]
-    journal.close()
+    assert known == [UNKNOWN_FLOW, OK, OK]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sqlite3
 from collections.abc import Callable, Mapping
 from itertools import count
 
@@ -21,10 +22,9 @@ from gateway.trial.brokers.smf.flows import (
     spool_message,
     unbind,
 )
-from gateway.trial.brokers.smf.journal import BrokerJournal
 from gateway.trial.brokers.smf.login import log_in
 from gateway.trial.brokers.smf.queues import MessageQueue
-from gateway.trial.brokers.smf.store import compact
+from gateway.trial.brokers.smf.store import BrokerStore
 from gateway.trial.brokers.smf.subscription_changes import (
     change_subscription,
     find_injected_refusal,
@@ -56,11 +56,11 @@ class MessageDispatcher:
     """
 
     def __init__(
-        self, state: BrokerState, journal: BrokerJournal | None, stop: Callable[[], None]
+        self, state: BrokerState, store: BrokerStore | None, stop: Callable[[], None]
     ) -> None:
-        """Keep `stop`, which ends the broker when `journal` cannot be written."""
+        """Keep `stop`, which ends the broker when `store` cannot be written."""
         self.options, self.state = state.options, state
-        self.journal, self.stop = journal, stop
+        self.store, self.stop = store, stop
         self.sessions: dict[ClientSession, None] = {}
         self.memory = MemoryBudget(self.options.total_bytes)
         self.unflushed: list[WriteBuffer] = []
@@ -88,7 +88,7 @@ class MessageDispatcher:
 
     def flush(self) -> None:
         """Write the effects of the last messages: first to the store, then to the clients."""
-        while self.journal is None or self._is_stored(self.journal):
+        while self.store is None or self._is_stored(self.store):
             buffers = self.unflushed.copy()
             self.unflushed.clear()
             for output in buffers:
@@ -96,30 +96,19 @@ class MessageDispatcher:
             if not self.unflushed:  # a flush that made room queues more messages
                 return
 
-    def compact_store(self) -> None:
-        """Compact the store when most of it is settled."""
-        if self.journal is not None:
-            try:
-                compact(self.journal, self.state.vpns)
-            except OSError as error:
-                self._give_up(error)
-
-    def _is_stored(self, journal: BrokerJournal) -> bool:
+    def _is_stored(self, store: BrokerStore) -> bool:
+        """Store the changes, or stop without an answer: no message is acknowledged unstored."""
         try:
-            journal.commit()
-        except OSError as error:
-            self._give_up(error)
+            store.commit()
+        except sqlite3.Error as error:
+            log.error("smf broker: stopping: the store cannot be written: %s", error)  # noqa: TRY400  # the reason is enough
+            self.unflushed.clear()
+            for session in list(self.sessions):
+                session.is_over = True
+                session.transport.abort()
+            self.stop()
             return False
         return True
-
-    def _give_up(self, error: OSError) -> None:
-        """Stop without an answer: no message may be acknowledged that is not stored."""
-        log.error("smf broker: stopping: the store cannot be written: %s", error)
-        self.unflushed.clear()
-        for session in list(self.sessions):
-            session.is_over = True
-            session.transport.abort()
-        self.stop()
 
     def drop(self, session: ClientSession) -> None:
         """Remove a connection; its queues and publisher names stay."""

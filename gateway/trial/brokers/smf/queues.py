@@ -3,27 +3,22 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 from typing import TypeAlias
 
-from gateway.trial.brokers.smf.journal import RecordType
+from gateway.trial.brokers.smf.store import Change
 from gateway.trial.brokers.smf.write_buffer import WriteBuffer
 from gateway.wire.smf.assured_control import AckOutcome
 from gateway.wire.smf.relayed_message import PublishedMessage, encode_delivery
 
-RecordChange: TypeAlias = Callable[..., None]  # a type of record and its values
+RecordChange: TypeAlias = Callable[..., None]  # takes a change and its values
 
 
-def record_nothing(kind: RecordType, *values: object) -> None:
+def record_nothing(change: Change, *values: object) -> None:
     """Record no change: for a broker without a store."""
-    del kind, values
-
-
-def values_of(message: PublishedMessage) -> tuple[object, ...]:
-    """Return the values of a message in its record."""
-    return message.topic, message.flags, message.shared_parameters, message.body
+    del change, values
 
 
 @dataclass(slots=True, eq=False)
@@ -138,39 +133,25 @@ class MessageQueue:
     def put(self, message: PublishedMessage) -> None:
         self._last += 1
         self._add(self._last, message)
-        self.record(RecordType.MESSAGE, self.name, self._last, *values_of(message))
-
-    def contents(self) -> Iterator[tuple[int, PublishedMessage]]:
-        """Return every message with its number, in order, unsettled ones included."""
-        held = (queued for flow in self.flows for queued in flow.unacked.values())
-        messages = sorted((*held, *self._waiting), key=lambda queued: queued.number)
-        return ((queued.number, queued.message) for queued in messages)
+        content = message.topic, message.flags, message.shared_parameters, message.body
+        self.record(Change.MESSAGE, self.name, self._last, *content)
 
     def restore(self, number: int, message: PublishedMessage) -> None:
         """Add a stored message; call this before the first consumer binds."""
         self._last = max(self._last, number)
         self._add(number, message)
 
-    def remove(self, numbers: Collection[int]) -> None:
-        """Remove stored messages that were settled, most of them at the front; before a bind."""
-        missing, kept, settled = set(numbers), deque[QueuedMessage](), list[QueuedMessage]()
-        while missing and self._waiting:
-            queued = self._waiting.popleft()
-            (settled if queued.number in missing else kept).append(queued)
-            missing.discard(queued.number)
-        self._waiting.extendleft(reversed(kept))
-        self.discard(settled)
-
     def mark_redelivered(self, last_delivered: int) -> None:
         """Mark stored messages up to that number as redelivered; before a bind."""
         self.last_delivered = last_delivered
+        self._last = max(self._last, last_delivered)
         for queued in takewhile(lambda each: each.number <= last_delivered, self._waiting):
             queued.redelivered = True
 
     def note_delivered(self, number: int) -> None:
         if number > self.last_delivered:
             self.last_delivered = number
-            self.record(RecordType.DELIVERED, self.name, number)
+            self.record(Change.DELIVERED, self.name, number)
 
     def _add(self, number: int, message: PublishedMessage) -> None:
         self._waiting.append(QueuedMessage(number, message))
@@ -227,10 +208,7 @@ class MessageQueue:
 
     def discard(self, messages: Iterable[QueuedMessage]) -> None:
         """Remove messages that are settled."""
-        numbers: list[int] = []
         for queued in messages:
             self.size -= queued.message.size
             self.depth -= 1
-            numbers.append(queued.number)
-        if numbers:
-            self.record(RecordType.SETTLED, self.name, numbers)
+            self.record(Change.SETTLED, self.name, queued.number)

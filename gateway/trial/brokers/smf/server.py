@@ -13,7 +13,7 @@ from gateway.errors import EndpointError
 from gateway.trial.brokers.smf.client_session import ClientSession
 from gateway.trial.brokers.smf.dispatcher import MessageDispatcher
 from gateway.trial.brokers.smf.options import DEFAULT_OPTIONS, BrokerOptions
-from gateway.trial.brokers.smf.store import open_store
+from gateway.trial.brokers.smf.store import BrokerStore
 from gateway.trial.brokers.smf.vpn import BrokerState
 
 _LISTEN_BACKLOG = 128
@@ -55,14 +55,17 @@ class SmfBroker:
         self.host, self.port = host, int(self._listener.getsockname()[1])
         self.url = f"{'tcps' if tls else 'tcp'}://{host}:{self.port}"
         try:
-            self.journal = open_store(store, self.state.vpns) if store else None
+            self.store = BrokerStore(store) if store else None
+            if self.store is not None:
+                for name, vpn in self.state.vpns.items():
+                    vpn.keep_in(self.store, name)
         except EndpointError:
             self._listener.close()
             raise
         self._loop = asyncio.new_event_loop()
         self._loop.set_exception_handler(_ignore)
         self._stopping = asyncio.Event()
-        self._dispatcher = MessageDispatcher(self.state, self.journal, self._stopping.set)
+        self._dispatcher = MessageDispatcher(self.state, self.store, self._stopping.set)
         self._thread: Thread | None = None
 
     def __enter__(self) -> Self:
@@ -81,8 +84,8 @@ class SmfBroker:
             self._loop.run_until_complete(self._serve())
         finally:
             self._loop.close()
-            if self.journal is not None:
-                self.journal.close()
+            if self.store is not None:
+                self.store.close()
 
     def stop(self) -> None:
         """Make `run` return; any thread or signal handler may call it, repeatedly."""
@@ -98,7 +101,6 @@ class SmfBroker:
                 await asyncio.wait_for(self._stopping.wait(), _CHECK_INTERVAL)
             except TimeoutError:
                 self._dispatcher.drop_silent()
-                self._dispatcher.compact_store()
         server.close()
         for session in list(self._dispatcher.sessions):
             session.transport.abort()

@@ -1,101 +1,125 @@
-"""The state of a broker as journal records, and its restoration from them."""
+"""The store of a broker: an SQLite database of its queues, their messages, and its publishers.
+
+Changes of queues, messages and publishers are on the disk before the publisher gets its
+acknowledgement. Changes of settled or delivered messages survive the process alone: losing one with
+the machine causes a redelivery and no loss.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from functools import partial
+import sqlite3
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, closing, contextmanager, suppress
+from enum import Enum
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
-from gateway.trial.brokers.smf.journal import MAX_JOURNAL_BYTES, BrokerJournal, Record, RecordType
-from gateway.trial.brokers.smf.queues import MessageQueue, values_of
-from gateway.trial.brokers.smf.vpn import PublisherFlow, Vpn
-from gateway.wire.smf.relayed_message import PublishedMessage
+from gateway.errors import EndpointError
+from gateway.file_lock import FileLock
+
+DATABASE_NAME: Final = "broker.db"
+_SCHEMA: Final = """
+PRAGMA journal_mode = WAL;
+CREATE TABLE IF NOT EXISTS queues
+    (vpn TEXT, name BLOB, exclusive INTEGER, delivered INTEGER DEFAULT 0, PRIMARY KEY (vpn, name));
+CREATE TABLE IF NOT EXISTS topics
+    (vpn TEXT, queue BLOB, topic BLOB, PRIMARY KEY (vpn, queue, topic));
+CREATE TABLE IF NOT EXISTS messages
+    (vpn TEXT, queue BLOB, number INTEGER, topic BLOB, flags INTEGER, parameters BLOB, body BLOB,
+     PRIMARY KEY (vpn, queue, number));
+CREATE TABLE IF NOT EXISTS publishers
+    (vpn TEXT, name BLOB, last_id INTEGER, PRIMARY KEY (vpn, name));
+CREATE TRIGGER IF NOT EXISTS content AFTER DELETE ON queues BEGIN
+    DELETE FROM topics WHERE vpn = old.vpn AND queue = old.name;
+    DELETE FROM messages WHERE vpn = old.vpn AND queue = old.name;
+END;
+"""
 
 
-def open_store(folder: Path, vpns: Mapping[str, Vpn]) -> BrokerJournal:
-    """Restore `vpns` from `folder`, and record their further changes there.
+class Change(Enum):
+    """A change to store: the statement, whose first parameter is the name of the VPN."""
 
-    Raises:
-        EndpointError: the folder cannot be used.
+    QUEUE = "INSERT OR IGNORE INTO queues (vpn, name, exclusive) VALUES (?, ?, ?)"
+    QUEUE_REMOVED = "DELETE FROM queues WHERE vpn = ? AND name = ?"
+    TOPIC = "INSERT OR IGNORE INTO topics VALUES (?, ?, ?)"
+    TOPIC_REMOVED = "DELETE FROM topics WHERE vpn = ? AND queue = ? AND topic = ?"
+    MESSAGE = "INSERT INTO messages VALUES (?, ?, ?, ?, ?, ?, ?)"
+    SETTLED = "DELETE FROM messages WHERE vpn = ? AND queue = ? AND number = ?"
+    DELIVERED = (
+        "UPDATE queues SET delivered = ?3 WHERE vpn = ?1 AND name = ?2"  # the highest number
+    )
+    PUBLISHER = (
+        "INSERT INTO publishers VALUES (?1, ?2, ?3)"
+        " ON CONFLICT (vpn, name) DO UPDATE SET last_id = ?3"
+    )
+    PUBLISHER_REMOVED = "DELETE FROM publishers WHERE vpn = ? AND name = ?"
+
+
+_QUICK: Final = {Change.SETTLED, Change.DELIVERED}  # not synchronised with the disk
+
+
+class BrokerStore:
+    """An open, locked database, and changes that wait for `commit`.
+
+    Mutable: owned by the broker's event loop.
     """
-    journal = BrokerJournal(folder)
-    restore(vpns, journal.records())
-    journal.rewrite(snapshot(vpns))
-    for name, vpn in vpns.items():
-        vpn.record = partial(_record, journal, name)
-        for queue in vpn.queues.values():
-            queue.record = vpn.record
-    return journal
+
+    def __init__(self, folder: Path) -> None:
+        """Open or create the database in `folder`.
+
+        Raises:
+            EndpointError: the folder cannot be used, or another broker uses it.
+        """
+        self._folder = folder
+        self._waiting: list[tuple[Change, tuple[object, ...]]] = []
+        with _usable(folder), ExitStack() as opened:
+            folder.mkdir(parents=True, exist_ok=True)
+            lock = FileLock(folder / "lock", "another broker uses it; stop that one")
+            opened.enter_context(closing(lock))
+            self._database = sqlite3.connect(folder / DATABASE_NAME, check_same_thread=False)
+            opened.enter_context(closing(self._database))
+            self._database.executescript(_SCHEMA)
+            self._opened = opened.pop_all()
+
+    def rows(self, columns: str, table: str, *place: object) -> Iterable[tuple[Any, ...]]:
+        """Return rows in the order of their insertion: of a VPN, or of a queue of it.
+
+        Raises:
+            EndpointError: the database is damaged.
+        """
+        where = " AND ".join(("vpn = ?", "queue = ?")[: len(place)])
+        query = f"SELECT {columns} FROM {table} WHERE {where} ORDER BY rowid"  # noqa: S608  # constants
+        with _usable(self._folder):
+            return self._database.execute(query, place).fetchall()
+
+    def append(self, vpn: str, change: Change, *values: object) -> None:
+        """Add a change to the next `commit`."""
+        self._waiting.append((change, (vpn, *values)))
+
+    def commit(self) -> None:
+        """Write the waiting changes.
+
+        Raises:
+            sqlite3.Error: none of them is on disk.
+        """
+        if not self._waiting:
+            return
+        waiting, self._waiting = self._waiting, []
+        sync = "NORMAL" if all(change in _QUICK for change, _ in waiting) else "FULL"
+        self._database.execute(f"PRAGMA synchronous = {sync}")
+        with self._database:
+            for change, values in waiting:
+                self._database.execute(change.value, values)
+
+    def close(self) -> None:
+        with suppress(sqlite3.Error):  # what waits is not acknowledged
+            self.commit()
+        self._opened.close()
 
 
-def compact(journal: BrokerJournal, vpns: Mapping[str, Vpn]) -> None:
-    """Rewrite the file when most of its records are about settled messages."""
-    live = sum(queue.size for vpn in vpns.values() for queue in vpn.queues.values())
-    if journal.size > max(MAX_JOURNAL_BYTES, 2 * live):
-        journal.rewrite(snapshot(vpns))
-
-
-def snapshot(vpns: Mapping[str, Vpn]) -> Iterator[Record]:
-    """Yield the records that recreate `vpns`."""
-    for name, vpn in vpns.items():
-        for publisher in vpn.publishers.values():
-            yield RecordType.PUBLISHER, name, publisher.name, publisher.last_id
-        for queue in vpn.queues.values():
-            if queue.durable:
-                yield from _records_of(name, queue)
-
-
-def restore(vpns: Mapping[str, Vpn], records: Iterable[Record]) -> None:
-    """Apply `records` in order, except records of VPNs that are no longer configured."""
-    for kind, name, *values in records:
-        vpn = vpns.get(name)
-        if vpn is not None:
-            _apply(vpn, RecordType(kind), values)
-    for vpn in vpns.values():
-        for queue in vpn.queues.values():
-            queue.mark_redelivered(queue.last_delivered)
-
-
-def _record(journal: BrokerJournal, vpn: str, kind: RecordType, *values: object) -> None:
-    journal.append(kind, vpn, *values)
-
-
-def _records_of(vpn: str, queue: MessageQueue) -> Iterator[Record]:
-    yield RecordType.QUEUE, vpn, queue.name, queue.exclusive
-    for topic in queue.topics:
-        yield RecordType.TOPIC, vpn, queue.name, topic
-    for number, message in queue.contents():
-        yield RecordType.MESSAGE, vpn, queue.name, number, *values_of(message)
-    yield RecordType.DELIVERED, vpn, queue.name, queue.last_delivered
-
-
-def _apply(vpn: Vpn, kind: RecordType, values: list[Any]) -> None:
-    name = values[0]
-    queue = vpn.queues.get(name)
-    if kind is RecordType.PUBLISHER:
-        vpn.remember(PublisherFlow(name, values[1]))
-    elif kind is RecordType.QUEUE:
-        if queue is None:
-            vpn.add_queue(name, exclusive=values[1])
-    elif queue is not None:  # else a later record removes the queue
-        _apply_to(vpn, queue, kind, values[1:])
-
-
-def _apply_to(vpn: Vpn, queue: MessageQueue, kind: RecordType, values: list[Any]) -> None:
-    match kind:
-        case RecordType.QUEUE_REMOVED:
-            vpn.remove_queue(queue)
-        case RecordType.TOPIC:
-            vpn.subscribe_queue(queue, values[0])
-        case RecordType.TOPIC_REMOVED:
-            vpn.unsubscribe_queue(queue, values[0])
-        case RecordType.MESSAGE:
-            number, topic, flags, parameters, body = values
-            queue.restore(number, PublishedMessage(topic, 0, 0, 0, flags, parameters, body))
-        case RecordType.SETTLED:
-            queue.remove(values[0])
-        case RecordType.DELIVERED:
-            queue.last_delivered = values[0]
-        case RecordType.QUEUE | RecordType.PUBLISHER:  # handled in `_apply`
-            raise AssertionError(kind)
+@contextmanager
+def _usable(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except (OSError, sqlite3.Error) as error:
+        raise EndpointError(f"smf broker: cannot use the store {folder}: {error}") from error

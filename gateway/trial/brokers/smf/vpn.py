@@ -9,10 +9,10 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import count
 from typing import Final, TypeAlias
 
-from gateway.trial.brokers.smf.journal import RecordType
 from gateway.trial.brokers.smf.options import BrokerOptions, InjectedFaults
 from gateway.trial.brokers.smf.queues import MessageQueue, RecordChange, record_nothing
 from gateway.trial.brokers.smf.responses import (
@@ -23,6 +23,7 @@ from gateway.trial.brokers.smf.responses import (
     TOO_LONG,
     TOPIC_PARSE_ERROR,
 )
+from gateway.trial.brokers.smf.store import BrokerStore, Change
 from gateway.trial.brokers.smf.subscription_table import SubscriptionTable, is_topic
 from gateway.trial.brokers.smf.write_buffer import WriteBuffer
 from gateway.wire.smf.frames import GUARANTEED
@@ -132,24 +133,24 @@ class Vpn:
             max_unacked=self.options.max_unacked,
             record=self.record if durable else record_nothing,
         )
-        queue.record(RecordType.QUEUE, name, exclusive)
+        queue.record(Change.QUEUE, name, exclusive)
         return queue
 
     def remove_queue(self, queue: MessageQueue) -> None:
         for topic in queue.topics:
             self.table.remove(topic, queue)
         if self.queues.pop(queue.name, None) is not None:
-            queue.record(RecordType.QUEUE_REMOVED, queue.name)
+            queue.record(Change.QUEUE_REMOVED, queue.name)
 
     def subscribe_queue(self, queue: MessageQueue, topic: bytes) -> None:
         queue.topics[topic] = None
         self.table.add(topic, queue)
-        queue.record(RecordType.TOPIC, queue.name, topic)
+        queue.record(Change.TOPIC, queue.name, topic)
 
     def unsubscribe_queue(self, queue: MessageQueue, topic: bytes) -> None:
         queue.topics.pop(topic, None)
         self.table.remove(topic, queue)
-        queue.record(RecordType.TOPIC_REMOVED, queue.name, topic)
+        queue.record(Change.TOPIC_REMOVED, queue.name, topic)
 
     def open_publisher(self, name: bytes) -> PublisherFlow | None:
         """Return a new flow for an empty name, or the named one; None for an unknown name."""
@@ -163,7 +164,27 @@ class Vpn:
         """Keep a publisher flow under its name; the oldest is dropped past the limit."""
         self.publishers[publisher.name] = publisher
         if len(self.publishers) > self.options.max_publishers:
-            self.publishers.popitem(last=False)
+            name, _ = self.publishers.popitem(last=False)
+            self.record(Change.PUBLISHER_REMOVED, name)
+
+    def keep_in(self, store: BrokerStore, vpn: str) -> None:
+        """Restore what `store` has of this VPN, named `vpn`, and record further changes there."""
+        for name, exclusive, delivered in store.rows("name, exclusive, delivered", "queues", vpn):
+            queue = self.queues.get(name) or self.add_queue(name, exclusive=bool(exclusive))
+            for (topic,) in store.rows("topic", "topics", vpn, name):
+                self.subscribe_queue(queue, topic)
+            content = "number, topic, flags, parameters, body"
+            for number, topic, *others in store.rows(content, "messages", vpn, name):
+                queue.restore(number, PublishedMessage(topic, 0, 0, 0, *others))
+            queue.mark_redelivered(delivered)
+        for name, last_id in store.rows("name, last_id", "publishers", vpn):
+            self.remember(PublisherFlow(name, last_id))
+        self.record = partial(store.append, vpn)
+        for queue in self.queues.values():
+            queue.record = self.record
+            queue.record(Change.QUEUE, queue.name, queue.exclusive)
+            for topic in queue.topics:
+                queue.record(Change.TOPIC, queue.name, topic)
 
     def keep_rejected(self, message: PublishedMessage) -> None:
         """Put a rejected message into the dead message queue, if there is one."""
