@@ -6,7 +6,7 @@ The label values are names from the configuration, rules and header fields. A ro
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import Final, TypeAlias
 
@@ -20,16 +20,20 @@ from prometheus_client.metrics_core import (
 from prometheus_client.registry import Collector
 
 from gateway.runtime.record.counters import LATENCY_BUCKETS, ConnectionState, RouteTotals
-from gateway.runtime.status import EndpointStatus, RouteStatus, Status
+from gateway.runtime.status import EndpointStatus, PairStatus, RouteStatus, Status
 from gateway.web.flow_state import MICROSECONDS
 from gateway.web.snapshot import StatusSnapshot, by_name, lag
 
 MAX_LABELS: Final = 64  # series of one route and metric
 OTHER: Final = "other"
+_CONNECTED: Final = ConnectionState.CONNECTED.value
 _BOUNDS: Final = (*map(str, LATENCY_BUCKETS), "+Inf")
 
 
 # Name, documentation and value of a metric; a name that ends in `_total` is a counter.
+_Series: TypeAlias = tuple[
+    str, str, tuple[str, ...], Iterable[tuple[tuple[str, ...], float]]
+]  # name, documentation, labels, and the samples: label values with a number
 _RouteMetric: TypeAlias = tuple[str, str, Callable[[RouteTotals], float]]
 _EndpointMetric: TypeAlias = tuple[str, str, Callable[[EndpointStatus], float]]
 _ROUTE_METRICS: Final[Sequence[_RouteMetric]] = (
@@ -44,7 +48,7 @@ _ROUTE_METRICS: Final[Sequence[_RouteMetric]] = (
     ("gateway_route_refused_messages_total", "Messages refused.", lambda r: r.dead),
 )
 _ENDPOINT_METRICS: Final[Sequence[_EndpointMetric]] = (
-    ("gateway_endpoint_connected", "1 while connected.", lambda e: float(_is_connected(e))),
+    ("gateway_endpoint_connected", "1 while connected.", lambda e: e.connection == _CONNECTED),
     ("gateway_endpoint_state_seconds", "Age of the connection's state.", lambda e: e.since),
     ("gateway_endpoint_messages_total", "Messages received or accepted.", lambda e: e.messages),
     ("gateway_endpoint_reconnects_total", "Reconnects.", lambda e: e.reconnects),
@@ -58,10 +62,6 @@ _TARGET_METRICS: Final[Sequence[_EndpointMetric]] = (
 )
 
 
-def _is_connected(endpoint: EndpointStatus) -> bool:
-    return endpoint.connection == ConnectionState.CONNECTED.value
-
-
 class StatusCollector(Collector):
     """Collects metrics from the status that `snapshot` returns."""
 
@@ -70,11 +70,13 @@ class StatusCollector(Collector):
 
     def collect(self) -> Iterator[Metric]:
         snapshot = self._moment()
-        yield from _gateway(snapshot)
-        yield from _pair(snapshot.status)
-        yield _certificates(snapshot.expiries)
-        yield from _endpoints(snapshot.status)
-        yield from _routes(snapshot.status)
+        for name, doc, labels, samples in _series(snapshot):
+            kind = CounterMetricFamily if name.endswith("_total") else GaugeMetricFamily
+            family = kind(name, doc, labels=labels)
+            for values, number in samples:
+                family.add_metric(values, float(number))
+            yield family
+        yield _latencies([parts[0] for parts in by_name(snapshot.status.routes)])
 
     def describe(self) -> list[Metric]:
         """Return nothing, so that the registry does not collect once to learn the names."""
@@ -89,140 +91,94 @@ def make_registry(snapshot: Callable[[], StatusSnapshot]) -> CollectorRegistry:
     return registry
 
 
-def _gateway(snapshot: StatusSnapshot) -> Iterator[Metric]:
+def _series(snapshot: StatusSnapshot) -> Iterator[_Series]:
     status = snapshot.status
-    info = GaugeMetricFamily("gateway_info", "Name and version.", labels=("gateway", "version"))
-    info.add_metric((status.gateway, status.version), 1)
-    yield info
-    gauges = {
-        "gateway_ready": ("1 while /readyz answers 200.", not snapshot.reasons),
-        "gateway_start_time_seconds": (
-            "Start time, seconds since 1970-01-01 UTC.",
-            status.started / MICROSECONDS,
-        ),
-        "gateway_reload_time_seconds": (
-            "Time at which the configuration was loaded, seconds since 1970-01-01 UTC.",
-            status.reloaded / MICROSECONDS,
-        ),
-        "gateway_reload_successful": (
-            "0 after a reload that was refused: the previous configuration runs.",
-            not status.reload_refused,
-        ),
-        "gateway_heartbeat_interval_seconds": (
-            "Seconds between two heartbeats.",
-            status.heartbeat_seconds,
-        ),
-        "gateway_archive_queued_bytes": (
-            "Bytes of archive rows not yet on disk.",
-            status.archive_queued,
-        ),
-        "gateway_archive_journals": (
-            "Closed journals that are not converted to segments yet.",
-            status.journals.journals,
-        ),
-        "gateway_archive_buffer_used_ratio": (
-            "Used share of the buffer of a remote archive, 0 to 1.",
-            status.journals.buffer_share,
-        ),
-        "gateway_archive_writing": (
-            "0 while the archive cannot be written.",
-            not status.archive_failure,
-        ),
-        "gateway_spool_writing": ("0 while the spool cannot be written.", not status.spool_failure),
-        "gateway_dead_letters": ("Dead letters on disk.", status.dead_letters),
-        "gateway_dead_letter_bytes": ("Bytes of dead letters on disk.", status.dead_letter_bytes),
-    }
-    for name, (doc, value) in gauges.items():
-        yield GaugeMetricFamily(name, doc, value)
-    dropped = status.dead_letters_dropped
-    name = "gateway_dead_letters_dropped_total"
-    yield CounterMetricFamily(name, "Oldest dead letters dropped at the limit.", dropped)
-    name = "gateway_archive_failed_conversions_total"
-    yield CounterMetricFamily(name, "Conversions that failed.", status.journals.failed)
-
-
-def _pair(status: Status) -> Iterator[Metric]:
-    """Yield the metrics of a pair; a gateway alone has none."""
-    if (pair := status.pair) is None:
-        return
-    gauges = {
-        "gateway_lease_held": ("1 at the instance that holds the lease.", pair.role == "holder"),
-        "gateway_lease_number": ("The number of the lease held, or held last.", pair.number),
-        "gateway_lease_standbys": ("Instances that wait, as the holder sees.", len(pair.standby)),
-        "gateway_lease_reachable": ("0 while the lease's store is away.", not pair.failure),
-    }
-    for name, (doc, value) in gauges.items():
-        family = GaugeMetricFamily(name, doc, labels=("gateway",))
-        family.add_metric((status.gateway,), float(value))
-        yield family
-
-
-def _certificates(expiries: Mapping[str, float]) -> Metric:
+    names = ("gateway", "version")
+    yield "gateway_info", "Name and version.", names, [((status.gateway, status.version), 1)]
+    for name, doc, number in _gateway(snapshot):
+        yield name, doc, (), [((), number)]
+    for name, doc, number in _pair(status.pair):
+        yield name, doc, ("gateway",), [((status.gateway,), number)]
+    expiries = [((setting,), time) for setting, time in snapshot.expiries.items()]
     name = "gateway_certificate_expiry_time_seconds"
-    family = _family(name, "Expiry of a PEM file, seconds since 1970-01-01 UTC.", ("setting",))
-    for setting, time in expiries.items():
-        family.add_metric((setting,), time)
-    return family
+    yield name, "Expiry of a PEM file, seconds since 1970-01-01 UTC.", ("setting",), expiries
+    yield from _endpoints(status)
+    yield from _routes(status)
 
 
-def _endpoints(status: Status) -> Iterator[Metric]:
+def _gateway(snapshot: StatusSnapshot) -> Iterator[tuple[str, str, float]]:
+    status, journals = snapshot.status, snapshot.status.journals
+    yield "gateway_ready", "1 while /readyz answers 200.", not snapshot.reasons
+    doc = "Start time, seconds since 1970-01-01 UTC."
+    yield "gateway_start_time_seconds", doc, status.started / MICROSECONDS
+    doc = "Time at which the configuration was loaded, seconds since 1970-01-01 UTC."
+    yield "gateway_reload_time_seconds", doc, status.reloaded / MICROSECONDS
+    doc = "0 after a reload that was refused: the previous configuration runs."
+    yield "gateway_reload_successful", doc, not status.reload_refused
+    doc = "Seconds between two heartbeats."
+    yield "gateway_heartbeat_interval_seconds", doc, status.heartbeat_seconds
+    doc = "Bytes of archive rows not yet on disk."
+    yield "gateway_archive_queued_bytes", doc, status.archive_queued
+    doc = "Closed journals that are not converted to segments yet."
+    yield "gateway_archive_journals", doc, journals.journals
+    doc = "Used share of the buffer of a remote archive, 0 to 1."
+    yield "gateway_archive_buffer_used_ratio", doc, journals.buffer_share
+    doc = "0 while the archive cannot be written."
+    yield "gateway_archive_writing", doc, not status.archive_failure
+    doc = "0 while the spool cannot be written."
+    yield "gateway_spool_writing", doc, not status.spool_failure
+    yield "gateway_dead_letters", "Dead letters on disk.", status.dead_letters
+    yield "gateway_dead_letter_bytes", "Bytes of dead letters on disk.", status.dead_letter_bytes
+    doc = "Oldest dead letters dropped at the limit."
+    yield "gateway_dead_letters_dropped_total", doc, status.dead_letters_dropped
+    doc = "Conversions that failed."
+    yield "gateway_archive_failed_conversions_total", doc, journals.failed
+
+
+def _pair(pair: PairStatus | None) -> Iterator[tuple[str, str, float]]:
+    """Yield the metrics of a pair; a gateway alone has none."""
+    if pair is not None:
+        held = pair.role == "holder"
+        yield "gateway_lease_held", "1 at the instance that holds the lease.", held
+        yield "gateway_lease_number", "The number of the lease held, or held last.", pair.number
+        doc = "Instances that wait, as the holder sees."
+        yield "gateway_lease_standbys", doc, len(pair.standby)
+        yield "gateway_lease_reachable", "0 while the lease's store is away.", not pair.failure
+
+
+def _endpoints(status: Status) -> Iterator[_Series]:
+    ends, labels = status.endpoints, ("endpoint", "side", "system")
     for name, doc, read in _ENDPOINT_METRICS:
-        family = _family(name, doc, ("endpoint", "side", "system"))
-        for end in status.endpoints:
-            family.add_metric((end.name, end.side, end.system), float(read(end)))
-        yield family
-    sinks = [end for end in status.endpoints if end.side == "sink"]
+        yield name, doc, labels, [((end.name, end.side, end.system), read(end)) for end in ends]
+    sinks = [end for end in ends if end.side == "sink"]
     for name, doc, read in _TARGET_METRICS:
-        family = _family(name, doc, ("endpoint",))
-        for end in sinks:
-            family.add_metric((end.name,), float(read(end)))
-        yield family
-    family = _family(
-        "gateway_endpoint_events_total",
-        "Events counted by the endpoint's driver.",
-        ("endpoint", "side", "event"),
-    )
-    for end in status.endpoints:
-        for event, count in _bounded(end.counts):
-            family.add_metric((end.name, end.side, event), count)
-    yield family
+        yield name, doc, ("endpoint",), [((end.name,), read(end)) for end in sinks]
+    events = [
+        ((end.name, end.side, event), count)
+        for end in ends
+        for event, count in _bounded(end.counts)
+    ]
+    doc = "Events counted by the endpoint's driver."
+    yield "gateway_endpoint_events_total", doc, ("endpoint", "side", "event"), events
 
 
-def _routes(status: Status) -> Iterator[Metric]:
-    routes = [parts[0] for parts in by_name(status.routes)]
+def _routes(status: Status) -> Iterator[_Series]:
+    grouped = by_name(status.routes)
+    totals = {parts[0].name: parts[0].totals for parts in grouped}
     for name, doc, read in _ROUTE_METRICS:
-        family = _family(name, doc, ("route",))
-        for route in routes:
-            family.add_metric((route.name,), read(route.totals))
-        yield family
-    refusals = _family(
-        "gateway_route_refusals_total", "Messages refused, by rule.", ("route", "rule")
-    )
-    lost = _family(
-        "gateway_route_lost_fields_total",
-        "Header fields that the target cannot carry.",
-        ("route", "field"),
-    )
-    heartbeats = _family(
-        "gateway_route_heartbeat_age_seconds", "Seconds since the last heartbeat.", ("route",)
-    )
-    for route in routes:
-        for rule, count in _bounded(route.totals.rules):
-            refusals.add_metric((route.name, rule), count)
-        for field, count in _bounded(route.totals.lost_fields):
-            lost.add_metric((route.name, field), count)
-        if route.heartbeat_age is not None:
-            heartbeats.add_metric((route.name,), route.heartbeat_age)
-    yield from (refusals, lost, heartbeats, _lags(status), _latencies(routes))
-
-
-def _lags(status: Status) -> Metric:
-    family = _family(
-        "gateway_route_lag_seconds", "Age of the route's oldest spooled message.", ("route",)
-    )
-    for parts in by_name(status.routes):
-        family.add_metric((parts[0].name,), lag(parts))
-    return family
+        yield name, doc, ("route",), [((route,), read(each)) for route, each in totals.items()]
+    rules = [((r, rule), n) for r, each in totals.items() for rule, n in _bounded(each.rules)]
+    doc = "Messages refused, by rule."
+    yield "gateway_route_refusals_total", doc, ("route", "rule"), rules
+    fields = [((r, key), n) for r, each in totals.items() for key, n in _bounded(each.lost_fields)]
+    doc = "Header fields that the target cannot carry."
+    yield "gateway_route_lost_fields_total", doc, ("route", "field"), fields
+    ages = ((parts[0].name, parts[0].heartbeat_age) for parts in grouped)
+    heartbeats = [((route,), age) for route, age in ages if age is not None]
+    doc = "Seconds since the last heartbeat."
+    yield "gateway_route_heartbeat_age_seconds", doc, ("route",), heartbeats
+    doc = "Age of the route's oldest spooled message."
+    yield "gateway_route_lag_seconds", doc, ("route",), [((p[0].name,), lag(p)) for p in grouped]
 
 
 def _latencies(routes: list[RouteStatus]) -> Metric:
@@ -235,13 +191,6 @@ def _latencies(routes: list[RouteStatus]) -> Metric:
         buckets = list(zip(_BOUNDS, map(float, accumulate(route.totals.latencies)), strict=True))
         family.add_metric((route.name,), buckets, route.totals.latency_sum)
     return family
-
-
-def _family(
-    name: str, doc: str, labels: tuple[str, ...]
-) -> CounterMetricFamily | GaugeMetricFamily:
-    kind = CounterMetricFamily if name.endswith("_total") else GaugeMetricFamily
-    return kind(name, doc, labels=labels)
 
 
 def _bounded(counts: Mapping[str, int]) -> Iterator[tuple[str, int]]:
