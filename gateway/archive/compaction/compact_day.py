@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final, TypeAlias
 
 from gateway.archive.compaction.merge import MergeResult, MergeTask
-from gateway.archive.compaction.plan import generation_of, plan_sealed, read_sealed_day, tasks_of
+from gateway.archive.compaction.plan import generation_of, plan_day, tasks_of
 from gateway.archive.findings import Finding, error
 from gateway.archive.layout import (
     COMPACTING,
@@ -129,24 +129,23 @@ def compact_day(  # noqa: PLR0913  # the archive, its key, and the means
     """
     storage = open_storage(location)
     _check_folders(storage, day)
-    sealed = read_sealed_day(storage, day, key)
+    plan = plan_day(storage, day, key)
     show_step("finishing an interrupted compaction")
     hashed = hash_files or partial(digests_of, storage)
-    findings = [each for seal in sealed.merges for each in finish(storage, seal, hashed)]
-    remove_uncommitted(storage, day, sealed.generations)
-    plan = plan_sealed(sealed)
+    findings = [each for seal in plan.merges for each in finish(storage, seal, hashed)]
+    remove_uncommitted(storage, day, plan.generations)
     findings += plan.findings
-    tasks = tasks_of(location, plan, sealed.next_generation, size)
+    tasks = tasks_of(location, plan, size)
     results: list[MergeResult] = []
     if tasks:
         show_step(f"merging {sum(len(task.inputs) for task in tasks)} segments")
         results = run_tasks(tasks)
         findings += [each for result in results for each in result.findings]
     show_step("committing")
-    seal = write_merge_seal(storage, day, sealed.next_generation, results, key)
+    seal = write_merge_seal(storage, day, plan.next_generation, results, key)
     if seal is not None:
         findings += finish(storage, seal)
-        remove_uncommitted(storage, day, {*sealed.generations, seal.generation})
+        remove_uncommitted(storage, day, {*plan.generations, seal.generation})
     return _report(seal, findings)
 
 

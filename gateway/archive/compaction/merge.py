@@ -15,19 +15,15 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from gateway.archive.findings import Finding, error
-from gateway.archive.layout import HOUR, SCHEMA_VERSION, journal_of, staged_path
+from gateway.archive.layout import SCHEMA_VERSION, journal_of, staged_path
 from gateway.archive.location import ArchiveLocation
-from gateway.archive.parquet import PAIRS_KEY, SETS_KEY, append_tables, row_group_writer
 from gateway.archive.seals.seal import Replaced, SegmentEntry
-from gateway.archive.segments.pairs import every_pair_of
 from gateway.archive.segments.reading import is_dense, open_parquet
-from gateway.archive.segments.sets import blocks_of
 from gateway.archive.segments.tables import SCHEMA, sort_rows
 from gateway.archive.segments.words import words
-from gateway.archive.segments.write import JOURNAL_KEY, VERSION_KEY, dates_of
+from gateway.archive.segments.write import write_segment
 from gateway.archive.storage import Storage, open_storage
 from gateway.errors import ArchiveError, first_line
 
@@ -47,14 +43,10 @@ class MergeInput:
 
 @dataclass(frozen=True, slots=True)
 class MergeTask:
-    """The inputs of one merged segment, its path in the archive, and the start of its hour.
-
-    Units: microseconds.
-    """
+    """The inputs of one merged segment, and its path in the archive."""
 
     location: ArchiveLocation
     path: str
-    hour: int
     inputs: tuple[MergeInput, ...]
 
 
@@ -116,55 +108,15 @@ def merge(task: MergeTask) -> MergeResult:
     """
     storage = open_storage(task.location)
     inputs = _Inputs(storage, task)
-    entry = _write(storage, task, inputs)
+    path = Path(task.path)
+    groups = row_groups(inputs.tables())
+    entry = write_segment(storage, path, groups, journal_of(path), merged=True)
+    if (written := 0 if entry is None else entry.rows) != inputs.rows:
+        raise ArchiveError(f"{path}: {written} of {inputs.rows} rows were written")
     replaces = tuple(Replaced(each.path, each.sha256) for each in inputs.merged)
     if entry is not None:
         _compare(storage, replace(task, inputs=tuple(inputs.merged)))
     return MergeResult(entry, replaces, tuple(inputs.findings))
-
-
-def _write(storage: Storage, task: MergeTask, inputs: _Inputs) -> SegmentEntry | None:
-    """Write rows, sets and pairs; return None when there are no rows."""
-    path = Path(task.path)
-    content = pa.BufferOutputStream()
-    metadata = {VERSION_KEY: str(SCHEMA_VERSION), JOURNAL_KEY: journal_of(path)}
-    times: list[pa.ChunkedArray] = []
-    sets: list[pa.Table] = []
-    pairs: list[pa.Table] = []
-    dates: set[str] = set()
-    with row_group_writer(SCHEMA.with_metadata(metadata), content) as writer:
-        for part, group in enumerate(row_groups(inputs.tables())):
-            writer.write_table(group, row_group_size=len(group))
-            times += group["time"].cast(pa.int64()).chunks
-            sets.append(blocks_of(group, part))
-            pairs.append(_pairs_of(group, part))
-            dates.update(dates_of(group))
-        if sets:
-            beside = {SETS_KEY: pa.concat_tables(sets), PAIRS_KEY: pa.concat_tables(pairs)}
-            append_tables(writer, content, beside)
-    time = pa.chunked_array(times, pa.int64())
-    if len(time) != inputs.rows:
-        raise ArchiveError(f"{path}: {len(time)} of {inputs.rows} rows were written")
-    if not len(time):
-        return None
-    file = storage.put(staged_path(Path(), path), content.getvalue())
-    own_hour = pc.and_(pc.greater_equal(time, task.hour), pc.less(time, task.hour + HOUR))
-    return SegmentEntry(
-        path=task.path,
-        rows=len(time),
-        size=file.size,
-        sha256=file.sha256,
-        first=pc.min(time).as_py(),
-        last=pc.max(time).as_py(),
-        misplaced=len(time) - pc.sum(own_hour).as_py(),
-        concerns=tuple(sorted(dates)),
-    )
-
-
-def _pairs_of(group: pa.Table, part: int) -> pa.Table:
-    """Return all name pairs of a row group, with its number: streams are compared by part."""
-    pairs = every_pair_of(group)
-    return pairs.append_column("part", pa.array([part] * len(pairs), pa.int32()))
 
 
 def _compare(storage: Storage, task: MergeTask) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from datetime import date, timedelta
 from itertools import groupby
 from pathlib import Path, PurePosixPath
@@ -12,12 +12,9 @@ from typing import Final, TypeAlias
 from gateway.archive.compaction.merge import MergeInput, MergeTask
 from gateway.archive.findings import Finding, error
 from gateway.archive.layout import (
-    HOUR,
     MERGED,
     JournalName,
     day_folder,
-    day_start,
-    hour_folder,
     journal_of,
     parse_day,
     parse_journal_name,
@@ -37,17 +34,15 @@ _STAYS: Final = "it stays as it is"
 
 
 @dataclass(frozen=True, slots=True)
-class SealedDay:
-    """The files of a date, what valid seals say about them, and findings about the others.
+class DayPlan:
+    """The segments of a date to merge, by its valid seals, and findings about files that stay.
 
-    `sealed` are the segments of journals that are in no merged one, in the order of the journals;
-    `known` are all paths that a seal names. `merges` are the compactions of the date;
-    `generations` also those with a damaged seal.
+    `hours` are the segments to merge by folder, in the order of the journals: those of journals
+    that are in no merged one. `merges` are the compactions of the date; `generations` also those
+    with a damaged seal.
     """
 
-    files: Mapping[str, int]  # with their bytes
-    sealed: Sequence[MergeInput]
-    known: Collection[str]
+    hours: Mapping[Path, Inputs]
     merges: tuple[MergeSeal, ...]
     findings: tuple[Finding, ...]
     generations: frozenset[int]
@@ -57,19 +52,10 @@ class SealedDay:
         return 1 + max(self.generations, default=0)
 
 
-@dataclass(frozen=True, slots=True)
-class MergePlan:
-    """The segments to merge by hour, with their sizes, and findings about files that stay.
+def plan_day(storage: Storage, day: date, key: bytes | None) -> DayPlan:
+    """Read the seals about `day`, check each with `key`, and plan the merge of its segments.
 
-    Units: microseconds; the keys are the starts of hours.
-    """
-
-    hours: Mapping[int, Inputs] = field(default_factory=dict)
-    findings: tuple[Finding, ...] = ()
-
-
-def read_sealed_day(storage: Storage, day: date, key: bytes | None) -> SealedDay:
-    """Read the seals about `day`, and check each with `key`.
+    A segment that is absent, or that no seal names, is a finding.
 
     Raises:
         ArchiveError: a seal is keyed and there is no key.
@@ -82,22 +68,29 @@ def read_sealed_day(storage: Storage, day: date, key: bytes | None) -> SealedDay
         raise ArchiveError("the seals of this archive are keyed; give the key with --seal-key")
     valid = [each for each in evidence if each.finding is None]
     claims = claims_of(valid, day)
+    findings = [*(each.finding for each in evidence if each.finding), *claims.findings]
     forked = {each.place for each in claims.findings if each.rule == "forked-chain"}
-    return SealedDay(
-        files=files,
-        sealed=[
-            MergeInput(path, claim.gateway, claim.entry.sha256)
-            for path, claim in sorted(claims.present.items(), key=_order)
-            if parse_journal_name(claim.source) and path not in forked
-        ],
-        known=claims.present.keys() | claims.replaced.keys(),
-        merges=tuple(each.seal for each in valid if isinstance(each.seal, MergeSeal)),
-        findings=(*(each.finding for each in evidence if each.finding), *claims.findings),
-        generations=frozenset(
-            generation_of(each.path)
-            for each in evidence
-            if each.path.parent == seal_folder(Path(), day)
-        ),
+    hours: dict[Path, Inputs] = {}
+    for path, claim in sorted(claims.present.items(), key=_order):
+        if not parse_journal_name(claim.source) or path in forked:
+            continue
+        if path in files:
+            own = MergeInput(path, claim.gateway, claim.entry.sha256)
+            hours.setdefault(Path(path).parent, []).append((own, files[path]))
+        else:
+            text = "its seal names it, and the file is absent"
+            findings.append(error("missing-segment", path, text))
+    findings += [
+        error("unsealed-segment", path, f"no seal names it; {_STAYS}")
+        for path in sorted(files.keys() - claims.present.keys() - claims.replaced.keys())
+        if not PurePosixPath(path).name.startswith(".")
+    ]
+    sealed = [each.path for each in evidence if each.path.parent == seal_folder(Path(), day)]
+    return DayPlan(
+        hours,
+        tuple(each.seal for each in valid if isinstance(each.seal, MergeSeal)),
+        tuple(findings),
+        frozenset(map(generation_of, sealed)),
     )
 
 
@@ -135,47 +128,17 @@ def generation_of(path: Path) -> int:
     return int(generation) if is_merged and generation.isdecimal() else 0
 
 
-def plan_sealed(sealed: SealedDay) -> MergePlan:
-    """Return the sealed segments of the date that are in no merged one.
-
-    A segment that is absent, or that no seal names, is a finding.
-    """
-    findings = list(sealed.findings)
-    hours: dict[int, Inputs] = {}
-    for each in sealed.sealed:
-        if each.path in sealed.files:
-            hours.setdefault(hour_of(each.path), []).append((each, sealed.files[each.path]))
-        else:
-            text = "its seal names it, and the file is absent"
-            findings.append(error("missing-segment", each.path, text))
-    findings += [
-        error("unsealed-segment", path, f"no seal names it; {_STAYS}")
-        for path in sorted(sealed.files.keys() - sealed.known)
-        if not PurePosixPath(path).name.startswith(".")
-    ]
-    return MergePlan(hours, tuple(findings))
-
-
-def hour_of(path: str) -> int:
-    """Return the start of the hour of the folder of a segment."""
-    day, hour, _ = PurePosixPath(path).parts
-    start = day_start(date.fromisoformat(day.removeprefix("date=")))
-    return start + int(hour.removeprefix("hour=")) * HOUR
-
-
-def tasks_of(
-    location: ArchiveLocation, plan: MergePlan, generation: int, size: int
-) -> list[MergeTask]:
+def tasks_of(location: ArchiveLocation, plan: DayPlan, size: int) -> list[MergeTask]:
     """Divide the inputs of each hour into merged segments of about `size` bytes."""
     tasks: list[MergeTask] = []
-    for hour, inputs in sorted(plan.hours.items()):
+    for folder, inputs in sorted(plan.hours.items()):
         filled = 0
         numbered: list[tuple[int, MergeInput]] = []
         for each, own in inputs:
             numbered.append((filled // size, each))
             filled += own
         for _, members in groupby(numbered, key=lambda one: one[0]):
-            name = f"{MERGED}{generation}-{len(tasks):04}.parquet"
-            path = (hour_folder(Path(), hour) / name).as_posix()
-            tasks.append(MergeTask(location, path, hour, tuple(each for _, each in members)))
+            name = f"{MERGED}{plan.next_generation}-{len(tasks):04}.parquet"
+            path = (folder / name).as_posix()
+            tasks.append(MergeTask(location, path, tuple(each for _, each in members)))
     return tasks

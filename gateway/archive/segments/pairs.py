@@ -17,12 +17,6 @@ _KEYS: Final = ("gateway", "route", "target", "leg", "system", "source_name", "n
 _LEGS: Final = pa.array([Leg.DELIVERED.value, Leg.OBSERVED.value])
 
 
-def pairs_of(rows: pa.Table, limit: int = MAX_PAIRS) -> pa.Table | None:
-    """Return the name pairs of `rows`; None when they are more than `limit`."""
-    found = every_pair_of(rows)
-    return found if found.num_rows <= limit else None
-
-
 def every_pair_of(rows: pa.Table) -> pa.Table:
     """Return all name pairs of `rows`."""
     ends = rows.filter(pc.is_in(rows["leg"], _LEGS)).select([*_KEYS, "id", "time"])

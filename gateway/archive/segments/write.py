@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Final
 
@@ -16,6 +17,7 @@ from gateway.archive.layout import (
     SCHEMA_VERSION,
     day_of,
     hour_folder,
+    staged_path,
 )
 from gateway.archive.parquet import (
     PAIRS_KEY,
@@ -26,7 +28,7 @@ from gateway.archive.parquet import (
 )
 from gateway.archive.schema import Leg
 from gateway.archive.seals.seal import SegmentEntry
-from gateway.archive.segments.pairs import pairs_of
+from gateway.archive.segments.pairs import MAX_PAIRS, every_pair_of
 from gateway.archive.segments.sets import blocks_of
 from gateway.archive.storage import Storage
 
@@ -54,33 +56,57 @@ def write_rows(
     for hour in distinct:
         part = rows if len(distinct) == 1 else rows.filter(pc.equal(hours, hour))
         path = hour_folder(Path(), hour * HOUR) / f"{journal}-{number:04}.parquet"
-        yield write_segment(storage, path, part, journal)
+        entry = write_segment(storage, path, [part], journal)
+        assert entry is not None  # noqa: S101  # it has rows of this hour
+        yield entry
 
 
-def write_segment(storage: Storage, path: Path, rows: pa.Table, journal: str) -> SegmentEntry:
-    """Write a segment of sorted `rows` with its sets and pairs; return its entry for a seal.
+def write_segment(
+    storage: Storage, path: Path, parts: Iterable[pa.Table], journal: str, *, merged: bool = False
+) -> SegmentEntry | None:
+    """Write a segment of sorted `parts` with its sets and pairs; return its entry for a seal.
+
+    A `merged` one has a row group for each part and goes to its staging folder. Without rows
+    nothing is written, and there is no entry.
 
     Raises:
         OSError: the storage cannot be written.
     """
+    following = iter(parts)
+    if (first := next(following, None)) is None:
+        return None
     content = pa.BufferOutputStream()
     metadata = {VERSION_KEY: str(SCHEMA_VERSION), JOURNAL_KEY: journal}
-    with row_group_writer(rows.schema.with_metadata(metadata), content) as writer:
-        writer.write_table(rows, row_group_size=ROW_GROUP_ROWS)
-        pairs = pairs_of(rows)
-        beside = {SETS_KEY: blocks_of(rows)} | ({} if pairs is None else {PAIRS_KEY: pairs})
+    times: list[pa.Array] = []
+    sets: list[pa.Table] = []
+    pairs: list[pa.Table] = []
+    dates: set[str] = set()
+    with row_group_writer(first.schema.with_metadata(metadata), content) as writer:
+        for number, part in enumerate(chain([first], following)):
+            writer.write_table(part, row_group_size=len(part) if merged else ROW_GROUP_ROWS)
+            times += part["time"].cast(pa.int64()).chunks
+            sets.append(blocks_of(part, number))
+            own = every_pair_of(part)
+            if merged:  # streams are compared by part
+                own = own.append_column("part", pa.array([number] * len(own), pa.int32()))
+            pairs.append(own)
+            dates.update(dates_of(part))
+        beside = {SETS_KEY: pa.concat_tables(sets)}
+        if merged or len(pairs[0]) <= MAX_PAIRS:
+            beside[PAIRS_KEY] = pa.concat_tables(pairs)
         append_tables(writer, content, beside)
-    file = storage.put(path, content.getvalue())
-    times = pc.min_max(rows["time"].cast(pa.int64()))
+    file = storage.put(staged_path(Path(), path) if merged else path, content.getvalue())
+    time = pa.chunked_array(times, pa.int64())
+    ends = pc.min_max(time)
     return SegmentEntry(
         path=path.as_posix(),
-        rows=rows.num_rows,
+        rows=len(time),
         size=file.size,
         sha256=file.sha256,
-        first=times["min"].as_py() or 0,
-        last=times["max"].as_py() or 0,
-        misplaced=_count_misplaced(rows, path),
-        concerns=dates_of(rows),
+        first=ends["min"].as_py() or 0,
+        last=ends["max"].as_py() or 0,
+        misplaced=_count_misplaced(time, path),
+        concerns=tuple(sorted(dates)),
     )
 
 
@@ -102,9 +128,9 @@ def dates_of(rows: pa.Table) -> tuple[str, ...]:
     return tuple(sorted(day_of(time).isoformat() for time in valid))
 
 
-def _count_misplaced(rows: pa.Table, path: Path) -> int:
-    """Return the number of rows whose time is not in the hour of the folder of `path`."""
-    hours = pc.divide(pc.fill_null(rows["time"].cast(pa.int64()), -1), HOUR)
+def _count_misplaced(time: pa.ChunkedArray, path: Path) -> int:
+    """Return the number of times that are not in the hour of the folder of `path`."""
+    hours = pc.divide(pc.fill_null(time, -HOUR), HOUR)
     return sum(
         each["counts"]
         for each in pc.value_counts(hours).to_pylist()

@@ -184,7 +184,6 @@ def of_merge(root: Path) -> Iterator[object]:
     task = MergeTask(
         ArchiveLocation(root),
         merged,
-        NOON // HOUR * HOUR,
         (MergeInput(path, "east", sha256_of(root / path)),),
     )
     result = merge(task)
@@ -267,7 +266,7 @@ def test_rows_of_long_equal_names_are_not_merged_and_stay(tmp_path: Path) -> Non
         inputs.append(MergeInput(path.as_posix(), "east", sha256_of(tmp_path / path)))
     merged = (hour / "merged-1-0000.parquet").as_posix()
 
-    result = merge(MergeTask(ArchiveLocation(tmp_path), merged, NOON // HOUR * HOUR, tuple(inputs)))
+    result = merge(MergeTask(ArchiveLocation(tmp_path), merged, tuple(inputs)))
 
     assert [each.path for each in result.replaces] == [inputs[0].path]
     assert result.findings == ()
@@ -283,7 +282,7 @@ def test_a_merged_row_group_of_long_names_has_fewer_rows(
     monkeypatch.setattr(merging, "_GROUP_BYTES", table.nbytes // 4)
 
     inputs = (MergeInput(path.as_posix(), "east", sha256_of(tmp_path / path)),)
-    result = merge(MergeTask(ArchiveLocation(tmp_path), merged, NOON // HOUR * HOUR, inputs))
+    result = merge(MergeTask(ArchiveLocation(tmp_path), merged, inputs))
 
     assert result.entry is not None
     assert result.entry.rows == 2_000

@@ -27,7 +27,8 @@ def merged(made: Chained) -> MergeSeal:
     entries = [seal.segments[0] for seal in made.seals[:2]]
     path = Path(entries[0].path).with_name("merged-1-0000.parquet")
     rows = rows_at("east", [NOON, NOON + HOUR // 2])
-    entry = write_segment(made.storage, path, rows, "merged-1")
+    entry = write_segment(made.storage, path, [rows], "merged-1")
+    assert entry is not None
     assert make_entry(made.storage, path) == entry
     seal = MergeSeal(
         day_of(NOON).isoformat(),
@@ -65,7 +66,8 @@ def test_a_merged_segment_with_fewer_rows_is_found(tmp_path: Path) -> None:
     made = two_journals(tmp_path, None)
     seal = merged(made)
     rows = rows_at("east", [NOON])
-    entry = write_segment(made.storage, Path(seal.segments[0].path), rows, "merged-1")
+    entry = write_segment(made.storage, Path(seal.segments[0].path), [rows], "merged-1")
+    assert entry is not None
     write_seal(made.storage, replace(seal, segments=(entry,)))
 
     assert errors(made.verify()) == ["changed-segment"]

@@ -233,7 +233,8 @@ def test_rows_of_another_hour_than_their_folder_are_found(tmp_path: Path) -> Non
     seal = made.seals[2]
     path = Path(f"date={DAY}/hour=03/{Path(seal.segments[0].path).name}")
     table = pq.read_table(segment_of(tmp_path, seal), partitioning=None)
-    entry = write_segment(made.storage, path, table, seal.journal)
+    entry = write_segment(made.storage, path, [table], seal.journal)
+    assert entry is not None
     assert entry.misplaced == entry.rows
     write_seal(made.storage, replace(seal, segments=(*seal.segments, entry)))
 
@@ -297,7 +298,8 @@ def test_a_forger_without_the_key_is_found(tmp_path: Path) -> None:
     made = sealed_day(tmp_path, KEY)
     seal = made.seals[2]
     table = rows_at("east", [MIDNIGHT + SECOND])
-    entry = write_segment(made.storage, Path(seal.segments[0].path), table, seal.journal)
+    entry = write_segment(made.storage, Path(seal.segments[0].path), [table], seal.journal)
+    assert entry is not None
     for forged, rule in (
         (replace(seal, segments=(entry,)).signed(b"a guess"), "forged-seal"),
         (replace(seal, segments=(entry,)).signed(None), "unsigned-seal"),

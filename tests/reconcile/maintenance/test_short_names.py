@@ -19,7 +19,7 @@ from gateway.archive.journal.records import Rows
 from gateway.archive.location import ArchiveLocation, parse_location
 from gateway.archive.lookup.name_lookup import find_name
 from gateway.archive.segments import write
-from gateway.archive.segments.pairs import pairs_of
+from gateway.archive.segments.pairs import MAX_PAIRS, every_pair_of
 from gateway.archive.segments.tables import to_table
 from gateway.archive.storage import LocalStorage
 from gateway.dialects.base import parse_subject
@@ -272,8 +272,12 @@ def sealed_here(root: Path, *batches: Rows, gateway: str) -> None:
 def test_names_count_once_whatever_file_they_are_in(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    too_many = iter([None])  # the first segment has too many pairs: its rows are read
-    monkeypatch.setattr(write, "pairs_of", lambda rows: next(too_many, pairs_of(rows)))
+    repeats = iter([MAX_PAIRS + 1])  # of the first segment: then its rows are read
+
+    def pairs(rows: pa.Table) -> pa.Table:
+        return pa.concat_tables([every_pair_of(rows)] * next(repeats, 1))
+
+    monkeypatch.setattr(write, "every_pair_of", pairs)
     monkeypatch.setattr(shortening, "archive", sealed_here)
     sender = Sender(tmp_path)
     name = sender.send(long_name(1), "erp", "ems", [NOON, NOON + DAY_LONG // 24])
