@@ -1,51 +1,29 @@
 """The findings about the chains of all writers in a period, and when they did not run.
 
-A finding belongs to a period when the journals that it is about can have rows of it. A row may be
-recorded up to `SLACK` before its journal was opened.
+A finding belongs to a period when the journals that it is about can have rows of it.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import groupby, pairwise
 from typing import Final
 
 from gateway.archive.findings import Finding, error, warning
-from gateway.archive.heads import WriterHead
-from gateway.archive.layout import HOUR, is_replay
+from gateway.archive.layout import is_replay
 from gateway.archive.seals.seal import End, Seal
 from gateway.archive.seals.store import link_path, seal_path
 from gateway.archive.segments.journal_facts import CUT
 from gateway.archive.signed_json import Previous, Term
+from gateway.archive.verification.evidence import Period
 from gateway.archive.verification.holders import away, lease_findings, taken_over
 from gateway.archive.verification.lineage import contradictions, is_stopped, lineages
-from gateway.archive.verification.waiting import WaitingJournal
+from gateway.archive.verification.writers import Facts
 from gateway.clock import moment
 
-SLACK: Final = HOUR
 _FOREVER: Final = 1 << 62  # microseconds
-
-
-@dataclass(frozen=True, slots=True)
-class Period:
-    """The time to prove, from `begin` to `end`; `now` is the begin of the current date.
-
-    Units: microseconds since 1970-01-01 UTC.
-    """
-
-    begin: int
-    end: int
-    now: int
-
-    def has(self, first: int, last: int) -> bool:
-        """Return whether a journal written from `first` to `last` can have rows of the period.
-
-        A clock that was set back may have given the later time first.
-        """
-        first, last = min(first, last), max(first, last)
-        return first <= self.end + SLACK and last >= self.begin - SLACK
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,40 +35,19 @@ class NotRunning:
     end: int
 
 
-@dataclass(frozen=True, slots=True)
-class Surroundings:
-    """Facts about the archive beside the seals that were read.
-
-    `has_seal` tells whether the seal of a journal exists, read or not; `oldest` is the begin of
-    the first date with seals. `journals` are those that wait, and `in_reach` are the writers whose
-    journals are in the same folder; `retired` are those that will not return, and `heads` those
-    that the writers signed. The writers of a
-    `buffered` archive keep their heads elsewhere: a new buffer begins a new chain.
-    """
-
-    has_seal: Callable[[Previous], bool]
-    oldest: int
-    journals: Sequence[WaitingJournal] = ()
-    in_reach: frozenset[str] = frozenset()
-    retired: frozenset[str] = frozenset()
-    buffered: bool = False
-    heads: Mapping[str, WriterHead] = field(default_factory=dict)
-
-
-def chain_findings(
-    seals: Sequence[Seal], period: Period, around: Surroundings
-) -> tuple[list[Finding], list[NotRunning]]:
+def chain_findings(period: Period, facts: Facts) -> tuple[list[Finding], list[NotRunning]]:
     """Return the findings about all chains in `period`, and the times without a process."""
+    seals = facts.seals
     by_writer: dict[str, list[Seal]] = defaultdict(list)
     for seal in seals:
         by_writer[seal.writer].append(seal)
-    findings = list(_waiting_findings(period, around))
+    findings = list(_waiting_findings(period, facts))
     leases = {(seal.gateway, seal.lease) for seal in seals}
-    leases |= {(head.gateway, head.lease) for head in around.heads.values()}
+    leases |= {(head.gateway, head.lease) for head in facts.writers.expected.values()}
     running: dict[str, list[tuple[int, int]]] = defaultdict(list)
     for writer, own in sorted(by_writer.items()):
         others = [lease for gateway, lease in leases if gateway == own[0].gateway]
-        chain = _Chain(writer, lineages(own), period, around, others)
+        chain = _Chain(writer, lineages(own), period, facts, others)
         findings += chain.findings()
         if not is_replay(writer):
             running[own[0].gateway] += chain.running()
@@ -116,7 +73,7 @@ class _Chain:
     writer: str
     lineages: Sequence[Sequence[Seal]]
     period: Period
-    around: Surroundings
+    facts: Facts
     leases: Sequence[Term]  # of all instances of its gateway
 
     def findings(self) -> Iterator[Finding]:
@@ -150,9 +107,9 @@ class _Chain:
         link = first.previous
         if link is None or not self.period.has(link.closed, first.closed):
             return
-        if self.around.has_seal(link):
+        if self.facts.reader.exists(link):
             return
-        if link.closed < self.around.oldest:
+        if link.closed < self.facts.oldest:
             text = "the archive begins with it: older dates were removed"
             yield warning("chain-begins", _place(first), f"{first.journal}: {text}")
         else:
@@ -173,7 +130,7 @@ class _Chain:
             yield self._missing(link, first)
         else:
             text = f"{first.journal} begins a new chain after {last.journal}"
-            if is_stopped(last) and self.around.buffered:
+            if is_stopped(last) and self.facts.buffered:
                 yield warning("new-chain", _place(first), f"{text}, which ended with a stop")
             else:
                 lost = f"nothing proves that no rows are missing since {_clock(last.closed)}"
@@ -183,12 +140,12 @@ class _Chain:
         """Check that the chain reaches the end of the period."""
         if is_stopped(last) or last.closed >= self.period.end:
             return
-        if self.writer in self.around.retired:
+        if self.writer in self.facts.writers.retired:
             return
         if last.end is End.KILLED and is_replay(self.writer):
             return  # a command need not run again; its journal has what it acknowledged
         if (until := taken_over(last.lease, self.leases)) is not None:
-            head = self.around.heads.get(self.writer)
+            head = self.facts.writers.expected.get(self.writer)
             is_back = head is not None and head.last == last.journal
             if not is_back and self.period.has(last.closed, until):
                 yield error("open-chain", _place(last), away(self.writer, last.closed, until))
@@ -196,7 +153,7 @@ class _Chain:
         since = f"nothing proves the rows of {self.writer} after {_clock(last.closed)}"
         if self._continues(last):
             yield warning("open-journal", _place(last), f"{since}: the gateway writes its journal")
-        elif self.writer not in self.around.in_reach and last.closed >= self.period.now:
+        elif self.writer not in self.facts.writers.in_reach and last.closed >= self.period.now:
             yield warning("open-chain", _place(last), f"{since}: the date has not ended")
         else:
             text = (
@@ -206,7 +163,7 @@ class _Chain:
 
     def _continues(self, last: Seal) -> bool:
         """Return whether a live journal continues the chain, or one that waits before it."""
-        own = [each for each in self.around.journals if each.name.writer == self.writer]
+        own = [each for each in self.facts.waiting if each.name.writer == self.writer]
         stems = {last.journal}
         for each in own:
             if each.previous is not None and each.previous.journal in stems:
@@ -237,8 +194,8 @@ def _own_findings(seal: Seal) -> Iterator[Finding]:
         yield warning("lost-values", _place(seal), text)
 
 
-def _waiting_findings(period: Period, around: Surroundings) -> Iterator[Finding]:
-    for each in around.journals:
+def _waiting_findings(period: Period, facts: Facts) -> Iterator[Finding]:
+    for each in facts.waiting:
         if not each.live and period.has(each.opened, _FOREVER):
             text = (
                 "no process holds it, and its rows are in no segment; the start of its gateway"

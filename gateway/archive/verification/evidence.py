@@ -11,7 +11,7 @@ from typing import Final
 
 from gateway.archive.findings import Finding, error
 from gateway.archive.heads import WriterHead
-from gateway.archive.layout import parse_journal_name, seal_folder
+from gateway.archive.layout import HOUR, parse_journal_name, seal_folder
 from gateway.archive.seals.seal import AnySeal, Seal
 from gateway.archive.seals.store import (
     ReadSeal,
@@ -23,10 +23,30 @@ from gateway.archive.seals.store import (
 )
 from gateway.archive.signed_json import Previous
 from gateway.archive.storage import Storage
-from gateway.archive.verification.chains import SLACK, Period
 from gateway.archive.verification.lineage import is_stopped
 
+SLACK: Final = HOUR  # a row may be recorded so long before its journal was opened
 _CACHED_DAYS: Final = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Period:
+    """The time to prove, from `begin` to `end`; `now` is the begin of the current date.
+
+    Units: microseconds since 1970-01-01 UTC.
+    """
+
+    begin: int
+    end: int
+    now: int
+
+    def has(self, first: int, last: int) -> bool:
+        """Return whether a journal written from `first` to `last` can have rows of the period.
+
+        A clock that was set back may have given the later time first.
+        """
+        first, last = min(first, last), max(first, last)
+        return first <= self.end + SLACK and last >= self.begin - SLACK
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,12 +29,7 @@ from gateway.archive.seals.seal import Seal
 from gateway.archive.seals.store import HashFiles, ReadSeal, digests_of
 from gateway.archive.signed_json import StoredDigest
 from gateway.archive.storage import LocalStorage, Storage
-from gateway.archive.verification.chains import (
-    NotRunning,
-    Period,
-    Surroundings,
-    chain_findings,
-)
+from gateway.archive.verification.chains import NotRunning, chain_findings
 from gateway.archive.verification.contents import (
     DayClaims,
     VerifiedSegment,
@@ -43,12 +38,12 @@ from gateway.archive.verification.contents import (
     files_of,
     strangers,
 )
-from gateway.archive.verification.evidence import Evidence, EvidenceReader
+from gateway.archive.verification.evidence import Evidence, EvidenceReader, Period
 from gateway.archive.verification.holders import Holder, holders
 from gateway.archive.verification.waiting import WaitingJournal, waiting_journals
 from gateway.archive.verification.writers import (
+    Facts,
     KnownWriters,
-    Proofs,
     known_writers,
     writer_findings,
 )
@@ -177,9 +172,9 @@ class _Verifier:
         begin = day_start(self.today)
         writers = known_writers(self.storage, self.folder, self.reader.key)
         waiting = [] if self.folder is None else waiting_journals(self.folder)
-        proofs = self._proofs(date.min, [], waiting)
+        facts = self._facts(date.min, [], waiting, writers)
         period = Period(begin, day_start(self.today + _DAY), begin)
-        return Verified(tuple(writer_findings(writers, period, proofs)), journals=tuple(waiting))
+        return Verified(tuple(writer_findings(period, facts)), journals=tuple(waiting))
 
     def of_day(self, day: date) -> Verified:
         period = Period(day_start(day), day_start(day + _DAY), day_start(self.today))
@@ -191,9 +186,9 @@ class _Verifier:
         found, segments, unproven = check_files(files, claims, self.hash_files)
         waiting = [] if self.folder is None else waiting_journals(self.folder)
         seals = [each.seal for each in evidence if isinstance(each.seal, Seal)]
-        around = self._surroundings(waiting, writers)
-        chained, pauses = chain_findings(seals, period, around)
-        chained += writer_findings(writers, period, self._proofs(day, seals, waiting))
+        facts = self._facts(day, seals, waiting, writers)
+        chained, pauses = chain_findings(period, facts)
+        chained += writer_findings(period, facts)
         if not claims.present and (text := _nothing_known(seals, period, len(files))):
             found = [error("no-seals", f"date={day}", text)]
         return Verified(
@@ -234,31 +229,15 @@ class _Verifier:
         if self.reader.key is None and any(each.seal and each.seal.keyed for each in evidence):
             yield warning("unchecked-seals", SEALS, _UNCHECKED)
 
-    def _surroundings(
-        self, waiting: Sequence[WaitingJournal], writers: KnownWriters
-    ) -> Surroundings:
-        oldest = self.reader.days[0] if self.reader.days else date.max
-        return Surroundings(
-            has_seal=self.reader.exists,
-            oldest=day_start(oldest),
-            journals=waiting,
-            in_reach=writers.in_reach,
-            retired=writers.retired,
-            buffered=not isinstance(self.storage, LocalStorage),
-            heads=writers.expected,
-        )
-
-    def _proofs(
-        self, day: date, seals: Sequence[Seal], waiting: Sequence[WaitingJournal]
-    ) -> Proofs:
-        since = [each for each in self.reader.days if each >= day]
-        return Proofs(
-            sealed=seals,
-            waiting={str(each.name) for each in waiting},
-            has_seal=self.reader.exists,
-            has_sealed_name=lambda stem: bool(self.reader.of_names([stem], since)),
-            moved=self._moved,
-        )
+    def _facts(
+        self,
+        since: date,
+        seals: Sequence[Seal],
+        waiting: Sequence[WaitingJournal],
+        writers: KnownWriters,
+    ) -> Facts:
+        buffered = not isinstance(self.storage, LocalStorage)
+        return Facts(self.reader, writers, seals, waiting, since, self._moved, buffered)
 
     def _moved(self, writer: str, head: WriterHead | None) -> bool:
         """Return whether the head of `writer` is another one by now."""

@@ -5,26 +5,28 @@ Every file that names a writer is a witness for it: its head, its seals and its 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
+from functools import cached_property
 from pathlib import Path
 from typing import Final
 
 from gateway.archive.findings import Finding, error
 from gateway.archive.heads import StoredHead, WriterHead, head_path, read_heads
-from gateway.archive.layout import parse_journal_name
+from gateway.archive.layout import day_start, parse_journal_name
 from gateway.archive.retired import retired_writers
 from gateway.archive.routes import routes_files
 from gateway.archive.seals.seal import Seal
 from gateway.archive.seals.store import link_path
-from gateway.archive.signed_json import Previous
 from gateway.archive.storage import LocalStorage, Storage
-from gateway.archive.verification.chains import Period
+from gateway.archive.verification.evidence import EvidenceReader, Period
+from gateway.archive.verification.waiting import WaitingJournal
 
 _FOREVER: Final = 1 << 62  # microseconds
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # no slots, for the cached property
 class KnownWriters:
     """The writers that files name; times are microseconds since 1970-01-01 UTC.
 
@@ -37,7 +39,7 @@ class KnownWriters:
     in_reach: frozenset[str]
     retired: frozenset[str]
 
-    @property
+    @cached_property
     def expected(self) -> dict[str, WriterHead]:
         """The heads that their writers signed, and that nobody retired, by writer."""
         faulty = {each.writer for each in self.heads if each.current and each.fault}
@@ -46,18 +48,37 @@ class KnownWriters:
 
 
 @dataclass(frozen=True, slots=True)
-class Proofs:
-    """The facts that prove a journal: a seal, by name or by link, or a file that waits.
+class Facts:
+    """The facts that prove journals: the seals around a date, and what the archive has beside them.
 
-    `moved` tells whether the head of a writer is not that one any more: a gateway that runs goes on
-    while its archive is read, and what was missing then may be there.
+    `seals` are those that were read, and `waiting` the journals without one, where their folder is
+    in reach. Seals of the dates from `since` on are searched by name. `moved` tells whether the
+    head of a writer is not that one any more: a gateway that runs goes on while its archive is
+    read, and what was missing then may be there. The writers of a `buffered` archive keep their
+    heads elsewhere: a new buffer begins a new chain.
     """
 
-    sealed: Collection[Seal]
-    waiting: Collection[str]  # stems
-    has_seal: Callable[[Previous], bool]
-    has_sealed_name: Callable[[str], bool]
+    reader: EvidenceReader
+    writers: KnownWriters
+    seals: Sequence[Seal]
+    waiting: Sequence[WaitingJournal]
+    since: date
     moved: Callable[[str, WriterHead | None], bool]
+    buffered: bool
+
+    @property
+    def oldest(self) -> int:
+        """The begin of the first date with seals, in microseconds since 1970-01-01 UTC."""
+        return day_start(min(self.reader.days, default=date.max))
+
+    @property
+    def known(self) -> set[str]:
+        """The stems of the journals that are here."""
+        return {*(seal.journal for seal in self.seals), *(str(each.name) for each in self.waiting)}
+
+    def has_sealed_name(self, stem: str) -> bool:
+        """Return whether the journal `stem` has a seal that was not read."""
+        return bool(self.reader.of_names([stem], [d for d in self.reader.days if d >= self.since]))
 
 
 def known_writers(storage: Storage, folder: Path | None, key: bytes | None) -> KnownWriters:
@@ -83,45 +104,46 @@ def known_writers(storage: Storage, folder: Path | None, key: bytes | None) -> K
     )
 
 
-def writer_findings(writers: KnownWriters, period: Period, proofs: Proofs) -> Iterator[Finding]:
+def writer_findings(period: Period, facts: Facts) -> Iterator[Finding]:
     """Yield the findings about all writers in `period`, but those about chains of seals."""
+    writers = facts.writers
     for stored in writers.heads:
         if stored.fault:
             yield error("forged-head", stored.path.as_posix(), f"the head {stored.fault}")
-    yield from _without_head(writers, period, proofs)
+    yield from _without_head(period, facts)
     for writer, head in sorted(writers.expected.items()):
         found: list[Finding] = []
         if writer in writers.in_reach:
-            found += _absent_journals(writer, head, period, proofs)
+            found += _absent_journals(writer, head, period, facts)
         if period.has(head.at, _FOREVER):
-            found += _older_head(writer, head, writers, proofs)
-        if found and not proofs.moved(writer, head):
+            found += _older_head(writer, head, facts)
+        if found and not facts.moved(writer, head):
             yield from found
 
 
-def _without_head(writers: KnownWriters, period: Period, proofs: Proofs) -> Iterator[Finding]:
-    seen = {seal.writer for seal in proofs.sealed if period.has(seal.opened, seal.closed)}
+def _without_head(period: Period, facts: Facts) -> Iterator[Finding]:
+    writers = facts.writers
+    seen = {seal.writer for seal in facts.seals if period.has(seal.opened, seal.closed)}
     seen |= {writer for writer, (since, _) in writers.routes.items() if since < period.end}
     for writer in sorted(
         seen - {each.writer for each in writers.heads if each.current} - writers.retired
     ):
-        if proofs.moved(writer, None):
+        if facts.moved(writer, None):
             continue
         text = f"{writer} wrote to this archive and has no head: nothing says what it wrote last"
         yield error("missing-head", head_path(Path(), writer).as_posix(), text)
 
 
 def _absent_journals(
-    writer: str, head: WriterHead, period: Period, proofs: Proofs
+    writer: str, head: WriterHead, period: Period, facts: Facts
 ) -> Iterator[Finding]:
     """Yield a finding for each journal that the head names and that is nowhere."""
-    known = {seal.journal for seal in proofs.sealed} | set(proofs.waiting)
-    link = head.closed
+    known, link = facts.known, head.closed
     if (
         link is not None
         and link.journal not in known
         and period.has(link.closed, link.closed)
-        and not proofs.has_seal(link)
+        and not facts.reader.exists(link)
     ):
         text = f"{writer} closed {link.journal}, which has no seal; its rows are missing"
         yield error("missing-seal", link_path(link).as_posix(), text)
@@ -130,26 +152,24 @@ def _absent_journals(
         return
     begin = opened.start if link is None else link.closed
     if head.open not in known and period.has(begin, _FOREVER):
-        if proofs.has_sealed_name(head.open):
+        if facts.has_sealed_name(head.open):
             return
         text = f"{writer} opened {head.open}, which is nowhere; its rows are missing"
         yield error("missing-journal", f".journal/{head.open}.open", text)
 
 
-def _older_head(
-    writer: str, head: WriterHead, writers: KnownWriters, proofs: Proofs
-) -> Iterator[Finding]:
+def _older_head(writer: str, head: WriterHead, facts: Facts) -> Iterator[Finding]:
     """Yield a finding about a head that states less than the archive has."""
     place = head_path(Path(), writer).as_posix()
     last = None if head.last is None else parse_journal_name(head.last)
-    own = [seal for seal in proofs.sealed if seal.writer == writer]
+    own = [seal for seal in facts.seals if seal.writer == writer]
     newest = max(own, key=lambda seal: (seal.start, seal.sequence), default=None)
     if last and newest and (newest.start, newest.sequence) > (last.start, last.number):
         text = (
             f"states {head.last} as the last journal of {writer}, and {newest.journal} has a seal"
         )
         yield error("old-head", place, text)
-    _, since = writers.routes.get(writer, (0, 0))
+    _, since = facts.writers.routes.get(writer, (0, 0))
     if head.open is None and since > head.at:
         text = f"states that {writer} stopped, and {writer} started again after that"
         yield error("old-head", place, f"{text}: rows since then may be missing")
