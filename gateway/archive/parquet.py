@@ -40,14 +40,11 @@ _DICTIONARY_PATHS: Final = [
 ]
 
 
-def write_table(table: pa.Table, file: Any) -> None:  # noqa: ANN401  # a stream of Python or of Arrow
-    """Write a table to `file` with the archive's encodings."""
-    pq.write_table(
-        table,
-        file,
-        row_group_size=ROW_GROUP_ROWS,
-        **_options(table.column_names),
-    )
+def encoded(table: pa.Table) -> pa.Buffer:
+    """Return a table as a file with the archive's encodings."""
+    file = pa.BufferOutputStream()
+    pq.write_table(table, file, row_group_size=ROW_GROUP_ROWS, **_options(table.column_names))
+    return file.getvalue()
 
 
 def row_group_writer(schema: pa.Schema, file: Any) -> pq.ParquetWriter:  # noqa: ANN401  # as above
@@ -60,9 +57,7 @@ def append_tables(
 ) -> None:
     """Add `tables` to the segment that `writer` writes to `content`, after its last row group."""
     for key, table in tables.items():
-        own = pa.BufferOutputStream()
-        write_table(table, own)
-        part = own.getvalue()
+        part = encoded(table)
         writer.add_key_value_metadata({key: f"{content.tell()} {part.size}"})
         content.write(part)
 

@@ -11,11 +11,10 @@ import errno
 import hashlib
 import os
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
-from typing import BinaryIO, Final, NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 from urllib.parse import parse_qsl, urlsplit
 
 import pyarrow as pa
@@ -30,7 +29,6 @@ from gateway.archive.durable import (
     sync_folder,
 )
 from gateway.archive.location import ArchiveLocation
-from gateway.archive.parquet import write_table
 from gateway.archive.signed_json import StoredDigest
 from gateway.errors import ArchiveError, first_line
 
@@ -50,10 +48,7 @@ class StoredFile(NamedTuple):
 class Storage(Protocol):
     """The files of one archive; every method raises OSError when it cannot be reached."""
 
-    def write(self, path: Path, table: pa.Table) -> StoredDigest:
-        """Write `table` as Parquet, replacing the file at `path`; return its hash and size."""
-
-    def put(self, path: Path, content: bytes) -> StoredDigest:
+    def put(self, path: Path, content: bytes | pa.Buffer) -> StoredDigest:
         """Write `content`, replacing the file at `path`; return its hash and size."""
 
     def upload(self, path: Path, source: Path) -> None:
@@ -118,15 +113,14 @@ class LocalStorage:
     def __init__(self, root: Path) -> None:
         self._root = root
 
-    def write(self, path: Path, table: pa.Table) -> StoredDigest:
-        with self._replacing(path) as file:
-            write_table(table, file)
-        return file.digest
-
-    def put(self, path: Path, content: bytes) -> StoredDigest:
-        with self._replacing(path) as file:
+    def put(self, path: Path, content: bytes | pa.Buffer) -> StoredDigest:
+        final = self._root / path
+        self._check_owned(path.parent)
+        make_folders(final.parent)
+        with replacing(final) as file:
             file.write(content)
-        return file.digest
+        self._sync(path.parent)  # the name in it is durable already
+        return _digest(content)
 
     def upload(self, path: Path, source: Path) -> None:
         """Return at once: the local files of an archive lie in this folder already."""
@@ -201,16 +195,6 @@ class LocalStorage:
             if not self.owns(folder):
                 raise OSError(f"{folder}: is behind a symbolic link; move the files themselves")
 
-    @contextmanager
-    def _replacing(self, path: Path) -> Iterator[_HashedFile]:
-        """A stream whose content replaces the file at `path`, with its folders, durably."""
-        final = self._root / path
-        self._check_owned(path.parent)
-        make_folders(final.parent)
-        with replacing(final) as file:
-            yield _HashedFile(file)
-        self._sync(path.parent)  # the name in it is durable already
-
     def _sync(self, path: Path) -> None:
         """Make the name of the file at `path`, and of the folders above it, durable."""
         for folder in list((self._root / path).parents)[: len(path.parents)]:
@@ -224,19 +208,25 @@ class RemoteStorage:
         self._filesystem, self._root = _filesystem_of(url)
         self._is_s3 = self._filesystem.type_name == "s3"
 
-    def write(self, path: Path, table: pa.Table) -> StoredDigest:
-        content = pa.BufferOutputStream()  # complete first: an error must not close half a file
-        write_table(table, content)
-        return self._put(self._at(path), content.getvalue())
-
-    def put(self, path: Path, content: bytes) -> StoredDigest:
-        return self._put(self._at(path), pa.py_buffer(content))
+    def put(self, path: Path, content: bytes | pa.Buffer) -> StoredDigest:
+        """Write a file; one in S3 appears when its stream closes, any other when it is renamed."""
+        final = self._at(path)
+        folder, _, name = final.rpartition("/")
+        written = final if self._is_s3 else f"{folder}/.{name}.tmp"
+        if not self._is_s3:
+            self._filesystem.create_dir(folder, recursive=True)
+        with self._filesystem.open_output_stream(written) as stream:
+            stream.write(content)
+        if not self._is_s3:
+            with suppress(FileNotFoundError):
+                self._filesystem.delete_file(final)  # a rename there does not replace
+            self._filesystem.move(written, final)
+        return _digest(content)
 
     def upload(self, path: Path, source: Path) -> None:
-        final = self._at(path)
-        found = self._filesystem.get_file_info(final)
+        found = self._filesystem.get_file_info(self._at(path))
         if found.type is not fs.FileType.File or found.size != source.stat().st_size:
-            self._put(final, pa.py_buffer(read_regular(source)))
+            self.put(path, read_regular(source))
 
     def names(self, folder: Path) -> list[str]:
         selector = fs.FileSelector(self._at(folder), allow_not_found=True)
@@ -307,43 +297,9 @@ class RemoteStorage:
     def _is_file(self, path: Path) -> bool:
         return bool(self._filesystem.get_file_info(self._at(path)).type is fs.FileType.File)
 
-    def _put(self, final: str, data: pa.Buffer) -> StoredDigest:
-        """Write a file; one in S3 appears when its stream closes, any other when it is renamed."""
-        folder, _, name = final.rpartition("/")
-        written = final if self._is_s3 else f"{folder}/.{name}.tmp"
-        if not self._is_s3:
-            self._filesystem.create_dir(folder, recursive=True)
-        with self._filesystem.open_output_stream(written) as stream:
-            stream.write(data)
-        if not self._is_s3:
-            with suppress(FileNotFoundError):
-                self._filesystem.delete_file(final)  # a rename there does not replace
-            self._filesystem.move(written, final)
-        return StoredDigest(hashlib.sha256(data).hexdigest(), int(data.size))
 
-
-class _HashedFile:
-    """A binary stream that hashes the bytes written to it.
-
-    Mutable: owned by one writer.
-    """
-
-    closed = False  # Arrow asks
-
-    def __init__(self, file: BinaryIO) -> None:
-        self._file, self._hash, self._size = file, hashlib.sha256(), 0
-
-    @property
-    def digest(self) -> StoredDigest:
-        return StoredDigest(self._hash.hexdigest(), self._size)
-
-    def write(self, data: bytes) -> int:
-        self._hash.update(data)
-        self._size += len(data)
-        return self._file.write(data)
-
-    def flush(self) -> None:
-        self._file.flush()
+def _digest(content: bytes | pa.Buffer) -> StoredDigest:
+    return StoredDigest(hashlib.sha256(content).hexdigest(), len(content))
 
 
 def _check_size(path: Path, size: int) -> None:

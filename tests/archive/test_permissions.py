@@ -17,6 +17,7 @@ from gateway.archive.heads import SourceConnection, read_heads
 from gateway.archive.journal.head_file import HeadFile
 from gateway.archive.layout import converted_journals, days, journals
 from gateway.archive.lookup.name_store import NameStore
+from gateway.archive.parquet import encoded
 from gateway.archive.storage import LocalStorage
 from gateway.archive.verification.waiting import waiting_journals
 from gateway.file_lock import FileLock
@@ -81,7 +82,7 @@ def test_a_folder_that_cannot_be_read_is_an_error_and_not_empty(
 def test_others_can_read_nothing_of_an_archive(tmp_path: Path, umask: int) -> None:
     storage = LocalStorage(tmp_path)
     storage.put(Path("_seals/date=2026-01-01/a.json"), b"{}")
-    storage.write(Path("date=2026-01-01/hour=00/a.parquet"), pa.table({"name": ["a"]}))
+    storage.put(Path("date=2026-01-01/hour=00/a.parquet"), encoded(pa.table({"name": ["a"]})))
     storage.move(Path("_seals/date=2026-01-01/a.json"), Path("moved/here/a.json"))
     names = NameStore(tmp_path, "one")
     names.remember("~a", ("x",))

@@ -13,7 +13,7 @@ import pytest
 from gateway.archive.journal.writer import ArchiveWriter
 from gateway.archive.layout import journals
 from gateway.archive.location import ArchiveLocation, parse_location
-from gateway.archive.parquet import PAIRS_KEY, SETS_KEY
+from gateway.archive.parquet import PAIRS_KEY, SETS_KEY, encoded
 from gateway.archive.seals.store import digest_of
 from gateway.archive.segments.convert import main
 from gateway.archive.segments.pairs import every_pair_of
@@ -148,8 +148,8 @@ def test_a_file_of_another_system_is_renamed_into_place(tmp_path: Path) -> None:
     table = pq.read_table(segment, partitioning=None)
     path = Path("date=2026-03-14/hour=12/a.parquet")
 
-    storage.write(path, table)
-    written = storage.write(path, table)  # again after a crash
+    storage.put(path, encoded(table))
+    written = storage.put(path, encoded(table))  # again after a crash
 
     (found,) = (tmp_path / "archive").rglob("*.parquet")
     assert found == tmp_path / "archive" / path
@@ -175,9 +175,9 @@ def test_every_storage_lists_reads_replaces_and_removes(files: Storage) -> None:
     assert (files.names(Path()), files.files(old)) == ([], [])
     assert files.read(old / "one.parquet") is None
 
-    size = files.write(old / "one.parquet", table).size
-    files.write(new / "two.parquet", table)
-    files.write(new / "deep" / "three.parquet", table)
+    size = files.put(old / "one.parquet", encoded(table)).size
+    files.put(new / "two.parquet", encoded(table))
+    files.put(new / "deep" / "three.parquet", encoded(table))
     assert files.files(old) == [(old / "one.parquet", size)]
     content = files.read(old / "one.parquet")
     assert content is not None

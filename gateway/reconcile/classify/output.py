@@ -19,6 +19,7 @@ from pyspark.sql import DataFrame
 
 from gateway.archive.durable import make_folders
 from gateway.archive.location import ArchiveLocation
+from gateway.archive.parquet import encoded
 from gateway.archive.segments.reading import open_parquet
 from gateway.archive.storage import open_storage
 from gateway.errors import ReconcileError
@@ -72,7 +73,7 @@ class ResultFolder:
     def write(self, name: str, table: pa.Table) -> None:
         """Write a table of results; no column needs quotes in a query."""
         path = self.new / name / "part-00000.parquet"
-        open_storage(self.location).write(path, unquoted(table))
+        open_storage(self.location).put(path, encoded(unquoted(table)))
 
     def write_frame(self, name: str, frame: DataFrame, number: int, schema: pa.Schema) -> None:
         """Write a table of `number` rows; executors write a long one."""

@@ -20,6 +20,7 @@ from gateway.archive.findings import Finding
 from gateway.archive.layout import DAY, SECOND
 from gateway.archive.location import ArchiveLocation
 from gateway.archive.night_record import SPOOLED_DAYS
+from gateway.archive.parquet import encoded
 from gateway.archive.storage import LocalStorage
 from gateway.errors import ReconcileError
 from gateway.model.copy_class import TALLIES, CopyClass
@@ -152,7 +153,7 @@ class DayReconciler:
         path = folder / f"batch={self.number}"
         rmtree(path, ignore_errors=True)
         if changed.num_rows:
-            LocalStorage(path).write(Path("part-00000.parquet"), unquoted(changed))
+            LocalStorage(path).put(Path("part-00000.parquet"), encoded(unquoted(changed)))
 
     def _print(self, groups: Sequence[Row]) -> None:
         listed = [row for row in groups if row["class"] not in _UNPRINTED_CLASSES]

@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
 from gateway.archive.location import ArchiveLocation
+from gateway.archive.parquet import encoded
 from gateway.archive.segments.tables import schema_of
 from gateway.archive.storage import open_storage
 from gateway.reconcile.schema import spark_schema
@@ -129,7 +130,7 @@ def write_parts(
         if tables or not number:
             path = folder / f"part-{number:05}.parquet"
             table = pa.concat_tables([schema.empty_table(), *tables])
-            open_storage(location).write(path, table)
+            open_storage(location).put(path, encoded(table))
         yield from _DONE.to_batches()
 
     frame.mapInArrow(run, T.StructType([T.StructField("rows", T.LongType())])).toArrow()

@@ -31,7 +31,7 @@ from tests.archive.samples import DAY, NOON, delivered, received
 
 FOLDER = day_folder(Path(), DAY)
 KEY = b"a key of the archive"
-MUTATIONS = ("write", "put", "move", "delete", "remove")
+MUTATIONS = ("put", "move", "delete", "remove")
 
 
 class Crash(BaseException):

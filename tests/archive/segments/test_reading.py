@@ -28,7 +28,7 @@ from gateway.archive.location import ArchiveLocation
 from gateway.archive.lookup.message import message_rows
 from gateway.archive.lookup.name_lookup import find_name
 from gateway.archive.lookup.search import ReplayRange, received_rows
-from gateway.archive.parquet import SETS_KEY
+from gateway.archive.parquet import SETS_KEY, encoded
 from gateway.archive.schema import DICTIONARY as DICTIONARY_COLUMNS
 from gateway.archive.segments import reading
 from gateway.archive.segments.reading import open_parquet
@@ -262,7 +262,7 @@ def test_rows_of_long_equal_names_are_not_merged_and_stay(tmp_path: Path) -> Non
             [received(numbers, gateway="east", name=name), delivered(numbers, gateway="east")]
         )
         path = hour / f"east-1-000{number}.parquet"
-        storage.write(path, sort_rows(table))
+        storage.put(path, encoded(sort_rows(table)))
         inputs.append(MergeInput(path.as_posix(), "east", sha256_of(tmp_path / path)))
     merged = (hour / "merged-1-0000.parquet").as_posix()
 
@@ -278,7 +278,7 @@ def test_a_merged_row_group_of_long_names_has_fewer_rows(
     storage, path = LocalStorage(tmp_path), hour_folder(Path(), NOON) / "east-1-0000.parquet"
     merged = (hour_folder(Path(), NOON) / "merged-1-0000.parquet").as_posix()
     table, _ = to_table([rows(range(1_000), gateway="east") for rows in (received, delivered)])
-    storage.write(path, sort_rows(table))
+    storage.put(path, encoded(sort_rows(table)))
     monkeypatch.setattr(merging, "_GROUP_BYTES", table.nbytes // 4)
 
     inputs = (MergeInput(path.as_posix(), "east", sha256_of(tmp_path / path)),)
