@@ -36,18 +36,6 @@ def mark_redelivered(message: Message) -> Message:
     return replace(message, headers=replace(message.headers, redelivered=True))
 
 
-def noting_rejected(items: Sequence[Item], note: Callable[[Item], None], settle: Settle) -> Settle:
-    """Return `settle` of these items, with a call of `note` before for each dead letter."""
-
-    def noted(settlements: Sequence[Settlement]) -> None:
-        for item, settlement in zip(items, settlements, strict=True):
-            if settlement.outcome is Outcome.REJECTED:
-                note(item)
-        settle(settlements)
-
-    return noted
-
-
 class _Unsettled(NamedTuple, Generic[Item]):
     """Items handed out; `numbers` count arrivals, `size` is in bytes."""
 
@@ -256,6 +244,7 @@ class RedeliveryQueue(Generic[Item]):
             batch = self._unsettled.pop(ticket, None)
             if batch is None:
                 return
+            settlements = self._settling(batch.items, settlements)
             numbers = batch.numbers
             if settlements.count(ACCEPTED) == len(numbers) and isinstance(numbers, range):
                 self._finished[numbers.start] = numbers.stop
@@ -268,6 +257,12 @@ class RedeliveryQueue(Generic[Item]):
             if self._unconfirmed > before and self._confirm is not None:
                 self._confirm(self._unconfirmed - before)
             self._room.notify_all()
+
+    def _settling(
+        self, _items: Sequence[Item], settlements: Sequence[Settlement]
+    ) -> Sequence[Settlement]:
+        """Return what becomes of the items; called once for each that was handed out."""
+        return settlements
 
     def _settle_each(self, batch: _Unsettled[Item], settlements: Sequence[Settlement]) -> None:
         finished: list[Item] = []

@@ -11,11 +11,9 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
 from hashlib import blake2b
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy
 from nats.js.errors import NotFoundError
@@ -27,15 +25,9 @@ from gateway.endpoints.nats.connection import NatsConnection
 from gateway.endpoints.nats.headers import read_headers
 from gateway.endpoints.nats.place import StreamPlace
 from gateway.endpoints.nats.subjects import selects
-from gateway.endpoints.redelivery_queue import (
-    MAX_BATCH,
-    RedeliveryQueue,
-    mark_redelivered,
-    noting_rejected,
-)
+from gateway.endpoints.received_messages import ReceivedMessage, ReceivedMessages
 from gateway.endpoints.settings.nats import NatsSettings
 from gateway.errors import EndpointError, NotConnectedError, SubjectError, SubscriptionRefusedError
-from gateway.model.memory_size import messages_size
 from gateway.model.message import Headers, Message
 
 ACK, NAK, TERM, PROGRESS = b"+ACK", b"-NAK", b"+TERM", b"+WPI"
@@ -44,7 +36,6 @@ PULL_EXPIRES: Final = 5.0  # seconds
 MAX_RETURNED: Final = 100_000  # messages; the server redelivers older ones after `ack_wait`
 LONGEST_LINE: Final = 8_192  # bytes; a message counts with its subject and reply subject
 PAUSE: Final = 0.02  # seconds between looks at a full queue
-OVERHEAD: Final = 300  # bytes of memory of an arrival beside its message
 DROPPED: Final = "the stream's limits, or a purge, removed messages before they were read"
 _STATUS_NONE: Final = {"404", "408"}  # nothing waits
 _STATUS_GONE: Final = ("consumer deleted", "consumer is push", "no responders", "server shutdown")
@@ -52,15 +43,8 @@ _NO_NAME: Final = re.compile(r"[.*>\s/\\\x00-\x1f\x7f]")
 _MAX_NAME: Final = 200  # characters of a consumer's name before its digest
 
 
-@dataclass(slots=True)
-class Arrival:
-    """A received message, and the subject and text of its answer. Mutable: the answer."""
-
-    message: Message
-    number: int = 0  # in the stream
-    identity: str = ""  # empty in core NATS, as `reply` is
-    reply: str = ""
-    answer: bytes = ACK
+NatsMessage: TypeAlias = ReceivedMessage[str]  # its receipt is the reply subject, if any
+Inbox: TypeAlias = ReceivedMessages[str]
 
 
 class NatsSource:
@@ -88,9 +72,8 @@ class NatsSource:
         self._returned = self._end = (
             0  # messages returned that have not come; the number of the last
         )
-        self._held: list[Arrival] = []  # of the returned ones, until all have come
+        self._held: list[NatsMessage] = []  # of the returned ones, until all have come
         self._last_delivery = self._last_message = self._answered = 0
-        self._unanswered: deque[Arrival] = deque()
         self._queue = self._new_queue()
         self._queue.fail(NotConnectedError(f"{settings.name}: is closed; open it first"))
 
@@ -102,7 +85,6 @@ class NatsSource:
     def open(self) -> None:
         self.close()
         queue = self._queue = self._new_queue()
-        self._unanswered = deque()
         connection = self._connection = NatsConnection(self._settings, queue.fail)
         try:
             start = self._start if self._settings.jetstream else self._subscribe
@@ -115,13 +97,7 @@ class NatsSource:
             raise
 
     def receive(self, timeout: float) -> Batch | None:
-        taken = self._queue.take(MAX_BATCH, timeout)
-        if taken is None:
-            return None
-        arrivals, settle = taken
-        messages = [each.message for each in arrivals]
-        identities = [each.identity for each in arrivals if each.identity]
-        return Batch(messages, noting_rejected(arrivals, _terminate, settle), identities)
+        return self._queue.receive(timeout)
 
     def close(self) -> None:
         connection, self._connection = self._connection, None
@@ -135,28 +111,26 @@ class NatsSource:
             if self._connection is not None:
                 self._connection.run(each.drain())
 
-    def _new_queue(self) -> RedeliveryQueue[Arrival]:
-        return RedeliveryQueue(self._settings.receive_window_bytes, _measure, _mark, self._confirm)
+    def _new_queue(self) -> Inbox:
+        return ReceivedMessages(self._settings.receive_window_bytes, self._confirm)
 
-    def _confirm(self, count: int) -> None:
-        """Answer for the `count` oldest messages; the queue calls this in order."""
-        connection, unanswered = self._connection, self._unanswered
-        answers = [unanswered.popleft() for _ in range(min(count, len(unanswered)))]
-        self._answered = answers[-1].number if answers else self._answered
+    def _confirm(self, settled: Sequence[NatsMessage]) -> None:
+        """Answer for messages; the queue calls this in order."""
+        connection = self._connection
         if connection is not None and self._settings.jetstream:
-            connection.run(self._answer(connection, answers))
+            self._answered = settled[-1].number
+            connection.run(self._answer(connection, settled))
 
-    async def _answer(self, connection: NatsConnection, arrivals: Sequence[Arrival]) -> None:
+    async def _answer(self, connection: NatsConnection, settled: Sequence[NatsMessage]) -> None:
         """Send the answers; the server takes them in order, so it confirms the last for all."""
         sync = self._settings.ack_sync
-        for arrival in arrivals[: len(arrivals) - sync]:
-            await connection.client.publish(arrival.reply, arrival.answer)
-        if sync and arrivals:
-            last = arrivals[-1]
-            timeout = self._settings.answer_timeout
-            await connection.client.request(last.reply, last.answer, timeout)
+        for each in settled[: len(settled) - sync]:
+            await connection.client.publish(each.receipt, TERM if each.is_dead else ACK)
+        if sync:
+            last, timeout = settled[-1], self._settings.answer_timeout
+            await connection.client.request(last.receipt, TERM if last.is_dead else ACK, timeout)
 
-    async def _subscribe(self, connection: NatsConnection, queue: RedeliveryQueue[Arrival]) -> None:
+    async def _subscribe(self, connection: NatsConnection, queue: Inbox) -> None:
         """Subscribe in core NATS; of several patterns that select a message, the first takes it."""
         self._live = []
         for at, pattern in enumerate(self._patterns):
@@ -177,18 +151,16 @@ class NatsSource:
         await connection.client.flush(self._settings.answer_timeout)
         connection.refuse_denied()
 
-    async def _put_live(self, queue: RedeliveryQueue[Arrival], message: Any) -> None:  # noqa: ANN401
+    async def _put_live(self, queue: Inbox, message: Any) -> None:  # noqa: ANN401
         if queue.full:
             self.continuity.report_loss("the gateway dropped messages of core NATS", 1)
             return
         own = Headers(self._settings.mode, reply_to=message.reply or None)
         headers = read_headers(message.headers, own)
         self.continuity.heard = self.continuity.clock()
-        arrival = Arrival(Message(message.subject, message.data, headers))
-        self._unanswered.append(arrival)
-        queue.put([arrival])
+        queue.put([ReceivedMessage(Message(message.subject, message.data, headers), "")])
 
-    async def _start(self, connection: NatsConnection, queue: RedeliveryQueue[Arrival]) -> None:
+    async def _start(self, connection: NatsConnection, queue: Inbox) -> None:
         client = connection.client
         await connection.make_stream()
         self._stream = self._settings.stream or await self._find_stream(connection)
@@ -202,7 +174,7 @@ class NatsSource:
         self.continuity.retention = Retention.NEW if self._is_new else Retention.KEPT
         self._is_new = False
         connection.run(self._pull(connection, queue))
-        connection.run(self._ask_for_time(connection))
+        connection.run(self._ask_for_time(connection, queue))
 
     async def _find_stream(self, connection: NatsConnection) -> str:
         try:
@@ -269,7 +241,7 @@ class NatsSource:
     def _take(
         self,
         connection: NatsConnection,
-        queue: RedeliveryQueue[Arrival],
+        queue: Inbox,
         message: Any,  # noqa: ANN401
     ) -> None:
         if message.subject == self._inbox:
@@ -298,7 +270,7 @@ class NatsSource:
             source_id=identity,
         )
         found = Message(message.subject, message.data, read_headers(message.headers, own))
-        arrival = Arrival(found, number, identity, message.reply)
+        arrival = ReceivedMessage(found, message.reply, number, identity)
         self.continuity.heard = self.continuity.clock()
         if len(self._patterns) > 1 and not any(
             selects(each, message.subject) for each in self._patterns
@@ -309,15 +281,14 @@ class NatsSource:
         if self._returned <= 0 or number > self._end:
             self._put_held(queue)
 
-    def _put_held(self, queue: RedeliveryQueue[Arrival]) -> None:
+    def _put_held(self, queue: Inbox) -> None:
         """Put what has come in order; of the returned messages the stream may have lost some."""
         self._returned = 0
         arrivals, self._held = sorted(self._held, key=lambda each: each.number), []
-        self._unanswered.extend(arrivals)
         queue.put(arrivals)
 
     def _read_status(
-        self, connection: NatsConnection, queue: RedeliveryQueue[Arrival], headers: dict[str, str]
+        self, connection: NatsConnection, queue: Inbox, headers: dict[str, str]
     ) -> None:
         """Read an answer to a request for messages: it ended, or the consumer is gone."""
         text = str(headers.get("Description", "")).lower()
@@ -328,7 +299,7 @@ class NatsSource:
             if headers.get("Status") in _STATUS_NONE:
                 self._put_held(queue)
 
-    async def _pull(self, connection: NatsConnection, queue: RedeliveryQueue[Arrival]) -> None:
+    async def _pull(self, connection: NatsConnection, queue: Inbox) -> None:
         """Keep a request for messages open while there is room."""
         loop = asyncio.get_running_loop()
         subject = f"$JS.API.CONSUMER.MSG.NEXT.{self._stream}.{self._consumer}"
@@ -344,16 +315,12 @@ class NatsSource:
                 await connection.client.publish(subject, request, reply=self._inbox)
             await asyncio.sleep(PAUSE if self._wanted > 0 or queue.full else 0)
 
-    async def _ask_for_time(self, connection: NatsConnection) -> None:
+    async def _ask_for_time(self, connection: NatsConnection, queue: Inbox) -> None:
         """Tell the server, three times in `ack_wait`, that unanswered messages are in work."""
         while not connection.is_over:
             await asyncio.sleep(self._settings.ack_wait / 3)
-            for arrival in tuple(self._unanswered):
-                await connection.client.publish(arrival.reply, PROGRESS)
-
-
-def _terminate(arrival: Arrival) -> None:
-    arrival.answer = TERM
+            for each in tuple(queue.unanswered):
+                await connection.client.publish(each.receipt, PROGRESS)
 
 
 def consumer_name(settings: NatsSettings, instance: str) -> str:
@@ -375,12 +342,3 @@ def _numbers_of(reply: str) -> tuple[int, int, int, int]:
     at = 4 if len(parts) < 11 else 6  # noqa: PLR2004  # with the domain, eleven tokens or more
     deliveries, number, delivery, nanoseconds = map(int, parts[at : at + 4])
     return deliveries, number, delivery, nanoseconds
-
-
-def _measure(arrivals: Sequence[Arrival]) -> int:
-    return messages_size([each.message for each in arrivals]) + OVERHEAD * len(arrivals)
-
-
-def _mark(arrival: Arrival) -> Arrival:
-    arrival.message = mark_redelivered(arrival.message)
-    return arrival

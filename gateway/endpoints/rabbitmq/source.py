@@ -7,7 +7,6 @@ acknowledged; a stream keeps everything, and the source remembers its position b
 from __future__ import annotations
 
 import json
-from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
@@ -15,7 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 from secrets import token_hex
 from time import monotonic
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from pika.exceptions import AMQPError, ChannelClosedByBroker
 
@@ -33,31 +32,18 @@ from gateway.endpoints.rabbitmq.topology import (
     find_queue,
     unbind,
 )
-from gateway.endpoints.redelivery_queue import (
-    MAX_BATCH,
-    RedeliveryQueue,
-    mark_redelivered,
-    noting_rejected,
-)
+from gateway.endpoints.received_messages import ReceivedMessage, ReceivedMessages
+from gateway.endpoints.redelivery_queue import mark_redelivered
 from gateway.endpoints.settings.rabbitmq import QUEUE, RabbitmqSettings
 from gateway.errors import NotConnectedError, SubscriptionRefusedError, first_line
-from gateway.model.memory_size import messages_size
 from gateway.model.message import Message, Value
 
-OVERHEAD: Final = 300  # bytes of memory of an arrival beside its message
 SAVE_INTERVAL: Final = 1.0  # seconds between saved positions in a stream
 CANCELLED: Final = "the server cancelled the consumer: its queue was deleted, or its node is down"
 DROPPED: Final = "the stream's retention removed messages before they were read"
 
 
-@dataclass(slots=True)
-class AmqpDelivery:
-    """A received message and its delivery tag. Mutable: whether it became a dead letter."""
-
-    message: Message
-    tag: int
-    offset: int = -1  # in a stream
-    is_dead: bool = False
+AmqpMessage: TypeAlias = ReceivedMessage[int]  # its receipt is the delivery tag
 
 
 @dataclass(slots=True)
@@ -70,9 +56,6 @@ class Position:
 
     stream: str = ""
     last: int = -1
-
-    def identity(self, queue: str, offset: int) -> str:
-        return f"rabbitmq {queue} {self.stream} {offset}" if offset >= 0 else ""
 
 
 class RabbitmqSource:
@@ -102,8 +85,7 @@ class RabbitmqSource:
         self._saved = -1  # offset of the saved position
         self._saved_at = 0.0
         self._doubtful = -1  # offset up to which an earlier process may have read a stream
-        self._fresh: list[AmqpDelivery] = []
-        self._unanswered: deque[AmqpDelivery] = deque()
+        self._fresh: list[AmqpMessage] = []
         self._queue = self._new_queue()
         self._queue.fail(NotConnectedError(f"{settings.name}: is closed; open it first"))
 
@@ -115,7 +97,7 @@ class RabbitmqSource:
     def open(self) -> None:
         self.close()
         queue = self._queue = self._new_queue()
-        self._fresh, self._unanswered = [], deque()
+        self._fresh = []
         connection = self._connection = RabbitmqConnection(self._settings, queue.fail)
         try:
             self._start(connection, queue)
@@ -128,16 +110,7 @@ class RabbitmqSource:
             raise
 
     def receive(self, timeout: float) -> Batch | None:
-        taken = self._queue.take(MAX_BATCH, timeout)
-        if taken is None:
-            return None
-        arrivals, settle = taken
-        messages = [each.message for each in arrivals]
-        name, position = self._queue_name, self._position
-        identities = (
-            [position.identity(name, each.offset) for each in arrivals] if self._is_stream else ()
-        )
-        return Batch(messages, noting_rejected(arrivals, _note_dead, settle), identities)
+        return self._queue.receive(timeout)
 
     def close(self) -> None:
         connection, self._connection = self._connection, None
@@ -146,8 +119,8 @@ class RabbitmqSource:
             connection.close()
             self._save_position()
 
-    def _new_queue(self) -> RedeliveryQueue[AmqpDelivery]:
-        return RedeliveryQueue(self._settings.receive_window_bytes, _measure, _mark, self._confirm)
+    def _new_queue(self) -> ReceivedMessages[int]:
+        return ReceivedMessages(self._settings.receive_window_bytes, self._confirm)
 
     def _refused(self, error: ChannelClosedByBroker) -> Exception:
         """Return the error of a consumer that the server does not accept."""
@@ -157,7 +130,7 @@ class RabbitmqSource:
         found = refusal(self._settings, error)
         return found if found.retryable else SubscriptionRefusedError(str(found))
 
-    def _start(self, connection: RabbitmqConnection, queue: RedeliveryQueue[AmqpDelivery]) -> None:
+    def _start(self, connection: RabbitmqConnection, queue: ReceivedMessages[int]) -> None:
         settings, channel = self._settings, connection.channel
         self._find_queue(connection)
         channel.add_on_cancel_callback(lambda _frame: self._cancelled(connection))
@@ -243,7 +216,7 @@ class RabbitmqSource:
     def _take(  # noqa: PLR0913, PLR0917  # a delivery of the driver
         self,
         connection: RabbitmqConnection,
-        queue: RedeliveryQueue[AmqpDelivery],
+        queue: ReceivedMessages[int],
         address: str,
         _channel: object,
         method: Any,  # noqa: ANN401
@@ -258,53 +231,52 @@ class RabbitmqSource:
         headers, of_server = read_properties(
             properties.encoded, self._settings, place, now=at, redelivered=method.redelivered
         )
-        arrival = AmqpDelivery(Message(address or key, payload, headers), method.delivery_tag)
-        offset = of_server.get(STREAM_OFFSET)
-        if not address and isinstance(offset, int):
-            arrival.offset = offset
+        message, offset, identity = Message(address or key, payload, headers), -1, ""
+        if not address and isinstance(found := of_server.get(STREAM_OFFSET), int):
+            offset = found
+            if self._is_stream:
+                identity = f"rabbitmq {self._queue_name} {self._position.stream} {offset}"
             if offset <= self._doubtful:
-                _mark(arrival)
+                message = mark_redelivered(message)
         if not self._fresh:
             connection.loop.call_later(0, lambda: self._put(queue))
-        self._fresh.append(arrival)
+        self._fresh.append(ReceivedMessage(message, method.delivery_tag, offset, identity))
 
-    def _put(self, queue: RedeliveryQueue[AmqpDelivery]) -> None:
+    def _put(self, queue: ReceivedMessages[int]) -> None:
         """Hand over what was read together, and read no more without room.
 
         The server has sent up to `receive_window` messages, however large; it takes the silence of
         two heartbeats for the end of the connection, so the wait is shorter.
         """
         fresh, self._fresh = self._fresh, []
-        self._unanswered.extend(fresh)
         queue.put(fresh)
         if queue.full:
             queue.wait_for_room(self._settings.heartbeat / 2)
 
-    def _confirm(self, count: int) -> None:
-        """Answer for the `count` oldest messages; the queue calls this in order."""
-        connection, unanswered = self._connection, self._unanswered
-        answers = [unanswered.popleft() for _ in range(min(count, len(unanswered)))]
-        if connection is not None and answers:
-            connection.spawn(lambda: self._answer(connection, answers))
+    def _confirm(self, settled: Sequence[AmqpMessage]) -> None:
+        """Answer for messages; the queue calls this in order."""
+        connection = self._connection
+        if connection is not None:
+            connection.spawn(lambda: self._answer(connection, settled))
 
-    def _answer(self, connection: RabbitmqConnection, arrivals: Sequence[AmqpDelivery]) -> None:
+    def _answer(self, connection: RabbitmqConnection, settled: Sequence[AmqpMessage]) -> None:
         """Acknowledge; a dead letter of ours goes to the queue's dead-letter exchange, if any."""
         channel, last = connection.channel, 0
         try:
-            for arrival in arrivals:
-                if not arrival.is_dead:
-                    last = arrival.tag
+            for each in settled:
+                if not each.is_dead:
+                    last = each.receipt
                     continue
                 if last:
                     channel.basic_ack(last, multiple=True)
-                channel.basic_reject(arrival.tag, requeue=False)
+                channel.basic_reject(each.receipt, requeue=False)
                 last = 0
             if last:
                 channel.basic_ack(last, multiple=True)
         except (AMQPError, OSError) as error:
             connection.end(first_line(error))
             return
-        self._position.last = max(self._position.last, *(each.offset for each in arrivals))
+        self._position.last = max(self._position.last, *(each.number for each in settled))
         if monotonic() - self._saved_at > SAVE_INTERVAL:
             self._save_position()
 
@@ -318,10 +290,6 @@ class RabbitmqSource:
     def _cancelled(self, connection: RabbitmqConnection) -> None:
         self.continuity.report_loss(CANCELLED)
         connection.end(CANCELLED)
-
-
-def _note_dead(arrival: AmqpDelivery) -> None:
-    arrival.is_dead = True
 
 
 def _consumer(
@@ -345,12 +313,3 @@ def _read_binding(text: str) -> Binding:
 def _read_position(text: str) -> Position:
     stream, last = json.loads(text)
     return Position(str(stream), int(last))
-
-
-def _measure(arrivals: Sequence[AmqpDelivery]) -> int:
-    return messages_size([each.message for each in arrivals]) + OVERHEAD * len(arrivals)
-
-
-def _mark(arrival: AmqpDelivery) -> AmqpDelivery:
-    arrival.message = mark_redelivered(arrival.message)
-    return arrival

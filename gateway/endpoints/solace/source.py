@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
-from threading import Lock
 from typing import Any, Final, TypeAlias
 
 from solace.messaging.config.message_acknowledgement_configuration import Outcome as Required
@@ -25,10 +23,10 @@ from solace.messaging.resources.topic_subscription import TopicSubscription
 from solace.messaging.utils.life_cycle_control import TerminationNotificationListener
 
 from gateway.clock import now
-from gateway.endpoints.base import Batch, Settle, Subscription
+from gateway.endpoints.base import Batch, Subscription
 from gateway.endpoints.continuity import Continuity, Retention
 from gateway.endpoints.kept_subscriptions import SubscriptionStore
-from gateway.endpoints.redelivery_queue import MAX_BATCH, RedeliveryQueue, mark_redelivered
+from gateway.endpoints.received_messages import ReceivedMessage, ReceivedMessages
 from gateway.endpoints.settings.solace import SolaceSettings
 from gateway.endpoints.solace.connection import SolaceConnection, detach_finalizers
 from gateway.endpoints.solace.error_codes import connect_error
@@ -37,41 +35,10 @@ from gateway.endpoints.solace.native_library import NativeLibrary, SettlementOut
 from gateway.endpoints.solace.received_objects import install, set_receive_window
 from gateway.endpoints.solace.topic_rules import find_pattern_error, find_queue_error
 from gateway.errors import EndpointError, NotConnectedError, SubscriptionRefusedError
-from gateway.model.memory_size import messages_size
-from gateway.model.message import Message
 from gateway.model.outcome import ACCEPTED, Outcome, Settlement
 from gateway.wire.smf.received_message import has_discard_flag
 
-OVERHEAD: Final = 200  # bytes of memory of an arrival beside its message
-
-
-@dataclass(frozen=True, slots=True)
-class FlowMessage:
-    """One received message, and the number to acknowledge it by.
-
-    It is decoded before it waits: the decoded message can take ten times the memory of its bytes,
-    and the queue counts this memory.
-    """
-
-    message: Message
-    message_id: int  # 0 for direct messages, which are not acknowledged
-
-
-ArrivalQueue: TypeAlias = RedeliveryQueue[FlowMessage]
-
-
-def arrival_queue(capacity: int) -> ArrivalQueue:
-    """Return a queue of arrivals that holds about `capacity` bytes."""
-    return RedeliveryQueue(capacity, _measure, _mark)
-
-
-def _measure(arrivals: Sequence[FlowMessage]) -> int:
-    return messages_size([each.message for each in arrivals]) + OVERHEAD * len(arrivals)
-
-
-def _mark(arrival: FlowMessage) -> FlowMessage:
-    return replace(arrival, message=mark_redelivered(arrival.message))
-
+ArrivalQueue: TypeAlias = ReceivedMessages[int]  # the receipt of a direct message is 0
 
 log = logging.getLogger(__name__)
 
@@ -86,7 +53,7 @@ class SolaceSource:
     """Receives from a queue or from direct subscriptions.
 
     `lost` counts the gaps at which direct messages were dropped, `undecoded` malformed messages.
-    Thread-safe: guarded by self._settle_lock and by the queue; one thread receives.
+    Thread-safe: guarded by the queue; one thread receives.
     """
 
     def __init__(
@@ -113,8 +80,7 @@ class SolaceSource:
         self._reader = SolaceMessageReader()  # used by the library's thread
         self._connection: SolaceConnection | None = None
         self._receiver: Any = None
-        self._settle_lock = Lock()
-        self._arrivals = arrival_queue(settings.receive_window_bytes)
+        self._arrivals: ArrivalQueue = ReceivedMessages(settings.receive_window_bytes)
         self._arrivals.fail(NotConnectedError(f"{settings.name}: is closed; open it first"))
         self.lost = self.undecoded = 0
 
@@ -124,7 +90,8 @@ class SolaceSource:
 
     def open(self) -> None:
         self.close()
-        queue = arrival_queue(self._settings.receive_window_bytes)
+        window = self._settings.receive_window_bytes
+        queue: ArrivalQueue = ReceivedMessages(window, answer_each=self._answer)
         connection = SolaceConnection(self._settings, "source", queue.fail)
         connection.on_restored = self._report_interruption
         self._connection, self._arrivals = connection, queue
@@ -139,22 +106,16 @@ class SolaceSource:
             self._queue_is_new = False
 
     def receive(self, timeout: float) -> Batch | None:
-        queue = self._arrivals
-        taken = queue.take(MAX_BATCH, timeout)
-        if taken is None:
-            return None
-        arrivals, settle = taken
-        once = _Once(partial(self._settle, queue, self._receiver, arrivals, settle))
-        return Batch([each.message for each in arrivals], once, [*map(_identity, arrivals)])
+        return self._arrivals.receive(timeout)
 
     def close(self) -> None:
+        # after a settlement that uses the receiver
+        self._arrivals.fail(NotConnectedError(f"{self._settings.name}: is closed; open it first"))
         connection, receiver = self._connection, self._receiver
         self._connection = self._receiver = None
-        self._arrivals.fail(NotConnectedError(f"{self._settings.name}: is closed; open it first"))
         if receiver is not None:
             try:
-                with self._settle_lock:
-                    receiver.terminate(grace_period=0)
+                receiver.terminate(grace_period=0)
             except (
                 PubSubPlusClientError
             ) as error:  # undelivered messages: the broker redelivers them
@@ -265,70 +226,37 @@ class SolaceSource:
         self.continuity.heard = self.continuity.clock()
         queue.put_when_room([self._decode(frame, 0, now())])
 
-    def _decode(self, frame: bytes, message_id: int, at: int) -> FlowMessage:
+    def _decode(self, frame: bytes, message_id: int, at: int) -> ReceivedMessage[int]:
         """Decode a message that arrived at `at` (microseconds); count and log a malformed one."""
         message = self._reader.read(frame, at)
         if not message.address:
             self.undecoded += 1
             error = decoding_error(message)
             log.warning("%s: a message cannot be read: %s", self._settings.name, error)
-        return FlowMessage(message, message_id)
+        # the application message id is no identity: senders may use one for many messages
+        return ReceivedMessage(
+            message, message_id, identity=f"smf {message_id}" if message_id else ""
+        )
 
-    def _settle(
-        self,
-        queue: ArrivalQueue,
-        receiver: Any,  # noqa: ANN401
-        arrivals: Sequence[FlowMessage],
-        settle: Settle,
-        settlements: Sequence[Settlement],
-    ) -> None:
-        """Answer the broker, then settle in the queue, which keeps the retried messages.
+    def _answer(
+        self, received: Sequence[ReceivedMessage[int]], settlements: Sequence[Settlement]
+    ) -> Sequence[Settlement]:
+        """Answer the broker; return what becomes of the messages in the queue.
 
-        With `retry_at_broker` a retried message is finished here: the broker delivers it again.
+        A retried message stays there. With `retry_at_broker` it is finished, and the broker
+        delivers it again.
         """
-        answers: list[tuple[int, SettlementOutcome]] = []
-        settled = list(settlements)
-        for position, (arrival, settlement) in enumerate(zip(arrivals, settlements, strict=True)):
+        settled, settle, receiver = list(settlements), self._native.settle, self._receiver
+        for position, (each, settlement) in enumerate(zip(received, settlements, strict=True)):
             if settlement.outcome is Outcome.RETRY:
-                if not (self._settings.retry_at_broker and arrival.message_id):
+                if not (self._settings.retry_at_broker and each.receipt):
                     continue
                 settled[position] = ACCEPTED
-            if arrival.message_id:
-                answers.append((arrival.message_id, _SETTLEMENTS[settlement.outcome]))
-        if self._send_answers(queue, receiver, answers):
-            settle(settled)
-
-    def _send_answers(
-        self,
-        queue: ArrivalQueue,
-        receiver: Any,  # noqa: ANN401
-        answers: Sequence[tuple[int, SettlementOutcome]],
-    ) -> bool:
-        """Return False after a broken connection: the broker redelivers unsettled messages."""
-        settle = self._native.settle
-        with self._settle_lock:  # `close` waits before it removes the flow
-            if queue.failure is not None:
-                return False
-            for message_id, answer in answers:
-                if not settle(receiver.flow_p, message_id, answer):
-                    log.debug("%s: settling: %s", self._settings.name, self._native.last_error())
-                    return False
-        return True
-
-
-class _Once:
-    """Calls a function the first time only.
-
-    Mutable: owned by the thread that settles.
-    """
-
-    def __init__(self, settle: Any) -> None:  # noqa: ANN401  # a partial
-        self._settle = settle
-
-    def __call__(self, settlements: Sequence[Settlement]) -> None:
-        settle, self._settle = self._settle, None
-        if settle is not None:
-            settle(settlements)
+            answer = _SETTLEMENTS[settlement.outcome]
+            if each.receipt and not settle(receiver.flow_p, each.receipt, answer):
+                log.debug("%s: settling: %s", self._settings.name, self._native.last_error())
+                break  # the connection broke: the broker redelivers unsettled messages
+        return settled
 
 
 class _ArrivalHandler(MessageHandler):  # type: ignore[misc]  # the driver has no types
@@ -365,11 +293,3 @@ def _queue_name(settings: SolaceSettings, instance: str) -> str:
     if rule:
         raise EndpointError(f"{settings.name}: queue {name[:300]!r}: {reason}")
     return name
-
-
-def _identity(arrival: FlowMessage) -> str:
-    """Return the broker's number of a guaranteed message; direct messages are never redelivered.
-
-    The application message id is no identity: senders may use one for many messages.
-    """
-    return f"smf {arrival.message_id}" if arrival.message_id else ""

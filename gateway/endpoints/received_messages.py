@@ -1,0 +1,92 @@
+"""Received messages with what their broker settles them by, until each has its answer."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final, Generic, TypeAlias, TypeVar
+
+from gateway.endpoints.base import Batch
+from gateway.endpoints.redelivery_queue import MAX_BATCH, RedeliveryQueue, mark_redelivered
+from gateway.model.memory_size import messages_size
+from gateway.model.message import Message
+from gateway.model.outcome import Outcome, Settlement
+
+OVERHEAD: Final = 300  # bytes of memory of an entry beside its message
+T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class ReceivedMessage(Generic[T]):
+    """A message, and the `receipt` by which its broker settles it.
+
+    Mutable: the message becomes one that is marked as redelivered, or a dead letter.
+    """
+
+    message: Message
+    receipt: T
+    number: int = -1  # in a stream
+    identity: str = ""
+    is_dead: bool = False
+
+
+AnswerEach: TypeAlias = Callable[
+    [Sequence[ReceivedMessage[T]], Sequence[Settlement]], Sequence[Settlement]
+]
+
+
+class ReceivedMessages(RedeliveryQueue[ReceivedMessage[T]]):
+    """The messages of one connection; its functions are called with the lock held.
+
+    `answer` gets those that are settled, in the order of arrival. `answer_each` gets each batch as
+    it is settled, and returns what becomes of its messages here.
+    """
+
+    def __init__(
+        self,
+        capacity: int,
+        answer: Callable[[list[ReceivedMessage[T]]], None] | None = None,
+        answer_each: AnswerEach[T] | None = None,
+    ) -> None:
+        super().__init__(capacity, _measure, _mark, self._pass_on)
+        self.unanswered: deque[ReceivedMessage[T]] = deque()
+        self._answer, self._answer_each = answer, answer_each
+
+    def put(self, items: Sequence[ReceivedMessage[T]]) -> None:
+        """Add messages as `RedeliveryQueue.put` does."""
+        if self._answer is not None:
+            self.unanswered.extend(items)
+        super().put(items)
+
+    def receive(self, timeout: float) -> Batch | None:
+        """Return messages as `Source.receive` does."""
+        taken = self.take(MAX_BATCH, timeout)
+        if taken is None:
+            return None
+        received, settle = taken
+        identities = [each.identity for each in received]
+        messages = [each.message for each in received]
+        return Batch(messages, settle, identities if any(identities) else ())
+
+    def _pass_on(self, count: int) -> None:
+        if self._answer is not None:
+            self._answer([self.unanswered.popleft() for _ in range(count)])
+
+    def _settling(
+        self, items: Sequence[ReceivedMessage[T]], settlements: Sequence[Settlement]
+    ) -> Sequence[Settlement]:
+        if self._answer_each is not None:
+            return self._answer_each(items, settlements)
+        for each, settlement in zip(items, settlements, strict=True):
+            each.is_dead = settlement.outcome is Outcome.REJECTED
+        return settlements
+
+
+def _measure(received: Sequence[ReceivedMessage[T]]) -> int:
+    return messages_size([each.message for each in received]) + OVERHEAD * len(received)
+
+
+def _mark(received: ReceivedMessage[T]) -> ReceivedMessage[T]:
+    received.message = mark_redelivered(received.message)
+    return received
