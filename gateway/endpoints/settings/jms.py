@@ -42,6 +42,8 @@ class JmsSettings(EndpointSettings):
     encrypted_schemes: ClassVar[tuple[str, ...]] = (
         "ssl", "tls", "tcps", "smfs", "mqtts", "amqps", "https", "wss",
     )  # fmt: skip
+    carries: ClassVar[frozenset[str]] = ALL_FIELDS - {"retained", "redelivered"}
+    kind_prefixes: ClassVar[tuple[str, ...]] = KIND_PREFIXES
     name: str = setting("name of the endpoint in the configuration", "jms")
     dialects: tuple[str, ...] = setting(
         "system whose naming rules the names follow; behind `ems` also the systems that the server"
@@ -194,11 +196,6 @@ class JmsSettings(EndpointSettings):
         return self.dialects[0]
 
     @property
-    def kind_prefixes(self) -> tuple[str, ...]:
-        """Beginnings of an address that choose the kind of its destination."""
-        return KIND_PREFIXES
-
-    @property
     def joined(self) -> tuple[str, ...]:
         """Dialects of the systems that the server imports from and exports to."""
         return self.dialects[1:]
@@ -259,11 +256,6 @@ class JmsSettings(EndpointSettings):
     def addresses(self) -> tuple[str, ...]:
         """URLs of the brokers; their schemes tell whether the connection is encrypted."""
         return (*self.urls, self.jndi_url)
-
-    @property
-    def carries(self) -> frozenset[str]:
-        """Fields of `Headers` that survive a round trip through the system."""
-        return ALL_FIELDS - {"retained", "redelivered"}
 
     @property
     def mode(self) -> DeliveryMode:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from gateway.endpoints.settings.base import ALL_FIELDS, EndpointSettings
 from gateway.model.message import DeliveryMode
@@ -13,6 +14,7 @@ from gateway.setting import setting, size
 class MemorySettings(EndpointSettings):
     """In-process broker for trials and tests; its messages are lost when the process ends."""
 
+    mode: ClassVar[DeliveryMode] = DeliveryMode.EXACTLY_ONCE
     name: str = setting("name of the endpoint in the configuration", "memory")
     dialect: str = setting("system whose naming rules the broker follows", "mqtt")
     broker: str = setting(
@@ -40,8 +42,3 @@ class MemorySettings(EndpointSettings):
     def carries(self) -> frozenset[str]:
         """Fields of `Headers` that survive a round trip: nothing is encoded, so all can."""
         return ALL_FIELDS if self.headers else frozenset({"mode", "retained"})
-
-    @property
-    def mode(self) -> DeliveryMode:
-        """Strongest delivery mode of the endpoint."""
-        return DeliveryMode.EXACTLY_ONCE

@@ -26,6 +26,7 @@ class NatsSettings(EndpointSettings):
     """NATS server, with JetStream or without."""
 
     encrypted_schemes: ClassVar[tuple[str, ...]] = ("tls",)
+    carries: ClassVar[frozenset[str]] = ALL_FIELDS - {"redelivered"}
     name: str = setting("name of the endpoint in the configuration", "nats")
     dialect: str = setting("system whose naming rules the names follow", "nats")
     url: str = setting(
@@ -148,11 +149,6 @@ class NatsSettings(EndpointSettings):
     def repeat_window(self) -> float:
         """Seconds in which a repeated message is kept once; 0 without a stream."""
         return self.duplicate_window if self.jetstream else 0.0
-
-    @property
-    def carries(self) -> frozenset[str]:
-        """Fields of `Headers` that survive a round trip through the system."""
-        return ALL_FIELDS - {"redelivered"}
 
     @property
     def mode(self) -> DeliveryMode:

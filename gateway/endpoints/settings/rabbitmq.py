@@ -29,6 +29,9 @@ class RabbitmqSettings(EndpointSettings):
     """RabbitMQ server, protocol AMQP 0-9-1."""
 
     encrypted_schemes: ClassVar[tuple[str, ...]] = ("amqps",)
+    carries: ClassVar[frozenset[str]] = ALL_FIELDS - {"redelivered", "retained"}
+    mode: ClassVar[DeliveryMode] = DeliveryMode.AT_LEAST_ONCE
+    kind_prefixes: ClassVar[tuple[str, ...]] = (QUEUE,)
     name: str = setting("name of the endpoint in the configuration", "rabbitmq")
     dialect: str = setting("system whose naming rules the names follow", "rabbitmq")
     url: str = setting(
@@ -142,21 +145,6 @@ class RabbitmqSettings(EndpointSettings):
         parts = self._parts
         hosts = sorted(_host(one.netloc) for one in parts)
         return f"amqp://{','.join(hosts)}/{unquote(parts[0].path[1:]) or '/'}"
-
-    @property
-    def kind_prefixes(self) -> tuple[str, ...]:
-        """Beginnings of an address that choose the kind of its destination."""
-        return (QUEUE,)
-
-    @property
-    def carries(self) -> frozenset[str]:
-        """Fields of `Headers` that survive a round trip through the system."""
-        return ALL_FIELDS - {"redelivered", "retained"}
-
-    @property
-    def mode(self) -> DeliveryMode:
-        """Strongest delivery mode of the endpoint."""
-        return DeliveryMode.AT_LEAST_ONCE
 
     @property
     def _parts(self) -> tuple[SplitResult, ...]:

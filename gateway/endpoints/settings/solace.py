@@ -28,6 +28,8 @@ class SolaceSettings(EndpointSettings):
     """Solace broker, reached by SMF with the vendor's client library."""
 
     encrypted_schemes: ClassVar[tuple[str, ...]] = ("tcps", "https", "wss")
+    carries: ClassVar[frozenset[str]] = ALL_FIELDS - {"redelivered"}
+    kind_prefixes: ClassVar[tuple[str, ...]] = QUEUE_PREFIXES
     name: str = setting("name of the endpoint in the configuration", "solace")
     dialect: str = setting("system whose naming rules the names follow", "smf")
     url: str = setting(
@@ -137,11 +139,6 @@ class SolaceSettings(EndpointSettings):
         """Return the settings with the client name of the gateway with this name."""
         return replace(self, client_name=self.client_name or f"{gateway}-{self.name}")
 
-    @property
-    def kind_prefixes(self) -> tuple[str, ...]:
-        """Beginnings of a reply topic that choose a queue."""
-        return QUEUE_PREFIXES
-
     def faults(self) -> Iterator[SettingFault]:
         """Yield the faults that only a connection would show."""
         yield from address_faults("url", self.url.split(","), _URL, "tcp://host:port or tcps://...")
@@ -160,11 +157,6 @@ class SolaceSettings(EndpointSettings):
         """URLs of the brokers; their schemes tell whether the connection is encrypted."""
         found = map(_ADDRESS.fullmatch, self.url.split(","))
         return tuple(f"{each['scheme'] or 'tcp'}://{each['rest']}" for each in found if each)
-
-    @property
-    def carries(self) -> frozenset[str]:
-        """Fields of `Headers` that survive a round trip through the system."""
-        return ALL_FIELDS - {"redelivered"}
 
     @property
     def mode(self) -> DeliveryMode:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
 from gateway.endpoints.settings.base import (
     ALL_FIELDS,
@@ -24,6 +25,7 @@ POLICIES = ("reject_message", "drop_update", "unsubscribe")
 class Yami4Settings(EndpointSettings):
     """YAMI4 message broker."""
 
+    carries: ClassVar[frozenset[str]] = ALL_FIELDS
     name: str = setting("name of the endpoint in the configuration", "yami4")
     dialect: str = setting("system whose naming rules the names follow", "yami4")
     url: str = setting(
@@ -100,11 +102,6 @@ class Yami4Settings(EndpointSettings):
     def addresses(self) -> tuple[str, ...]:
         """URLs of the brokers; their schemes tell whether the connection is encrypted."""
         return (self.url,)
-
-    @property
-    def carries(self) -> frozenset[str]:
-        """Fields of `Headers` that survive a round trip through the system."""
-        return ALL_FIELDS
 
     @property
     def mode(self) -> DeliveryMode:
