@@ -184,16 +184,21 @@ def drop_brokers() -> None:
         _brokers.clear()
 
 
+_source_numbers = count(1)
+
+
 class MemorySource:
-    """Receives the messages of one queue of the broker.
+    """Receives the messages of one queue of the broker, named after the endpoint and `instance`.
 
     Mutable: open or closed.
     """
 
     def __init__(
-        self, settings: MemorySettings, subscriptions: Sequence[Subscription], name: str
+        self, settings: MemorySettings, subscriptions: Sequence[Subscription], instance: str = ""
     ) -> None:
-        self._settings, self._subscriptions, self._name = settings, subscriptions, name
+        self._settings, self._subscriptions = settings, subscriptions
+        suffix = instance if settings.durable else str(next(_source_numbers))
+        self._name = f"{settings.name}/{suffix}"
         self._broker: MemoryBroker | None = None
         self._queue: InboundQueue | None = None
 
@@ -225,7 +230,8 @@ class MemorySink:
     Mutable: open or closed.
     """
 
-    def __init__(self, settings: MemorySettings) -> None:
+    def __init__(self, settings: MemorySettings, instance: str = "") -> None:
+        del instance  # there is one connection
         self._settings = settings
         self._broker: MemoryBroker | None = None
 
@@ -256,18 +262,4 @@ def _drop_headers(message: Message) -> Message:
     return replace(message, headers=headers)
 
 
-_source_numbers = count(1)
-
-
-def open_source(
-    settings: MemorySettings, subscriptions: Sequence[Subscription], *, instance: str = ""
-) -> MemorySource:
-    """Return a closed source; its queue is named after the endpoint and `instance`."""
-    suffix = instance if settings.durable else str(next(_source_numbers))
-    return MemorySource(settings, subscriptions, f"{settings.name}/{suffix}")
-
-
-def open_sink(settings: MemorySettings, *, instance: str = "") -> MemorySink:
-    """Return a closed sink; `instance` has no effect."""
-    del instance
-    return MemorySink(settings)
+open_source, open_sink = MemorySource, MemorySink

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from gateway.endpoints.base import Settle
 from gateway.endpoints.mqtt.addresses import Addresses
-from gateway.endpoints.mqtt.client_id import ClosedConnections
+from gateway.endpoints.mqtt.client_id import ClosedConnections, client_id
 from gateway.endpoints.mqtt.connection import MqttConnection
 from gateway.endpoints.mqtt.publish_state import PublishState
 from gateway.endpoints.settings.mqtt import MqttSettings
@@ -20,9 +20,10 @@ class MqttSink:
     Mutable: open or closed; any thread may send and close.
     """
 
-    def __init__(self, settings: MqttSettings, client_id: str) -> None:
-        self._settings, self._client_id = settings, client_id
-        self._addresses = Addresses(settings, client_id)
+    def __init__(self, settings: MqttSettings, instance: str = "") -> None:
+        self._settings = settings
+        self._client_id = client_id(settings, instance, "-out")  # an id is for one connection
+        self._addresses = Addresses(settings, self._client_id)
         self._closed = ClosedConnections()
         self._state: PublishState | None = None
         self._connection: MqttConnection | None = None

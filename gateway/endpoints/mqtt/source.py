@@ -10,7 +10,7 @@ from gateway.endpoints.base import Batch, Subscription
 from gateway.endpoints.continuity import Continuity, Retention
 from gateway.endpoints.kept_subscriptions import SubscriptionStore
 from gateway.endpoints.mqtt.addresses import Addresses
-from gateway.endpoints.mqtt.client_id import ClosedConnections
+from gateway.endpoints.mqtt.client_id import ClosedConnections, client_id
 from gateway.endpoints.mqtt.connection import MqttConnection
 from gateway.endpoints.mqtt.count_request import CountRequest
 from gateway.endpoints.mqtt.kept_session import kept_session
@@ -36,10 +36,10 @@ class MqttSource:
     """
 
     def __init__(
-        self, settings: MqttSettings, subscriptions: Sequence[Subscription], client_id: str
+        self, settings: MqttSettings, subscriptions: Sequence[Subscription], instance: str = ""
     ) -> None:
         self._settings, self._subscriptions = settings, tuple(subscriptions)
-        self._client_id = client_id
+        self._client_id = client_id(settings, instance)
         self._filters = [each.pattern for each in subscriptions]
         counts = settings.dropped_topic
         if any(selects(inner_filter(each), counts) for each in self._filters):
@@ -47,7 +47,7 @@ class MqttSource:
         self._count_request = CountRequest(settings.name, counts)
         if counts:
             self._filters.append(counts)
-        self._addresses = Addresses(settings, client_id)
+        self._addresses = Addresses(settings, self._client_id)
         self._use_session(settings.each_address[0])
         self.subscription_store: SubscriptionStore | None = None
         self._session_is_new = False  # made since the last successful `open`
