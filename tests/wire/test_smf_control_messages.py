@@ -18,9 +18,9 @@ from gateway.wire.smf.assured_control import (
     encode_field,
 )
 from gateway.wire.smf.client_control import (
-    CAPABILITIES,
     CLIENT_CERTIFICATE,
     OAUTH,
+    Capability,
     LoginReply,
     decode_login,
     encode_login_refusal,
@@ -75,7 +75,7 @@ def test_a_login_reply_contains_inbox_and_capabilities() -> None:
     capabilities = body[body.index(b"\x09\0\0\0\x2b") + 5 :]
     bits = int.from_bytes(capabilities[1:5], "big")
     assert capabilities[0] == 27
-    assert {number for number in range(27) if bits >> (31 - number) & 1} == CAPABILITIES
+    assert {number for number in range(27) if bits >> (31 - number) & 1} == {*Capability}
 
 
 SUBSCRIPTIONS = [

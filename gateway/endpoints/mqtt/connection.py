@@ -76,7 +76,7 @@ class MqttConnection:
         self._client_id = client_id
         self.session = MqttSession(settings, client_id, clean=clean, label=self._errors.label)
         self._decoder = PacketDecoder(settings.version, now, max_packet=settings.max_packet_in)
-        self._failure: GatewayError | None = None
+        self.failure: GatewayError | None = None
         self._closed_for = self._errors.not_connected("is closed; open it first")
         self._closing = self._write_failed = False
         self._ping_sent = 0.0  # when the unanswered ping was sent; 0 without one
@@ -90,7 +90,9 @@ class MqttConnection:
         self.answer_awaited = False  # a thread waits for an answer
         self._clock_checked = 0.0
         self._answer_awaited_since = 0.0  # when the last SUBACK could have been read
-        self._leadership = Leadership(self)
+        leadership = self._leadership = Leadership(self)
+        self.lead, self.lead_for_answer = leadership.lead, leadership.lead_for_answer
+        self.follow, self.wake = leadership.follow, leadership.wake
 
     def open(
         self,
@@ -132,7 +134,7 @@ class MqttConnection:
         Raises:
             NotConnectedError: the connection is over.
         """
-        failure = self._failure
+        failure = self.failure
         if failure is not None:
             raise failure
         self._last_write = monotonic()
@@ -176,36 +178,16 @@ class MqttConnection:
         return self._socket.written
 
     @property
-    def failure(self) -> GatewayError | None:
-        return self._failure
-
-    @property
     def silence(self) -> float:
         """Seconds since the last bytes of the broker."""
         return monotonic() - self._last_read
-
-    def lead(self, timeout: float) -> bool:
-        """Lead as `Leadership.lead` does, in a thread that waits for messages."""
-        return self._leadership.lead(timeout)
-
-    def lead_for_answer(self, timeout: float) -> bool:
-        """Lead as `Leadership.lead_for_answer` does, in a thread that waits for an answer."""
-        return self._leadership.lead_for_answer(timeout)
-
-    def follow(self) -> None:
-        """Have the calling thread handle answers here while it leads another connection."""
-        self._leadership.follow()
 
     def needs_own_thread(self) -> bool:
         """Return whether the traffic is heavy, bytes wait to be written, or it is over."""
         return self.is_over() or self._rate.heavy or self._socket.backlog > 0
 
     def is_over(self) -> bool:
-        return self._closing or self._failure is not None
-
-    def wake(self) -> None:
-        """Wake the leader, and have the own thread lead next."""
-        self._leadership.wake()
+        return self._closing or self.failure is not None
 
     def resume_reading(self) -> None:
         """Wake the own thread if reading is paused."""
@@ -226,7 +208,7 @@ class MqttConnection:
             self.write(self.session.log_in())
         except NotConnectedError as error:  # the broker's last packets give a better reason
             self._serve_socket(0.0)
-            raise self._failure or error from error
+            raise self.failure or error from error
         self._serve_until(lambda: self.session.connected, deadline, "the log-in")
         self._errors.logged_in()
 
@@ -253,8 +235,8 @@ class MqttConnection:
             and (left := deadline - monotonic()) > 0
         ):
             self._serve_socket(min(left, CHECK_INTERVAL))
-            if self._failure is not None:
-                raise self._failure
+            if self.failure is not None:
+                raise self.failure
 
     def _serve_until(self, is_done: Callable[[], bool], deadline: float, request: str) -> None:
         while not is_done():
@@ -262,18 +244,18 @@ class MqttConnection:
             if left <= 0:
                 raise self._errors.no_answer(request)
             self._serve_socket(min(left, CHECK_INTERVAL))
-            if self._failure is not None:
-                raise self._failure
+            if self.failure is not None:
+                raise self.failure
 
     def finish(self) -> None:
         """Log out unless the connection broke, release everything, and call the owner."""
         try:
-            if self._closing and self._failure is None:
+            if self._closing and self.failure is None:
                 with self._leadership.leader_lock:
                     self._log_out()
         finally:
             with self._leadership.leader_lock:
-                failure = self._failure = self._failure or self._closed_for
+                failure = self.failure = self.failure or self._closed_for
                 self._release()
             self._owner.connection_lost(failure)
 
@@ -291,7 +273,7 @@ class MqttConnection:
 
     def _tick(self) -> None:
         now = monotonic()
-        if self._failure is None and now - self._clock_checked >= CHECK_INTERVAL:
+        if self.failure is None and now - self._clock_checked >= CHECK_INTERVAL:
             self._clock_checked = now
             self._check_clock(now)
 
@@ -404,8 +386,8 @@ class MqttConnection:
             self._fail(error)
 
     def _fail(self, failure: GatewayError) -> None:
-        if self._failure is None:
-            self._failure = failure
+        if self.failure is None:
+            self.failure = failure
             self._errors.note(failure)
 
     def _log_out(self) -> None:

@@ -223,10 +223,8 @@ class PublishState:
             owners = self._owners
             acked = Counter([owners.pop(packet_id, None) for packet_id in packets.acked_ids])
             for batch, count in acked.items():
-                if batch is not None:
-                    batch.unsettled -= count
-                    if not batch.unsettled:
-                        finished.append(batch)
+                if batch is not None and batch.settle(count):
+                    finished.append(batch)
             for kind, packet_id, reason in packets.responses:
                 if kind == PUBREC and reason < FAILURE:
                     pubrels.append(encode_pubrel(packet_id))
@@ -258,8 +256,7 @@ class PublishState:
         if kind == PUBCOMP:  # the broker has had the message since its PUBREC
             reason = SUCCESS
         batch.settlements[batch.positions[packet_id]] = publish_settlement(reason)
-        batch.unsettled -= 1
-        if not batch.unsettled:
+        if batch.settle(1):
             finished.append(batch)
 
     def wants_more(self) -> bool:
@@ -299,8 +296,7 @@ class PublishState:
                 position = batch.positions.get(packet_id)
                 if position is not None:
                     batch.settlements[position] = RETRY
-                    batch.unsettled -= 1
-                    if not batch.unsettled:
+                    if batch.settle(1):
                         finished.append(batch)
             self._owners.clear()
             for batch in finished:
@@ -311,8 +307,7 @@ class PublishState:
 
     def _count_settled(self, batch: PublishBatch, count: int) -> bool:
         """Return whether the whole batch is settled."""
-        batch.unsettled -= count
-        if batch.unsettled:
+        if not batch.settle(count):
             return False
         self._in_flight.pop(batch, None)
         return True

@@ -105,9 +105,10 @@ class SolaceConnection:
         name = f"{settings.client_name or settings.name}/{role}/{token_hex(4)}"
         try:
             messaging = self.service = builder.build(name)
-            messaging.add_service_interruption_listener(_InterruptionListener(self))
-            messaging.add_reconnection_attempt_listener(_AttemptListener(self))
-            messaging.add_reconnection_listener(_ReconnectionListener(self))
+            listener = _Listener(self)
+            messaging.add_service_interruption_listener(listener)
+            messaging.add_reconnection_attempt_listener(listener)
+            messaging.add_reconnection_listener(listener)
             messaging.connect()
         except (PubSubPlusClientError, ValueError) as error:
             raise connect_error(settings, error) from error
@@ -160,7 +161,11 @@ class SolaceConnection:
             self._folder = None
 
 
-class _InterruptionListener(ServiceInterruptionListener):  # type: ignore[misc]  # the driver has no types
+class _Listener(
+    ServiceInterruptionListener,  # type: ignore[misc]  # the driver has no types
+    ReconnectionAttemptListener,  # type: ignore[misc]
+    ReconnectionListener,  # type: ignore[misc]
+):
     def __init__(self, connection: SolaceConnection) -> None:
         self._connection = connection
 
@@ -169,19 +174,9 @@ class _InterruptionListener(ServiceInterruptionListener):  # type: ignore[misc] 
         cause = event.get_cause()
         connection.end(NotConnectedError(f"{connection.name}: connection lost: {cause}"))
 
-
-class _AttemptListener(ReconnectionAttemptListener):  # type: ignore[misc]  # the driver has no types
-    def __init__(self, connection: SolaceConnection) -> None:
-        self._connection = connection
-
     def on_reconnecting(self, event: Any) -> None:  # noqa: ANN401
         del event
         self._connection.interrupted = True
-
-
-class _ReconnectionListener(ReconnectionListener):  # type: ignore[misc]  # the driver has no types
-    def __init__(self, connection: SolaceConnection) -> None:
-        self._connection = connection
 
     def on_reconnected(self, service_event: Any) -> None:  # noqa: ANN401
         del service_event

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Any, Final
 
@@ -15,7 +16,7 @@ from gateway.endpoints.tls import encryption_hint
 from gateway.errors import EndpointError, NotConnectedError
 from gateway.model.outcome import NO_ROOM, RETRY, Outcome, Settlement, rejected
 
-_PREFIX: Final = "SOLCLIENT_SUBCODE_"
+_SUBCODE: Final = re.compile("SOLCLIENT_SUBCODE_([A-Z_0-9]*)")
 _PERMANENT: Final = frozenset(
     {
         "LOGIN_FAILURE",
@@ -102,13 +103,8 @@ def library_refusal(error: str) -> Settlement | None:
 
 def subcode(error: Exception) -> str:
     """Return the C library's subcode without its prefix, or an empty text."""
-    for part in _chain(error):
-        text = str(part)
-        start = text.find(_PREFIX)
-        if start >= 0:
-            rest = text[start + len(_PREFIX) :]
-            return rest[: next((i for i, c in enumerate(rest) if c not in _LETTERS), len(rest))]
-    return ""
+    found = (_SUBCODE.search(str(part)) for part in _chain(error))
+    return next((each[1] for each in found if each), "")
 
 
 def error_text(error: Exception) -> str:
@@ -120,9 +116,6 @@ def error_text(error: Exception) -> str:
             contents = rest.rpartition(rest[0])[0][1:]
             return f"{contents} ({subcode(error)})"
     return str(error) or type(error).__name__
-
-
-_LETTERS: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789")
 
 
 def _chain(error: Exception) -> list[Any]:

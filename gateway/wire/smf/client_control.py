@@ -5,6 +5,7 @@ from __future__ import annotations
 from base64 import b64decode
 from binascii import Error as Base64Error
 from dataclasses import dataclass
+from enum import IntEnum
 from typing import Final
 
 from gateway.errors import WireError
@@ -34,21 +35,18 @@ _HEAD_SIZE = 6
 _ENTRY_HEAD_SIZE = 5
 _CAPABILITY_BITS = 27
 
-GUARANTEED_CONSUME, TEMPORARY_ENDPOINT, GUARANTEED_PUBLISH = 2, 3, 4
-ENDPOINT_MANAGEMENT, QUEUE_SUBSCRIPTIONS, ACTIVE_FLOW = 6, 9, 15
-SHARED_SUBSCRIPTIONS, APP_ACK_FAILED = 23, 25
-CAPABILITIES: Final = frozenset(
-    {
-        GUARANTEED_CONSUME,
-        TEMPORARY_ENDPOINT,
-        GUARANTEED_PUBLISH,
-        ENDPOINT_MANAGEMENT,
-        QUEUE_SUBSCRIPTIONS,
-        ACTIVE_FLOW,
-        SHARED_SUBSCRIPTIONS,
-        APP_ACK_FAILED,
-    }
-)
+
+class Capability(IntEnum):
+    """A bit of the broker's capabilities, counted from the highest."""
+
+    GUARANTEED_CONSUME = 2
+    TEMPORARY_ENDPOINT = 3
+    GUARANTEED_PUBLISH = 4
+    ENDPOINT_MANAGEMENT = 6
+    QUEUE_SUBSCRIPTIONS = 9
+    ACTIVE_FLOW = 15
+    SHARED_SUBSCRIPTIONS = 23
+    APP_ACK_FAILED = 25
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +153,7 @@ def _read_body(body: bytes) -> tuple[int, dict[int, bytes]]:
 
 
 def _capabilities(max_message: int) -> bytes:
-    bits = sum(1 << (31 - number) for number in CAPABILITIES)
+    bits = sum(1 << (31 - number) for number in Capability)
     items = (
         (0, U32.pack(1000)),
         (1, b"\0"),
