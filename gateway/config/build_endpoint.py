@@ -10,7 +10,7 @@ from xxhash import xxh3_64_hexdigest
 from gateway.config.nodes import KeyPath, did_you_mean
 from gateway.config.schema import CommonEndpointSettings, NameLimitSettings
 from gateway.config.section_checks import is_loopback
-from gateway.config.value_reader import ConfigReader
+from gateway.config.value_reader import Place
 from gateway.dialects.base import Dialect
 from gateway.dialects.brokers import BROKERS, with_limits
 from gateway.dialects.name_limits import NameLimits
@@ -73,33 +73,33 @@ class RouteContext:
     when_full: WhenFull = WhenFull.SLOW
     names_complete: bool = True
 
-    def find(self, name: str, at: KeyPath, reader: ConfigReader) -> Endpoint | None:
+    def find(self, name: str, place: Place) -> Endpoint | None:
         """Return the endpoint, or None when it has findings; report an unknown name."""
         if self.names_complete and name not in self.endpoint_names:
             hint = did_you_mean(name, self.endpoint_names)
-            reader.report(at, "unknown-endpoint", f"unknown endpoint {name!r}", hint)
+            place.report("unknown-endpoint", f"unknown endpoint {name!r}", hint)
         return self.endpoints.get(name)
 
 
 def make_endpoint(
-    settings: EndpointSettings, common: CommonEndpointSettings, reader: ConfigReader, at: KeyPath
+    settings: EndpointSettings, common: CommonEndpointSettings, place: Place
 ) -> Endpoint | None:
     """Return the endpoint, or None when its dialect is unknown."""
     if settings.dialect not in DIALECTS:
         hint = DIALECTS.fault_of(settings.dialect) or did_you_mean(settings.dialect, DIALECTS)
         reason = f"unknown dialect {settings.dialect!r}"
-        reader.report((*at, "dialect"), "unknown-dialect", reason, hint)
+        place["dialect"].report("unknown-dialect", reason, hint)
         return None
     first, *others = map(DIALECTS.__getitem__, settings.dialects)
     dialect = first.joined_with(others).with_kinds(settings.kind_prefixes)
-    limits = _limits(common.limits, dialect, (*at, "limits"), reader)
+    limits = _limits(common.limits, dialect, place["limits"])
     if limits is None:
         return None
     dialect = with_limits(dialect, limits)
     return Endpoint(
         settings,
         dialect,
-        parse_patterns(common.allow, dialect, (*at, "allow"), reader),
+        parse_patterns(common.allow, dialect, place["allow"]),
         OnUnmappable(common.on_unmappable),
         OnTooLong(common.on_too_long),
         common.echo_window,
@@ -118,48 +118,42 @@ def setting_faults(name: str, settings: EndpointSettings) -> Iterator[tuple[KeyP
         yield at, f"endpoint {name!r}: `{fault.key}`: {fault.reason}", fault.hint
 
 
-def _limits(
-    settings: NameLimitSettings, dialect: Dialect, at: KeyPath, reader: ConfigReader
-) -> NameLimits | None:
+def _limits(settings: NameLimitSettings, dialect: Dialect, place: Place) -> NameLimits | None:
     """Return the limits of an endpoint; None with a finding."""
     known = None if settings.broker is None else BROKERS[settings.broker]
     if known is not None and known.dialect != dialect.name:
         reason = (
             f"{known.name} is a broker of {known.dialect}, and the endpoint's is {dialect.name}"
         )
-        reader.report((*at, "broker"), "limits", reason, "write the limits in figures")
+        place["broker"].report("limits", reason, "write the limits in figures")
         return None
     limits = settings.all_limits()
     try:
         with_limits(dialect, limits)
     except SubjectError as error:
         index = limits.forbidden_patterns.index(error.text)
-        reader.report((*at, "forbidden_patterns", index), error.rule, str(error))
+        place["forbidden_patterns"][index].report(error.rule, str(error))
         return None
     except GatewayError as error:
-        reader.report(at, "limits", str(error))
+        place.report("limits", str(error))
         return None
     return limits
 
 
 def parse_patterns(
-    texts: Collection[str], dialect: Dialect, at: KeyPath, reader: ConfigReader
+    texts: Collection[str], dialect: Dialect, place: Place
 ) -> tuple[SourcePattern, ...]:
     """Parse a list of patterns; illegal ones are reported and left out."""
-    parsed = [
-        parse_pattern_at(text, dialect, (*at, index), reader) for index, text in enumerate(texts)
-    ]
+    parsed = [parse_pattern_at(text, dialect, place[index]) for index, text in enumerate(texts)]
     return tuple(each for each in parsed if each is not None)
 
 
-def parse_pattern_at(
-    text: str, dialect: Dialect, at: KeyPath, reader: ConfigReader
-) -> SourcePattern | None:
-    """Parse the pattern that stands at `at`; None when it is illegal, which is reported."""
+def parse_pattern_at(text: str, dialect: Dialect, place: Place) -> SourcePattern | None:
+    """Parse the pattern at `place`; None when it is illegal, which is reported."""
     try:
         return parse_source(text, dialect)
     except (SubjectError, TranslationError) as error:
-        reader.report(at, error.rule, str(error), separator_hint(text, dialect))
+        place.report(error.rule, str(error), separator_hint(text, dialect))
         return None
 
 

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from functools import partial
 
 from gateway.config.build_endpoint import Endpoint, RouteContext, separator_hint
-from gateway.config.nodes import KeyPath
 from gateway.config.schema import HeaderSettings, RouteSettings, TargetSettings
-from gateway.config.value_reader import ConfigReader
+from gateway.config.value_reader import Place
 from gateway.dialects.base import parse_pattern
 from gateway.endpoints.registry import find_kind
 from gateway.errors import GatewayError
@@ -37,36 +36,33 @@ def build_targets(
     route: RouteSettings,
     source: SourceFacts,
     context: RouteContext,
-    at: KeyPath,
-    reader: ConfigReader,
+    place: Place,
 ) -> tuple[Target, ...]:
     """Return the targets of `route`; one with findings is reported and left out."""
     targets: list[Target] = []
     for index, settings in enumerate(route.targets):
-        here = (*at, index)
-        endpoint = context.find(settings.endpoint, (*here, "endpoint"), reader)
-        if endpoint is None or not _has_tags(settings, source.tags, endpoint, here, reader):
+        here = place[index]
+        endpoint = context.find(settings.endpoint, here["endpoint"])
+        if endpoint is None or not _has_tags(settings, source.tags, endpoint, here):
             continue
         label = _label(route, index)
-        if target := _target(settings, label, endpoint, source, context, here, reader):
+        if target := _target(settings, label, endpoint, source, context, here):
             targets.append(target)
     return tuple(targets)
 
 
-def _has_tags(
-    settings: TargetSettings, tags: TagRule, endpoint: Endpoint, at: KeyPath, reader: ConfigReader
-) -> bool:
+def _has_tags(settings: TargetSettings, tags: TagRule, endpoint: Endpoint, place: Place) -> bool:
     """Report a tag list for a target without tag lists; return whether there is none."""
     if endpoint.dialect.tag_lists:
         return True
     name = endpoint.dialect.name
     if tags.mode is TagMode.LIST:
         reason = f"{name} has no tag lists, which the tag mode `list` needs"
-        reader.report((*at, "endpoint"), "no-tags", reason, "use the tag mode each or first")
+        place["endpoint"].report("no-tags", reason, "use the tag mode each or first")
         return False
     if len(settings.template or ()) > 1:
         reason = f"{name} has no tag lists, which several templates need"
-        reader.report((*at, "template"), "no-tags", reason, "write one template, or two targets")
+        place["template"].report("no-tags", reason, "write one template, or two targets")
         return False
     return True
 
@@ -77,15 +73,14 @@ def _target(  # noqa: PLR0913, PLR0917  # where it stands and what it may use
     endpoint: Endpoint,
     source: SourceFacts,
     context: RouteContext,
-    at: KeyPath,
-    reader: ConfigReader,
+    place: Place,
 ) -> Target | None:
     dialect = endpoint.dialect
     faults: list[GatewayError] = []
 
     def report(key: str, error: GatewayError, hint: str = "") -> None:
         faults.append(error)
-        reader.report((*at, key), getattr(error, "rule", key), str(error), hint)
+        place[key].report(getattr(error, "rule", key), str(error), hint)
 
     @contextmanager
     def reported(key: str, text: str = "") -> Iterator[None]:

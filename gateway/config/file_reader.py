@@ -29,7 +29,7 @@ from gateway.config.schema import (
     is_legal_name,
 )
 from gateway.config.section_checks import SECTION_CHECKS, report_name
-from gateway.config.value_reader import ConfigReader
+from gateway.config.value_reader import ConfigReader, Place
 from gateway.config.values import WrittenPath
 from gateway.endpoints.registry import ENDPOINT_KINDS
 from gateway.endpoints.settings.base import EndpointSettings
@@ -165,7 +165,7 @@ class FileReader:
             if (found := _read_settings(reader, child, (*at, name), name)) is not None:
                 settings, common = found
                 self._settings[name] = settings, reader
-                endpoint = make_endpoint(settings, common, reader, (*at, name))
+                endpoint = make_endpoint(settings, common, Place(reader, (*at, name)))
                 if endpoint is not None:
                     self.endpoints[name] = endpoint
 
@@ -179,7 +179,7 @@ class FileReader:
         if settings is not None:
             self.sections[name] = settings, reader
             if (check := SECTION_CHECKS.get(name)) is not None:
-                check(settings, reader, at)
+                check(settings, Place(reader, at))
 
     def _read_routes(self, reader: ConfigReader, node: yaml.Node, at: KeyPath) -> None:
         if self._defaults.broken:
@@ -194,15 +194,12 @@ class FileReader:
     ) -> Iterator[tuple[str, yaml.Node]]:
         """Yield the entries of a section by name; report illegal and repeated names."""
         reader.locations[at] = location_of(reader.path, node)
-        if not isinstance(node, yaml.MappingNode):
-            reader.report(at, "type", f"{at[-1]}: expected names with their settings")
-            return
-        reader.findings += key_faults(reader.path, node)
-        for key, child in entries(node):
+        expected = f"{at[-1]}: expected names with their settings"
+        for key, child in reader.entries(node, at, expected) or ():
             at_name = (*at, key.value)
             reader.locations[at_name] = location_of(reader.path, key)
-            if not is_legal_name(key.value):
-                report_name(reader, at_name, key.value)
+            if at != ("tests",) and not is_legal_name(key.value):  # any text names a test
+                report_name(Place(reader, at_name), key.value)
             elif self._is_new(at_name, reader, key):
                 yield key.value, child
 
@@ -218,17 +215,9 @@ class FileReader:
         return False
 
     def _read_tests(self, reader: ConfigReader, node: yaml.Node, at: KeyPath) -> None:
-        if not isinstance(node, yaml.MappingNode):
-            reader.read(node, dict[str, MappingTest], at)
-            return
-        reader.locations[at] = location_of(reader.path, node)
-        reader.findings += key_faults(reader.path, node)
-        for key, child in entries(node):
-            at_name = (*at, key.value)
-            if self._is_new(at_name, reader, key):
-                test = reader.read(child, MappingTest, at_name)
-                if test is not None:
-                    self.tests[key.value] = test
+        for name, child in self._read_names(reader, node, at):
+            if (test := reader.read(child, MappingTest, (*at, name))) is not None:
+                self.tests[name] = test
 
 
 def _is_file(path: Path) -> bool:

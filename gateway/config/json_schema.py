@@ -5,7 +5,6 @@ from __future__ import annotations
 import types
 from collections.abc import Mapping
 from dataclasses import Field, is_dataclass
-from enum import Enum
 from typing import Any, Literal, Union, get_args, get_origin
 
 import yaml
@@ -118,8 +117,6 @@ def _value(hint: Any, meta: Mapping[str, Any]) -> Schema:  # noqa: ANN401, PLR09
         if (key := meta.get("shorthand")) is None:
             return whole
         return {"anyOf": [whole, whole["properties"][key]]}
-    if isinstance(hint, type) and issubclass(hint, Enum):
-        return _words(tuple(str(member.value) for member in hint))
     return _scalar(hint, meta)
 
 

@@ -21,6 +21,7 @@ from gateway.config.process import (
 )
 from gateway.config.references import References
 from gateway.config.schema import MappingTest
+from gateway.config.value_reader import Place
 from gateway.config.values import WrittenPath
 from gateway.errors import ConfigError, ConfigErrors
 from gateway.routing.route import Route, WhenFull
@@ -90,7 +91,8 @@ def _finish(path: Path, files: FileReader) -> Configuration:
     if "dead_letters" in files.sections:
         letters, reader = files.sections["dead_letters"]
         archived = "archive" in sections
-        check_dead_letters(letters, context, reader, spooled=files.has_spool, archived=archived)
+        place = Place(reader, ("dead_letters",))
+        check_dead_letters(letters, context, place, spooled=files.has_spool, archived=archived)
     findings = files.findings()
     none = not files.routes and not findings
     if none or any(each.severity == "error" for each in findings):

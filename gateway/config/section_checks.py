@@ -9,7 +9,6 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from gateway.archive.location import parse_location
-from gateway.config.nodes import KeyPath
 from gateway.config.process import (
     ArchiveSettings,
     GatewaySettings,
@@ -18,45 +17,42 @@ from gateway.config.process import (
     WebSettings,
 )
 from gateway.config.schema import is_legal_name
-from gateway.config.value_reader import ConfigReader
+from gateway.config.value_reader import Place
 from gateway.errors import ArchiveError
 
 MIN_TOKEN_LENGTH = 16  # characters; 16 random ones cannot be guessed
 
 
-def _check_archive(archive: ArchiveSettings, reader: ConfigReader, at: KeyPath) -> None:
+def _check_archive(archive: ArchiveSettings, place: Place) -> None:
     """Report a path that is no location, and a key that can be guessed."""
     try:
         parse_location(archive.path)
     except ArchiveError as error:
-        reader.report((*at, "path"), "bad-path", str(error))
-    key = archive.seal_key
-    if key is not None and len(key) < MIN_TOKEN_LENGTH:
-        reason = f"the key has {len(key)} characters, fewer than {MIN_TOKEN_LENGTH}"
-        hint = "make one with `openssl rand -hex 32`"
-        reader.report((*at, "seal_key"), "weak-key", reason, hint)
+        place["path"].report("bad-path", str(error))
+    _check_length(archive.seal_key, "key", place["seal_key"])
 
 
-def _check_standby(standby: StandbySettings, reader: ConfigReader, at: KeyPath) -> None:
+def _check_standby(standby: StandbySettings, place: Place) -> None:
     """Report a lease in a folder without the folder, and keys of the other kind."""
-    lease, at = standby.lease, (*at, "lease")
+    lease, place = standby.lease, place["lease"]
     if lease.kind == "file" and lease.path is None:
         hint = "write `path: /shared/lease`, a folder that both hosts reach"
-        reader.report(at, "missing", "a lease of `kind: file` needs a `path`", hint)
+        place.report("missing", "a lease of `kind: file` needs a `path`", hint)
     for key in ("path",) if lease.kind == "kubernetes" else ("name", "namespace"):
         if getattr(lease, key) is not None:
-            reader.report((*at, key), "unused", f"`kind: {lease.kind}` has no {key!r}", "remove it")
+            place[key].report("unused", f"`kind: {lease.kind}` has no {key!r}", "remove it")
 
 
-def _check_web(web: WebSettings, reader: ConfigReader, at: KeyPath) -> None:
+def _check_web(web: WebSettings, place: Place) -> None:
     """Report settings that make the page unsafe, or impossible to serve."""
-    _check_address(web, reader, at)
+    _check_address(web, place)
     for key in ("token", "previous_token"):
-        _check_token(getattr(web, key), reader, (*at, key))
+        _check_length(getattr(web, key), "token", place[key])
+        _check_characters(getattr(web, key), place[key])
     if web.previous_token is not None and web.token is None:
         reason = "'previous_token' without `token`"
-        reader.report((*at, "previous_token"), "unused", reason, "write it as `token`")
-    _check_files(web, reader, at)
+        place["previous_token"].report("unused", reason, "write it as `token`")
+    _check_files(web, place)
 
 
 def is_loopback(address: str) -> bool:
@@ -69,67 +65,66 @@ def is_loopback(address: str) -> bool:
         return False
 
 
-def _check_address(web: WebSettings, reader: ConfigReader, at: KeyPath) -> None:
+def _check_address(web: WebSettings, place: Place) -> None:
     if is_loopback(web.address) or web.token is not None or web.client_ca_file is not None:
         return
     reason = f"{web.address!r} is reachable from other machines without authentication"
     hint = "set `token` or `client_ca_file`, or listen at 127.0.0.1"
-    reader.report((*at, "address"), "open-page", reason, hint)
+    place["address"].report("open-page", reason, hint)
 
 
-def _check_token(token: str | None, reader: ConfigReader, at: KeyPath) -> None:
-    if token is None:
-        return
-    if len(token) < MIN_TOKEN_LENGTH:
-        reason = f"the token has {len(token)} characters, fewer than {MIN_TOKEN_LENGTH}"
-        hint = "make one with `openssl rand -hex 32`"
-        reader.report(at, "weak-token", reason, hint)
-    elif not (token.isascii() and token.isprintable()) or " " in token:
+def _check_length(text: str | None, what: str, place: Place) -> None:
+    """Report a secret that can be guessed."""
+    if text is not None and len(text) < MIN_TOKEN_LENGTH:
+        reason = f"the {what} has {len(text)} characters, fewer than {MIN_TOKEN_LENGTH}"
+        place.report(f"weak-{what}", reason, "make one with `openssl rand -hex 32`")
+
+
+def _check_characters(token: str | None, place: Place, *, spaces: bool = False) -> None:
+    text = (token or "").replace(" ", "" if spaces else "\n")
+    if not (text.isascii() and text.isprintable()):
         reason = "the token has characters that an HTTP header cannot carry"
-        reader.report(at, "bad-token", reason, "use letters, digits, '-', '_' and '.'")
+        place.report("bad-token", reason, "use letters, digits, '-', '_' and '.'")
 
 
-def _check_files(web: WebSettings, reader: ConfigReader, at: KeyPath) -> None:
+def _check_files(web: WebSettings, place: Place) -> None:
     for key in ("key_file", "client_ca_file"):
         if getattr(web, key) is not None and web.cert_file is None:
             reason = f"{key!r} without `cert_file`: connections are not encrypted"
-            reader.report((*at, key), "no-certificate", reason, "set `cert_file`")
+            place[key].report("no-certificate", reason, "set `cert_file`")
 
 
-def _check_tracing(tracing: TracingSettings, reader: ConfigReader, at: KeyPath) -> None:
+def _check_tracing(tracing: TracingSettings, place: Place) -> None:
     """Report faults of the collector's address and of the credentials for it."""
-    hint = "write http://HOST:4318 or https://HOST:4318"
     try:
         url = urlsplit(tracing.otlp)
         complete = url.scheme in {"http", "https"} and url.hostname and url.port != 0
     except ValueError:  # a port that is not a number, an invalid IPv6 address
-        reader.report((*at, "otlp"), "bad-url", "the collector's address is not an HTTP URL", hint)
-        return
+        url, complete = urlsplit(""), False
     if not complete:
-        reader.report((*at, "otlp"), "bad-url", "the collector's address is not an HTTP URL", hint)
+        hint = "write http://HOST:4318 or https://HOST:4318"
+        place["otlp"].report("bad-url", "the collector's address is not an HTTP URL", hint)
     elif url.username is not None or url.password is not None:
         reason = "the collector's address contains a user name or password"
-        reader.report((*at, "otlp"), "bad-url", reason, "set `token`")
+        place["otlp"].report("bad-url", reason, "set `token`")
     if tracing.ca_file is not None and url.scheme == "http":
         reason = "`ca_file` without https: the connection is not encrypted"
-        reader.report((*at, "ca_file"), "no-certificate", reason, "write https://")
-    if tracing.token is not None and not (tracing.token.isascii() and tracing.token.isprintable()):
-        reason = "the token has characters that an HTTP header cannot carry"
-        reader.report((*at, "token"), "bad-token", reason, "use letters, digits, '-', '_' and '.'")
+        place["ca_file"].report("no-certificate", reason, "write https://")
+    _check_characters(tracing.token, place["token"], spaces=True)
 
 
-def _check_gateway(gateway: GatewaySettings, reader: ConfigReader, at: KeyPath) -> None:
+def _check_gateway(gateway: GatewaySettings, place: Place) -> None:
     for key, name in (("name", gateway.name), ("instance", gateway.instance)):
         if not is_legal_name(name) and (name or key == "name"):
-            report_name(reader, (*at, key), name)
+            report_name(place[key], name)
 
 
-def report_name(reader: ConfigReader, at: KeyPath, name: str) -> None:
+def report_name(place: Place, name: str) -> None:
     hint = "use letters, digits, '-', '_' and '.', at most 64, the first a letter or digit"
-    reader.report(at, "bad-name", f"{name!r} is not a legal name", hint)
+    place.report("bad-name", f"{name!r} is not a legal name", hint)
 
 
-SECTION_CHECKS: Mapping[str, Callable[[Any, ConfigReader, KeyPath], None]] = MappingProxyType(
+SECTION_CHECKS: Mapping[str, Callable[[Any, Place], None]] = MappingProxyType(
     {
         "gateway": _check_gateway,
         "standby": _check_standby,

@@ -8,8 +8,7 @@ from __future__ import annotations
 import re
 import types
 from collections.abc import Mapping
-from dataclasses import MISSING, Field, is_dataclass
-from enum import Enum
+from dataclasses import MISSING, Field, dataclass, is_dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin
 
@@ -138,6 +137,19 @@ class ConfigReader:
         ]
         return None if any(value is None for value in values) else tuple(values)
 
+    def entries(
+        self, node: yaml.Node, at: KeyPath, expected: str = ""
+    ) -> list[tuple[yaml.ScalarNode, yaml.Node]] | None:
+        """Return the entries of a mapping, and report faults of its keys.
+
+        None for any other value, which is reported; `expected` is the text then.
+        """
+        if not isinstance(node, yaml.MappingNode):
+            self.report(at, "type", expected or f"expected a mapping, not {describe(node)}")
+            return None
+        self.findings += key_faults(self.path, node)
+        return entries(node)
+
     def report(self, at: KeyPath, rule: str, reason: str, hint: str = "") -> None:
         """Add a finding at the value read from `at`, or at the nearest value around it.
 
@@ -171,9 +183,6 @@ class ConfigReader:
             return self._mapping(node, get_args(kind)[1], at)
         if is_dataclass(kind):
             return self._dataclass(_mapping_of(node, meta), kind, at)
-        if isinstance(kind, type) and issubclass(kind, Enum):
-            word = self._choice(node, tuple(str(member.value) for member in kind), at)
-            return word if word is _INVALID else next(m for m in kind if str(m.value) == word)
         value = self._readers[kind](node, at, meta)
         if value is not _INVALID and meta.get("path"):
             return self._path(value, at, meta["path"], known=not self._is_placeholder(node))
@@ -197,13 +206,12 @@ class ConfigReader:
     def _dataclass(
         self, node: yaml.Node, kind: Any, at: KeyPath, preset: Mapping[str, object] = NO_VALUES
     ) -> Any:
-        if not isinstance(node, yaml.MappingNode):
-            return self._fail(at, "type", f"expected a mapping, not {describe(node)}")
-        self.findings += key_faults(self.path, node)
+        if (pairs := self.entries(node, at)) is None:
+            return _INVALID
         values: dict[str, Any] = {n: v for n, v in preset.items() if v is not None}
         known = {word: field for word, field in fields_by_key(kind).items() if word not in preset}
         hints = type_hints(kind)
-        for key, child in entries(node):
+        for key, child in pairs:
             if key.value in preset and preset[key.value] is None:
                 continue
             if (field := known.get(key.value)) is None:
@@ -240,10 +248,9 @@ class ConfigReader:
             return self._fail(next(unknown, at), "value", str(error))
 
     def _mapping(self, node: yaml.Node, kind: Any, at: KeyPath) -> Any:
-        if not isinstance(node, yaml.MappingNode):
-            return self._fail(at, "type", f"expected a mapping, not {describe(node)}")
-        self.findings += key_faults(self.path, node)
-        read = {k.value: self._value(v, kind, (*at, k.value), {}) for k, v in entries(node)}
+        if (pairs := self.entries(node, at)) is None:
+            return _INVALID
+        read = {k.value: self._value(v, kind, (*at, k.value), {}) for k, v in pairs}
         return {key: value for key, value in read.items() if value is not _INVALID}
 
     def _list(self, node: yaml.Node, kind: Any, at: KeyPath, meta: Mapping[str, Any]) -> Any:
@@ -388,6 +395,21 @@ class ConfigReader:
     def _fail(self, at: KeyPath, rule: str, reason: str, hint: str = "") -> Any:
         self.report(at, rule, reason, hint)
         return _INVALID
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The place of a value: its key, and the reader of its file."""
+
+    reader: ConfigReader
+    at: KeyPath
+
+    def __getitem__(self, key: str | int) -> Place:
+        return Place(self.reader, (*self.at, key))
+
+    def report(self, rule: str, reason: str, hint: str = "") -> None:
+        """Add a finding as `ConfigReader.report` does."""
+        self.reader.report(self.at, rule, reason, hint)
 
 
 def _stand_in(node: yaml.Node, kind: Any, meta: Mapping[str, Any]) -> Any:

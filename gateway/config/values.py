@@ -11,7 +11,6 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import Enum
 from fractions import Fraction
 from glob import escape
 from pathlib import Path
@@ -184,8 +183,6 @@ def placeholder_value(kind: Any, meta: Mapping[str, Any]) -> Any:  # noqa: ANN40
         return None  # a list or an optional value: its inner type decides
     default = meta.get("default")
     choices = get_args(kind) if get_origin(kind) is Literal else meta.get("choices", ())
-    if isinstance(kind, type) and issubclass(kind, Enum):
-        choices = tuple(kind)
     if choices:
         return default if default in choices else choices[0]
     if kind is bool:
