@@ -47,9 +47,11 @@ class ConnectionOwner(Protocol):
 
     def wants_more(self) -> bool:
         """Return False to pause reading; pings are still sent."""
+        return True
 
-    def tick(self, now: float) -> GatewayError | None:
+    def tick(self, now: float) -> GatewayError | None:  # noqa: ARG002  # for owners with clocks
         """Check the clock, a few times a second; an error ends the connection."""
+        return None
 
     def connection_lost(self, failure: GatewayError) -> None:
         """Handle the end of the connection; called once, also after `close`."""

@@ -14,7 +14,7 @@ from contextlib import suppress
 
 from gateway import clock
 from gateway.endpoints.base import Settle, unwritable
-from gateway.endpoints.mqtt.connection import MqttConnection
+from gateway.endpoints.mqtt.connection import ConnectionOwner, MqttConnection
 from gateway.endpoints.mqtt.publish_batch import PublishBatch, UnconfirmedMessages
 from gateway.endpoints.mqtt.publish_encoder import PublishEncoder
 from gateway.endpoints.settings.mqtt import MqttSettings
@@ -33,7 +33,7 @@ CHECK_INTERVAL = 0.1  # seconds between checks of the connection while `send` wa
 SUCCESS = 0
 
 
-class PublishState:
+class PublishState(ConnectionOwner):
     """Messages sent over one connection that have no answer yet.
 
     Thread-safe: guarded by self._changed; self._sending serialises batches.
@@ -258,9 +258,6 @@ class PublishState:
         batch.settlements[batch.positions[packet_id]] = publish_settlement(reason)
         if batch.settle(1):
             finished.append(batch)
-
-    def wants_more(self) -> bool:
-        return True
 
     def tick(self, now: float) -> GatewayError | None:
         """Return an error when the oldest batch has made no progress for `answer_timeout`.

@@ -14,7 +14,7 @@ from dataclasses import replace
 from itertools import compress
 
 from gateway.endpoints.base import Subscription
-from gateway.endpoints.mqtt.connection import MqttConnection
+from gateway.endpoints.mqtt.connection import ConnectionOwner, MqttConnection
 from gateway.endpoints.mqtt.kept_session import KeptSession
 from gateway.endpoints.redelivery_queue import message_queue
 from gateway.endpoints.settings.mqtt import MqttSettings
@@ -28,7 +28,7 @@ PACKET_ID = 0xFFFF  # the bits of the packet id in an acknowledgement
 QOS_2 = 0x5002  # the upper half of a PUBREC
 
 
-class ReceiveState:
+class ReceiveState(ConnectionOwner):
     """Messages received over one connection, until they are acknowledged.
 
     `kept` outlives the connection. A PUBLISH of QoS 2 with DUP and an unreleased packet id was
@@ -87,10 +87,6 @@ class ReceiveState:
 
     def wants_more(self) -> bool:
         return not self.queue.full and not self.leaves
-
-    def tick(self, now: float) -> GatewayError | None:
-        del now
-        return None
 
     def connection_lost(self, failure: GatewayError) -> None:
         """Keep only the messages that the broker does not deliver again."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from typing import Final, Self
 
-from gateway.endpoints.mqtt.connection import MqttConnection
+from gateway.endpoints.mqtt.connection import ConnectionOwner, MqttConnection
 from gateway.endpoints.settings.mqtt import MqttSettings
 from gateway.errors import GatewayError, NotConnectedError
 from gateway.wire.mqtt.packets import DecodedPackets
@@ -17,7 +17,7 @@ from gateway.wire.mqtt.packets import DecodedPackets
 SETTLED: Final = 1.0  # seconds in which a network ends all of its connections
 
 
-class Witness:
+class Witness(ConnectionOwner):
     """The connection: a clean session without subscriptions.
 
     It is opened before the connection beside it, so that a limit of their age ends it first.
@@ -57,13 +57,6 @@ class Witness:
         """Take a PINGRESP: any bytes of the broker are an answer."""
         del packets
         self._answered.set()
-
-    def wants_more(self) -> bool:
-        return True
-
-    def tick(self, now: float) -> GatewayError | None:
-        del now
-        return None
 
     def connection_lost(self, failure: GatewayError) -> None:
         del failure
