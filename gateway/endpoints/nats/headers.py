@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
+from gateway.endpoints.header_fields import read_fields
 from gateway.errors import TranslationError
 from gateway.model.message import Headers, Value
 
@@ -23,7 +24,6 @@ _VALUE: Final = re.compile(r"(?:[!-~](?:[ -~]*[!-~])?)?")  # the library strips 
 _PLAIN: Final = (
     "priority", "expiry", "time", "content_type", "reply_to", "source_id",
 )  # fmt: skip
-_BITS: Final = 64  # of a number in a row of the archive
 FIELD_NAMES: Final = (*_PLAIN, "correlation_id", "origin", "properties", "retained")
 
 
@@ -77,24 +77,9 @@ def read_headers(found: Mapping[str, str] | None, own: Headers) -> Headers:
 def _read_fields(text: str) -> dict[str, Any]:
     """Return the fields with their types, or nothing where a field has a wrong one."""
     try:
-        raw = json.loads(text, object_hook=_decode)
-        numbers = [raw.get(key) for key in ("priority", "expiry", "time")]
-        texts = [raw.get(key) for key in ("content_type", "reply_to", "source_id")]
-        origin = raw.get("origin", [])
-        legal = (
-            set(raw) <= {*FIELD_NAMES}
-            and all(
-                each is None or (type(each) is int and each.bit_length() < _BITS)
-                for each in numbers
-            )
-            and all(each is None or isinstance(each, str) for each in (*texts, *origin))
-            and isinstance(raw.get("properties", {}), dict)
-            and isinstance(raw.get("correlation_id"), str | bytes | None)
-            and isinstance(raw.get("retained", False), bool)
-        )
+        return read_fields(json.loads(text, object_hook=_decode), FIELD_NAMES) or {}
     except (ValueError, TypeError, AttributeError, RecursionError):
         return {}
-    return raw | {"origin": tuple(origin)} if legal else {}
 
 
 def _encode(value: Value) -> Any:  # noqa: ANN401  # what json takes

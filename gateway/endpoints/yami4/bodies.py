@@ -6,13 +6,14 @@ that were read before) is therefore read without decoding its parameters.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final, cast
 
+from gateway.endpoints.header_fields import FIELD_CHECKS, read_fields
 from gateway.errors import WireError
 from gateway.model.limited_cache import LimitedCache
-from gateway.model.message import NO_HEADERS, NO_PROPERTIES, DeliveryMode, Headers, Payload, Value
+from gateway.model.message import NO_HEADERS, Headers, Payload, Value
 from gateway.wire.yami4.parameters import (
     PADDING,
     WORD,
@@ -54,42 +55,6 @@ def find_address_fault(address: str) -> str:
         except UnicodeEncodeError:
             return "not-utf-8"
     return ""
-
-
-def _is_number(value: Value) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
-def _is_mode(value: Value) -> bool:
-    return _is_number(value) and value in tuple(DeliveryMode)
-
-
-def _is_text_list(value: Value) -> bool:
-    return isinstance(value, list) and all(isinstance(each, str) for each in value)
-
-
-def _is_text(value: Value) -> bool:
-    return isinstance(value, str)
-
-
-def _is_flag(value: Value) -> bool:
-    return isinstance(value, bool)
-
-
-_FIELD_CHECKS: Final[Mapping[str, Callable[[Value], bool]]] = {
-    "mode": _is_mode,
-    "retained": _is_flag,
-    "redelivered": _is_flag,
-    "priority": _is_number,
-    "expiry": _is_number,
-    "time": _is_number,
-    "content_type": _is_text,
-    "correlation_id": lambda value: isinstance(value, str | bytes),
-    "reply_to": _is_text,
-    "source_id": _is_text,
-    "origin": _is_text_list,
-    "properties": lambda value: isinstance(value, Mapping),
-}
 
 
 class BodyWriter:
@@ -144,7 +109,7 @@ def _must_be_wrapped(payload: Mapping[str, Value], tail: bytes) -> bool:
 
 def _encode_tail(headers: Headers) -> bytes:
     values: dict[str, Value] = {"version": VERSION}
-    for name in _FIELD_CHECKS:
+    for name in FIELD_CHECKS:
         value = getattr(headers, name)
         if value != getattr(NO_HEADERS, name):
             values[name] = value
@@ -212,14 +177,5 @@ def _read_headers(found: Value) -> Headers | None:
     """Return the headers if a gateway wrote `found`; fields of later versions are skipped."""
     if not isinstance(found, Mapping) or found.get("version") != VERSION:
         return None
-    fields = {name: found[name] for name in _FIELD_CHECKS if name in found}
-    if not all(_FIELD_CHECKS[name](value) for name, value in fields.items()):
-        return None
-    values = cast(dict[str, object], fields)
-    values["mode"] = DeliveryMode(cast(int, values.get("mode", 0)))
-    values["origin"] = tuple(cast(list[str], values.get("origin", ())))
-    values["properties"] = values.get("properties", NO_PROPERTIES)
-    for name in ("priority", "expiry", "time"):
-        if name in values:
-            values[name] = int(cast(int, values[name]))
-    return Headers(**values)  # type: ignore[arg-type]  # each field is checked above
+    fields = read_fields(found)
+    return None if fields is None else Headers(**fields)
