@@ -10,9 +10,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
-from gateway.errors import DriverMissingError
+from gateway.errors import DriverMissingError, ReconcileError
 
 OLDEST_JAVA: Final = 17
+ANSWER_TIME: Final = 300.0  # seconds; a busy machine takes half a minute for a good Java
 _PACKAGES: Final = {"pyspark": "PySpark", "pandas": "pandas"}  # its `mapInArrow` asks for pandas
 _VERSION = re.compile(r'version "(?:1\.)?(\d+)')
 _HINT: Final = "install Java 17 or later (Debian: apt-get install default-jre-headless)"
@@ -23,6 +24,7 @@ def check_driver() -> None:
 
     Raises:
         DriverMissingError: one of them is absent or too old; the text says what to install.
+        ReconcileError: Java does not answer.
     """
     for package, name in _PACKAGES.items():
         if find_spec(package) is None:
@@ -52,8 +54,18 @@ def _java() -> str:
 def _version(java: str) -> str:
     try:
         done = subprocess.run(  # noqa: S603  # the user's own Java
-            [java, "-version"], capture_output=True, text=True, timeout=30, check=False
+            [java, "-version"], capture_output=True, text=True, timeout=ANSWER_TIME, check=False
         )
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
+    except OSError as error:
+        raise DriverMissingError(f"reconcile: {java} does not start: {error}; {_HINT}") from error
+    except subprocess.TimeoutExpired as error:
+        raise ReconcileError(
+            f"reconcile: `{java} -version` has not ended after {ANSWER_TIME:g} s; run it"
+            " by hand, or try again when the machine is less busy"
+        ) from error
+    if done.returncode:
+        output = (done.stderr + done.stdout).strip().partition("\n")[0]
+        raise DriverMissingError(
+            f"reconcile: `{java} -version` ends with {done.returncode}: {output}; {_HINT}"
+        )
     return done.stderr + done.stdout

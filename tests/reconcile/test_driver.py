@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from gateway.errors import DriverMissingError
+from gateway.errors import DriverMissingError, ReconcileError
 from gateway.reconcile import driver
 
 
-def java(folder: Path, output: str) -> None:
+def java(folder: Path, output: str, then: str = "") -> None:
     (folder / "bin").mkdir()
     program = folder / "bin" / "java"
-    program.write_text(f"#!/bin/sh\necho '{output}' >&2\n")
+    program.write_text(f"#!/bin/sh\necho '{output}' >&2\n{then}\n")
     program.chmod(0o755)
 
 
@@ -43,6 +43,26 @@ def test_an_old_java_is_an_error_with_a_remedy(
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
 
     with pytest.raises(DriverMissingError, match=reason):
+        driver.check_driver()
+
+
+@pytest.mark.parametrize(
+    ("then", "kind", "reason"),
+    [
+        pytest.param(
+            "exec tail -f /dev/null", ReconcileError, "has not ended after 0.2 s", id="slow"
+        ),
+        pytest.param("exit 7", DriverMissingError, "ends with 7: openjdk version", id="failed"),
+    ],
+)
+def test_a_java_that_does_not_end_well_is_an_error_with_the_cause(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, then: str, kind: type[Exception], reason: str
+) -> None:
+    java(tmp_path, 'openjdk version "17.0.15" 2025', then)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    monkeypatch.setattr(driver, "ANSWER_TIME", 0.2)
+
+    with pytest.raises(kind, match=reason):
         driver.check_driver()
 
 
