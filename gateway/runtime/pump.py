@@ -66,6 +66,7 @@ class Pump:
         self._binding = binding
         self._next_binding: SourceBinding | None = None  # set by a reload
         self.begun = False  # to receive from the source of the binding
+        self._opening = False  # the source; nobody waits for the end of that at a stop
         self._admission = Admission(context.gateway, self.duplicates, context.echoes.take_origin)
         self._copies = self._make_copies(binding)
         ledger, watched = context.ledger, watched_by(binding.router.routes)
@@ -99,8 +100,11 @@ class Pump:
         self.state.hasten()
 
     def idle(self) -> bool:
-        """Return whether the thread has ended and every batch is settled."""
-        return not self._thread.is_alive() and not self._in_flight
+        """Return whether the thread has ended, or only connects, and every batch is settled."""
+        return not (self._in_flight or self._is_busy())
+
+    def _is_busy(self) -> bool:
+        return self._thread.is_alive() and not self._opening
 
     @property
     def settled(self) -> bool:
@@ -134,10 +138,10 @@ class Pump:
         """End the thread, then close the source: closing may redeliver unsettled messages."""
         self._stop.set()
         self.state.hasten()
-        if self._thread.is_alive():
+        if self._is_busy():
             self._thread.join(timeout=4 * RECEIVE_TIMEOUT)  # a full lane may block it longer
         self._binding.source.close()
-        if self._thread.is_alive():
+        if self._is_busy():
             self._thread.join(timeout=5)
 
     def rebind(self, binding: SourceBinding) -> None:
@@ -188,6 +192,9 @@ class Pump:
                 log.exception("unexpected error", extra={"endpoint": self.state.name})
                 self._binding.source.close()
                 error = unexpected_error(self.state.name, failure)
+            if self._opening and self._stop.is_set():
+                break
+            self._opening = False
             self.state.lost(error)
             with suppress(LeaseNotHeldError):  # without it the new holder receives, and records
                 self._context.require_lease()
@@ -201,6 +208,8 @@ class Pump:
             )
             if self._next_applicable() is None and not self._stop.is_set():
                 self.state.pause(pause)
+        if self._opening:
+            return
         with suppress(LeaseNotHeldError):
             self._context.require_lease()
             since = self._context.ledger.clock()
@@ -249,7 +258,12 @@ class Pump:
         begun = time.monotonic()
         if self.state.connection is not ConnectionState.CONNECTED:
             self._context.require_lease()
+            self._opening = True
             self._binding.source.open()
+            if self._stop.is_set():  # the gateway may be closed by now
+                self._binding.source.close()
+                raise NotConnectedError(f"{self.state.name}: stopped while it connected")
+            self._opening = False
             self._alive_at = begun
             self._gaps.connected()
             self.state.connected()

@@ -220,6 +220,7 @@ class Lane:
 
     def _end(self, event: Callable[[], list[Action]]) -> None:
         with self._lock:
+            connects = self._lane.phase is Phase.OPENING  # it closes the sink when it has
             actions = event()
             self._notify()
         for action in actions:
@@ -227,7 +228,7 @@ class Lane:
         self._note_no_answers()
         if self.spool is not None:
             self.spool.stop()
-        if self._thread.is_alive():
+        if self._thread.is_alive() and not connects:
             self._thread.join(timeout=5)
 
     def _notify(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,16 @@ from tests.runtime.gateway.running import (
 )
 from tests.waiting import PATIENCE, until
 
+DEAF = """\
+gateway: {{name: test}}
+endpoints:
+  plant: {{kind: mqtt, host: 127.0.0.1, port: {port}, connect_timeout: 600}}
+  ems: {{kind: memory, dialect: ems}}
+routes:
+  orders:
+    from: {{endpoint: plant, pattern: "orders/{{rest...}}"}}
+    to: {{endpoint: ems, template: "ORDERS.{{rest...}}"}}
+"""
 ORDERS = """\
 routes:
   orders:
@@ -133,3 +144,12 @@ def test_a_second_gateway_on_a_spool_touches_nothing() -> None:
 def spool_files() -> dict[str, int]:
     """Return the time of the last change of each file, in nanoseconds."""
     return {each.name: each.stat().st_mtime_ns for each in Path("spool").iterdir()}
+
+
+def test_a_stop_does_not_wait_for_a_broker_that_does_not_answer() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as deaf:
+        gateway = Gateway(configured(DEAF.format(port=deaf.getsockname()[1])))
+        gateway.start()
+        source, _ = deaf.accept()
+        assert gateway.stop(PATIENCE)
+        source.close()
