@@ -51,31 +51,22 @@ class RowBuilder:
 
     def received(self, route: int) -> pa.Table:
         at = np.flatnonzero(self._window.route == route)
-        return rows(
-            len(at),
-            **self._shared(at),
-            leg=Leg.RECEIVED.value,
-            outcome=RowOutcome.RECEIVED.value,
+        return self._rows(
+            (Leg.RECEIVED, RowOutcome.RECEIVED),
+            at,
+            self._window.time[at],
             endpoint="plant",
             system="mqtt",
             targets=list(self._traffic.targets(route)),
             name=self._source.take(pa.array(at)),
-            time=self._window.time[at],
         )
 
     def delivered(self, target: str, outcomes: TargetOutcomes) -> pa.Table:
         at = outcomes.delivered
         sent = self._window.hash[at]
         sent[np.isin(at, outcomes.altered), 1] ^= np.uint64(1)
-        shared = self._shared(at) | {"hash": binary16(sent)}
-        return rows(
-            len(at),
-            **shared,
-            **self._end(target, at),
-            leg=Leg.DELIVERED.value,
-            outcome=RowOutcome.ACCEPTED.value,
-            time=outcomes.time,
-        )
+        end = self._end(target, at) | {"hash": binary16(sent)}
+        return self._rows((Leg.DELIVERED, RowOutcome.ACCEPTED), at, outcomes.time, **end)
 
     def observed(self, target: str, outcomes: TargetOutcomes) -> pa.Table:
         seen = ~np.isin(outcomes.delivered, outcomes.unseen)
@@ -89,16 +80,10 @@ class RowBuilder:
 
     def dead(self, target: str, outcomes: TargetOutcomes) -> pa.Table:
         at = np.array(outcomes.dead, np.int64)
-        return rows(
-            len(at),
-            **self._shared(at),
-            **self._end(target, at),
-            leg=Leg.DEAD.value,
-            outcome=RowOutcome.REJECTED.value,
-            time=self._window.end[at],
-            rule="too-long",
-            reason="ems: the name is 260 characters, limit 249",
-        )
+        end = self._end(target, at) | {"rule": "too-long"}
+        reason = "ems: the name is 260 characters, limit 249"
+        event = (Leg.DEAD, RowOutcome.REJECTED)
+        return self._rows(event, at, self._window.end[at], **end, reason=reason)
 
     def unexpected(self, target: str, outcomes: TargetOutcomes) -> pa.Table:
         at = np.array(outcomes.unexpected, np.int64)
@@ -107,13 +92,16 @@ class RowBuilder:
         names = pa.array([unique_name(each) for each in number.tolist()], pa.string())
         own = {"id": ids(start, number // self._traffic.gateways), "source_name": names}
         own["name"] = pa.array([name.replace("/", ".") for name in names.to_pylist()], pa.string())
-        return rows(
-            len(at),
-            **self._shared(at) | self._end(target, at) | own,
-            leg=Leg.DELIVERED.value,
-            outcome=RowOutcome.ACCEPTED.value,
-            time=self._window.end[at],
-        )
+        event = (Leg.DELIVERED, RowOutcome.ACCEPTED)
+        return self._rows(event, at, self._window.end[at], **self._end(target, at) | own)
+
+    def _rows(
+        self, event: tuple[Leg, RowOutcome], at: Numbers, time: Numbers, **own: object
+    ) -> pa.Table:
+        """Return the rows of an event of the messages at `at`; `own` columns go first."""
+        leg, outcome = event
+        columns = self._shared(at) | own
+        return rows(len(at), leg=leg.value, outcome=outcome.value, time=time, **columns)
 
     def _shared(self, at: Numbers) -> dict[str, object]:
         """Return the columns that all legs of the messages at `at` share."""
