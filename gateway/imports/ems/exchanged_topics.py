@@ -5,7 +5,7 @@ The server continues to import and export them; the gateway is a client of EMS o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from gateway.dialects.base import parse_pattern, warnings_of
@@ -14,7 +14,7 @@ from gateway.dialects.systems.rendezvous import RV
 from gateway.dialects.systems.smartsockets import SMARTSOCKETS
 from gateway.imports.ems.config_files import Topic, Transport
 from gateway.imports.route_checks import fault_of, may_overlap
-from gateway.imports.source_lines import LineStatus, OmittedLine
+from gateway.imports.source_lines import LineStatus, OmittedLine, SourceLine
 from gateway.translate.subscriptions import translate_pattern
 
 SYSTEMS = {"tibrv": "rv", "tibrvcm": "rv", "tibss": "smartsockets"}
@@ -107,31 +107,8 @@ def find_exchanged_topics(
 ) -> tuple[TopicExchange, list[OmittedLine]]:
     """Return the exchanged topics, and the lines of both files that are not in the mapping."""
     omitted = [
-        OmittedLine(
-            topic.location,
-            f"property {key!r} of topic {topic.name!r}",
-            STAYS,
-            LineStatus.STAYS_AT_BROKER,
-        )
-        for topic in topics
-        for key in topic.properties
-    ]
-    omitted += [
-        OmittedLine(
-            topic.location, f"JNDI names of topic {topic.name!r}", STAYS, LineStatus.STAYS_AT_BROKER
-        )
-        for topic in topics
-        if topic.jndi
-    ]
-    omitted += [
-        OmittedLine(
-            location,
-            f"option {key!r} of transport {transport.name!r}",
-            STAYS,
-            LineStatus.STAYS_AT_BROKER,
-        )
-        for transport in transports
-        for location, key in transport.options
+        OmittedLine(location, item, STAYS, LineStatus.STAYS_AT_BROKER)
+        for location, item in _staying(topics, transports)
     ]
     known = {transport.name: transport for transport in transports}
     exchanged = [topic for topic in topics if topic.imports or topic.exports]
@@ -142,6 +119,20 @@ def find_exchanged_topics(
         ]
     legal = tuple(topic for topic in exchanged if not fault_of(parse_pattern, topic.name, EMS))
     return TopicExchange(legal, known), omitted
+
+
+def _staying(
+    topics: Sequence[Topic], transports: Sequence[Transport]
+) -> Iterator[tuple[SourceLine, str]]:
+    """Yield what the server continues to apply, each with its line."""
+    for topic in topics:
+        for key in topic.properties:
+            yield topic.location, f"property {key!r} of topic {topic.name!r}"
+        if topic.jndi:
+            yield topic.location, f"JNDI names of topic {topic.name!r}"
+    for transport in transports:
+        for location, key in transport.options:
+            yield location, f"option {key!r} of transport {transport.name!r}"
 
 
 def _faults(topic: Topic, transports: dict[str, Transport]) -> list[str]:
