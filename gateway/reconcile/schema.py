@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from pyspark.sql import types as T
-
 # Rows for the join: one for each row of the archive and each target that it names.
 JOIN_ROWS: Final[Mapping[str, str]] = {
     "gateway": "string",
@@ -34,19 +32,12 @@ JOIN_ROWS: Final[Mapping[str, str]] = {
     "reason": "string",
 }
 
-_TYPES: Final[Mapping[str, T.DataType]] = {
-    "string": T.StringType(),
-    "binary": T.BinaryType(),
-    "int32": T.IntegerType(),
-    "int64": T.LongType(),
-    "boolean": T.BooleanType(),
-    "timestamp": T.TimestampType(),
-    "list": T.ArrayType(T.StringType()),
-    "counts": T.ArrayType(T.LongType()),
-    "map": T.MapType(T.StringType(), T.StringType()),
-}
+_TYPES: Final[Mapping[str, str]] = {
+    "int32": "int", "int64": "bigint", "list": "array<string>", "counts": "array<bigint>",
+    "map": "map<string,string>",
+}  # fmt: skip  # Spark's names of types, where they differ
 
 
-def spark_schema(columns: Mapping[str, str]) -> T.StructType:
-    """Return the Spark schema of columns of `gateway.archive.schema`."""
-    return T.StructType([T.StructField(name, _TYPES[kind]) for name, kind in columns.items()])
+def spark_schema(columns: Mapping[str, str]) -> str:
+    """Return the Spark schema of columns of `gateway.archive.schema`, as DDL."""
+    return ", ".join(f"`{name}` {_TYPES.get(kind, kind)}" for name, kind in columns.items())

@@ -15,8 +15,8 @@ from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import types as T
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.types import StructType
 
 from gateway.archive.compaction.current import current_files
 from gateway.archive.durable import read_regular
@@ -66,10 +66,10 @@ class GatewaySource(DataSource):
     def name(cls) -> str:
         return "gateway"
 
-    def schema(self) -> T.StructType:
+    def schema(self) -> str:
         return spark_schema({name: COLUMNS[name] for name in query_of(self.options).columns})
 
-    def reader(self, schema: T.StructType) -> ArchiveReader:  # noqa: ARG002  # that of `schema()`
+    def reader(self, schema: StructType) -> ArchiveReader:  # noqa: ARG002  # that of `schema()`
         return ArchiveReader(query_of(self.options))
 
 

@@ -14,7 +14,6 @@ from typing import Any, Final, TypeAlias, TypeVar
 import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import types as T
 
 from gateway.archive.location import ArchiveLocation
 from gateway.archive.parquet import encoded
@@ -133,4 +132,4 @@ def write_parts(
             open_storage(location).put(path, encoded(table))
         yield from _DONE.to_batches()
 
-    frame.mapInArrow(run, T.StructType([T.StructField("rows", T.LongType())])).toArrow()
+    frame.mapInArrow(run, "rows bigint").toArrow()
