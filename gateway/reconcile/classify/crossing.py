@@ -7,7 +7,7 @@ Within a part, `gateway.archive.segments.sets` has checked every delivery.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Final
 
 import numpy as np
@@ -18,7 +18,7 @@ from gateway.archive.intervals import Flags, Numbers
 from gateway.archive.schema import Leg
 from gateway.archive.segments.copies import encoded
 from gateway.archive.segments.words import words
-from gateway.reconcile.grouping import TARGET_KEYS
+from gateway.reconcile.grouping import TARGET_KEYS, grouped
 
 _NEVER: Final = np.iinfo(np.int64).max
 _PLACE: Final = [*TARGET_KEYS, "file", "part"]  # the deliveries of one part at one target
@@ -41,16 +41,10 @@ class Ranges:
 
     def merged(self, owner: Numbers) -> Ranges:
         """Return one range for each stream and new owner."""
-        keys = np.stack([self.stream, owner])
-        (stream, owner), index = np.unique(keys, axis=1, return_inverse=True)
-        number = len(stream)
-        low, high = (np.full((2, number), end) for end in (_NEVER, -1))
-        on_day = np.zeros(number, np.bool_)
-        for place, least, most in ((0, self.first, self.last), (1, self.begin, self.end)):
-            np.minimum.at(low[place], index, least)
-            np.maximum.at(high[place], index, most)
-        np.logical_or.at(on_day, index, self.on_day)
-        return Ranges(stream, owner, low[0], high[0], low[1], high[1], on_day)
+        columns = {each.name: getattr(self, each.name) for each in fields(self)} | {"owner": owner}
+        ends = {"first": "min", "last": "max", "begin": "min", "end": "max", "on_day": "max"}
+        found = grouped(pa.table(columns), ("stream", "owner"), ends)
+        return Ranges(*(found[name].to_numpy() for name in columns))
 
     def crossing(self) -> Flags:
         """Return which ranges cross another of their stream so that one on the day may be late.

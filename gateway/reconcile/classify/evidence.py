@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import partial
@@ -82,16 +82,19 @@ def joined(spark: SparkSession, scope: Scope, inputs: Inputs, found: Survey) -> 
     if not files:
         return None
     tasks = divided(spark, list(files), list(files.values()))
+
+    def read(selection: Selection) -> DataFrame:
+        return read_tasks(spark, JOIN_ROWS, tasks, partial(run_read, scope.location, selection))
+
     selection = selection_of(scope, found, wanted)
     # A copy has mostly two rows.
     number = inputs.rows if wanted is None else 2 * sum(map(count, wanted.values()))
     own = inputs.size // _PARTITION_BYTES if wanted is None else number // PARTITION_ROWS
     partitions = max(spark.sparkContext.defaultParallelism, own)
     spark.conf.set(_PARTITIONS, str(partitions))
-    frame = read_tasks(spark, JOIN_ROWS, tasks, partial(run_read, scope.location, selection))
     detailed = number <= _MAX_DETAILED
-    classes = classified(frame, scope, tapped=bool(found.taps), detailed=detailed)
-    return Joined(spark, scope.location, tasks, selection, classes, detailed=detailed)
+    classes = classified(read(selection), scope, tapped=bool(found.taps), detailed=detailed)
+    return Joined(read, selection, classes, detailed=detailed)
 
 
 def selection_of(
@@ -112,11 +115,9 @@ def files_to_join(scope: Scope, inputs: Inputs, found: Survey) -> dict[SegmentFi
 
 @dataclass(frozen=True, slots=True)
 class Joined:
-    """The classes of the joined copies, and the tasks that read their rows."""
+    """The classes of the joined copies, and the function that reads their rows."""
 
-    spark: SparkSession
-    location: ArchiveLocation
-    tasks: Sequence[Sequence[SegmentFile]]
+    read: Callable[[Selection], DataFrame]
     selection: Selection
     classes: DataFrame
     detailed: bool = False  # `classes` has the details
@@ -133,10 +134,8 @@ class Joined:
         if number <= _MAX_WANTED:
             wanted = ids_of(found.select(*transforms.COPY_KEYS).toArrow())
             selection = replace(selection, wanted=wanted)
-        read = partial(run_read, self.location, selection)
-        rows = read_tasks(self.spark, JOIN_ROWS, self.tasks, read)
-        detailed = found.join(transforms.details(rows), list(transforms.COPY_KEYS), "left")
-        return transforms.described(detailed)
+        details = transforms.details(self.read(selection))
+        return transforms.described(found.join(details, list(transforms.COPY_KEYS), "left"))
 
 
 def ids_of(copies: pa.Table) -> dict[IdKey, Intervals]:

@@ -23,37 +23,35 @@ from gateway.reconcile.classify.crossing import (
     codes_of,
     in_crossing_parts,
 )
-from gateway.reconcile.grouping import RUN_KEYS, TARGET_KEYS, ascending, positions, summed
+from gateway.reconcile.grouping import (
+    RUN_KEYS,
+    TARGET_KEYS,
+    ascending,
+    grouped,
+    positions,
+    summed,
+)
 from gateway.reconcile.input.inputs import day_range
 from gateway.reconcile.input.row_reader import are_of_targets
 
 # Blocks of all files of a gateway; `file` is the path of the segment in its archive.
 BLOCKS: Final = pa.schema([pa.field("file", pa.string()), *schema_of(SETS)])
 
-# One row for each route, target and minute of the date with proven copies.
+# One row for each route, target and minute of the date with proven copies. Their `received` are all
+# delivered; `latency` is as in `gateway.archive.segments.latency`.
 PROVEN: Final = schema_of(
     {
-        "gateway": "string",
-        "route": "string",
-        "target": "string",
+        **dict.fromkeys(TARGET_KEYS, "string"),
         "minute": "timestamp",
-        "received": "int64",  # copies, all delivered
-        "converted": "int64",
-        "redelivered": "int64",
-        "latency": "counts",  # as in `gateway.archive.segments.latency`
+        **dict.fromkeys(("received", "converted", "redelivered"), "int64"),
+        "latency": "counts",
     }
 )
 
-# One row for each route, target and run: the ids to join, as sorted and disjoint intervals.
+# One row for each route, target and run: the ids to join, as sorted and disjoint intervals of
+# counters.
 UNPROVEN: Final = schema_of(
-    {
-        "gateway": "string",
-        "route": "string",
-        "target": "string",
-        "run": "int64",
-        "first": "counts",  # counters
-        "last": "counts",
-    }
+    {**dict.fromkeys(TARGET_KEYS, "string"), "run": "int64", "first": "counts", "last": "counts"}
 )
 
 # The parts of files: a part is a row group of a merged segment, and 0 in any other segment.
@@ -140,17 +138,12 @@ def _tallies(blocks: pa.Table) -> pa.Table:
     blocks = blocks.filter(pc.greater(blocks["settled"], 0))
     keys = [*TARGET_KEYS, "minute"]
     code = codes_of(blocks, keys)
-    number = int(code.max(initial=-1)) + 1
-    first = np.zeros(number, np.int64)
-    first[code] = np.arange(len(code))
-    found = blocks.take(pa.array(first)).select(keys)
-    for name in ("settled", "converted", "redelivered"):
-        sums = np.zeros(number, np.int64)
-        np.add.at(sums, code, blocks[name].to_numpy())
-        found = found.append_column("received" if name == "settled" else name, pa.array(sums))
+    sums = dict.fromkeys(("settled", "converted", "redelivered"), "sum")
+    found = grouped(blocks.append_column("code", pa.array(code)), ["code", *keys], sums)
     rows, bucket, copies = nonzero_counts(blocks["latency"])
-    latency = histograms(code[rows], bucket, copies, number)
-    return found.append_column("latency", latency).cast(PROVEN).sort_by(ascending(*keys))
+    latency = histograms(code[rows], bucket, copies, int(code.max(initial=-1)) + 1)
+    columns = [*found.columns[1:], latency.take(found["code"].combine_chunks())]
+    return pa.table(columns, PROVEN.names).cast(PROVEN).sort_by(ascending(*keys))
 
 
 def _unproven(blocks: pa.Table, found: Sequence[tuple[int, Intervals]]) -> pa.Table:

@@ -19,7 +19,7 @@ from gateway.archive.intervals import Numbers
 from gateway.archive.segments.latency import BUCKETS, nonzero_counts
 from gateway.archive.segments.tables import schema_of
 from gateway.model.copy_class import CLASSES, EXCEPTION_CLASSES, TALLIES, CopyClass
-from gateway.reconcile.grouping import TARGET_KEYS, ascending, grouped, summed
+from gateway.reconcile.grouping import TARGET_KEYS, ascending, filled, grouped, summed
 
 MAX_ROWS: Final = 10_000  # of a table in the report; the table itself is complete
 MINUTE_KEYS: Final = (*TARGET_KEYS, "minute")
@@ -105,10 +105,9 @@ def count_exceptions(minutes: pa.Table) -> int:
 
 def proven_minutes(proven: pa.Table) -> pa.Table:
     """Return MINUTES of the proven copies."""
-    columns = {name: proven[name] for name in (*MINUTE_KEYS, "received", "redelivered")}
-    columns[CopyClass.DELIVERED.value] = proven["received"]
-    zeros = pa.array(np.zeros(proven.num_rows, np.int64))
-    return pa.table([columns.get(name, zeros) for name in MINUTES.names], schema=MINUTES)
+    known = {name: proven[name] for name in (*MINUTE_KEYS, "received", "redelivered")}
+    delivered = {CopyClass.DELIVERED.value: proven["received"]}
+    return filled(MINUTES, proven.num_rows, dict.fromkeys(TALLIES, 0) | known | delivered)
 
 
 def joined_minutes(parts: Sequence[pa.Table]) -> pa.Table:

@@ -17,11 +17,11 @@ from gateway.archive.schema import Leg
 from gateway.model.copy_class import CopyClass
 from gateway.model.outcome import REPEAT
 from gateway.reconcile.classes import FAILURES, class_column, is_marked_duplicate
+from gateway.reconcile.classify.tables import EXCEPTIONS
 from gateway.reconcile.grouping import TARGET_KEYS
 
 ID: Final = ("run", "counter")
 COPY_KEYS: Final = ("counter", "run", "gateway", "route", "target")  # a unique one sorts fastest
-DETAILS: Final = ("name", "size", "sent_name", "dead")  # `dead` has the rule and the reason
 
 
 def midnight(day: date) -> datetime:
@@ -41,7 +41,7 @@ def is_receipt() -> Column:
 
 
 def copies(rows: DataFrame, *, tapped: bool = False, detailed: bool = False) -> DataFrame:
-    """Aggregate rows to one row for each copy, with its DETAILS when `detailed`.
+    """Aggregate rows to one row for each copy, with its details when `detailed`.
 
     With `tapped`, it has its `content`, which `drop_known_sightings` compares.
 
@@ -106,7 +106,7 @@ def _hash_range(name: str, which: Column) -> list[Column]:
 
 
 def details(rows: DataFrame) -> DataFrame:
-    """Return the DETAILS of the copies in `rows`."""
+    """Return the details of the copies in `rows`: texts, and the size."""
     return rows.groupBy(*COPY_KEYS).agg(*_details())
 
 
@@ -131,21 +131,12 @@ def classified(found: DataFrame, late: int, spooled_since: int) -> DataFrame:
     """
     elapsed = F.unix_micros("first_time") - F.unix_micros("received_time")
     latency = F.when(elapsed.isNotNull(), F.greatest(elapsed, F.lit(0)))  # a clock may be set back
-    return found.withColumn("latency", latency).select(
-        *COPY_KEYS,
-        class_column(late, spooled_since).alias("class"),
-        is_marked_duplicate().alias("marked"),
-        "redelivered",
-        "recent",
-        "was_received",
-        (F.col("deliveries") + F.col("replays")).alias("deliveries"),
-        "sightings",
-        "received_time",
-        "first_time",
-        "end_time",
-        "latency",
-        "stream",
-        *(name for name in ("content", *DETAILS) if name in found.columns),
+    return found.withColumn("latency", latency).withColumns(
+        {
+            "class": class_column(late, spooled_since),
+            "marked": is_marked_duplicate(),
+            "deliveries": F.col("deliveries") + F.col("replays"),
+        }
     )
 
 
@@ -178,20 +169,10 @@ def exceptions(classes: DataFrame) -> DataFrame:
 
 
 def described(found: DataFrame) -> DataFrame:
-    """Return the table of exceptions that have their DETAILS; their id is hexadecimal."""
-    return found.select(
-        "class",
-        *TARGET_KEYS,
-        F.format_string("%016x%016x", *ID).alias("id"),  # F.lower loads Unicode's tables, 3 s
-        "received_time",
-        "end_time",
-        "latency",
-        "deliveries",
-        "sightings",
-        "marked",
-        "name",
-        "size",
-        "sent_name",
-        "dead.rule",
-        "dead.reason",
-    )
+    """Return the rows of EXCEPTIONS of copies with their details; their id is hexadecimal."""
+    made = {
+        "id": F.format_string("%016x%016x", *ID),  # F.lower loads Unicode's tables, 3 s
+        "rule": F.col("dead.rule"),
+        "reason": F.col("dead.reason"),
+    }
+    return found.withColumns(made).select(*EXCEPTIONS.names)
