@@ -42,7 +42,7 @@ from gateway.reconcile.input.hop_routes import find_hops
 from gateway.reconcile.input.inputs import Inputs, day_range, find_inputs, hashed_by, verify_around
 from gateway.reconcile.input.route_history import read_history
 from gateway.reconcile.input.route_notes import route_notes
-from gateway.reconcile.input.source_gaps import RecordedGaps, reported_gaps
+from gateway.reconcile.input.source_gaps import reported_gaps
 from gateway.reconcile.input.survey import Survey
 from gateway.reconcile.report.report import REPORT_PAGE, Report
 from gateway.reconcile.report.rows import Row, worst_first
@@ -149,7 +149,7 @@ def _judged(spark: SparkSession, job: Job, show_step: ShowStep) -> Report:
     report = Report(
         str(job.archive), job.day, inputs.findings, strict=job.strict,
         accept_gaps=job.accept_gaps, mode="full" if full else "sets", carried=job.carried,
-        proof={"unproven": inputs.unproven},
+        proof={"unproven": inputs.verified.unproven},
         timings={"files": monotonic() - began}, holders=_turns(inputs),
     )  # fmt: skip
     if not inputs.day:
@@ -169,10 +169,10 @@ def _judged(spark: SparkSession, job: Job, show_step: ShowStep) -> Report:
         spark.catalog.clearCache()
     writers = known_writers(open_storage(job.location), None, job.key)
     may_return = [each for each in writers.heads if each.writer not in writers.retired]
-    recorded = RecordedGaps(found.gaps, open_gaps(may_return), inputs.not_running)
-    gaps = reported_gaps(recorded, job.day, job.at)
-    proof = {**report.proof, "sets": 0 if full else len(inputs.all), "seals": inputs.seals,
-             "keyed": job.key is not None, "unproven": inputs.unproven}  # fmt: skip
+    lasting, verified = open_gaps(may_return), inputs.verified
+    gaps = reported_gaps(found.gaps, lasting, verified.pauses, job.day, job.at)
+    proof = {**report.proof, "sets": 0 if full else len(inputs.all), "seals": verified.seals,
+             "keyed": job.key is not None, "unproven": verified.unproven}  # fmt: skip
     paths = [each.path for each in inputs.day]
     routes = route_notes(spark, job.location, paths, report.routes, found.tapped)
     report = replace(report, gaps=gaps, proof=proof, routes=routes)
@@ -181,7 +181,7 @@ def _judged(spark: SparkSession, job: Job, show_step: ShowStep) -> Report:
     if not job.hops:
         return report
     show_step("joining the gateways")
-    return _with_hops(spark, job, inputs, [*recorded.found, *recorded.lasting], report)
+    return _with_hops(spark, job, inputs, [*found.gaps, *lasting], report)
 
 
 def _turns(inputs: Inputs) -> list[Turn]:
@@ -191,7 +191,7 @@ def _turns(inputs: Inputs) -> list[Turn]:
             each.gateway, each.writer, each.lease, moment(each.begin), moment(each.end),
             each.overlap / SECOND,
         )
-        for each in inputs.holders
+        for each in inputs.verified.holders
     ]  # fmt: skip
 
 

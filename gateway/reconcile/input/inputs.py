@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import date, timedelta
 from functools import partial
 from pathlib import Path
@@ -14,7 +14,6 @@ from pyspark.sql import SparkSession
 
 from gateway.archive.compaction.current import current_files
 from gateway.archive.findings import Finding, Weight, error
-from gateway.archive.gaps import GapRule, SourceGap
 from gateway.archive.layout import day_start, days_in, parse_day
 from gateway.archive.location import ArchiveLocation
 from gateway.archive.parquet import PAIRS_KEY, SETS_KEY
@@ -24,7 +23,6 @@ from gateway.archive.segments.tables import SCHEMA
 from gateway.archive.signed_json import StoredDigest
 from gateway.archive.storage import Storage, open_storage
 from gateway.archive.verification.contents import VerifiedSegment
-from gateway.archive.verification.holders import Holder
 from gateway.archive.verification.verify import Verified, verify_day
 from gateway.errors import ArchiveError
 from gateway.reconcile.input.executors import collect, divided, tables_of
@@ -47,18 +45,19 @@ class Inputs:
     """
 
     verify: Callable[[date], Verified]  # the files of another date, as those of this one
+    verified: Verified  # those of this one
     day: Sequence[VerifiedSegment]
     around: Sequence[VerifiedSegment] = ()
     findings: Sequence[Finding] = ()
-    opened: Mapping[str, int] = field(default_factory=dict)  # writer -> of its open journal, in us
-    not_running: Sequence[SourceGap] = ()  # times in which a gateway did not run
-    seals: int = 0
-    unproven: int = 0  # rows of the date that seals list, in files that are absent or changed
-    holders: Sequence[Holder] = ()
 
     @property
     def all(self) -> list[VerifiedSegment]:
         return [*self.day, *self.around]
+
+    @property
+    def opened(self) -> dict[str, int]:
+        """The openings of the journals that running writers have, in microseconds."""
+        return {each.name.writer: each.opened for each in self.verified.journals if each.live}
 
     @property
     def size(self) -> int:
@@ -121,22 +120,8 @@ def find_inputs(
         verify_day, storage, key=key, journals=journals, hash_files=hash_files, read=read
     )
     verified = verify(day)
-    return Inputs(
-        verify,
-        _sealed(verified),
-        _around(storage, day),
-        verified.findings,
-        {each.name.writer: each.opened for each in verified.journals if each.live},
-        [
-            SourceGap(
-                each.gateway, "", "", "", GapRule.NOT_RUNNING.value, "", each.begin, each.end, None
-            )
-            for each in verified.pauses
-        ],
-        verified.seals,
-        verified.unproven,
-        verified.holders,
-    )
+    around = _around(storage, day)
+    return Inputs(verify, verified, _sealed(verified), around, verified.findings)
 
 
 def verify_around(inputs: Inputs, near: Collection[Path]) -> Inputs:
@@ -168,7 +153,7 @@ def verify_around(inputs: Inputs, near: Collection[Path]) -> Inputs:
 def list_inputs(storage: Storage, day: date) -> Inputs:
     """List the segments of `day` and around it without verifying them."""
     own = [replace(each, sealed=True) for each in _listed(storage, day)]
-    return Inputs(partial(verify_day, storage), own, _around(storage, day))
+    return Inputs(partial(verify_day, storage), Verified(()), own, _around(storage, day))
 
 
 def unreadable_segments(storage: Storage, inputs: Inputs) -> tuple[Inputs, list[Finding]]:

@@ -3,49 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date
 
 from gateway.archive.gaps import GapRule, SourceGap
 from gateway.archive.layout import safe_name
+from gateway.archive.verification.chains import NotRunning
 from gateway.clock import moment
 from gateway.reconcile.input.inputs import day_range
 from gateway.reconcile.report.gaps import ReportedGap
 from gateway.reconcile.report.timelines import clock
 
 
-@dataclass(frozen=True, slots=True)
-class RecordedGaps:
-    """The knowledge of the archive about gaps.
-
-    `found` are those that the gateways recorded, and `lasting` those that have not ended now, by
-    the states of the sources. `stopped` are the times in which a gateway did not run.
-    """
-
-    found: Sequence[SourceGap] = ()
-    lasting: Sequence[SourceGap] = ()
-    stopped: Sequence[SourceGap] = ()
-
-
-def reported_gaps(recorded: RecordedGaps, day: date, now: int) -> list[ReportedGap]:
+def reported_gaps(
+    found: Sequence[SourceGap],
+    lasting: Iterable[SourceGap],
+    pauses: Sequence[NotRunning],
+    day: date,
+    now: int,
+) -> list[ReportedGap]:
     """Return the gaps of `day` until `now`, by begin; `now` is in microseconds.
 
-    The times in which a gateway did not run are listed and not counted, because a gateway records
-    at its stop and start which of its sources missed messages.
+    `found` are those that the gateways recorded, and `lasting` those that have not ended now, by
+    the states of the sources. The `pauses` are listed and not counted, because a gateway records at
+    its stop and start which of its sources missed messages.
     """
     begin, end = day_range(day)
     until = min(end, now)
-    lasting = {(gap.gateway, gap.endpoint, gap.begin): gap for gap in recorded.lasting}
-    known = {_key(gap) for gap in recorded.found}
+    still = {(gap.gateway, gap.endpoint, gap.begin): gap for gap in lasting}
+    known = {_key(gap) for gap in found}
     gaps = [
-        _lasting(gap, until, day)
-        if _key(gap) in lasting
-        else _after_stop(gap, recorded.stopped, until, day)
-        for gap in recorded.found
+        _lasting(gap, until, day) if _key(gap) in still else _after_stop(gap, pauses, until, day)
+        for gap in found
     ]
-    gaps += [_lasting(gap, until, day) for key, gap in lasting.items() if key not in known]
-    stopped = [replace(gap, end=max(gap.begin, min(gap.end, now))) for gap in recorded.stopped]
-    every = [*((gap, not gap.counts) for gap in gaps), *((gap, True) for gap in stopped)]
+    gaps += [_lasting(gap, until, day) for key, gap in still.items() if key not in known]
+    every = [(gap, not gap.counts) for gap in gaps]
+    every += [(_pause(each, now), True) for each in pauses]
     rows = [
         ReportedGap(
             gap.route, gap.endpoint, gap.gateway, gap.rule, moment(gap.begin), moment(gap.end),
@@ -65,7 +58,13 @@ def _lasting(gap: SourceGap, until: int, day: date) -> SourceGap:
     return replace(gap, end=max(gap.begin, until), reason=reason)
 
 
-def _after_stop(gap: SourceGap, stopped: Iterable[SourceGap], until: int, day: date) -> SourceGap:
+def _pause(pause: NotRunning, now: int) -> SourceGap:
+    end = max(pause.begin, min(pause.end, now))
+    rule = GapRule.NOT_RUNNING.value
+    return SourceGap(pause.gateway, "", "", "", rule, "", pause.begin, end, None)
+
+
+def _after_stop(gap: SourceGap, stopped: Iterable[NotRunning], until: int, day: date) -> SourceGap:
     """Return a gap that a stop began and no start ended, with the end of the pause as its end.
 
     The row of a stop has its begin as its end. The source may be absent from the configuration of

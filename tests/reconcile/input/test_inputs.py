@@ -35,7 +35,7 @@ def test_the_segments_of_a_sealed_day_are_proven(tmp_path: Path) -> None:
 
     inputs = found(tmp_path)
 
-    assert (inputs.rows, inputs.seals, inputs.opened) == (4, 1, {})
+    assert (inputs.rows, inputs.verified.seals, inputs.opened) == (4, 1, {})
     (segment,) = inputs.day
     assert segment.sealed
     assert segment.path == segments(tmp_path, DAY)[0].relative_to(tmp_path)

@@ -18,7 +18,8 @@ from gateway.archive.heads import (
     head_path,
     open_gaps,
 )
-from gateway.reconcile.input.source_gaps import RecordedGaps, reported_gaps
+from gateway.archive.verification.chains import NotRunning
+from gateway.reconcile.input.source_gaps import reported_gaps
 
 DAY = date(2026, 3, 14)
 HOUR = 3_600_000_000
@@ -31,19 +32,24 @@ def gap(rule: str, begin: int, end: int, reason: str = "", endpoint: str = "plan
     return SourceGap("east", "orders", endpoint, "a/#", rule, reason, begin, end, None)
 
 
-def pause(begin: int, end: int) -> SourceGap:
-    """A time in which the gateway did not run, by its chain of journals."""
-    return SourceGap("east", "", "", "", "not-running", "", begin, end, None)
+def pause(begin: int, end: int) -> NotRunning:
+    return NotRunning("east", begin, end)
 
 
 STOPPED = gap("not-running", STOP, STOP, "the gateway was stopped")
 
 
-def shown(recorded: RecordedGaps, now: int = LATER, day: date = DAY) -> list[tuple[str, str, bool]]:
+def shown(
+    found: Sequence[SourceGap],
+    lasting: Sequence[SourceGap] = (),
+    pauses: Sequence[NotRunning] = (),
+    now: int = LATER,
+    day: date = DAY,
+) -> list[tuple[str, str, bool]]:
     """Interval, reason and whether it is counted, of the gaps of sources."""
     return [
         (f"{each.begin:%H:%M} to {each.end:%H:%M}", each.reason, not each.kept)
-        for each in reported_gaps(recorded, day, now)
+        for each in reported_gaps(found, lasting, pauses, day, now)
         if each.endpoint
     ]
 
@@ -64,20 +70,20 @@ def shown(recorded: RecordedGaps, now: int = LATER, day: date = DAY) -> list[tup
     ],
 )
 def test_a_stop_without_a_start_lasts_while_the_gateway_does_not_run(
-    pauses: Sequence[SourceGap], found: tuple[str, str]
+    pauses: Sequence[NotRunning], found: tuple[str, str]
 ) -> None:
-    assert shown(RecordedGaps([STOPPED], stopped=pauses)) == [(*found, True)]
+    assert shown([STOPPED], pauses=pauses) == [(*found, True)]
 
 
 def test_a_stop_is_a_gap_until_the_next_start() -> None:
     ended = replace(STOPPED, end=STOP + 5 * HOUR)
 
-    assert shown(RecordedGaps([ended])) == [("14:00 to 19:00", "the gateway was stopped", True)]
+    assert shown([ended]) == [("14:00 to 19:00", "the gateway was stopped", True)]
 
 
 def test_a_gap_of_today_lasts_until_now() -> None:
-    stopped = [pause(STOP + 1, MIDNIGHT + 24 * HOUR)]
-    rows = reported_gaps(RecordedGaps([STOPPED], stopped=stopped), DAY, STOP + HOUR)
+    pauses = [pause(STOP + 1, MIDNIGHT + 24 * HOUR)]
+    rows = reported_gaps([STOPPED], (), pauses, DAY, STOP + HOUR)
 
     assert [(f"{each.begin:%H:%M}", f"{each.end:%H:%M}") for each in rows] == [
         ("14:00", "15:00"), ("14:00", "15:00"),
@@ -92,19 +98,19 @@ def test_the_states_of_sources_tell_which_gaps_have_not_ended() -> None:
         mine=Outage(STOP, "disconnected", "connection lost"),
         idle=None,
     )
-    recorded = RecordedGaps([STOPPED, away], open_gaps([head]))
-    assert shown(recorded) == [
+    recorded, lasting = [STOPPED, away], open_gaps([head])
+    assert shown(recorded, lasting) == [
         ("14:00 to 00:00", "connection lost", True),
         ("14:00 to 00:00", "the gateway stopped at 14:00:00 and has not run since", True),
     ]
-    assert shown(recorded, now=STOP + HOUR)[0][0] == "14:00 to 15:00"
+    assert shown(recorded, lasting, now=STOP + HOUR)[0][0] == "14:00 to 15:00"
 
     next_day, before = date(2026, 3, 15), date(2026, 3, 13)
-    reasons = [reason for _, reason, _ in shown(replace(recorded, found=()), day=next_day)]
+    reasons = [reason for _, reason, _ in shown([], lasting, day=next_day)]
     assert reasons == [
         "connection lost", "the gateway stopped at 2026-03-14 14:00:00 and has not run since",
     ]  # fmt: skip
-    assert shown(recorded, day=before) == []
+    assert shown(recorded, lasting, day=before) == []
 
 
 def stated(**outages: Outage | None) -> StoredHead:
