@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
 from gateway.archive.durable import make_folders
@@ -117,8 +116,7 @@ def first_rows(table: pa.Table) -> list[Row]:
 
 def hours_of_worst(hours: pa.Table, routes: Sequence[Row]) -> list[Row]:
     """Return all hours of the first of `routes`, up to the limit of rows."""
-    targets = {(row["route"], row["target"]) for row in routes[: tables.MAX_ROWS // HOURS]}
-    wanted = pa.array([route for route, _ in targets], pa.string())
-    candidates = hours.filter(pc.is_in(hours["route"], wanted))
-    candidates = candidates.sort_by(ascending("route", "target", "hour"))
-    return [row for row in candidates.to_pylist() if (row["route"], row["target"]) in targets]
+    keys = [hours.schema.field(name) for name in ("route", "target")]
+    worst = pa.Table.from_pylist(list(routes[: tables.MAX_ROWS // HOURS]), pa.schema(keys))
+    found = hours.join(worst, worst.column_names, join_type="left semi")
+    return list(found.sort_by(ascending("route", "target", "hour")).to_pylist())

@@ -7,7 +7,7 @@ and id. It belongs to the date of its receipt. `rows` have the columns of `JOIN_
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import date
 from typing import Final
 
 from pyspark.sql import Column, DataFrame
@@ -19,19 +19,17 @@ from gateway.model.outcome import REPEAT
 from gateway.reconcile.classes import FAILURES, class_column, is_marked_duplicate
 from gateway.reconcile.classify.tables import EXCEPTIONS
 from gateway.reconcile.grouping import TARGET_KEYS
+from gateway.reconcile.input.inputs import day_range
 
 ID: Final = ("run", "counter")
 COPY_KEYS: Final = ("counter", "run", "gateway", "route", "target")  # a unique one sorts fastest
 
 
-def midnight(day: date) -> datetime:
-    return datetime.combine(day, time(), UTC)
-
-
 def on_date(moment: Column, day: date) -> Column:
     """Return whether a time is on `day`, UTC."""
-    start = midnight(day)
-    return (moment >= F.lit(start)) & (moment < F.lit(start + timedelta(days=1)))
+    begin, end = day_range(day)
+    micros = F.unix_micros(moment)
+    return (micros >= begin) & (micros < end)
 
 
 def is_receipt() -> Column:

@@ -116,14 +116,14 @@ def row_groups(
                 yield _completed(parquet.row_group(number, present), columns)
 
 
-def read_segment(storage: Storage, path: Path) -> pa.Table:
+def read_segment(storage: Storage, path: Path, columns: Sequence[str] = SCHEMA.names) -> pa.Table:
     """Return all rows of a segment.
 
     Raises:
         ArchiveError: the file cannot be read; the text names it.
     """
-    groups = row_groups(storage, SegmentFile(path), SCHEMA.names)
-    return pa.concat_tables([_completed(SCHEMA.empty_table(), SCHEMA.names), *groups])
+    groups = row_groups(storage, SegmentFile(path), columns)
+    return pa.concat_tables([_completed(SCHEMA.empty_table(), columns), *groups])
 
 
 def read_beside(
@@ -145,10 +145,7 @@ def read_pairs(storage: Storage, path: Path) -> pa.Table:
         ArchiveError: the file cannot be read; the text names it.
     """
     pairs = read_beside(storage, path, PAIRS_KEY)
-    if pairs is not None:
-        return pairs
-    groups = row_groups(storage, SegmentFile(path), _PAIRED)
-    return every_pair_of(pa.concat_tables([_completed(SCHEMA.empty_table(), _PAIRED), *groups]))
+    return every_pair_of(read_segment(storage, path, _PAIRED)) if pairs is None else pairs
 
 
 @contextmanager

@@ -141,12 +141,12 @@ def next_night(  # noqa: PLR0913  # the facts of one night
     A planned date without a verdict stays to be judged: an interrupted run resumes.
     """
     today = world.today.isoformat()
+    carried = {each.date: each for each in previous.dates if each.date >= today} if previous else {}
     open_dates = {
-        day: _pending(day, _record(previous, day), macs)
+        day: _pending(day, carried.get(day), macs)
         for day, macs in _concerned(world).items()
         if day >= today
     }
-    carried = {each.date: each for each in previous.dates if each.date >= today} if previous else {}
     done = {day: _judged(record, judged.get(day)) for day, record in plan.pending.items()}
     dates = carried | open_dates | done
     return Night(
@@ -168,10 +168,6 @@ def _concerned(world: World) -> dict[str, list[str]]:
         for day in journal.concerns:
             found[day].append(journal.mac)
     return dict(found)
-
-
-def _record(night: Night | None, day: str) -> DateRecord | None:
-    return next((each for each in night.dates if each.date == day), None) if night else None
 
 
 def _pending(day: str, before: DateRecord | None, macs: Sequence[str]) -> DateRecord:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from datetime import UTC, date, datetime, time
 from pathlib import Path
 from typing import Final
 
 from gateway.archive.durable import replacing
 from gateway.archive.findings import Weight
+from gateway.archive.layout import SECOND, day_start
 from gateway.model.copy_class import COLUMNS, HOP_CLASSES
 from gateway.reconcile.report.report import CLEAN, Report
 from gateway.reconcile.report.timelines import DAY_SECONDS
@@ -60,7 +60,7 @@ def _samples(
     report: Report, now: int, seconds: float, last_clean: float
 ) -> dict[str, dict[str, float]]:
     """Return the values of each family by their labels."""
-    end = _end_of(report.day)
+    end = 0.0 if report.day is None else day_start(report.day) / SECOND + DAY_SECONDS
     if report.status == CLEAN:
         last_clean = max(last_clean, end)
     found: dict[str, dict[str, float]] = {
@@ -89,10 +89,3 @@ def _family(name: str, samples: Mapping[str, float]) -> str:
     """Return the lines of a gauge; the keys of `samples` are its labels."""
     values = "".join(f"{name}{labels} {value}\n" for labels, value in samples.items())
     return f"# HELP {name} {FAMILIES[name]}\n# TYPE {name} gauge\n{values}"
-
-
-def _end_of(day: date | None) -> float:
-    """Return the midnight after a date, in seconds; 0 without one."""
-    if day is None:
-        return 0.0
-    return datetime.combine(day, time(), UTC).timestamp() + DAY_SECONDS

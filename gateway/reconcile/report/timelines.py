@@ -7,8 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import date, datetime
 from typing import Final
+
+from gateway.archive.layout import DAY, day_start
+from gateway.clock import moment
 
 MAX_TIMELINES: Final = 40  # that are drawn
 DAY_SECONDS: Final = 86_400
@@ -47,7 +50,7 @@ def timelines(bars: Iterable[tuple[str, str, TimelineBar]]) -> list[Timeline]:
 
 def timeline_bar(css: str, begin: datetime, end: datetime, day: date, what: str) -> TimelineBar:
     """Return the bar of an interval that touches `day`."""
-    midnight = datetime.combine(day, time(), UTC)
+    midnight = moment(day_start(day))
     first, last = (
         min(max((each - midnight).total_seconds(), 0), DAY_SECONDS) for each in (begin, end)
     )
@@ -60,7 +63,7 @@ def clock(at: datetime, day: date) -> str:
     """Return a time of `day` in seconds, with its date when it is on another."""
     if at.date() == day:
         return f"{at:%H:%M:%S}"
-    if at == datetime.combine(day, time(), UTC) + timedelta(days=1):
+    if at == moment(day_start(day) + DAY):
         return "24:00:00"
     return f"{at:%Y-%m-%d %H:%M:%S}"
 
