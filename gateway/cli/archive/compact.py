@@ -73,9 +73,7 @@ def run(args: argparse.Namespace) -> int:
                 compacted = CompactionReport()
                 show_step(f"{day} is older than the {args.keep_days} days to keep; not compacted")
             else:
-                compacted = compact(
-                    location, day, show_step, key=key, master=args.master, size=args.size
-                )
+                compacted = compact(spark, location, day, show_step, key=key, size=args.size)
             removed = None
             if oldest is not None:
                 show_step(f"removing days before {oldest}")

@@ -6,23 +6,21 @@ Executors reach the archive through `gateway.archive.storage`, local or remote, 
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import date
-from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
+from pyspark.sql import SparkSession
 
 from gateway.archive.compaction.compact_day import CompactionReport, compact_day
 from gateway.archive.compaction.merge import MergeResult, MergeTask, merge
 from gateway.archive.location import ArchiveLocation
-from gateway.archive.signed_json import StoredDigest
 from gateway.errors import ArchiveError, ReconcileError
 from gateway.reconcile.archive_lock import archive_lock
 from gateway.reconcile.input.executors import collect
 from gateway.reconcile.input.inputs import hashed_by
 from gateway.reconcile.root_cause import spark_faults
-from gateway.reconcile.session import spark_session
 from gateway.reconcile.task_shares import task_shares
 from gateway.terminal.progress import ShowStep
 
@@ -30,12 +28,12 @@ _RESULT: Final = {"result": "binary"}  # a pickled MergeResult
 
 
 def compact(  # noqa: PLR0913  # the archive, its key, and the means
+    spark: SparkSession,
     location: ArchiveLocation,
     day: date,
     show_step: ShowStep,
     *,
     key: bytes | None = None,
-    master: str = "local[*]",
     size: int = 200,
 ) -> CompactionReport:
     """Compact `day` into merged segments of about `size` MB; see `compact_day`.
@@ -46,21 +44,17 @@ def compact(  # noqa: PLR0913  # the archive, its key, and the means
     """
 
     def run_tasks(tasks: Sequence[MergeTask]) -> list[MergeResult]:
-        with spark_session(master) as spark, task_shares(spark, show_step) as shown:
+        with task_shares(spark, show_step) as shown:
             shown(f"writing {len(tasks)} merged segments")
             rows = collect(spark, _RESULT, tasks, _merged)
         check_held()  # before the commit
         return [pickle.loads(each.as_py()) for each in rows["result"]]  # noqa: S301  # `_merged` wrote it
 
-    def hash_files(files: Mapping[Path, int]) -> Mapping[Path, StoredDigest]:
-        with spark_session(master) as spark:
-            return hashed_by(spark, location)(files)
-
     try:
         with spark_faults("the compaction"), archive_lock(location) as check_held:
             return compact_day(
                 location, day, run_tasks, show_step,
-                key=key, size=size << 20, hash_files=hash_files,
+                key=key, size=size << 20, hash_files=hashed_by(spark, location),
             )  # fmt: skip
     except (ArchiveError, OSError) as fault:
         raise ReconcileError(f"archive {location}: {fault}") from fault

@@ -7,8 +7,7 @@ its route changed none of its levels. `gateway.archive.schema` has the columns.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date
 from functools import partial
@@ -102,8 +101,8 @@ def _build(
     storage.remove(_NEW)
     write_parts(listed.orderBy("target", "name"), location, _NEW, schema_of(COLUMNS))
     findings = [finding for each in (lines, found, sent) for finding in _findings_in(each)]
-    gone = sent.where(F.col("rule") == VANISHED).select("place").distinct().collect()
-    findings += _vanished([row["place"] for row in gone], oldest, show_step)
+    gone = sent.where(F.col("rule") == VANISHED).select("place").distinct()
+    findings += _vanished(gone, oldest, show_step)
     target, digest = F.nullif("target", F.lit("")), F.col("digest")
     numbers = listed.select(
         F.count_distinct(digest).alias("names"),
@@ -157,9 +156,10 @@ def entries(found: DataFrame) -> DataFrame:
     return entry.select(*COLUMNS)
 
 
-def _vanished(places: Iterable[str], oldest: date | None, show_step: ShowStep) -> Iterator[Finding]:
+def _vanished(gone: DataFrame, oldest: date | None, show_step: ShowStep) -> Iterator[Finding]:
     """Report files that another process removed: an error, except in a day before `oldest`."""
-    for folder, count in sorted(Counter(each.partition("/")[0] for each in places).items()):
+    folders = gone.groupBy(F.substring_index("place", "/", 1).alias("folder")).count()
+    for folder, count in sorted(folders.collect()):
         day = parse_day(folder)
         if oldest is not None and day is not None and day < oldest:
             show_step(f"{count} files of {day} were removed meanwhile; no longer kept")

@@ -25,6 +25,7 @@ from gateway.reconcile.follow.state import (
 from gateway.reconcile.job import Job, reconcile
 from gateway.reconcile.maintenance.compact import compact
 from gateway.reconcile.report.rows import Row
+from gateway.reconcile.session import spark_session
 from tests.archive.samples import DAY, NOON, START, archive, delivered, received
 from tests.reconcile.follow.following import (
     COUNTED,
@@ -138,7 +139,8 @@ def test_compaction_and_a_new_run_change_nothing(tmp_path: Path) -> None:
     once(root)
     before = appended(root, "exceptions"), appended(root, "minutes")
 
-    compact(ArchiveLocation(root), DAY, silent)
+    with spark_session("local[1]") as spark:
+        compact(spark, ArchiveLocation(root), DAY, silent)
     _, lines = once(root)
     archive(root, received([1], time=NOON), delivered([1], time=NOON), start=START + 9)
     once(root)

@@ -70,7 +70,7 @@ def test_plain_readers_read_every_row_once_before_and_after(
     assert before == by_spark(spark, tmp_path) == by_duckdb(tmp_path)
     assert set(before.values()) == {1, 2}  # one is duplicated
 
-    done = compact(ArchiveLocation(tmp_path), DAY, silent, key=KEY)
+    done = compact(spark, ArchiveLocation(tmp_path), DAY, silent, key=KEY)
 
     assert (done.findings, len(done.merged)) == ((), 24)
     assert done.rows == sum(count for key, count in before.items() if key[3] == str(DAY))
@@ -84,10 +84,7 @@ def test_plain_readers_read_every_row_once_before_and_after(
     assert metadata[b"gateway.schema"] == b"3"
 
 
-def test_a_failure_on_an_executor_changes_nothing(
-    spark: SparkSession,  # noqa: ARG001  # the session is running
-    tmp_path: Path,
-) -> None:
+def test_a_failure_on_an_executor_changes_nothing(spark: SparkSession, tmp_path: Path) -> None:
     location = ArchiveLocation(tmp_path)
     write_day(location)
     before = names(LocalStorage(tmp_path))
@@ -97,20 +94,20 @@ def test_a_failure_on_an_executor_changes_nothing(
     obstacle.touch()
 
     with pytest.raises(ReconcileError, match=r"^spark: the compaction failed: .*merged-1-0000"):
-        compact(location, DAY, silent)
+        compact(spark, location, DAY, silent)
 
     assert names(LocalStorage(tmp_path)) == before
 
 
-def test_one_compaction_at_a_time(tmp_path: Path) -> None:
+def test_one_compaction_at_a_time(spark: SparkSession, tmp_path: Path) -> None:
     location = ArchiveLocation(tmp_path)
     refused: list[str] = []
 
     def show_step(_text: str, _share: float | None = None) -> None:
         with pytest.raises(ReconcileError, match="another compaction is running"):
-            compact(location, DAY, silent)
+            compact(spark, location, DAY, silent)
         refused.append("")
 
-    compact(location, DAY, show_step)
+    compact(spark, location, DAY, show_step)
 
     assert refused
