@@ -35,12 +35,12 @@ from gateway.reconcile.classify.hops import (
     hop_table,
     judged_hops,
 )
-from gateway.reconcile.classify.name_check import check_names
 from gateway.reconcile.classify.output import ResultFolder, first_rows, hours_of_worst
+from gateway.reconcile.classify.renames import renamed, renamed_findings
 from gateway.reconcile.grouping import summed
 from gateway.reconcile.input.hop_routes import find_hops
 from gateway.reconcile.input.inputs import Inputs, day_range, find_inputs, hashed_by, verify_around
-from gateway.reconcile.input.route_history import read_history
+from gateway.reconcile.input.route_history import mapping_history, read_history
 from gateway.reconcile.input.route_notes import route_notes
 from gateway.reconcile.input.source_gaps import reported_gaps
 from gateway.reconcile.input.survey import Survey
@@ -56,6 +56,7 @@ FULL_ROWS: Final = 400_000  # of the date: 200,000 copies; with more, the sets a
 _EXCEPTIONS: Final = "exceptions"
 _HOP_EXCEPTIONS: Final = "hop_exceptions"
 _MAX_NAMES: Final = 100
+_NO_ROUTES: Final = "the archive has no routes of this date; --mapping CONFIG gives some"
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,15 +281,16 @@ def _sum(table: pa.Table, *names: str) -> int:
 
 
 def _with_names(spark: SparkSession, job: Job, inputs: Inputs, report: Report) -> Report:
-    """Write the wrong names; return the report with them."""
-    wrong, findings, unchecked = check_names(
-        spark, job.location, job.day, inputs.day, job.mapping, job.key
-    )
-    if wrong is not None:
-        job.results.write("renamed", wrong)
-    return replace(
-        report,
-        renamed=[] if wrong is None else first_rows(wrong),
-        findings=[*report.findings, *findings],
-        names_unchecked=unchecked,
-    )
+    """Compare the sent names with their translation, and write the wrong ones."""
+    findings: Sequence[Finding] = ()
+    if job.mapping is None:
+        by, end = "the routes that the gateway ran with", day_range(job.day)[1]
+        history, findings = read_history(open_storage(job.location), end, job.key)
+    else:
+        by, history = "the mapping", mapping_history(job.mapping)
+    if not history:
+        return replace(report, names_unchecked=_NO_ROUTES)
+    wrong, unchecked = renamed(spark, job.location, history, inputs.day)
+    job.results.write("renamed", wrong)
+    findings = [*report.findings, *findings, *renamed_findings(wrong, job.day, by)]
+    return replace(report, renamed=first_rows(wrong), findings=findings, names_unchecked=unchecked)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import date
 from enum import Enum
 from functools import lru_cache, partial
 from typing import Final, TypeAlias
@@ -19,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 
+from gateway.archive.findings import Finding, error
 from gateway.archive.location import ArchiveLocation
 from gateway.archive.schema import Leg
 from gateway.archive.segments.tables import schema_of
@@ -29,11 +31,13 @@ from gateway.reconcile.input.archived_short_names import ArchivedShortNames
 from gateway.reconcile.input.executors import Row, collect, divided
 from gateway.reconcile.input.route_history import RouteHistory
 from gateway.reconcile.input.row_reader import SegmentFile, read_pairs, row_groups
+from gateway.reconcile.report.formatting import amount, counted_as
 from gateway.routing.name_rules import RouteNames, to_routes
 
 Copy: TypeAlias = tuple[str, ...]  # the values of `_COPY`
 
 _NAMES: Final = ("route", "target", "source_name", "name")
+_TARGET: Final = ("route", "target")
 _COPY: Final = ("gateway", *_NAMES)
 RESULT: Final = {**dict.fromkeys((*_COPY, "now"), "string"), "copies": "int64"}
 _DISTINCT: Final = [*_COPY, "first_id", "last", "copies"]
@@ -57,17 +61,35 @@ def renamed(
     location: ArchiveLocation,
     history: RouteHistory,
     segments: Sequence[VerifiedSegment],
-) -> tuple[pa.Table, dict[str, int]]:
+) -> tuple[pa.Table, str]:
     """Return the distinct names that differ from their translation, with their copies.
 
-    Beside them, the copies by gateway whose routes are not known.
+    Beside them, why the names of other copies were not checked; empty when all were.
+
+    Raises:
+        ArchiveError: a segment cannot be read.
     """
     tasks = divided(spark, segments, [each.size for each in segments])
     rows = collect(spark, RESULT, tasks, partial(run_renames, location, history))
     wrong = summed(rows.filter(pc.is_valid(rows["now"])), [*_NAMES, "now"], ["copies"])
     wrong = wrong.sort_by(ascending("route", "target", "name", "source_name"))
     unchecked = summed(rows.filter(pc.is_null(rows["now"])), ["gateway"], ["copies"]).to_pylist()
-    return wrong, {each["gateway"]: each["copies"] for each in unchecked}
+    listed = ", ".join(f"{amount(row['copies'])} copies of {row['gateway']!r}" for row in unchecked)
+    return wrong, f"the archive does not have the routes of {listed}" if unchecked else ""
+
+
+def renamed_findings(wrong: pa.Table, day: date, by: str) -> list[Finding]:
+    """Return a finding for each target with wrong names; `by` are the routes that translate."""
+    found = summed(wrong.append_column("names", pa.array([1] * len(wrong))), _TARGET, ["names"])
+    return [
+        error(
+            "renamed",
+            f"date={day}",
+            f"{counted_as(row['names'], 'name')} of route {row['route']!r} to"
+            f" {row['target']!r}: not as {by} would translate; the table `renamed` has them",
+        )
+        for row in found.to_pylist()
+    ]
 
 
 def run_renames(
