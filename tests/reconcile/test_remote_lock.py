@@ -19,12 +19,12 @@ from pyspark.sql import SparkSession
 
 from gateway.archive.layout import reconciled_folder
 from gateway.archive.location import ArchiveLocation, parse_location
+from gateway.archive.remote_lock import CheckHeld, remote_lock
 from gateway.archive.storage import LocalStorage, RemoteStorage, Storage, open_storage
 from gateway.errors import ReconcileError
 from gateway.reconcile.job import Job, reconcile
 from gateway.reconcile.maintenance.compact import compact
 from gateway.reconcile.maintenance.short_names_job import build_dictionary
-from gateway.reconcile.remote_lock import CheckHeld, remote_lock
 from tests.archive.bucket import Bucket
 from tests.archive.samples import DAY, archive, delivered, received
 from tests.waiting import until
@@ -34,7 +34,7 @@ HOLD: Final = """
 import sys
 from pathlib import Path
 from gateway.archive.storage import RemoteStorage
-from gateway.reconcile.remote_lock import remote_lock
+from gateway.archive.remote_lock import remote_lock
 
 storage, place = RemoteStorage(sys.argv[1]), "s3://night/archive"
 with remote_lock(storage, Path(sys.argv[2]), "process 1 on a", place=place, conflict="busy"):

@@ -16,17 +16,17 @@ from typing import Final
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
+from gateway.archive.archive_lock import exclusive_in
 from gateway.archive.durable import make_folders
 from gateway.archive.location import ArchiveLocation
 from gateway.archive.parquet import encoded
+from gateway.archive.remote_lock import CheckHeld
 from gateway.archive.segments.reading import open_parquet
 from gateway.archive.storage import open_storage
 from gateway.errors import ReconcileError
-from gateway.reconcile.archive_lock import exclusive_in
 from gateway.reconcile.classify import tables
 from gateway.reconcile.grouping import ascending
 from gateway.reconcile.input.executors import write_parts
-from gateway.reconcile.remote_lock import CheckHeld
 from gateway.reconcile.report.charts import HOURS
 from gateway.reconcile.report.html import page
 from gateway.reconcile.report.report import REPORT_PAGE, Report

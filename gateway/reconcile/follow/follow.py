@@ -17,10 +17,10 @@ from typing import Final
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from gateway.archive.archive_lock import exclusive
 from gateway.archive.durable import replace_text
 from gateway.clock import moment
 from gateway.errors import GatewayError, ReconcileError
-from gateway.reconcile.archive_lock import exclusive
 from gateway.reconcile.follow.batch import Clock, reconcile_batch
 from gateway.reconcile.follow.day import FollowOptions
 from gateway.reconcile.follow.state import STATE, FollowedDay, FollowState, read_state

@@ -13,11 +13,11 @@ from typing import Final
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
+from gateway.archive.archive_lock import archive_lock
 from gateway.archive.compaction.compact_day import CompactionReport, compact_day
 from gateway.archive.compaction.merge import MergeResult, MergeTask, merge
 from gateway.archive.location import ArchiveLocation
 from gateway.errors import ArchiveError, ReconcileError
-from gateway.reconcile.archive_lock import archive_lock
 from gateway.reconcile.input.executors import collect
 from gateway.reconcile.input.inputs import hashed_by
 from gateway.reconcile.root_cause import spark_faults

@@ -17,15 +17,16 @@ from typing import Final
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
+from gateway.archive.archive_lock import archive_lock
 from gateway.archive.compaction.current import current_files
 from gateway.archive.findings import Finding, error, warning
 from gateway.archive.layout import DICTIONARY, NAMES, days_in, parse_day
 from gateway.archive.location import ArchiveLocation
+from gateway.archive.remote_lock import CheckHeld
 from gateway.archive.schema import DICTIONARY as COLUMNS
 from gateway.archive.segments.tables import schema_of
 from gateway.archive.storage import open_storage
 from gateway.errors import ReconcileError
-from gateway.reconcile.archive_lock import archive_lock
 from gateway.reconcile.input.executors import divided, map_tables, read_tasks, write_parts
 from gateway.reconcile.maintenance.short_names import (
     LINE,
@@ -37,7 +38,6 @@ from gateway.reconcile.maintenance.short_names import (
     sent_names,
     whole_names,
 )
-from gateway.reconcile.remote_lock import CheckHeld
 from gateway.reconcile.root_cause import SPARK_FAULTS, root_cause
 from gateway.terminal.progress import ShowStep
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Final
 
+from gateway.archive.archive_lock import exclusive_in
 from gateway.archive.durable import make_folders
 from gateway.archive.findings import warning
 from gateway.archive.layout import NIGHTS, day_of, days_in
@@ -21,7 +22,6 @@ from gateway.archive.segments.convert import convert_abandoned
 from gateway.archive.storage import open_storage
 from gateway.errors import GatewayError
 from gateway.model.copy_class import CopyClass
-from gateway.reconcile.archive_lock import exclusive_in
 from gateway.reconcile.job import Job, reconcile
 from gateway.reconcile.nights.archive_facts import world_of
 from gateway.reconcile.nights.chain import read_chain, write_night

@@ -1,4 +1,4 @@
-"""Locks of the reconciliation: one writer of an archive or of an output folder at a time."""
+"""Locks of the jobs that write to an archive: one at a time, also for a folder of their results."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from socket import gethostname
 from typing import Final
 
 from gateway.archive.location import ArchiveLocation
+from gateway.archive.remote_lock import CheckHeld, remote_lock
 from gateway.archive.storage import open_storage
 from gateway.errors import ReconcileError
 from gateway.file_lock import FileLock, FileLockedError
-from gateway.reconcile.remote_lock import CheckHeld, remote_lock
 
 _ARCHIVE_LOCK: Final = Path("_compacting.lock")
 
