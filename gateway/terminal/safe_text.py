@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, TextIO
+from typing import Any, Final, TextIO
+
+MAX_TEXT: Final = 300  # characters of a foreign text that are shown
 
 
 def visible(text: str) -> str:
@@ -19,6 +21,17 @@ def escaped(character: str) -> str:
     if character.isprintable():
         return character
     return character.encode("unicode_escape").decode("ascii")
+
+
+def shortened(text: str, limit: int = MAX_TEXT) -> str:
+    """Return `text` made visible and cut to `limit` characters."""
+    shown = visible(text[:limit])
+    return shown if len(text) <= limit else shown + rest(text)
+
+
+def rest(text: str) -> str:
+    """Return the end of a text that was cut: its number of characters."""
+    return f"… ({len(text):,} characters)"
 
 
 def visible_lines(text: str, indent: str = "") -> str:

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from gateway.cli.archive.named import named_storage, parse_date
 from gateway.cli.parsers import ARCHIVE, Commands, add_documented, add_option
+from gateway.terminal import shortened
 
 _HEADLINE: Final = ("time", "gateway", "route", "leg", "target")  # shown in the first line of a row
 _HEXADECIMAL: Final = ("id", "trace", "hash")
@@ -30,7 +31,6 @@ def add_parsers(actions: Commands) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from gateway.archive.lookup.message import message_rows  # noqa: PLC0415  # loads PyArrow
-    from gateway.reconcile.report.formatting import shortened  # noqa: PLC0415
 
     day = parse_date(args.date)
     with named_storage(args.archive) as storage:

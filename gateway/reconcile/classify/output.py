@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -50,8 +50,7 @@ class ResultFolder:
         """The hidden folder in which the results are written."""
         return self.folder.with_name(f"{_NEW}{self.folder.name}")
 
-    @contextmanager
-    def locked(self) -> Iterator[CheckHeld]:
+    def locked(self) -> AbstractContextManager[CheckHeld]:
         """Let one process at a time write these results; see `exclusive_in`.
 
         Raises:
@@ -62,8 +61,7 @@ class ResultFolder:
             make_folders(self.location.local / self.folder.parent)
         path = self.folder.with_name(f".{self.folder.name}.lock")
         conflict = "another gateway reconcile writes these results; wait for its end"
-        with exclusive_in(self.location, path, conflict) as check_held:
-            yield check_held
+        return exclusive_in(self.location, path, conflict)
 
     def clear(self) -> None:
         """Remove the results of an interrupted run."""

@@ -20,6 +20,7 @@ from gateway.archive.schema import Leg
 from gateway.archive.segments.reading import open_parquet
 from gateway.archive.storage import open_storage
 from gateway.model.copy_class import CLASSES
+from gateway.reconcile.grouping import grouped
 from gateway.reconcile.input.executors import collect
 from gateway.reconcile.input.row_reader import TargetName
 from gateway.reconcile.report.rows import Row, count
@@ -79,18 +80,15 @@ def with_notes(routes: Sequence[Row], notes: pa.Table, tapped: Collection[Target
 
     `notes` are NOTES, and `tapped` the targets with observed rows.
     """
-    encodings: dict[object, str] = {}
-    archived: dict[object, bool] = {}
-    for each in notes.to_pylist():
-        route, key = each["route"], (each["route"], each["target"])
-        if each["encoding"] is not None and key not in tapped:
-            encodings[key] = each["encoding"]
-        if each["archived"] is not None:
-            archived[route] = archived.get(route, False) or each["archived"]
+    known = notes.filter(pc.is_valid(notes["encoding"])).to_pylist()
+    encodings = {(each["route"], each["target"]): each["encoding"] for each in known}
+    of_routes = grouped(notes, ["route"], {"archived": "max"}).to_pylist()
+    archived = {each["route"]: each["archived"] for each in of_routes}
     found: list[Row] = []
     for row in routes:
+        target = (row["route"], row["target"])
         own = {
-            "taps_needed": encodings.get((row["route"], row["target"])),
+            "taps_needed": None if target in tapped else encodings.get(target),
             "payloads_archived": archived.get(row["route"]),
         }
         found.append({**row, **{name: note for name, note in own.items() if note is not None}})

@@ -235,9 +235,8 @@ def run_evaluation(
         own = blocks.filter(pc.equal(blocks["gateway"], gateway))
         observed = tapped_targets(own) | frozenset(tapped)
         found = evaluate(own, day, late, _pairs(storage, crossing_parts(own, day)), observed)
-        yield from _packed("proven", found.proven)
-        yield from _packed("unproven", found.unproven)
-        yield from _packed("parts", found.parts)
+        for kind in ("proven", "unproven", "parts"):
+            yield from _packed(kind, getattr(found, kind))
 
 
 def _computed_sets(storage: Storage, path: Path) -> pa.Table:

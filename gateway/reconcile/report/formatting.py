@@ -1,26 +1,12 @@
-"""Numbers, durations and foreign text as the report shows them."""
+"""Numbers and durations as the report shows them."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from gateway.terminal import visible
-
-MAX_TEXT: Final = 300  # characters of a text that are shown
 _THOUSAND: Final = 1_000
 _SCALES: Final = ((120_000_000, 1_000_000, "s"), (7_200_000_000, 60_000_000, "min"))
 _HOUR: Final = 3_600_000_000  # microseconds
-
-
-def shortened(value: str, limit: int = MAX_TEXT) -> str:
-    """Return `value` made visible and cut to `limit` characters."""
-    shown = visible(value[:limit])
-    return shown if len(value) <= limit else shown + rest(value)
-
-
-def rest(value: str) -> str:
-    """Return the end of a text that was cut: its number of characters."""
-    return f"… ({len(value):,} characters)"
 
 
 def duration(micros: float) -> str:

@@ -34,7 +34,7 @@ from gateway.reconcile.report import (
 )
 from gateway.reconcile.report.report import REPORT_PAGE, Report
 from gateway.reconcile.report.summary import from_json
-from gateway.terminal import escaped
+from gateway.terminal import MAX_TEXT, escaped, rest, shortened
 
 _PACKAGE: Final = "gateway.reconcile.report"
 # Their public names are known in the templates.
@@ -120,24 +120,24 @@ def _finalize(value: object) -> object:
     return marked(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
-def marked(value: str, limit: int = formatting.MAX_TEXT) -> Markup:
+def marked(value: str, limit: int = MAX_TEXT) -> Markup:
     """Return `shortened(value)` as HTML, each escape in an element that tells it from a backslash.
 
     The element has no quotation mark, so that it cannot end an attribute.
     """
     cut = value[:limit]
     if cut.isprintable():
-        return escape(formatting.shortened(value, limit))
+        return escape(shortened(value, limit))
     shown = Markup().join(
         each if each.isprintable() else Markup("<span class=ctl>{}</span>").format(escaped(each))
         for each in cut
     )
-    return shown if len(value) <= limit else shown + formatting.rest(value)
+    return shown if len(value) <= limit else shown + rest(value)
 
 
 def attribute(value: str) -> Markup:
     """Return `shortened(value)` escaped for an attribute, where no element can stand."""
-    return escape(formatting.shortened(value, _MAX_ATTRIBUTE))
+    return escape(shortened(value, _MAX_ATTRIBUTE))
 
 
 def _digest(text: str) -> str:
