@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import tempfile
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from time import monotonic
@@ -69,7 +69,7 @@ def run(args: argparse.Namespace) -> int:
             arrived, settled = _bridge(configuration, names, args.messages, wanted, console)
     _print("messages at the targets", _target_table(wanted, arrived))
     console.rule("reconciliation")
-    command = ["reconcile", str(archive), "--date", day.isoformat()]
+    command = ["reconcile", str(archive), "--date", day.isoformat(), "--hops"]
     console.print(f"[dim]gateway {' '.join(command)}[/dim]")
     code = main(command)
     _show_report(reconciled_folder(archive, day) / REPORT_PAGE, console)
@@ -90,15 +90,17 @@ def _bridge(
     wanted: Mapping[str, int],
     console: Console,
 ) -> tuple[dict[str, int], bool]:
-    """Run the gateway with the feed.
+    """Run two gateways with the feed: from the plant to each broker, and from there back.
 
     Returns the arrived messages by first level, and whether all messages were settled.
     """
     port = int(environment["DEMO_MQTT_PORT"])
-    bridge = Gateway(configuration)
-    bridge.start()
+    bridges = [Gateway(_half(configuration, there=there)) for there in (True, False)]
+    for bridge in bridges:
+        bridge.start()
     with Watcher(port, [f"{level}/#" for level in wanted]) as watcher:
-        _wait(lambda: all(s.connection.value == "connected" for s in bridge.states))
+        states = [state for bridge in bridges for state in bridge.states]
+        _wait(lambda: all(state.connection.value == "connected" for state in states))
         publisher = Publisher(port)
         feeders = [
             threading.Thread(target=publisher.publish, args=(messages(number),), daemon=True),
@@ -115,16 +117,24 @@ def _bridge(
             _wait(
                 lambda: all(watcher.arrived[level] >= count for level, count in wanted.items()),
                 lambda: live.update(
-                    Group(*_titled("routes", _routes(bridge, monotonic() - started), console))
+                    Group(*_titled("routes", _routes(bridges, monotonic() - started), console))
                 ),
             )
         for feeder in feeders:
             feeder.join(timeout=5)
         publisher.close()
         # No gateway starts again here, so the sources end and are not only away: as by a reload.
-        bridge.reload(replace(configuration, routes=()))
-        settled = bridge.stop(STOP_TIMEOUT)
-        return {level: watcher.arrived[level] for level in wanted}, settled
+        for bridge in bridges:
+            bridge.reload(replace(bridge.configuration, routes=()))
+        settled = [bridge.stop(STOP_TIMEOUT) for bridge in bridges]
+        return {level: watcher.arrived[level] for level in wanted}, all(settled)
+
+
+def _half(configuration: Configuration, *, there: bool) -> Configuration:
+    """Return the gateway with the routes that read from the plant, or the one with the others."""
+    routes = [route for route in configuration.routes if (route.endpoint == "plant") is there]
+    own = configuration.gateway if there else replace(configuration.gateway, name="office")
+    return replace(configuration, gateway=own, routes=tuple(routes))
 
 
 def _wait(done: Callable[[], bool], on_tick: Callable[[], None] | None = None) -> None:
@@ -156,10 +166,10 @@ def _names(configuration: Configuration) -> Table:
     return table
 
 
-def _routes(bridge: Gateway, seconds: float) -> Table:
+def _routes(bridges: Sequence[Gateway], seconds: float) -> Table:
     heads = ("received", "delivered", "dead letters", "messages/s")
     table = Table(Column("route", key=True), *(Column(head, right=True) for head in heads))
-    for name, counters in bridge.counters.items():
+    for name, counters in (each for bridge in bridges for each in bridge.counters.items()):
         rate = counters.delivered / seconds if seconds > 0 else 0.0
         figures = (counters.received, counters.delivered, counters.dead, round(rate))
         table.add_row(name, *(f"{figure:,}" for figure in figures))
