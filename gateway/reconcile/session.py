@@ -103,12 +103,13 @@ def submitted_session() -> Iterator[SparkSession]:
     Raises:
         ReconcileError: Spark Connect is configured.
     """
-    conf = SparkConf()
+    java: Any = launch_gateway()  # type: ignore[no-untyped-call]  # pyspark left it untyped
+    conf = SparkConf(_jvm=java.jvm)  # without the Java process it has none of the given settings
     _check_classic(conf.get("spark.remote", ""))
     local = conf.get("spark.master", LOCAL).startswith(LOCAL)
     for name, value in {**_SETTINGS, **(_LOOPBACK if local else {})}.items():
         conf.setIfMissing(name, value)
-    spark = SparkSession.builder.config(conf=conf).getOrCreate()
+    spark = SparkSession(SparkContext(conf=conf, gateway=java))
     try:
         yield spark
     finally:

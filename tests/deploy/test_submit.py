@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import pytest
 from gateway.cli.archive.submitted import check
 from gateway.errors import GatewayError
 from tests.reconcile.shortening import Sender, long_name
+from tests.waiting import PATIENCE
 
 SCRIPT = Path(__file__).parents[2] / "deploy" / "spark-submit.sh"
 
@@ -20,7 +22,7 @@ def submit(*arguments: str, **own: str) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1", **own}
     return subprocess.run(  # noqa: S603
         [str(SCRIPT), *arguments],
-        env=environment, capture_output=True, text=True, timeout=120, check=False,
+        env=environment, capture_output=True, text=True, timeout=4 * PATIENCE, check=False,
     )  # fmt: skip
 
 
@@ -36,7 +38,15 @@ def test_arguments_and_the_exit_status_pass_through(tmp_path: Path) -> None:
     own = {"MASTER": "local[2]", "TMPDIR": str(scratch)}
 
     options = ["--driver-java-options", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"]
-    options += ["--conf", "spark.sql.shuffle.partitions=1"]
+    settings = {
+        "spark.sql.shuffle.partitions": "1",
+        "spark.eventLog.enabled": "true",
+        "spark.eventLog.dir": scratch.as_uri(),
+        "spark.eventLog.compress": "false",
+        "spark.eventLog.rolling.enabled": "false",
+        "spark.sql.parquet.compression.codec": "gzip",  # the gateway's own is zstd
+    }
+    options += [word for each in settings.items() for word in ("--conf", "=".join(each))]
     done = submit(*options, "--", "archive", "names", str(root), **own)
 
     assert done.returncode == 1, done.stderr
@@ -44,6 +54,10 @@ def test_arguments_and_the_exit_status_pass_through(tmp_path: Path) -> None:
     assert lines[-1] == "1 shortened names, 1 of them sent to 1 targets"
     assert any("_names/west.jsonl:1: is no object" in each for each in lines)
     assert not list(scratch.glob("tmp.*"))
+    (log,) = scratch.iterdir()
+    events = map(json.loads, log.read_text().splitlines())
+    used = next(each["Spark Properties"] for each in events if "Spark Properties" in each)
+    assert used.items() >= {**settings, "spark.app.name": "gateway"}.items()
 
 
 def test_without_a_command_it_prints_its_usage() -> None:
