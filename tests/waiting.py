@@ -11,9 +11,12 @@ PATIENCE: Final = 60.0  # seconds; a machine that others keep busy takes long fo
 
 
 def until(
-    done: Callable[[], bool], what: str = "it did not happen", seconds: float = PATIENCE
+    done: Callable[[], bool],
+    what: str = "it did not happen",
+    seconds: float = PATIENCE,
+    every: float = 0.005,
 ) -> None:
-    """Return when `done` is true.
+    """Return when `done`, which is asked `every` so many seconds, is true.
 
     Raises:
         AssertionError: it was not within `seconds`.
@@ -22,4 +25,4 @@ def until(
     deadline = time.monotonic() + seconds
     while not done():
         assert time.monotonic() < deadline, f"waited in vain: {what}"
-        tick.wait(0.005)
+        tick.wait(every)
