@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 from uuid import uuid4
 
@@ -21,7 +20,7 @@ from gateway.runtime.gateway import Gateway
 from gateway.runtime.outbound.dead_letters import DeadLetters
 from gateway.runtime.outbound.spool_db import SpoolDatabase
 from gateway.runtime.status import take_status
-from tests.archived import read_rows
+from tests.archived import archived
 from tests.endpoints.exchange import collect, opened
 from tests.waiting import PATIENCE, until
 
@@ -107,7 +106,7 @@ def test_the_rows_are_replays_and_a_converted_copy_stays_converted(
 
     sent = [message.payload for message in collect(erp, 3)]
     assert sorted(map(str, sent)) == ["b'as received'", "converted before", "not translated"]
-    rows = sorted(read_rows(tmp_path / "archive", datetime.now(UTC).date()), key=lambda r: r["id"])
+    rows = sorted(archived(tmp_path), key=lambda r: r["id"])
     assert [(row["outcome"], row["replayed"]) for row in rows] == [
         ("accepted", True),
         ("converted", True),
@@ -141,5 +140,5 @@ def test_a_letter_that_gateway_replay_delivered_is_not_sent_again(
     assert "1 not sent again: an earlier replay delivered them" in told
     main(["dead-letters", "list", str(config)])
     assert "orders/1" not in capsys.readouterr().out  # none is left
-    rows = [*read_rows(tmp_path / "archive", datetime.now(UTC).date())]
+    rows = archived(tmp_path)
     assert sorted(row["id"][-1] for row in rows) == [1, 2]

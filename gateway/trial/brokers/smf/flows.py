@@ -16,7 +16,7 @@ from gateway.trial.brokers.smf.responses import (
     UNKNOWN_FLOW,
     UNKNOWN_QUEUE,
 )
-from gateway.trial.brokers.smf.store import Change
+from gateway.trial.brokers.smf.store import StoreChange
 from gateway.trial.brokers.smf.subscription_changes import find_injected_refusal
 from gateway.trial.brokers.smf.vpn import PublisherFlow, Vpn
 from gateway.wire.smf.assured_control import (
@@ -213,7 +213,7 @@ def spool_message(session: ClientSession, vpn: Vpn, frame: bytes) -> None:
         publisher.last_id = message.message_id
         if response != OK:
             session.acks.pop(message.flow_id, None)  # a refusal acknowledges all earlier ones
-            vpn.record(Change.PUBLISHER, publisher.name, publisher.last_id)
+            vpn.record(StoreChange.PUBLISHER, publisher.name, publisher.last_id)
             _acknowledge(session, message.flow_id, publisher, response)
             return
     session.acks[message.flow_id] = publisher
@@ -222,7 +222,7 @@ def spool_message(session: ClientSession, vpn: Vpn, frame: bytes) -> None:
 def acknowledge_all(session: ClientSession, vpn: Vpn) -> None:
     """Acknowledge all messages received since the last call."""
     for flow_id, publisher in session.acks.items():
-        vpn.record(Change.PUBLISHER, publisher.name, publisher.last_id)
+        vpn.record(StoreChange.PUBLISHER, publisher.name, publisher.last_id)
         if not vpn.faults.suppress_acks:
             _acknowledge(session, flow_id, publisher, OK)
     session.acks.clear()

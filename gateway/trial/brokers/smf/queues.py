@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import TypeAlias
 
-from gateway.trial.brokers.smf.store import Change
+from gateway.trial.brokers.smf.store import StoreChange
 from gateway.trial.brokers.smf.write_buffer import WriteBuffer
 from gateway.wire.smf.assured_control import AckOutcome
 from gateway.wire.smf.relayed_message import PublishedMessage, encode_delivery
@@ -16,7 +16,7 @@ from gateway.wire.smf.relayed_message import PublishedMessage, encode_delivery
 RecordChange: TypeAlias = Callable[..., None]  # takes a change and its values
 
 
-def record_nothing(change: Change, *values: object) -> None:
+def record_nothing(change: StoreChange, *values: object) -> None:
     """Record no change: for a broker without a store."""
     del change, values
 
@@ -134,7 +134,7 @@ class MessageQueue:
         self._last += 1
         self._add(self._last, message)
         content = message.topic, message.flags, message.shared_parameters, message.body
-        self.record(Change.MESSAGE, self.name, self._last, *content)
+        self.record(StoreChange.MESSAGE, self.name, self._last, *content)
 
     def restore(self, number: int, message: PublishedMessage) -> None:
         """Add a stored message; call this before the first consumer binds."""
@@ -151,7 +151,7 @@ class MessageQueue:
     def note_delivered(self, number: int) -> None:
         if number > self.last_delivered:
             self.last_delivered = number
-            self.record(Change.DELIVERED, self.name, number)
+            self.record(StoreChange.DELIVERED, self.name, number)
 
     def _add(self, number: int, message: PublishedMessage) -> None:
         self._waiting.append(QueuedMessage(number, message))
@@ -211,4 +211,4 @@ class MessageQueue:
         for queued in messages:
             self.size -= queued.message.size
             self.depth -= 1
-            self.record(Change.SETTLED, self.name, queued.number)
+            self.record(StoreChange.SETTLED, self.name, queued.number)

@@ -36,7 +36,7 @@ END;
 """
 
 
-class Change(Enum):
+class StoreChange(Enum):
     """A change to store: the statement, whose first parameter is the name of the VPN."""
 
     QUEUE = "INSERT OR IGNORE INTO queues (vpn, name, exclusive) VALUES (?, ?, ?)"
@@ -55,7 +55,7 @@ class Change(Enum):
     PUBLISHER_REMOVED = "DELETE FROM publishers WHERE vpn = ? AND name = ?"
 
 
-_QUICK: Final = {Change.SETTLED, Change.DELIVERED}  # not synchronised with the disk
+_QUICK: Final = {StoreChange.SETTLED, StoreChange.DELIVERED}  # not synchronised with the disk
 
 
 class BrokerStore:
@@ -71,7 +71,7 @@ class BrokerStore:
             EndpointError: the folder cannot be used, or another broker uses it.
         """
         self._folder = folder
-        self._waiting: list[tuple[Change, tuple[object, ...]]] = []
+        self._waiting: list[tuple[StoreChange, tuple[object, ...]]] = []
         with _usable(folder), ExitStack() as opened:
             folder.mkdir(parents=True, exist_ok=True)
             lock = FileLock(folder / "lock", "another broker uses it; stop that one")
@@ -92,7 +92,7 @@ class BrokerStore:
         with _usable(self._folder):
             return self._database.execute(query, place).fetchall()
 
-    def append(self, vpn: str, change: Change, *values: object) -> None:
+    def append(self, vpn: str, change: StoreChange, *values: object) -> None:
         """Add a change to the next `commit`."""
         self._waiting.append((change, (vpn, *values)))
 

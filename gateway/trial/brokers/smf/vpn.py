@@ -23,7 +23,7 @@ from gateway.trial.brokers.smf.responses import (
     TOO_LONG,
     TOPIC_PARSE_ERROR,
 )
-from gateway.trial.brokers.smf.store import BrokerStore, Change
+from gateway.trial.brokers.smf.store import BrokerStore, StoreChange
 from gateway.trial.brokers.smf.subscription_table import SubscriptionTable, is_topic
 from gateway.trial.brokers.smf.write_buffer import WriteBuffer
 from gateway.wire.smf.frames import GUARANTEED
@@ -133,24 +133,24 @@ class Vpn:
             max_unacked=self.options.max_unacked,
             record=self.record if durable else record_nothing,
         )
-        queue.record(Change.QUEUE, name, exclusive)
+        queue.record(StoreChange.QUEUE, name, exclusive)
         return queue
 
     def remove_queue(self, queue: MessageQueue) -> None:
         for topic in queue.topics:
             self.table.remove(topic, queue)
         if self.queues.pop(queue.name, None) is not None:
-            queue.record(Change.QUEUE_REMOVED, queue.name)
+            queue.record(StoreChange.QUEUE_REMOVED, queue.name)
 
     def subscribe_queue(self, queue: MessageQueue, topic: bytes) -> None:
         queue.topics[topic] = None
         self.table.add(topic, queue)
-        queue.record(Change.TOPIC, queue.name, topic)
+        queue.record(StoreChange.TOPIC, queue.name, topic)
 
     def unsubscribe_queue(self, queue: MessageQueue, topic: bytes) -> None:
         queue.topics.pop(topic, None)
         self.table.remove(topic, queue)
-        queue.record(Change.TOPIC_REMOVED, queue.name, topic)
+        queue.record(StoreChange.TOPIC_REMOVED, queue.name, topic)
 
     def open_publisher(self, name: bytes) -> PublisherFlow | None:
         """Return a new flow for an empty name, or the named one; None for an unknown name."""
@@ -165,7 +165,7 @@ class Vpn:
         self.publishers[publisher.name] = publisher
         if len(self.publishers) > self.options.max_publishers:
             name, _ = self.publishers.popitem(last=False)
-            self.record(Change.PUBLISHER_REMOVED, name)
+            self.record(StoreChange.PUBLISHER_REMOVED, name)
 
     def keep_in(self, store: BrokerStore, vpn: str) -> None:
         """Restore what `store` has of this VPN, named `vpn`, and record further changes there."""
@@ -182,9 +182,9 @@ class Vpn:
         self.record = partial(store.append, vpn)
         for queue in self.queues.values():
             queue.record = self.record
-            queue.record(Change.QUEUE, queue.name, queue.exclusive)
+            queue.record(StoreChange.QUEUE, queue.name, queue.exclusive)
             for topic in queue.topics:
-                queue.record(Change.TOPIC, queue.name, topic)
+                queue.record(StoreChange.TOPIC, queue.name, topic)
 
     def keep_rejected(self, message: PublishedMessage) -> None:
         """Put a rejected message into the dead message queue, if there is one."""
