@@ -5,10 +5,15 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final, Generic, TypeAlias, TypeVar
+from typing import Final, Generic, TypeVar
 
 from gateway.endpoints.base import Batch
-from gateway.endpoints.redelivery_queue import MAX_BATCH, RedeliveryQueue, mark_redelivered
+from gateway.endpoints.redelivery_queue import (
+    MAX_BATCH,
+    RedeliveryQueue,
+    Settling,
+    mark_redelivered,
+)
 from gateway.model.memory_size import messages_size
 from gateway.model.message import Message
 from gateway.model.outcome import Outcome, Settlement
@@ -31,11 +36,6 @@ class ReceivedMessage(Generic[T]):
     is_dead: bool = False
 
 
-AnswerEach: TypeAlias = Callable[
-    [Sequence[ReceivedMessage[T]], Sequence[Settlement]], Sequence[Settlement]
-]
-
-
 class ReceivedMessages(RedeliveryQueue[ReceivedMessage[T]]):
     """The messages of one connection; its functions are called with the lock held.
 
@@ -47,9 +47,10 @@ class ReceivedMessages(RedeliveryQueue[ReceivedMessage[T]]):
         self,
         capacity: int,
         answer: Callable[[list[ReceivedMessage[T]]], None] | None = None,
-        answer_each: AnswerEach[T] | None = None,
+        answer_each: Settling[ReceivedMessage[T]] | None = None,
     ) -> None:
         super().__init__(capacity, _measure, _mark, self._pass_on)
+        self._settling = self._settle_received
         self.unanswered: deque[ReceivedMessage[T]] = deque()
         self._answer, self._answer_each = answer, answer_each
 
@@ -73,7 +74,7 @@ class ReceivedMessages(RedeliveryQueue[ReceivedMessage[T]]):
         if self._answer is not None:
             self._answer([self.unanswered.popleft() for _ in range(count)])
 
-    def _settling(
+    def _settle_received(
         self, items: Sequence[ReceivedMessage[T]], settlements: Sequence[Settlement]
     ) -> Sequence[Settlement]:
         if self._answer_each is not None:

@@ -15,7 +15,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import islice
 from time import monotonic
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, NamedTuple, TypeAlias, TypeVar
 
 from gateway.endpoints.base import Batch, Settle
 from gateway.errors import GatewayError
@@ -27,6 +27,8 @@ MAX_BATCH = 1_000  # messages that a source hands out at once
 MAX_BATCH_BYTES = 1 << 20  # of more than one message; the work of a turn grows with their bytes
 
 Item = TypeVar("Item")
+# Answers the items that were handed out together, and returns what becomes of them in the queue.
+Settling: TypeAlias = Callable[[Sequence[Item], Sequence[Settlement]], Sequence[Settlement]]
 
 
 def mark_redelivered(message: Message) -> Message:
@@ -50,7 +52,8 @@ class RedeliveryQueue(Generic[Item]):
     `measure_items` gives bytes; the same items always give the same number. `mark` returns an item
     marked as redelivered. `confirm` gets how many more items, counted from the oldest unconfirmed
     one, are finished; it is called with the lock held, one call at a time and in order. `on_retry`
-    is called when a retried item can be taken.
+    is called when a retried item can be taken. `_settling` of a subclass is called once for what
+    was handed out together, with the lock held.
     Thread-safe: guarded by one lock, which both conditions share.
     """
 
@@ -65,6 +68,7 @@ class RedeliveryQueue(Generic[Item]):
         self._capacity = capacity
         self._measure, self._mark = measure_items, mark
         self._confirm, self._on_retry = confirm, on_retry
+        self._settling: Settling[Item] | None = None
         lock = threading.RLock()
         self._available = threading.Condition(lock)  # an item can be taken
         self._room = threading.Condition(lock)  # items were settled; wakes no receiver
@@ -244,7 +248,8 @@ class RedeliveryQueue(Generic[Item]):
             batch = self._unsettled.pop(ticket, None)
             if batch is None:
                 return
-            settlements = self._settling(batch.items, settlements)
+            if self._settling is not None:
+                settlements = self._settling(batch.items, settlements)
             numbers = batch.numbers
             if settlements.count(ACCEPTED) == len(numbers) and isinstance(numbers, range):
                 self._finished[numbers.start] = numbers.stop
@@ -257,12 +262,6 @@ class RedeliveryQueue(Generic[Item]):
             if self._unconfirmed > before and self._confirm is not None:
                 self._confirm(self._unconfirmed - before)
             self._room.notify_all()
-
-    def _settling(
-        self, _items: Sequence[Item], settlements: Sequence[Settlement]
-    ) -> Sequence[Settlement]:
-        """Return what becomes of the items; called once for each that was handed out."""
-        return settlements
 
     def _settle_each(self, batch: _Unsettled[Item], settlements: Sequence[Settlement]) -> None:
         finished: list[Item] = []
