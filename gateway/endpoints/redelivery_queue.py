@@ -27,7 +27,7 @@ MAX_BATCH = 1_000  # messages that a source hands out at once
 MAX_BATCH_BYTES = 1 << 20  # of more than one message; the work of a turn grows with their bytes
 
 Item = TypeVar("Item")
-# Answers the items that were handed out together, and returns what becomes of them in the queue.
+# Answers the items that were handed out together, and returns their settlements in the queue.
 Settling: TypeAlias = Callable[[Sequence[Item], Sequence[Settlement]], Sequence[Settlement]]
 
 
