@@ -10,7 +10,6 @@ BIN := $(VENV)/bin
 unexport PYTHONDONTWRITEBYTECODE
 READY := $(VENV)/.ready
 DOCS := $(VENV)/.docs
-CLASSES := $(VENV)/spark-classes.jsa
 
 .PHONY: help install demo quick test suite test-nightly test-chaos test-images images manifests check format docs docs-tables man bench bench-check clean system jms-helper lock licences audit
 
@@ -32,13 +31,9 @@ test: $(READY) ## format, lint, types, contracts, and all tests with real broker
 	$(MAKE) --jobs 2 check suite
 
 # Half of the time is waiting for brokers, so there are more workers than cores.
-suite: $(CLASSES)
+suite:
 	$(BIN)/python -m compileall -q gateway  # each worker would compile each module at the same time
 	$(BIN)/pytest -m "not nightly and not chaos" -n 5 --dist loadfile --no-loadscope-reorder --session-timeout 2400
-
-# Spark's classes, as Java maps them: a start takes three fifths of its processor time then.
-$(CLASSES): $(READY)
-	SPARK_SUBMIT_OPTS=-XX:ArchiveClassesAtExit=$(CURDIR)/$@ $(BIN)/pytest -q tests/reconcile/test_headline.py
 
 test-nightly: $(READY) $(DOCS) ## the long forms of all tests
 	HYPOTHESIS_PROFILE=nightly $(BIN)/pytest --timeout 3600 -o faulthandler_timeout=3700

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,6 +12,8 @@ if TYPE_CHECKING:
 
 _JAVA = (
     "-XX:+UseSerialGC",
+    "-XX:+UnlockDiagnosticVMOptions",
+    "-XX:-BytecodeVerificationRemote",  # of Spark's own classes: a tenth of its start
     "-XX:MetaspaceSize=256m",
     "-XX:TieredStopAtLevel=1",  # the optimising compiler takes 40 % of the tests' processor time
 )
@@ -29,13 +28,6 @@ _SMALL = {  # three rows need no compiled plan, no text of one and no second par
     "spark.executorEnv.AWS_ACCESS_KEY_ID": "test",  # of the bucket that a test starts
     "spark.executorEnv.AWS_SECRET_ACCESS_KEY": "test",
 }
-_CLASSES = Path(sys.prefix, "spark-classes.jsa")  # `make test` writes it
-
-
-def pytest_configure() -> None:
-    """Let each Spark map its classes, which the first one has read and verified."""
-    if _CLASSES.exists():
-        os.environ.setdefault("SPARK_SUBMIT_OPTS", f"-XX:SharedArchiveFile={_CLASSES}")
 
 
 @pytest.fixture(scope="session")
