@@ -40,12 +40,14 @@ def test_a_source_has_what_was_sent_before_the_end_of_its_intake_and_no_more(
     make: Callable[[pytest.FixtureRequest], System] = SYSTEMS[name]
     system = keeping_nothing(make(request))
     source, sink = system.source("t"), system.sink()
-    with opened(source, sink):
+    witness = system.source("t", instance="two")
+    with opened(source, witness, sink):
         said = [
             Message(system.address("t", "x"), str(number).encode(), Headers(mode=system.mode))
             for number in range(COUNT)
         ]
         send(sink, *said)
+        collect(witness, COUNT)  # the broker has passed them on
         assert isinstance(source, EndsIntake)
         source.end_intake()
         got = collect(source, COUNT)
