@@ -90,6 +90,18 @@ class SentBatch:
         self._settled(settlements)
 
 
+def finish_runs(answers: Iterable[tuple[SentBatch, int, Settlement]]) -> None:
+    """Settle messages by batch and position, with one call for each run of equal settlements."""
+    runs: list[tuple[SentBatch, Settlement, list[int]]] = []
+    for batch, position, settlement in answers:
+        if runs and runs[-1][0] is batch and runs[-1][1] is settlement:
+            runs[-1][2].append(position)
+        else:
+            runs.append((batch, settlement, [position]))
+    for batch, settlement, positions in runs:
+        batch.finish(positions, settlement)
+
+
 @dataclass(slots=True)
 class SentMessage(Generic[T]):
     """A message without an answer. Mutable: what it is settled as, and the start of its wait."""
@@ -127,7 +139,6 @@ class SendWindow(Generic[T]):
         Raises:
             NotConnectedError: `check` or `publish` raises it: nothing was sent.
         """
-        check()
         if not written:
             batch.answer()
             return
@@ -147,8 +158,7 @@ class SendWindow(Generic[T]):
         with self._changed:
             found = [self._sent.pop(number) for number in numbers if number in self._sent]
             self._changed.notify_all()
-        for each in found:
-            each.batch.finish((each.position,), settlement or each.settlement)
+        finish_runs((each.batch, each.position, settlement or each.settlement) for each in found)
 
     def fail(self, _failure: NotConnectedError | None = None) -> None:
         """Settle every message as `RETRY`: its connection is over."""
@@ -184,8 +194,9 @@ class SendWindow(Generic[T]):
 
     def is_overdue(self, timeout: float) -> bool:
         """Return whether the oldest message has had no answer for `timeout` seconds."""
-        oldest = next(iter(self.messages()), None)
-        return oldest is not None and monotonic() - oldest[1].since > timeout
+        with self._changed:
+            oldest = next(iter(self._sent.values()), None)
+        return oldest is not None and monotonic() - oldest.since > timeout
 
     def restart_wait(self) -> None:
         """Let all messages wait from now on: the server has not read them."""

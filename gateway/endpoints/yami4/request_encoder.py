@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from gateway.endpoints.base import unwritable
-from gateway.endpoints.sent_messages import SentBatch
+from gateway.endpoints.sent_messages import SentBatch, finish_runs
 from gateway.endpoints.settings.yami4 import Yami4Settings
 from gateway.endpoints.yami4.bodies import BodyWriter, find_address_fault
 from gateway.errors import LimitError, TranslationError
@@ -37,18 +37,12 @@ class PendingAnswer:
 
 
 def settle_all(answered: Sequence[tuple[PendingAnswer, Settlement]]) -> None:
-    """Settle the answered messages, with one call for each run of equal settlements."""
-    runs: list[tuple[SentBatch, Settlement, list[int]]] = []
-    for answer, settlement in answered:
-        batch = answer.batch
-        if batch is None:
-            continue
-        if runs and runs[-1][0] is batch and runs[-1][1] is settlement:
-            runs[-1][2].append(answer.position)
-        else:
-            runs.append((batch, settlement, [answer.position]))
-    for batch, settlement, positions in runs:
-        batch.finish(positions, settlement)
+    """Settle the answered messages."""
+    finish_runs(
+        (answer.batch, answer.position, settlement)
+        for answer, settlement in answered
+        if answer.batch is not None
+    )
 
 
 @dataclass(slots=True)
