@@ -6,9 +6,10 @@ from dataclasses import replace
 
 from gateway.config.build_endpoint import RouteContext, parse_pattern_at, parse_patterns
 from gateway.config.build_targets import SourceFacts, build_targets
+from gateway.config.place import Place
 from gateway.config.process import DeadLetterSettings
 from gateway.config.schema import RouteSettings, SourceSettings, TagSettings
-from gateway.config.value_reader import ConfigReader, Place
+from gateway.config.value_reader import ConfigReader
 from gateway.dialects.base import Dialect, parse_subject
 from gateway.endpoints.registry import find_kind
 from gateway.errors import SearchBudgetExceeded, SubjectError, TranslationError

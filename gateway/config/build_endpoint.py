@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from xxhash import xxh3_64_hexdigest
 
 from gateway.config.nodes import KeyPath, did_you_mean
+from gateway.config.place import Place
 from gateway.config.schema import CommonEndpointSettings, NameLimitSettings
 from gateway.config.section_checks import is_loopback
-from gateway.config.value_reader import Place
 from gateway.dialects.base import Dialect
 from gateway.dialects.brokers import BROKERS, with_limits
 from gateway.dialects.name_limits import NameLimits

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from functools import partial
 
 from gateway.config.build_endpoint import Endpoint, RouteContext, separator_hint
+from gateway.config.place import Place
 from gateway.config.schema import HeaderSettings, RouteSettings, TargetSettings
-from gateway.config.value_reader import Place
 from gateway.dialects.base import parse_pattern
 from gateway.endpoints.registry import find_kind
 from gateway.errors import GatewayError

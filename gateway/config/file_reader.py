@@ -19,6 +19,7 @@ from gateway.config.nodes import (
     load_mapping,
     location_of,
 )
+from gateway.config.place import Place
 from gateway.config.references import References
 from gateway.config.route_defaults import RouteDefaults
 from gateway.config.schema import (
@@ -29,7 +30,7 @@ from gateway.config.schema import (
     is_legal_name,
 )
 from gateway.config.section_checks import SECTION_CHECKS, report_name
-from gateway.config.value_reader import ConfigReader, Place
+from gateway.config.value_reader import ConfigReader
 from gateway.config.values import WrittenPath
 from gateway.endpoints.registry import ENDPOINT_KINDS
 from gateway.endpoints.settings.base import EndpointSettings

@@ -10,6 +10,7 @@ from gateway.config.build import build_routes, check_dead_letters
 from gateway.config.build_endpoint import Endpoint, RouteContext
 from gateway.config.file_reader import FileReader
 from gateway.config.nodes import KeyPath, SourceLocation
+from gateway.config.place import Place
 from gateway.config.process import (
     ArchiveSettings,
     DeadLetterSettings,
@@ -21,7 +22,6 @@ from gateway.config.process import (
 )
 from gateway.config.references import References
 from gateway.config.schema import MappingTest
-from gateway.config.value_reader import Place
 from gateway.config.values import WrittenPath
 from gateway.errors import ConfigError, ConfigErrors
 from gateway.routing.route import Route, WhenFull

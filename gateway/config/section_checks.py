@@ -9,6 +9,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from gateway.archive.location import parse_location
+from gateway.config.place import Place
 from gateway.config.process import (
     ArchiveSettings,
     GatewaySettings,
@@ -17,7 +18,6 @@ from gateway.config.process import (
     WebSettings,
 )
 from gateway.config.schema import is_legal_name
-from gateway.config.value_reader import Place
 from gateway.errors import ArchiveError
 
 MIN_TOKEN_LENGTH = 16  # characters; 16 random ones cannot be guessed

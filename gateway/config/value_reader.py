@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import types
 from collections.abc import Mapping
-from dataclasses import MISSING, Field, dataclass, is_dataclass
+from dataclasses import MISSING, Field, is_dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin
 
@@ -395,21 +395,6 @@ class ConfigReader:
     def _fail(self, at: KeyPath, rule: str, reason: str, hint: str = "") -> Any:
         self.report(at, rule, reason, hint)
         return _INVALID
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """The place of a value: its key, and the reader of its file."""
-
-    reader: ConfigReader
-    at: KeyPath
-
-    def __getitem__(self, key: str | int) -> Place:
-        return Place(self.reader, (*self.at, key))
-
-    def report(self, rule: str, reason: str, hint: str = "") -> None:
-        """Add a finding as `ConfigReader.report` does."""
-        self.reader.report(self.at, rule, reason, hint)
 
 
 def _stand_in(node: yaml.Node, kind: Any, meta: Mapping[str, Any]) -> Any:
