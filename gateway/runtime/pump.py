@@ -224,14 +224,14 @@ class Pump:
         whose broker sends faster than the targets take always has more.
         """
         source = self._binding.source
-        ends = isinstance(source, EndsIntake)
         try:
             if self.begun and isinstance(source, EndsIntake):
                 source.end_intake()
             while self.begun and time.monotonic() < self._relay_until:
                 self._context.require_lease()
                 if (batch := source.receive(0)) is None:
-                    since = since if ends else self._context.ledger.clock()
+                    if not isinstance(source, EndsIntake):
+                        since = self._context.ledger.clock()
                     break
                 self.state.messages += len(batch.messages)
                 self._relay(batch)
