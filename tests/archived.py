@@ -44,8 +44,8 @@ def read_rows(archive: Path | Storage, day: date) -> Iterator[Row]:
             raise ArchiveError(f"{path}: is damaged, or no segment: {error}") from error
 
 
-def convert_journals(root: Path) -> None:
-    """Convert the journals that a killed or slow gateway left.
+def convert_journals(root: Path, to: str = "") -> None:
+    """Convert the journals that a killed or slow gateway left; `to` is the URL of its bucket.
 
     Converters of a gateway outlive it, and hold their journals until they are done.
 
@@ -53,7 +53,14 @@ def convert_journals(root: Path) -> None:
         AssertionError: a journal cannot be converted.
     """
     if left := journals(root):
-        command = [sys.executable, "-m", "gateway.archive.segments", *map(str, (root, *left))]
+        command = [
+            sys.executable,
+            "-m",
+            "gateway.archive.segments",
+            *map(str, (root, *left)),
+            "--to",
+            to,
+        ]
         subprocess.run(command, check=True, timeout=300)  # noqa: S603  # our own
     until(lambda: not journals(root), "a converter leaves journals", 300)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from pathlib import Path
 from uuid import uuid4
 
@@ -21,7 +20,7 @@ from gateway.model.message import DeliveryMode, Headers, Message
 from gateway.model.outcome import ACCEPTED
 from gateway.runtime.gateway import Gateway
 from gateway.trial.brokers.activemq import FACTORY, client_jars
-from tests.archived import read_rows
+from tests.archived import archived
 from tests.brokers.controlled_activemq import ActiveMq
 from tests.endpoints.exchange import collect, opened, send
 from tests.waiting import PATIENCE, until
@@ -109,10 +108,7 @@ def test_names_are_translated_to_ems_and_back_without_loss(
     assert [m.address for m in arrived] == [name.replace("in/", "out/", 1) for name in crossing]
     assert [m.payload for m in arrived] == [name.encode() for name in crossing]
     assert gateway.counters["there"].rules == {"name-altered": len(sent) - len(crossing)}
-    rows = Counter(
-        (row["route"], row["leg"])
-        for row in read_rows(tmp_path / "archive", datetime.now(tz=UTC).date())
-    )
+    rows = Counter((row["route"], row["leg"]) for row in archived(tmp_path))
     assert rows["there", "received"] == rows["there", "delivered"] + rows["there", "dead"]
     assert rows["back", "received"] == rows["back", "delivered"] == len(arrived)
 

@@ -23,7 +23,7 @@ from gateway.model.message import (
     Message,
 )
 from gateway.runtime.gateway import Gateway
-from tests.archived import read_rows
+from tests.archived import archived, convert_journals
 from tests.endpoints.exchange import collect, send
 from tests.waiting import PATIENCE, until
 
@@ -73,6 +73,7 @@ class ReplayRig:
         until(lambda: all(state.connection.value == "connected" for state in gateway.states))
         yield
         assert gateway.stop(PATIENCE)
+        convert_journals(self.archive)  # a stop leaves some on a slow machine
 
     def replay(self, *options: str, archive: str = "") -> int:
         soon = datetime.now(UTC) + timedelta(minutes=1)
@@ -93,12 +94,8 @@ class ReplayRig:
             pq.write_table(pa.Table.from_pylist(rows), folder / "part-0.parquet")
 
     def rows(self, leg: str) -> list[Row]:
-        today = datetime.now(UTC).date()
-        every = [
-            *read_rows(self.archive, today - timedelta(days=1)),
-            *read_rows(self.archive, today),
-        ]
-        return sorted((row for row in every if row["leg"] == leg), key=lambda row: row["id"])
+        rows = archived(self.archive.parent)
+        return sorted((row for row in rows if row["leg"] == leg), key=lambda row: row["id"])
 
 
 @contextmanager

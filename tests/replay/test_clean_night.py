@@ -9,14 +9,13 @@ import pytest
 
 from gateway.archive.schema import Leg
 from gateway.cli import main
-from gateway.clock import today
 from gateway.endpoints.base import Subscription
 from gateway.endpoints.registry import make_source
 from gateway.endpoints.settings.memory import MemorySettings
 from gateway.model.message import DeliveryMode
 from gateway.runtime.delivery.rows import fingerprint
 from tests.archive.samples import DAY, archive, delivered, received
-from tests.archived import read_rows
+from tests.archived import archived
 from tests.endpoints.exchange import collect, opened
 
 pytestmark = [
@@ -72,5 +71,5 @@ def test_missing_messages_become_recovered_in_three_commands(
     assert {"Clean: all 10 deliveries arrived", "verdict: clean", "recovered 3"} <= set(lines)
     assert [message.payload for message in again] == [payload] * 3
     assert {message.headers.mode for message in again} == {DeliveryMode.AT_LEAST_ONCE}
-    replayed = [row for row in read_rows(root, today()) if row["replayed"]]
+    replayed = [row for row in archived(root.parent) if row["replayed"]]
     assert [(row["leg"], row["hash"]) for row in replayed] == [(Leg.DELIVERED.value, digest)] * 3

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeAlias
 
@@ -15,7 +14,7 @@ from gateway.endpoints.settings.memory import MemorySettings
 from gateway.model.message import Message
 from gateway.model.outcome import ACCEPTED, Settlement
 from gateway.runtime.gateway import Gateway
-from tests.archived import read_rows
+from tests.archived import archived
 from tests.endpoints.exchange import collect, send
 from tests.systems import SYSTEMS
 from tests.waiting import PATIENCE, until
@@ -86,6 +85,5 @@ def wait_until_connected(gateway: Gateway) -> None:
 
 
 def archive_rows(leg: str | None = None) -> list[Row]:
-    """Return today's rows of the archive, or those of one leg."""
-    rows = read_rows(Path("archive"), datetime.now(tz=UTC).date())
-    return [row for row in rows if leg in (None, row["leg"])]
+    """Return the rows of the archive of a gateway that stopped, or those of one leg."""
+    return [row for row in archived(Path()) if leg in (None, row["leg"])]
