@@ -123,8 +123,10 @@ class ActiveEndpoints:
 
     def close_targets(self, seconds: float) -> None:
         """Close the lanes, which have `seconds` for the messages that they hold, and the taps."""
+        deadline = time.monotonic() + seconds
         _run_in_parallel([partial(lane.stop, seconds) for lane in self.lanes.values()])
-        _run_in_parallel([tap.stop for tap in self.taps.values()])
+        left = max(0.0, deadline - time.monotonic())
+        _run_in_parallel([partial(tap.stop, left) for tap in self.taps.values()])
 
     def close_sources(self) -> None:
         _run_in_parallel([pump.close for pump in self.pumps.values()])
@@ -201,7 +203,10 @@ class ActiveEndpoints:
             and wiring.connection_parameters(old, each.endpoint)
             == wiring.connection_parameters(wanted, each.endpoint)
         }
-        _run_in_parallel([self.taps.pop(gone).stop for gone in self.taps.keys() - kept])
+        gone = [self.taps.pop(each) for each in self.taps.keys() - kept]
+        _run_in_parallel(
+            [partial(tap.stop, 0.0) for tap in gone]
+        )  # traffic goes on: no end to read
         for tap in self.taps.values():
             tap.state.hasten()
         for target in targets:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from random import random
 from time import monotonic
@@ -13,7 +14,7 @@ from typing import Final
 from gateway.archive.journal.records import Rows
 from gateway.archive.schema import Leg, RowOutcome
 from gateway.endpoints.base import Batch, Source
-from gateway.errors import ArchiveError, GatewayError, unexpected_error
+from gateway.errors import ArchiveError, GatewayError, LeaseNotHeldError, unexpected_error
 from gateway.model.message import GATEWAY_ID, Message
 from gateway.model.outcome import ACCEPTED
 from gateway.runtime.context import GatewayContext
@@ -25,7 +26,7 @@ from gateway.runtime.record.gap_rows import Watched
 from gateway.runtime.record.message_ids import MessageIds
 
 log = logging.getLogger(__name__)
-RECEIVE_TIMEOUT: Final = 0.25  # seconds; a stop waits this long for a quiet target
+RECEIVE_TIMEOUT: Final = 0.25  # seconds; a target that sends nothing for so long has no more
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,31 +73,47 @@ class Tap:
             target.endpoint, source, watched, ledger.archive, context.connections, ledger.clock
         )
         self._stop = threading.Event()
+        self._read_until = 0.0  # monotonic; of a stop
+        self._has_all = False  # since the stop
         self._thread = threading.Thread(target=self._run, name=target.name, daemon=True)
 
     def start(self) -> None:
         self._thread.start()
 
-    def stop(self) -> None:
+    def stop(self, seconds: float) -> None:
+        """Record what the target's broker still has for the tap, for `seconds`, and close.
+
+        The night would call it lost until the next start. Messages that are left have a gap.
+        """
+        self._read_until = monotonic() + seconds
         self._stop.set()
         self.state.hasten()
         if self._thread.is_alive():
-            self._thread.join(timeout=4 * RECEIVE_TIMEOUT)
+            self._thread.join(timeout=seconds + 4 * RECEIVE_TIMEOUT)
         self._source.close()
+
+    def _reads(self) -> bool:
+        if not self._stop.is_set():
+            return True
+        connected = self.state.connection is ConnectionState.CONNECTED
+        return connected and not self._has_all and monotonic() < self._read_until
 
     def _run(self) -> None:
         backoff = Backoff()
-        while not self._stop.is_set():
+        while self._reads():
             try:
+                self._context.require_lease()
                 if self.state.connection is not ConnectionState.CONNECTED:
-                    self._context.require_lease()
                     self._source.open()
                     self._gaps.connected()
                     self.state.connected()
                     backoff.connected(monotonic())
-                batch = self._source.receive(RECEIVE_TIMEOUT)
-                if batch is not None:
+                at, stopping = self._context.ledger.clock(), self._stop.is_set()
+                if (batch := self._source.receive(RECEIVE_TIMEOUT)) is not None:
                     self._record(batch)
+                else:
+                    self._gaps.observed_all(at)
+                    self._has_all = stopping
                 self._gaps.check()
                 continue
             except ArchiveError:
@@ -106,14 +123,17 @@ class Tap:
             except Exception as failure:  # a driver's fault must not end this thread
                 log.exception("unexpected error in a driver", extra={"endpoint": self.state.name})
                 error = unexpected_error(self.state.name, failure)
-            self._gaps.lost(error)
+            if not isinstance(error, LeaseNotHeldError):  # else the new holder's tap observes
+                self._gaps.lost(error)
             self.state.lost(error)
             self._source.close()
             refused = not error.retryable
             pause = backoff.pause(self._backoff, monotonic(), random(), refused=refused)  # noqa: S311  # jitter
             if not self._stop.is_set():
                 self.state.pause(pause)
-        self._gaps.stopped(self._context.ledger.clock())
+        with suppress(LeaseNotHeldError):
+            self._context.require_lease()
+            self._gaps.stopped(self._context.ledger.clock(), unread=not self._has_all)
 
     def _record(self, batch: Batch) -> None:
         messages = batch.messages

@@ -78,6 +78,7 @@ class GapRecorder:
         self._begun = self._clock()
         self._connected_at = 0  # 0 while it is not connected
         self._last_message = 0  # of a tap; 0 before the first
+        self._all_until = self._begun  # a tap had all that was sent until then
         self._last_row = 0  # time of the last row of the outage
         self._next_check = 0.0  # monotonic
         self._disputed = 0  # when the outage after the first of these connections began; 0: none
@@ -88,6 +89,7 @@ class GapRecorder:
             self._known, self._keeps = state.known, state.keeps
             reason = "the gateway did not run"
             self._outage = state.outage or Outage(state.heard, GapRule.NOT_RUNNING.value, reason)
+            self._all_until = self._outage.begin
         elif self._tap:
             reason = "the tap was not connected before"
             self._outage = Outage(self._begun, GapRule.DISCONNECTED.value, reason)
@@ -151,6 +153,10 @@ class GapRecorder:
         """Note the time of the last message of a tap."""
         self._last_message = at
 
+    def observed_all(self, at: int) -> None:
+        """Note that a tap has all messages that were sent until `at`."""
+        self._all_until = at
+
     def check(self) -> None:
         """Record the reported losses, and note that the source is connected."""
         if self._source is None or monotonic() < self._next_check:
@@ -180,11 +186,12 @@ class GapRecorder:
             return False
         return self._source.continuity.retention is Retention.NOTHING
 
-    def stopped(self, since: int, *, removed: bool = False) -> None:
+    def stopped(self, since: int, *, removed: bool = False, unread: bool = False) -> None:
         """Note that the gateway stops: an outage continues until the next start.
 
         For a source whose broker keeps nothing an outage began at `since`. A source that a reload
-        `removed` misses nothing from now on: an outage ends, and none begins.
+        `removed` misses nothing from now on: an outage ends, and none begins. A tap that left
+        messages `unread` misses them until it is back, and then the outage was an absence.
         """
         if self._source is None:
             return
@@ -193,8 +200,9 @@ class GapRecorder:
         at, outage = self._clock(), self._outage
         if self._connected_at:
             self._keeps = continuity.retention is not Retention.NOTHING
-        if self._connected_at and not self._keeps and not removed:
-            begin = min(since, self._oldest_unsettled() or since)
+        absent = outage is None or outage.rule in {GapRule.AWAY.value, GapRule.NOT_RUNNING.value}
+        if (unread and absent) or (self._connected_at and not self._keeps and not removed):
+            begin = self._all_until if unread else min(since, self._oldest_unsettled() or since)
             outage = Outage(begin, GapRule.NOT_RUNNING.value, "the gateway was stopped")
             self._outage = outage
             self._write(outage, at)
