@@ -121,19 +121,22 @@ def _negation(inner: Condition) -> Condition:
 
 
 def _field_test(node: OneOf | Like | IsNull, read: ReadValue) -> Condition:
-    match node:
-        case OneOf():
-            fits: Callable[[str], object] = node.texts.__contains__
-        case Like():
-            fits = like_pattern(node.pattern, node.escape).fullmatch
-        case IsNull():
-            return lambda headers: read(headers) is None
+    if isinstance(node, IsNull):
+        return lambda headers: read(headers) is None
+    fits = text_test(node)
 
     def test(headers: Headers) -> bool | None:
         value = read(headers)
         return None if value is None else isinstance(value, str) and bool(fits(value))
 
     return test
+
+
+def text_test(node: OneOf | Like) -> Callable[[str], object]:
+    """Return a function that says whether a text is in the list, or matches the pattern."""
+    if isinstance(node, OneOf):
+        return node.texts.__contains__
+    return like_pattern(node.pattern, node.escape).fullmatch
 
 
 def like_pattern(text: str, escape: str) -> re.Pattern[str]:

@@ -27,7 +27,7 @@ from gateway.routing.selectors.ast import (
     Signed,
     children,
 )
-from gateway.routing.selectors.compile import compare, like_pattern
+from gateway.routing.selectors.compile import compare, text_test
 
 Outcomes: TypeAlias = frozenset[bool | None]  # None is SQL's unknown
 
@@ -82,7 +82,7 @@ def possible_outcomes(node: Node, fields: Fields) -> Outcomes:
         case Compare(operator, left, right):
             return _compared(operator, _possible(left, fields), _possible(right, fields))
         case OneOf() | Like():
-            return _tested(_possible(node.of, fields), _text_test(node))
+            return _tested(_possible(node.of, fields), text_test(node))
         case IsNull(of):
             kinds = _possible(of, fields).kinds
             return frozenset({each is Kind.NULL for each in kinds})
@@ -142,16 +142,9 @@ def _compared_kinds(operator: str, left: Kind, right: Kind) -> Outcomes:
     return _BOTH if alike else frozenset({False})
 
 
-def _text_test(node: OneOf | Like) -> Callable[[str], bool]:
-    if isinstance(node, OneOf):
-        return node.texts.__contains__
-    pattern = like_pattern(node.pattern, node.escape)
-    return lambda text: pattern.fullmatch(text) is not None
-
-
-def _tested(value: Possible, fits: Callable[[str], bool]) -> Outcomes:
+def _tested(value: Possible, fits: Callable[[str], object]) -> Outcomes:
     if value.values:
-        return frozenset(isinstance(each, str) and fits(each) for each in value.values)
+        return frozenset(isinstance(each, str) and bool(fits(each)) for each in value.values)
     found: set[bool | None] = {None} if Kind.NULL in value.kinds else set()
     if Kind.TEXT in value.kinds:
         found |= _BOTH
