@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from gateway.cli.live.status import add_arguments, client_of
+from gateway.cli.live.running_gateway import add_arguments, client_of
 from gateway.cli.parsers import Commands, add_documented, add_option
 from gateway.errors import WebError
 from gateway.terminal import print_line

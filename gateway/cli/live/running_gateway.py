@@ -1,0 +1,63 @@
+"""How a command reaches a running gateway: its options, and the client that they describe."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Final
+
+from gateway.cli.parsers import add_option
+from gateway.errors import WebError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from gateway.web.client import StatusClient
+
+DEFAULT_URL: Final = "http://127.0.0.1:8047"  # the default address of a section `web`
+EVERY_ADDRESS: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  # and how to reach it
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    text = "configuration of the running gateway, for its address and token"
+    add_option(parser, "CONFIG", text, nargs="?")
+    add_option(parser, "--url URL", "address of the running gateway", DEFAULT_URL)
+    add_option(parser, "--token-file FILE", "file with the token")
+    add_option(parser, "--ca-file FILE", "CA of the gateway's certificate (PEM)")
+    add_option(parser, "--cert-file FILE", "client certificate (PEM)")
+    add_option(parser, "--key-file FILE", "key of the client certificate (PEM)")
+
+
+def client_of(args: argparse.Namespace) -> StatusClient:
+    """The client for the arguments of `add_arguments`.
+
+    Raises:
+        ConfigErrors: the configuration has errors.
+        WebError: it has no section `web` with a port, or a file cannot be used.
+    """
+    from gateway.web.client import ConnectionOptions, StatusClient  # noqa: PLC0415  # `gateway run` does without
+
+    url, token = args.url, ""
+    if args.config is not None:
+        url, token = _at(args.config, args.url)
+    return StatusClient(
+        ConnectionOptions(url, args.token_file, args.ca_file, args.cert_file, args.key_file, token)
+    )
+
+
+def _at(config: Path, url: str) -> tuple[str, str]:
+    """Return the URL that `config` says, unless another one than the default was given; its token.
+
+    Raises:
+        WebError: it has no section `web` with a port.
+    """
+    from gateway.config.load import load  # noqa: PLC0415  # only with a configuration
+
+    web = load(config).web
+    if url != DEFAULT_URL:
+        return url, "" if web is None else web.token or ""
+    if web is None or not web.port:
+        what = "`web`" if web is None else "`web.port`"
+        raise WebError(f"{config}: has no {what}; add it, or give the address with --url")
+    host = EVERY_ADDRESS.get(web.address, web.address)
+    shown = f"[{host}]" if ":" in host else host
+    return f"{'https' if web.cert_file else 'http'}://{shown}:{web.port}", web.token or ""
