@@ -13,6 +13,7 @@ from gateway.config.load import load
 from gateway.errors import GatewayError
 from gateway.imports.document import render
 from gateway.imports.ems.importer import import_ems
+from gateway.imports.imported_files import MAX_BYTES
 from gateway.imports.mosquitto.importer import import_mosquitto
 from tests.imports.imported import SAMPLES
 
@@ -110,7 +111,7 @@ def test_the_same_files_give_the_same_text(capsys: pytest.CaptureFixture[str]) -
 UNREADABLE = [
     pytest.param(None, "cannot read the file: No such file or directory", id="absent"),
     pytest.param(b"connection\0", "the file is not text", id="binary"),
-    pytest.param(b"#" * (import_.MAX_BYTES + 1), "the file is larger than", id="large"),
+    pytest.param(b"#" * (MAX_BYTES + 1), "the file is larger than", id="large"),
 ]
 
 

@@ -16,12 +16,12 @@ from gateway.cli.parsers import Commands, add_command, add_option
 from gateway.errors import GatewayError
 from gateway.imports.document import Document, render
 from gateway.imports.ems.importer import import_ems
+from gateway.imports.imported_files import conf_files, read_file
 from gateway.imports.mosquitto.importer import import_mosquitto
 from gateway.imports.source_lines import LineStatus, grouped
 from gateway.terminal import print_line
 
 _STATUS = "Exit status: 0 no line is lost, 1 some lines are, or there is no bridge."
-MAX_BYTES = 4 << 20  # a larger file is not a configuration
 
 
 def add_parsers(commands: Commands) -> None:
@@ -45,11 +45,11 @@ def add_parsers(commands: Commands) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Write the mapping, and list the lines that are not in it on standard error."""
-    files = [(str(path), _read(path)) for path in args.files]
+    files = [(str(path), read_file(path)) for path in args.files]
     document = (
         import_ems(files)
         if args.system == "ems"
-        else import_mosquitto(*files[0], include=_included)
+        else import_mosquitto(*files[0], include=conf_files)
     )
     text = render(document)
     _write(text, args.output)
@@ -58,32 +58,6 @@ def run(args: argparse.Namespace) -> int:
     print_line(_summary(document) + _advice(text), sys.stderr)
     lost = document.lines(LineStatus.NOT_CARRIED_OVER)
     return 1 if lost or not document.routes else 0
-
-
-def _included(folder: str) -> list[tuple[str, bytes]]:
-    """Return the files of an `include_dir`, in the order in which mosquitto reads them.
-
-    Raises:
-        GatewayError: the folder or a file of it cannot be read.
-    """
-    try:
-        paths = sorted(each for each in Path(folder).iterdir() if each.name.endswith(".conf"))
-    except OSError as error:
-        raise GatewayError(f"{folder}: cannot read the folder: {error.strerror}") from error
-    return [(str(each), _read(each)) for each in paths]
-
-
-def _read(path: Path) -> bytes:
-    try:
-        with path.open("rb") as file:
-            data = file.read(MAX_BYTES + 1)
-    except OSError as error:
-        raise GatewayError(f"{path}: cannot read the file: {error.strerror}") from error
-    if len(data) > MAX_BYTES:
-        raise GatewayError(f"{path}: the file is larger than {MAX_BYTES} bytes")
-    if b"\0" in data:
-        raise GatewayError(f"{path}: the file is not text")
-    return data
 
 
 def _write(text: str, output: Path | None) -> None:

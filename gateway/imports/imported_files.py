@@ -1,0 +1,41 @@
+"""Reading of the files of another bridge; the importers parse what is read here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from gateway.errors import GatewayError
+
+MAX_BYTES: Final = 4 << 20  # a larger file is not a configuration
+
+
+def conf_files(folder: str) -> list[tuple[str, bytes]]:
+    """Return the files of an `include_dir`, in the order in which mosquitto reads them.
+
+    Raises:
+        GatewayError: the folder or a file of it cannot be read.
+    """
+    try:
+        paths = sorted(each for each in Path(folder).iterdir() if each.name.endswith(".conf"))
+    except OSError as error:
+        raise GatewayError(f"{folder}: cannot read the folder: {error.strerror}") from error
+    return [(str(each), read_file(each)) for each in paths]
+
+
+def read_file(path: Path) -> bytes:
+    """Return the content of a configuration file.
+
+    Raises:
+        GatewayError: it cannot be read, is not text, or is larger than `MAX_BYTES`.
+    """
+    try:
+        with path.open("rb") as file:
+            data = file.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise GatewayError(f"{path}: cannot read the file: {error.strerror}") from error
+    if len(data) > MAX_BYTES:
+        raise GatewayError(f"{path}: the file is larger than {MAX_BYTES} bytes")
+    if b"\0" in data:
+        raise GatewayError(f"{path}: the file is not text")
+    return data
