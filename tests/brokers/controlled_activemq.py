@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -31,6 +32,10 @@ class ActiveMq(activemq.ActiveMq):
         if self._process is None:
             raise NotConnectedError("activemq is not running")
         return self._process.pid
+
+    @property
+    def process(self) -> subprocess.Popen[bytes] | None:
+        return self._process
 
     @property
     def is_running(self) -> bool:

@@ -74,12 +74,34 @@ class Broker(Protocol):
 
 
 class JmsBroker:
-    """ActiveMQ with durable topics."""
+    """ActiveMQ with durable topics, started again when it ends unasked, as by a supervisor.
+
+    It ends with a ConcurrentModificationException in `startAllConnectors`, seen once in 200 starts,
+    when clients connect while it starts. It listens by then.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._broker = ActiveMq(folder)
-        self.start, self.kill = self._broker.start, self._broker.kill
+        self._lock = threading.RLock()  # one start or kill at a time
         self.freeze, self.thaw = self._broker.freeze, self._broker.thaw
+
+    def start(self) -> None:
+        with self._lock:
+            self._broker.start()
+            threading.Thread(
+                target=self._supervise, args=(self._broker.process,), daemon=True
+            ).start()
+
+    def kill(self) -> None:
+        with self._lock:
+            self._broker.kill()
+
+    def _supervise(self, process: subprocess.Popen[bytes]) -> None:
+        process.wait()
+        with self._lock:
+            if self._broker.process is process:  # nobody killed it
+                self._broker.kill()
+                self.start()
 
     @property
     def settings(self) -> str:
