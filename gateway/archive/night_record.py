@@ -9,12 +9,20 @@ are microseconds since 1970-01-01 UTC; dates are YYYY-MM-DD.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
 from gateway.archive.findings import Finding
+from gateway.archive.layout import NIGHTS
 from gateway.archive.signed_json import NO_TERM, Previous, SignedStatement, Term
+
+if TYPE_CHECKING:  # the gateway itself never loads Arrow
+    from gateway.archive.storage import Storage
+
+_NAME: Final = re.compile(r"([1-9]\d*)\.json", re.ASCII)
 
 SPOOLED_DAYS: Final = 7  # age of a spooled copy without an outcome, after which it is missing
 
@@ -102,6 +110,21 @@ class Night(SignedStatement):
     def unsettled(self) -> tuple[DateRecord, ...]:
         """The dates that the next night judges again."""
         return tuple(each for each in self.dates if not each.settled)
+
+
+def night_path(number: int) -> Path:
+    """Return the path of a record in its archive."""
+    return NIGHTS / f"{number}.json"
+
+
+def night_numbers(storage: Storage) -> list[int]:
+    """Return the numbers of the records, sorted.
+
+    Raises:
+        OSError: the archive cannot be read.
+    """
+    found = map(_NAME.fullmatch, storage.names(NIGHTS))
+    return sorted(int(match[1]) for match in found if match)
 
 
 def extended(evidence: str, macs: Iterable[str]) -> str:

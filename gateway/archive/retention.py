@@ -18,12 +18,10 @@ from gateway.archive.layout import (
     SEALS,
     day_start,
     parse_day,
-    parse_journal_name,
-    seal_folder,
 )
-from gateway.archive.night_record import Night
+from gateway.archive.night_record import Night, night_numbers, night_path
 from gateway.archive.routes import remove_routes
-from gateway.archive.seals.store import THREADS, read_seal, seal_days
+from gateway.archive.seals.store import THREADS, read_seal, seal_days, sealed_journals
 from gateway.archive.signed_json import SignedStatement
 from gateway.archive.storage import Storage, StoredFile
 from gateway.clock import today
@@ -32,7 +30,6 @@ from gateway.clock import today
 # seals, but no reader takes the former for a day.
 _FOLDERS: Final = (DONE_DAYS, Path(COMPACTING), Path(), Path(SEALS))
 
-_NIGHT: Final = re.compile(r"([1-9]\d*)\.json", re.ASCII)
 _FORGOTTEN: Final = re.compile(r"forgotten-(\d{4}-\d\d-\d\d)\.json", re.ASCII)
 _MAX_DAYS: Final = 400  # of a record that nobody checked
 
@@ -139,12 +136,10 @@ def _unjudged(
     for day in seal_days(storage) if night is not None else ():
         if not begin <= day < end:
             continue
-        folder = seal_folder(Path(), day)
-        journals = ((name, parse_journal_name(Path(name).stem)) for name in storage.names(folder))
         paths = [
-            folder / name
-            for name, each in journals
-            if each and not (each.writer in seen and seen[each.writer].has(each.start, each.number))
+            path
+            for path, each in sealed_journals(storage, day)
+            if not (each.writer in seen and seen[each.writer].has(each.start, each.number))
         ]
         if paths:
             yield day, paths
@@ -152,10 +147,10 @@ def _unjudged(
 
 def _newest_night(storage: Storage) -> Night | None:
     """Return the newest record of a night; None without one, or when it is damaged."""
-    numbers = [int(each[1]) for name in storage.names(NIGHTS) if (each := _NIGHT.fullmatch(name))]
+    numbers = night_numbers(storage)
     if not numbers:
         return None
     try:
-        return Night.from_json(storage.read(NIGHTS / f"{max(numbers)}.json") or b"")
+        return Night.from_json(storage.read(night_path(numbers[-1])) or b"")
     except ValueError:
         return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import date
@@ -14,9 +14,11 @@ from typing import Final, TypeAlias
 
 from gateway.archive.layout import (
     SEALS,
+    JournalName,
     day_of,
     days_in,
     parse_day,
+    parse_journal_name,
     seal_folder,
 )
 from gateway.archive.seals.seal import AnySeal, MergeSeal, from_json
@@ -70,6 +72,18 @@ def write_seal(storage: Storage, seal: AnySeal, key: bytes | None = None) -> Any
 def seal_days(storage: Storage) -> list[date]:
     """Return the dates with seals, oldest first."""
     return days_in(storage.names(Path(SEALS)))
+
+
+def sealed_journals(storage: Storage, day: date) -> Iterator[tuple[Path, JournalName]]:
+    """Yield the path of the seal of each journal that was closed on `day`, with the journal's name.
+
+    Raises:
+        OSError: the storage cannot be read.
+    """
+    folder = seal_folder(Path(), day)
+    for name in storage.names(folder):
+        if (journal := parse_journal_name(Path(name).stem)) is not None:
+            yield folder / name, journal
 
 
 def read_seals(storage: Storage, day: date, read: ReadSeal | None = None) -> list[StoredSeal]:

@@ -19,6 +19,7 @@ from gateway.archive.retired import retired_writers
 from gateway.archive.routes import routes_files
 from gateway.archive.seals.seal import Seal
 from gateway.archive.seals.store import link_path
+from gateway.archive.signed_json import Previous
 from gateway.archive.storage import LocalStorage, Storage
 from gateway.archive.verification.evidence import EvidenceReader, Period
 from gateway.archive.verification.waiting import WaitingJournal
@@ -121,6 +122,18 @@ def writer_findings(period: Period, facts: Facts) -> Iterator[Finding]:
             yield from found
 
 
+def missing_head(writer: str) -> Finding:
+    """Return the error about a writer without a head."""
+    text = f"{writer} wrote to this archive and has no head: nothing says what it wrote last"
+    return error("missing-head", head_path(Path(), writer).as_posix(), text)
+
+
+def missing_seal(writer: str, closed: Previous) -> Finding:
+    """Return the error about the journal that the head of a writer names as `closed`."""
+    text = f"{writer} closed {closed.journal}, which has no seal; its rows are missing"
+    return error("missing-seal", link_path(closed).as_posix(), text)
+
+
 def _without_head(period: Period, facts: Facts) -> Iterator[Finding]:
     writers = facts.writers
     seen = {seal.writer for seal in facts.seals if period.has(seal.opened, seal.closed)}
@@ -128,10 +141,8 @@ def _without_head(period: Period, facts: Facts) -> Iterator[Finding]:
     for writer in sorted(
         seen - {each.writer for each in writers.heads if each.current} - writers.retired
     ):
-        if facts.moved(writer, None):
-            continue
-        text = f"{writer} wrote to this archive and has no head: nothing says what it wrote last"
-        yield error("missing-head", head_path(Path(), writer).as_posix(), text)
+        if not facts.moved(writer, None):
+            yield missing_head(writer)
 
 
 def _absent_journals(
@@ -145,8 +156,7 @@ def _absent_journals(
         and period.has(link.closed, link.closed)
         and not facts.reader.exists(link)
     ):
-        text = f"{writer} closed {link.journal}, which has no seal; its rows are missing"
-        yield error("missing-seal", link_path(link).as_posix(), text)
+        yield missing_seal(writer, link)
     opened = None if head.open is None else parse_journal_name(head.open)
     if head.open is None or opened is None or (link is not None and link.journal == head.open):
         return

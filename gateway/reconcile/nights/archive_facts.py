@@ -2,30 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from datetime import date
 from pathlib import Path
-from typing import TypeAlias
 
-from gateway.archive.layout import JournalName, day_of, days_in, parse_journal_name, seal_folder
+from gateway.archive.layout import JournalName, day_of, days_in
 from gateway.archive.night_record import HeadSeen, Night
 from gateway.archive.seals.seal import Seal
-from gateway.archive.seals.store import THREADS, ReadSeal, seal_days
-from gateway.archive.signed_json import Previous
+from gateway.archive.seals.store import THREADS, ReadSeal, seal_days, sealed_journals
 from gateway.archive.storage import Storage
 from gateway.archive.verification.waiting import waiting_journals
 from gateway.archive.verification.writers import known_writers
 from gateway.reconcile.job import Job
 from gateway.reconcile.nights.plan import NewJournal, World, is_new
 
-_Sealed: TypeAlias = tuple[Path, JournalName]  # the seal of a journal
-
 
 def world_of(  # noqa: PLR0913, PLR0917  # the archive, and what is known of it
     job: Job,
     storage: Storage,
-    previous: Night | None,
+    previous: Night,
     at: int,
     forgotten: Mapping[Path, Sequence[str]],
     read: ReadSeal,
@@ -36,7 +32,12 @@ def world_of(  # noqa: PLR0913, PLR0917  # the archive, and what is known of it
         OSError: the archive cannot be read.
     """
     days = seal_days(storage)
-    journals = list(_sealed(storage, days))
+    journals = [each for day in days for each in sealed_journals(storage, day)]
+    numbers: dict[str, set[int]] = defaultdict(set)
+    for _, name in journals:
+        numbers[name.writer].add(name.number)
+    ordered = sorted(journals, key=lambda sealed: sealed[1].number)
+    firsts = _seals({name.writer: path for path, name in reversed(ordered)}.values(), read)
     names = storage.names(job.results.folder.parent)
     hidden = {name.removeprefix(".new-") for name in names if name.startswith(".new-")}
     results = days_in(name for name in names if name not in hidden)
@@ -50,8 +51,8 @@ def world_of(  # noqa: PLR0913, PLR0917  # the archive, and what is known of it
             for each in heads
         ],
         journals=_new_journals(previous, journals, job.key, read),
-        numbers=_numbers(journals),
-        before=_before(journals, read),
+        numbers=numbers,
+        before={seal.writer: seal.previous for seal in firsts if seal.previous is not None},
         kept=frozenset(map(str, days_in(storage.names(Path())))),
         results=frozenset(map(str, results)),
         retired=writers.retired,
@@ -63,7 +64,7 @@ def world_of(  # noqa: PLR0913, PLR0917  # the archive, and what is known of it
 
 
 def _new_journals(
-    previous: Night | None, journals: Sequence[_Sealed], key: bytes | None, read: ReadSeal
+    previous: Night, journals: Sequence[tuple[Path, JournalName]], key: bytes | None, read: ReadSeal
 ) -> list[NewJournal]:
     """Read the seals that no night judged, by their names.
 
@@ -80,31 +81,6 @@ def _new_journals(
     ]  # fmt: skip
 
 
-def _sealed(storage: Storage, days: Sequence[date]) -> Iterator[_Sealed]:
-    for day in days:
-        folder = seal_folder(Path(), day)
-        for name in storage.names(folder):
-            if (journal := parse_journal_name(name.removesuffix(".json"))) is not None:
-                yield folder / name, journal
-
-
-def _numbers(journals: Sequence[_Sealed]) -> dict[str, set[int]]:
-    found: dict[str, set[int]] = {}
-    for _, name in journals:
-        found.setdefault(name.writer, set()).add(name.number)
-    return found
-
-
-def _before(journals: Sequence[_Sealed], read: ReadSeal) -> dict[str, Previous]:
-    """Return by writer the predecessor that the seal of its first journal states."""
-    first: dict[str, _Sealed] = {}
-    for each in journals:
-        writer = each[1].writer
-        first[writer] = min(first.get(writer, each), each, key=lambda sealed: sealed[1].number)
-    found = _seals([path for path, _ in first.values()], read)
-    return {seal.writer: seal.previous for seal in found if seal.previous is not None}
-
-
-def _seals(paths: Sequence[Path], read: ReadSeal) -> list[Seal]:
+def _seals(paths: Iterable[Path], read: ReadSeal) -> list[Seal]:
     with ThreadPoolExecutor(THREADS) as pool:
         return [each.seal for each in pool.map(read, paths) if isinstance(each.seal, Seal)]

@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 
 from gateway.archive.findings import Finding, error
 from gateway.archive.layout import NIGHTS
-from gateway.archive.night_record import Night
+from gateway.archive.night_record import Night, night_numbers, night_path
 from gateway.archive.storage import Storage
 from gateway.errors import ReconcileError
-
-_NAME = re.compile(r"([1-9]\d*)\.json", re.ASCII)
+from gateway.reconcile.nights.plan import NO_NIGHT
 
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """The newest night, None where none proves anything, and the errors about the chain.
+    """The newest night, `NO_NIGHT` where none proves anything, and the errors about the chain.
 
     `last` is the number of the newest file, sound or not.
     """
 
-    newest: Night | None
+    newest: Night
     last: int
     findings: tuple[Finding, ...] = ()
 
@@ -36,25 +33,25 @@ def read_chain(storage: Storage, key: bytes | None, expect: str | None = None) -
         ReconcileError: no night of the chain has the digest `expect`.
         OSError: the archive cannot be read.
     """
-    numbers = _numbers(storage)
+    numbers = night_numbers(storage)
     last = numbers[-1] if numbers else 0
     absent = sorted({*range(1, last)} - {*numbers})
-    findings = [error("missing-night", _path(each).as_posix(), "is missing") for each in absent]
+    findings = [
+        error("missing-night", night_path(each).as_posix(), "is missing") for each in absent
+    ]
     nights: dict[int, Night] = {}
     for number in numbers if expect is not None else numbers[-2:]:
+        before = nights.get(number - 1)
         try:
             nights[number] = _read(storage, number, key)
+            if before is not None and nights[number].previous != before.mac:
+                raise ValueError(f"does not follow night {number - 1}")  # noqa: TRY301  # one text for all
         except ValueError as fault:
-            findings.append(error("forged-night", _path(number).as_posix(), str(fault)))
-    for number, night in nights.items():
-        before = nights.get(number - 1)
-        if before is not None and night.previous != before.mac:
-            text = f"does not follow night {number - 1}"
-            findings.append(error("forged-night", _path(number).as_posix(), text))
+            findings.append(error("forged-night", night_path(number).as_posix(), str(fault)))
     if expect is not None and expect not in {night.mac for night in nights.values()}:
         text = f"no night of the chain has the digest {expect!r}"
         raise ReconcileError(f"{NIGHTS}: {text}: the archive was rolled back, or is another one")
-    return Chain(nights.get(last), last, tuple(findings))
+    return Chain(nights.get(last, NO_NIGHT), last, tuple(findings))
 
 
 def nights_backwards(storage: Storage) -> Iterator[Night]:
@@ -63,9 +60,9 @@ def nights_backwards(storage: Storage) -> Iterator[Night]:
     Raises:
         OSError: the archive cannot be read.
     """
-    for number in reversed(_numbers(storage)):
+    for number in reversed(night_numbers(storage)):
         with suppress(ValueError):
-            yield Night.from_json(storage.read(_path(number)) or b"")
+            yield Night.from_json(storage.read(night_path(number)) or b"")
 
 
 def write_night(storage: Storage, night: Night, key: bytes | None) -> Night:
@@ -75,21 +72,12 @@ def write_night(storage: Storage, night: Night, key: bytes | None) -> Night:
         OSError: the storage cannot be written.
     """
     signed = night.signed(key)
-    storage.put(_path(signed.n), signed.to_json())
+    storage.put(night_path(signed.n), signed.to_json())
     return signed
 
 
-def _numbers(storage: Storage) -> list[int]:
-    found = map(_NAME.fullmatch, storage.names(NIGHTS))
-    return sorted(int(match[1]) for match in found if match)
-
-
-def _path(number: int) -> Path:
-    return NIGHTS / f"{number}.json"
-
-
 def _read(storage: Storage, number: int, key: bytes | None) -> Night:
-    night = Night.from_json(storage.read(_path(number)) or b"")
+    night = Night.from_json(storage.read(night_path(number)) or b"")
     if fault := night.fault(key):
         raise ValueError(fault)
     if night.n != number:

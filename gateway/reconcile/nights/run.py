@@ -26,8 +26,8 @@ from gateway.reconcile.job import Job, reconcile
 from gateway.reconcile.nights.archive_facts import world_of
 from gateway.reconcile.nights.chain import read_chain, write_night
 from gateway.reconcile.nights.marker import mark
-from gateway.reconcile.nights.plan import Judged, next_night, plan_night
-from gateway.reconcile.report.report import NO_ANSWER, Report
+from gateway.reconcile.nights.plan import plan_night, with_verdict
+from gateway.reconcile.report.report import Report
 from gateway.reconcile.report.rows import Row
 from gateway.reconcile.session import spark_session
 from gateway.terminal.progress import ShowStep
@@ -64,24 +64,18 @@ def run_night(job: Job, show_step: ShowStep, expect: str | None = None) -> Night
         if location.local.is_dir():  # a journal that is only not converted yet is not away
             convert_abandoned(location, storage, job.key)
         chain = read_chain(storage, job.key, expect)
-        previous = chain.newest
-        at = job.at
-        forgotten = forgotten_dates(storage)
+        at, forgotten = job.at, forgotten_dates(storage)
         read = lru_cache(_MAX_SEALS)(partial(read_seal, storage))
-        world = world_of(job, storage, previous, at, forgotten, read)
-        plan = plan_night(previous, world)
-        plan = replace(plan, findings=(*chain.findings, *plan.findings))
-        days = [date.fromisoformat(day) for day in plan.dates]
-
-        judged: dict[str, Judged] = {}
-        written: list[Night] = []
+        world = world_of(job, storage, chain.newest, at, forgotten, read)
+        link = plan_night(chain.newest, world, at=at, spooled_days=job.spooled_days)
+        findings = (*chain.findings, *link.findings)
+        link = replace(link, n=chain.last, mac=chain.newest.mac, findings=findings)
+        days = [day for each in link.dates if (day := date.fromisoformat(each.date)) < world.today]
 
         def write_link() -> None:
-            before = written[-1].mac if written else previous.mac if previous else ""
-            night = next_night(previous, world, plan, judged, at=at, spooled_days=job.spooled_days)
+            nonlocal link
             check_held()
-            numbered = replace(night, n=chain.last + 1 + len(written), previous=before)
-            written.append(write_night(storage, numbered, job.key))
+            link = write_night(storage, replace(link, n=link.n + 1, previous=link.mac), job.key)
             for statement in forgotten:  # the link has it now
                 storage.delete(statement)
 
@@ -89,28 +83,24 @@ def run_night(job: Job, show_step: ShowStep, expect: str | None = None) -> Night
             text = "no closed date is new or changed"
             nothing = warning("nothing-to-judge", str(job.archive), text)
             write_link()
-            return NightRun(Report(str(job.archive), None, [*plan.findings, nothing]), written[-1])
+            return NightRun(Report(str(job.archive), None, [*findings, nothing]), link)
 
-        def after(day: date, report: Report | None) -> None:
-            status = NO_ANSWER if report is None else report.status
-            flight = 0
-            if report is not None and report.answered:
-                flight = report.total(_IN_FLIGHT) + report.between(_IN_FLIGHT)
-            judged[str(day)] = Judged(status, flight)
+        def after(day: date, report: Report) -> None:
+            nonlocal link
+            flight = report.total(_IN_FLIGHT) + report.between(_IN_FLIGHT)
+            link = with_verdict(link, str(day), report.status, flight)
             write_link()
-            mark(storage, day, written[-1:])
+            mark(storage, day, [link])
 
-        report = run_dates(
-            replace(job, named=plan.findings, read_seal=read), days, show_step, after
-        )
-        return NightRun(report, written[-1])
+        report = run_dates(replace(job, named=findings, read_seal=read), days, show_step, after)
+        return NightRun(report, link)
 
 
 def run_dates(
     job: Job,
     days: Sequence[date],
     show_step: ShowStep,
-    after: Callable[[date, Report | None], None] = lambda _day, _report: None,
+    after: Callable[[date, Report], None] = lambda _day, _report: None,
 ) -> Report:
     """Reconcile `days`, at least one; return the report of the last with a row for each other.
 
@@ -121,7 +111,7 @@ def run_dates(
         ArchiveError: the URL of the archive is malformed.
         OSError: the archive cannot be read, or the results cannot be written.
     """
-    *earlier, last = [_of_day(job, day) for day in days]
+    *earlier, last = [replace(job, day=day) for day in days]
     carried: list[Row] = []
     # The dates share a session; one date alone starts that which suits it.
     with spark_session(job.master) if earlier else nullcontext():
@@ -141,30 +131,24 @@ def closed_dates(job: Job) -> list[date]:
     ]
 
 
-def _of_day(job: Job, day: date) -> Job:
-    output = None if job.output is None else job.output.with_name(f"date={day}")
-    return replace(job, day=day, output=output)
-
-
-def _row(job: Job, show_step: ShowStep) -> tuple[Row, Report | None]:
-    """Reconcile an earlier date; return what changed, and its report if there is one."""
+def _row(job: Job, show_step: ShowStep) -> tuple[Row, Report]:
+    """Reconcile an earlier date; return what changed, and its report."""
     before = job.results.earlier()
     flight = before.total(_IN_FLIGHT) if before is not None else 0
-    row = {
-        "date": str(job.day),
-        "before": flight,
-        "after": flight,
-        "status_before": before.status if before is not None else None,
-        "status": NO_ANSWER,
-        "verdict": "no answer",
-    }
     began = monotonic()
     try:
         report = reconcile(replace(job, named=()), show_step)
     except (GatewayError, OSError) as fault:
         show_step(f"{job.day} is not reconciled: {fault}")
-        return row, None
-    after = report.total(_IN_FLIGHT) if report.answered else flight
-    cost = {"rows": report.total("received"), "seconds": round(monotonic() - began, 3)}
-    verdict = {"after": after, "status": report.status, "verdict": report.verdict}
-    return row | verdict | cost, report
+        report = Report(str(job.archive), job.day, answered=False)
+    row = {
+        "date": str(job.day),
+        "before": flight,
+        "after": report.total(_IN_FLIGHT) if report.answered else flight,
+        "status_before": before.status if before is not None else None,
+        "status": report.status,
+        "verdict": report.verdict,
+        "rows": report.total("received"),
+        "seconds": round(monotonic() - began, 3),
+    }
+    return row, report

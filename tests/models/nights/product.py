@@ -16,8 +16,14 @@ from gateway.archive.findings import Finding as NightFinding
 from gateway.archive.layout import day_start, parse_journal_name
 from gateway.archive.night_record import HeadSeen, Night
 from gateway.archive.signed_json import Previous
-from gateway.reconcile.nights.plan import Judged as Verdict
-from gateway.reconcile.nights.plan import NewJournal, Plan, World, is_new, next_night, plan_night
+from gateway.reconcile.nights.plan import (
+    NO_NIGHT,
+    NewJournal,
+    World,
+    is_new,
+    plan_night,
+    with_verdict,
+)
 from tests.models.nights.reference import Nights, Order
 from tests.models.nights.store import DAY, Archive, Finding, Head, Judged, Place, Record
 from tests.models.nights.world import NO_HEAD
@@ -32,10 +38,11 @@ class ProductNights(Nights):
 
     def run(self, archive: Archive, order: Order) -> Record:
         prior = archive.last_night()
-        previous = prior.link if prior else None
-        assert previous is None or isinstance(previous, Night)
+        previous = prior.link if prior else NO_NIGHT
+        assert isinstance(previous, Night)
         world = self.world(archive, previous, order)
-        plan = plan_night(previous, world)
+        at = _time(order.horizon + 120)
+        link = plan_night(previous, world, at=at, spooled_days=order.spooled_days)
         unproven = frozenset(
             (writer, number)
             for writer in self.writers(archive, None)
@@ -43,20 +50,16 @@ class ProductNights(Nights):
         )
         unproven |= {(w, 0) for w in self.writers(archive, None) if w not in archive.heads}
         judged = {}
-        for day in plan.dates:
-            number = _number_of(day)
+        for each in link.dates:
+            number = _number_of(each.date)
+            if each.date >= str(world.today):
+                continue
             said = self.judge(archive, number, self.evidence(archive, number), order)
             absent = said.absent | unproven | self.open_chains(archive, number)
             judged[number] = said._replace(absent=absent)
-        verdicts = {
-            _date(number): Verdict(0 if said.clean else 1, len(said.waiting))
-            for number, said in judged.items()
-        }
-        at = _time(order.horizon + 120)
-        link = next_night(
-            previous, world, plan, verdicts, at=at, spooled_days=order.spooled_days
-        ).signed(None)
-        return self._add(archive, order, link, judged, self.findings(archive, order, plan, judged))
+            link = with_verdict(link, each.date, 0 if said.clean else 1, len(said.waiting))
+        findings = self.findings(archive, order, link, judged)
+        return self._add(archive, order, link.signed(None), judged, findings)
 
     def open_chains(self, archive: Archive, date: int) -> set[Place]:
         """Return the journals after the last seal of each writer that nothing proves on `date`."""
@@ -68,7 +71,7 @@ class ProductNights(Nights):
             if not self.is_retired(archive, writer, archive.heads.get(writer, NO_HEAD))
         }
 
-    def world(self, archive: Archive, previous: Night | None, order: Order) -> World:
+    def world(self, archive: Archive, previous: Night, order: Order) -> World:
         """Return the archive as the product finds it."""
         journals = [
             NewJournal(
@@ -112,11 +115,11 @@ class ProductNights(Nights):
         )
 
     def findings(
-        self, archive: Archive, order: Order, plan: Plan, judged: dict[int, Judged]
+        self, archive: Archive, order: Order, link: Night, judged: dict[int, Judged]
     ) -> set[Finding]:
-        """Return what the night names: the plan's errors, and those of the judged dates."""
+        """Return what the night names: the errors of its link, and those of the judged dates."""
         findings = self.chain_of_nights(archive, order)
-        findings |= {found for named in plan.findings for found in _findings(named)}
+        findings |= {found for named in link.findings for found in _findings(named)}
         removed = set(judged) & set(archive.forgotten)  # only late rows are left of these
         findings |= {Finding("late-rows", f"date {n}") for n in removed if not judged[n].clean}
         if judged:

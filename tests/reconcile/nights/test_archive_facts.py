@@ -19,7 +19,7 @@ from gateway.archive.storage import LocalStorage
 from gateway.reconcile.input.inputs import find_inputs
 from gateway.reconcile.job import Job
 from gateway.reconcile.nights.archive_facts import world_of
-from gateway.reconcile.nights.plan import World
+from gateway.reconcile.nights.plan import NO_NIGHT, World
 from tests.archive.samples import DAY, NOON, START, archive, delivered, received
 
 _OPENED: list[str] = []
@@ -47,7 +47,7 @@ def opened() -> Iterator[list[str]]:
 
 def world(root: Path) -> World:
     storage = LocalStorage(root)
-    return world_of(Job(root, DAY), storage, None, NOON, {}, partial(read_seal, storage))
+    return world_of(Job(root, DAY), storage, NO_NIGHT, NOON, {}, partial(read_seal, storage))
 
 
 def test_a_night_reads_each_seal_once(tmp_path: Path) -> None:
@@ -58,7 +58,7 @@ def test_a_night_reads_each_seal_once(tmp_path: Path) -> None:
     assert job.read_seal is not None
 
     with opened() as paths:
-        found = world_of(job, storage, None, NOON, {}, job.read_seal)
+        found = world_of(job, storage, NO_NIGHT, NOON, {}, job.read_seal)
         find_inputs(job.location, DAY, read=job.read_seal)
 
     seals = Counter(path for path in paths if f"/{SEALS}/date=" in path and path.endswith(".json"))

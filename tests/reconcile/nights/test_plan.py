@@ -1,4 +1,4 @@
-"""The plan of a night, by values alone."""
+"""The link of a night, by values alone."""
 
 from __future__ import annotations
 
@@ -11,18 +11,17 @@ from gateway.archive.layout import JournalName, day_start, parse_journal_name
 from gateway.archive.night_record import HeadSeen, Night, Span
 from gateway.archive.signed_json import Previous, Term
 from gateway.reconcile.nights.plan import (
-    Judged,
+    NO_NIGHT,
     NewJournal,
-    Plan,
     World,
     is_new,
-    next_night,
     plan_night,
+    with_verdict,
 )
 
 FIRST = date(2026, 3, 10)
 HOUR = 3_600_000_000
-CLEAN = Judged(0, 0)
+CLEAN = (0, 0)  # the exit status, and the copies in flight
 
 
 def day(number: int) -> str:
@@ -67,43 +66,51 @@ def world(today: int, *journals: NewJournal, heads: tuple[HeadSeen, ...] = ()) -
     return World(now, heads, found, rows, dates - {day(today - 1)}, numbers=numbers)
 
 
-def link(previous: Night | None, seen: World, verdict: Judged = CLEAN) -> tuple[Plan, Night]:
-    plan = plan_night(previous, seen)
-    judged = dict.fromkeys(plan.dates, verdict)
+def link(
+    previous: Night, seen: World, verdict: tuple[int, int] = CLEAN
+) -> tuple[tuple[str, ...], Night]:
+    """The dates that the night after `previous` judges, and its link with their verdicts."""
     at = day_start(seen.today) + HOUR
-    return plan, next_night(previous, seen, plan, judged, at=at, spooled_days=7).signed(None)
+    planned = night = plan_night(previous, seen, at=at, spooled_days=7)
+    for judged in to_judge(planned, seen):
+        night = with_verdict(night, judged, *verdict)
+    return to_judge(planned, seen), night.signed(None)
 
 
-def rules(plan: Plan) -> list[str]:
-    return [each.rule for each in plan.findings]
+def to_judge(planned: Night, seen: World) -> tuple[str, ...]:
+    return tuple(each.date for each in planned.dates if each.date < str(seen.today))
+
+
+def rules(night: Night) -> list[str]:
+    return [each.rule for each in night.findings]
 
 
 def test_the_first_night_judges_every_closed_date() -> None:
-    plan, _ = link(None, world(4, journal(1, 1), journal(2, 2), journal(3, 3), journal(4, 4)))
+    dates, _ = link(NO_NIGHT, world(4, journal(1, 1), journal(2, 2), journal(3, 3), journal(4, 4)))
 
-    assert plan.dates == (day(1), day(2), day(3))
+    assert dates == (day(1), day(2), day(3))
 
 
 def test_an_ordinary_night_judges_one_date() -> None:
-    _, night = link(None, world(3, journal(1, 1), journal(2, 2)))
+    _, night = link(NO_NIGHT, world(3, journal(1, 1), journal(2, 2)))
 
-    plan, _ = link(night, world(4, journal(3, 3)))
+    dates, _ = link(night, world(4, journal(3, 3)))
 
-    assert plan.dates == (day(3),)
+    assert dates == (day(3),)
 
 
 def test_a_night_judges_a_settled_date_again_that_a_later_row_concerns() -> None:
-    _, night = link(None, world(3, journal(1, 1), journal(2, 2)))
+    _, night = link(NO_NIGHT, world(3, journal(1, 1), journal(2, 2)))
     _, night = link(night, world(4, journal(3, 3)))
     assert [each.date for each in night.dates] == [day(3)]
 
-    plan, night = link(night, world(5, journal(4, 1, 4)))
+    dates, _ = link(night, world(5, journal(4, 1, 4)))
 
-    assert plan.dates == (day(1), day(4))
+    assert dates == (day(1), day(4))
 
 
 def test_a_journal_of_today_is_evidence_of_the_next_night() -> None:
-    _, night = link(None, world(3, journal(1, 1, 2), journal(2, 3)))
+    _, night = link(NO_NIGHT, world(3, journal(1, 1, 2), journal(2, 3)))
 
     _, night = link(night, world(4))
 
@@ -111,63 +118,64 @@ def test_a_journal_of_today_is_evidence_of_the_next_night() -> None:
 
 
 def test_an_outage_of_five_days_is_judged_at_once() -> None:
-    _, night = link(None, world(3))
+    _, night = link(NO_NIGHT, world(3))
 
-    plan, _ = link(night, world(8))
+    dates, _ = link(night, world(8))
 
-    assert plan.dates == tuple(map(day, range(3, 8)))
+    assert dates == tuple(map(day, range(3, 8)))
 
 
 def test_a_date_with_copies_in_flight_is_judged_every_night() -> None:
-    _, night = link(None, world(3), Judged(0, 5))
+    _, night = link(NO_NIGHT, world(3), (0, 5))
 
-    plan, night = link(night, world(4))
-    assert plan.dates == (day(1), day(2), day(3))
+    dates, night = link(night, world(4))
+    assert dates == (day(1), day(2), day(3))
 
-    plan, _ = link(night, world(5))
-    assert plan.dates == (day(4),)
+    dates, _ = link(night, world(5))
+    assert dates == (day(4),)
 
 
 def test_a_date_without_results_is_judged_again() -> None:
-    _, night = link(None, world(4))
+    _, night = link(NO_NIGHT, world(4))
     later = world(5)
 
-    plan, _ = link(night, replace(later, results=later.results - {day(2)}))
+    dates, _ = link(night, replace(later, results=later.results - {day(2)}))
 
-    assert plan.dates == (day(2), day(4))
+    assert dates == (day(2), day(4))
 
 
 def test_an_interrupted_night_resumes_at_the_dates_that_it_did_not_judge() -> None:
     seen = world(5, journal(1, 1))
-    plan = plan_night(None, seen)
-    half = next_night(None, seen, plan, {day(1): CLEAN}, at=1, spooled_days=7)
+    half = with_verdict(plan_night(NO_NIGHT, seen, at=1, spooled_days=7), day(1), *CLEAN)
 
-    assert plan_night(half, world(5)).dates == (day(2), day(3), day(4))
+    dates, _ = link(half, world(5))
+
+    assert dates == (day(2), day(3), day(4))
 
 
 def test_a_late_upload_of_an_older_journal_is_new() -> None:
-    _, night = link(None, world(3, journal(1, 1), journal(4, 2)))
+    _, night = link(NO_NIGHT, world(3, journal(1, 1), journal(4, 2)))
     assert night.seen[0].missing == (Span(2, 3),)
     assert is_new(night, "a", 1, 3)
     assert not is_new(night, "a", 1, 4)
 
-    plan, night = link(night, world(4, journal(3, 1)))
+    dates, night = link(night, world(4, journal(3, 1)))
 
-    assert plan.dates == (day(1), day(3))
+    assert dates == (day(1), day(3))
     assert night.seen[0].missing == (Span(2, 2),)
 
 
 def test_a_silent_writer_is_named_until_it_moves() -> None:
-    night: Night | None = None
+    night = NO_NIGHT
     for today in range(2, 7):
         heads = (head("a", 1, noon(1)), head("b", today, day_start(FIRST) + today * 24 * HOUR))
-        plan, night = link(night, world(today, heads=heads))
-        assert rules(plan) == ["silent-writer"]
+        _, night = link(night, world(today, heads=heads))
+        assert rules(night) == ["silent-writer"]
 
     moved = (head("a", 9, noon(7)), head("b", 7, noon(7)))
-    plan, _ = link(night, world(7, journal(2, 1), heads=moved))
-    assert rules(plan) == []
-    assert day(1) in plan.dates
+    dates, night = link(night, world(7, journal(2, 1), heads=moved))
+    assert rules(night) == []
+    assert day(1) in dates
 
 
 @pytest.mark.parametrize("kind", ["retired", "live", "stopped"])
@@ -176,30 +184,31 @@ def test_a_writer_that_ended_or_runs_is_not_silent(kind: str) -> None:
     seen = replace(seen, retired=frozenset({"a"} if kind == "retired" else ()))
     seen = replace(seen, live=frozenset({"a"} if kind == "live" else ()))
 
-    assert rules(plan_night(None, seen)) == []
+    assert rules(link(NO_NIGHT, seen)[1]) == []
 
 
 def test_a_head_that_vanished_or_went_back_is_named_every_night() -> None:
-    _, night = link(None, world(3, heads=(head("a", 5, noon(3)), head("b", 5, noon(3)))))
+    _, night = link(NO_NIGHT, world(3, heads=(head("a", 5, noon(3)), head("b", 5, noon(3)))))
 
     for today in (4, 5, 6):
         seen = world(today, heads=(head("a", 4, noon(today)),))
-        plan, night = link(night, replace(seen, numbers=dict.fromkeys("ab", range(1, 6))))
-        assert rules(plan) == ["old-head", "missing-head"]
+        _, night = link(night, replace(seen, numbers=dict.fromkeys("ab", range(1, 6))))
+        assert rules(night) == ["old-head", "missing-head"]
 
 
 def test_a_date_that_was_removed_with_copies_in_flight_is_named() -> None:
-    _, night = link(None, world(3), Judged(0, 1))
+    _, night = link(NO_NIGHT, world(3), (0, 1))
     later = world(4)
 
-    plan, night = link(night, replace(later, kept=later.kept - {day(1)}))
+    _, night = link(night, replace(later, kept=later.kept - {day(1)}))
 
-    assert rules(plan) == ["forgotten-unresolved"]
-    assert night.findings == plan.findings
+    assert rules(night) == ["forgotten-unresolved"]
 
 
 def test_a_record_is_read_as_it_was_written() -> None:
-    _, night = link(None, world(3, journal(1, 1), journal(3, 2), heads=(head("a", 3, noon(3)),)))
+    _, night = link(
+        NO_NIGHT, world(3, journal(1, 1), journal(3, 2), heads=(head("a", 3, noon(3)),))
+    )
 
     assert Night.from_json(night.to_json()) == night
     assert night.fault(None) == ""
@@ -215,37 +224,37 @@ def test_a_damaged_record_is_refused(content: bytes) -> None:
 
 
 def test_a_closed_journal_that_only_a_head_names_is_named_by_a_night_without_dates() -> None:
-    _, night = link(None, world(3, journal(1, 1), journal(2, 2)))
+    _, night = link(NO_NIGHT, world(3, journal(1, 1), journal(2, 2)))
     again = world(3)
     heads = (head("a", 4, noon(2), stopped=True),)
     later = replace(again, heads=heads, results=again.kept, numbers={"a": {1, 2, 3}})
 
-    plan, _ = link(night, later)
+    dates, night = link(night, later)
 
-    assert plan.dates == ()
-    assert rules(plan) == ["missing-seal"]
+    assert dates == ()
+    assert rules(night) == ["missing-seal"]
 
 
 def test_a_date_whose_rows_are_lost_and_whose_seals_are_there_is_judged() -> None:
-    _, night = link(None, world(3, journal(1, 1), journal(2, 2)), Judged(2, 0))
+    _, night = link(NO_NIGHT, world(3, journal(1, 1), journal(2, 2)), (2, 0))
     bare = world(4)
     lost = replace(bare, kept=bare.kept - {day(2)}, sealed=frozenset({day(2)}))
 
-    plan, _ = link(night, lost)
+    dates, night = link(night, lost)
 
-    assert day(2) in plan.dates
-    assert "forgotten-unresolved" not in rules(plan)
+    assert day(2) in dates
+    assert "forgotten-unresolved" not in rules(night)
 
 
 def test_seals_that_vanish_after_they_were_judged_are_named_by_every_night() -> None:
     judged = world(3, *(journal(number, 1) for number in range(1, 7)))
-    _, night = link(None, judged)
+    _, night = link(NO_NIGHT, judged)
     left = replace(world(4), numbers={"a": {3, 4, 6}})  # the date of 1 and 2 was removed
 
-    plan, night = link(night, left)
-    again, _ = link(night, replace(world(5), numbers={"a": {3, 4, 6}}))
+    _, night = link(night, left)
+    _, again = link(night, replace(world(5), numbers={"a": {3, 4, 6}}))
 
-    (gone,) = (each for each in plan.findings if each.rule == "missing-journal")
+    (gone,) = (each for each in night.findings if each.rule == "missing-journal")
     assert gone.text == "journals of a, 000005, have no seal: rows are missing"
     assert gone in again.findings
 
@@ -253,32 +262,34 @@ def test_seals_that_vanish_after_they_were_judged_are_named_by_every_night() -> 
 def test_seals_that_vanish_with_all_before_them_are_named_by_every_night() -> None:
     """The predecessor of the first seal that is left was closed on a date that is kept."""
     heads = (head("a", 6, noon(2), stopped=True),)
-    _, night = link(None, world(3, *(journal(number, 1) for number in range(1, 7)), heads=heads))
+    _, night = link(
+        NO_NIGHT, world(3, *(journal(number, 1) for number in range(1, 7)), heads=heads)
+    )
     before = Previous(str(JournalName("a", 1, 4)), "d", noon(1))
     left = replace(world(4, heads=heads), numbers={"a": {5, 6}})
 
     for seen in (replace(left, before={"a": before}), replace(left, numbers={})):
-        named = {each.rule: each.text for each in link(night, seen)[0].findings}
+        named = {each.rule: each.text for each in link(night, seen)[1].findings}
         number = 4 if seen.before else 6
         which = f"journals of a, up to 00000{number} that were closed since {day(1)}"
         assert named["missing-journal"] == f"{which}, have no seal: rows are missing"
 
 
 def test_seals_that_were_removed_with_their_date_are_not_named() -> None:
-    _, night = link(None, world(3, *(journal(number, 1) for number in range(1, 7))))
+    _, night = link(NO_NIGHT, world(3, *(journal(number, 1) for number in range(1, 7))))
     before = Previous(str(JournalName("a", 1, 4)), "d", noon(1))
     later = world(4)
     left = replace(later, kept=later.kept - {day(1)}, before={"a": before})
 
-    assert "missing-journal" not in rules(link(night, replace(left, numbers={"a": {5, 6}}))[0])
+    assert "missing-journal" not in rules(link(night, replace(left, numbers={"a": {5, 6}}))[1])
 
 
 def test_the_journals_between_the_last_seal_and_the_head_are_named() -> None:
-    _, night = link(None, world(3, journal(1, 1), journal(2, 2)))
+    _, night = link(NO_NIGHT, world(3, journal(1, 1), journal(2, 2)))
     heads = (head("a", 4, noon(3), stopped=True),)
     later = replace(world(4), heads=heads, numbers={"a": {1, 2}}, retired=frozenset({"a"}))
 
-    closed, before = link(night, later)[0].findings
+    closed, before = link(night, later)[1].findings
 
     assert closed.rule == "missing-seal"
     assert before.text == "journals of a, 000003, have no seal: rows are missing"
@@ -296,14 +307,14 @@ def instance(writer: str, lease: int, number: int, *, back: bool = False) -> Hea
 def test_an_instance_whose_disk_is_away_is_named_with_the_time_that_it_holds(*, back: bool) -> None:
     away = instance("plant@b", 1, 3, back=back)
     active = instance("plant@a", 2, 9)
-    plan, _ = link(None, replace(world(3, heads=(active, away)), live=frozenset({"plant@a"})))
+    _, night = link(NO_NIGHT, replace(world(3, heads=(active, away)), live=frozenset({"plant@a"})))
 
     text = f"plant@b holds {day(1)} 12:00:00 to 14:00:00 UTC; its disk is away: start it with its"
-    assert [each.text.startswith(text) for each in plan.findings] == ([] if back else [True])
+    assert [each.text.startswith(text) for each in night.findings] == ([] if back else [True])
 
 
 def test_an_instance_that_nobody_followed_is_silent() -> None:
-    plan, _ = link(None, world(3, heads=(instance("plant@b", 2, 3, back=True),)))
+    _, night = link(NO_NIGHT, world(3, heads=(instance("plant@b", 2, 3, back=True),)))
 
-    (found,) = plan.findings
+    (found,) = night.findings
     assert (found.rule, "wrote nothing" in found.text) == ("silent-writer", True)
