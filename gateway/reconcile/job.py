@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import date
+from functools import partial
 from pathlib import Path
 from time import monotonic
 from typing import Final
@@ -16,25 +17,19 @@ from pyspark.sql import SparkSession
 from gateway.archive.findings import Finding, error
 from gateway.archive.gaps import SourceGap
 from gateway.archive.heads import newest_heads, open_gaps
-from gateway.archive.layout import DAY, SECOND, reconciled_folder, safe_name
+from gateway.archive.layout import DAY, SECOND, day_folder, reconciled_folder, safe_name
 from gateway.archive.location import ArchiveLocation, absolute_location
 from gateway.archive.night_record import SPOOLED_DAYS
 from gateway.archive.routes import Rules
 from gateway.archive.seals.store import ReadSeal
 from gateway.archive.storage import open_storage
+from gateway.archive.verification.holders import Holder
 from gateway.archive.verification.writers import known_writers
 from gateway.clock import moment, now
 from gateway.model.copy_class import TALLIES, CopyClass
-from gateway.reconcile.classify import tables
+from gateway.reconcile.classify import hops, tables
 from gateway.reconcile.classify.evidence import Joined, Scope, joined, survey
 from gateway.reconcile.classify.hop_events import HopScope
-from gateway.reconcile.classify.hops import (
-    HOP_EXCEPTIONS,
-    hop_counts,
-    hop_exceptions,
-    hop_table,
-    judged_hops,
-)
 from gateway.reconcile.classify.output import ResultFolder, first_rows, hours_of_worst
 from gateway.reconcile.classify.renames import renamed, renamed_findings
 from gateway.reconcile.grouping import summed
@@ -65,7 +60,7 @@ class Job:
 
     archive: Path | str  # a folder, or a URL
     day: date
-    output: Path | None = None  # a local folder for the results; by default they are in the archive
+    output: Path | None = None  # a local folder with one for each date; by default the archive
     master: str = "local[*]"
     full: bool | None = None  # join every row; None: below `FULL_ROWS`
     hops: bool = False  # messages between gateways, too
@@ -90,8 +85,7 @@ class Job:
     def results(self) -> ResultFolder:
         if self.output is None:
             return ResultFolder(self.location, reconciled_folder(Path(), self.day))
-        folder = self.output.resolve()
-        return ResultFolder(ArchiveLocation(folder.parent), Path(folder.name))
+        return ResultFolder(ArchiveLocation(self.output.resolve()), day_folder(Path(), self.day))
 
     @property
     def report_page(self) -> str:
@@ -119,26 +113,22 @@ def reconcile(job: Job, show_step: ShowStep) -> Report:
         OSError: the archive cannot be read, or the results cannot be written.
     """
     with job.results.locked() as check_held:
-        report = _reconcile(job, show_step)
-        report = replace(report, findings=[*report.findings, *job.named])
+        began = monotonic()
+        show_step(f"starting Spark on {job.master}")
+        job.results.clear()
+        with spark_session(job.master, short=job.full is not True) as spark:
+            started = monotonic()
+            with spark_faults("the job"), task_shares(spark, show_step) as shown:
+                report = _judged(spark, job, shown)
+        show_step("done")
+        files, job_ends = report.timings.get("files", 0.0), monotonic() - started
+        timings = {"files": files, "spark": started - began, "job": job_ends - files}
+        # Rounded here, because the page of a summary is that of its report.
+        timings = {name: round(each, 3) for name, each in timings.items()}
+        report = replace(report, findings=[*report.findings, *job.named], timings=timings)
         check_held()
         job.results.publish(report)
         return report
-
-
-def _reconcile(job: Job, show_step: ShowStep) -> Report:
-    began = monotonic()
-    show_step(f"starting Spark on {job.master}")
-    job.results.clear()
-    with spark_session(job.master, short=job.full is not True) as spark:
-        started = monotonic()
-        with spark_faults("the job"), task_shares(spark, show_step) as shown:
-            report = _judged(spark, job, shown)
-    show_step("done")
-    files, job_ends = report.timings.get("files", 0.0), monotonic() - started
-    timings = {"files": files, "spark": started - began, "job": job_ends - files}
-    # Rounded here, because the page of a summary is that of its report.
-    return replace(report, timings={name: round(each, 3) for name, each in timings.items()})
 
 
 def _judged(spark: SparkSession, job: Job, show_step: ShowStep) -> Report:
@@ -151,7 +141,7 @@ def _judged(spark: SparkSession, job: Job, show_step: ShowStep) -> Report:
         str(job.archive), job.day, inputs.findings, strict=job.strict,
         accept_gaps=job.accept_gaps, mode="full" if full else "sets", carried=job.carried,
         proof={"unproven": inputs.verified.unproven},
-        timings={"files": monotonic() - began}, holders=_turns(inputs),
+        timings={"files": monotonic() - began}, holders=list(map(_turn, inputs.verified.holders)),
     )  # fmt: skip
     if not inputs.day:
         finding = error("no-data", f"date={job.day}", "there is no readable segment of this date")
@@ -185,15 +175,10 @@ def _judged(spark: SparkSession, job: Job, show_step: ShowStep) -> Report:
     return _with_hops(spark, job, inputs, [*found.gaps, *lasting], report)
 
 
-def _turns(inputs: Inputs) -> list[Turn]:
-    """Return who was active."""
-    return [
-        Turn(
-            each.gateway, each.writer, each.lease, moment(each.begin), moment(each.end),
-            each.overlap / SECOND,
-        )
-        for each in inputs.verified.holders
-    ]  # fmt: skip
+def _turn(holder: Holder) -> Turn:
+    begin, end = moment(holder.begin), moment(holder.end)
+    overlap = holder.overlap / SECOND
+    return Turn(holder.gateway, holder.writer, holder.lease, begin, end, overlap)
 
 
 def _with_hops(
@@ -206,24 +191,24 @@ def _with_hops(
     writers = known_writers(storage, None, job.key)
     retired = [each.head for each in writers.heads if each.head and each.writer in writers.retired]
     history = history.ended({each.writer: each.at for each in retired})
-    hops, notes = find_hops(job.location, history)
+    found_hops, notes = find_hops(job.location, history)
     until: dict[str, int] = {}
     for head in newest_heads(writers.expected.values()):
         closed = head.closed.closed if head.closed else 0
         known = min(inputs.opened.get(head.writer, closed), closed)
         until[safe_name(head.gateway)] = known - job.in_flight * SECOND
-    scope = HopScope(hops, day_range(job.day), job.spooled_since, gaps, until)
-    segments = inputs.all if hops.brokers else []
-    found = judged_hops(spark, scope, segments, job.late * SECOND, inputs.rows).persist()
-    table = hop_table(hop_counts(found).toArrow())
+    scope = HopScope(found_hops, day_range(job.day), job.spooled_since, gaps, until)
+    segments = inputs.all if found_hops.brokers else []
+    found = hops.judged_hops(spark, scope, segments, job.late * SECOND, inputs.rows).persist()
+    table = hops.hop_table(hops.hop_counts(found).toArrow())
     listed = _sum(table, "expected") - _sum(table, CopyClass.DELIVERED.value)
     results = job.results
     results.write("hops", table)
-    results.write_frame(_HOP_EXCEPTIONS, hop_exceptions(found), listed, HOP_EXCEPTIONS)
+    results.write_frame(_HOP_EXCEPTIONS, hops.hop_exceptions(found), listed, hops.HOP_EXCEPTIONS)
     found.unpersist()
-    written = results.written(_HOP_EXCEPTIONS, HOP_EXCEPTIONS)
+    written = results.written(_HOP_EXCEPTIONS, hops.HOP_EXCEPTIONS)
     worst = worst_first(table.to_pylist(), strict=job.strict)[: tables.MAX_ROWS]
-    samples = first_rows(tables.samples(written, job.samples, HOP_EXCEPTIONS))
+    samples = first_rows(tables.samples(written, job.samples, hops.HOP_EXCEPTIONS))
     return replace(report, hops=worst, hop_samples=samples, hops_unchecked="; ".join(notes))
 
 
@@ -250,10 +235,7 @@ def _with_tables(
         results.write_frame(_EXCEPTIONS, listed, exceptional, tables.EXCEPTIONS)
     else:
         results.write(_EXCEPTIONS, tables.EXCEPTIONS.empty_table())
-
-    def exceptions() -> Iterator[pa.Table]:
-        return results.written(_EXCEPTIONS, tables.EXCEPTIONS)
-
+    exceptions = partial(results.written, _EXCEPTIONS, tables.EXCEPTIONS)
     letters = tables.dead_letters(exceptions())
     names = tables.worst_names(exceptions(), _MAX_NAMES)
     for name, table in {

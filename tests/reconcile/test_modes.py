@@ -50,7 +50,7 @@ def run(spark: SparkSession, root: Path, *, full: bool) -> Result:
     job = Job(root, DAY, output, full=full, late=LATE, now=NOON)
     report = reconcile(job, silent)
     jobs = len(spark.sparkContext.statusTracker().getJobIdsForGroup(group))
-    listed = pq.read_table(output / "exceptions", partitioning=None).to_pylist()
+    listed = pq.read_table(output / f"date={DAY}" / "exceptions", partitioning=None).to_pylist()
     found = {
         (row["gateway"], row["route"], row["target"], row["id"]): row["class"] for row in listed
     }

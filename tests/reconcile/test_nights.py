@@ -83,7 +83,7 @@ def test_a_night_becomes_clean_when_its_copies_arrive(tmp_path: Path) -> None:
         dead(4, received=NOON),
     )
     later = DAY + timedelta(days=3)
-    first = Job(root, DAY, output / f"date={DAY}", full=False, late=10**6, now=NOON + DAYS)
+    first = Job(root, DAY, output, full=False, late=10**6, now=NOON + DAYS)
 
     night = reconcile(first, silent)
 
@@ -100,9 +100,7 @@ def test_a_night_becomes_clean_when_its_copies_arrive(tmp_path: Path) -> None:
         delivered([3, 4], time=at, received=NOON, replayed=True),
         start=START + 1,
     )
-    report = reconcile(
-        Job(root, later, output / f"date={later}", late=10**6, now=at + DAYS), silent
-    )
+    report = reconcile(Job(root, later, output, late=10**6, now=at + DAYS), silent)
 
     assert report.verdict == "clean"
     again = reconcile(Job(root, DAY, tmp_path / "again", full=False, late=10**6), silent)

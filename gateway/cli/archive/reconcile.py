@@ -154,12 +154,10 @@ def _reconcile(args: argparse.Namespace, errors: Console) -> Report:
     from gateway.reconcile.job import Job  # noqa: PLC0415  # the extra may be absent
     from gateway.reconcile.nights.run import closed_dates, run_dates, run_night  # noqa: PLC0415
 
-    day = days[-1] if days else clock.today()
-
     job = Job(
         archive=args.archive,
-        day=day,
-        output=None if args.output is None else args.output / f"date={day}",
+        day=days[-1] if days else clock.today(),
+        output=args.output,
         master=args.master,
         full=args.full,
         hops=args.hops,
@@ -180,8 +178,6 @@ def _reconcile(args: argparse.Namespace, errors: Console) -> Report:
             if not days:
                 raise ReconcileError("the archive has no closed date; give --date D")
             report, digest = run_dates(job, days, show_step), ""
-    if args.output is not None:
-        job = replace(job, output=args.output / f"date={report.day}")
     page = replace(job, day=report.day).report_page if report.day is not None else ""
     lines = [f"report: {page}"] if page else []
     for line in lines + ([f"night: {digest}"] if digest else []):
