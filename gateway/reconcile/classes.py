@@ -1,8 +1,8 @@
-"""The rules that assign the class of a copy, as Spark column expressions."""
+"""The rules that assign the class of a copy, as conditions of Spark SQL."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 from pyspark.sql import Column
@@ -10,71 +10,45 @@ from pyspark.sql import functions as F
 
 from gateway.model.copy_class import CopyClass
 
-EXACTLY_ONCE: Final = 2
-
 # Rules of dead letters with a cause outside the message: a failure of a broker or the gateway.
 # Every other rule refuses a name, a header, a payload or a size.
 FAILURES: Final = (
     "broker-exception", "expired", "internal", "library", "no-subscription", "not-authorised",
     "poisoned", "publish-acl", "queue", "spool-age", "spool-full",
 )  # fmt: skip
-_WORDS: Final = ("high", "low")  # of a hash
+_IS_DELIVERED: Final = "deliveries + replays > 0"
+# A hash of later rows is not that of the rows before them, in one of its words.
+_DIFFERS: Final = " OR ".join(
+    f"coalesce({bound}_{later}_{word} != {bound}_{earlier}_{word}, false)"
+    for later, earlier in (("sent", "received"), ("seen", "arrived"))
+    for word in ("high", "low")
+    for bound in ("least", "most")
+)
+# At-least-once (a mode below 2) allows that at most one delivery is not marked as a retry. A replay
+# is always marked.
+_IS_MARKED_DUPLICATE: Final = (
+    "deliveries = 0 OR first_attempts <= 1 AND dead_letters = 0"
+    " AND (coalesce(mode, 0) < 2 OR deliveries <= 1)"
+)
 
-
-def _has(counts: str) -> Column:
-    return F.col(counts) > 0
-
-
-def _is_delivered() -> Column:
-    return F.col("deliveries") + F.col("replays") > 0
-
-
-def _in_spool(since: int) -> Column:
-    return _has("spooled") & (F.unix_micros("received_time") >= since)
-
-
-def _has_several_outcomes() -> Column:
-    """Return whether a copy was delivered twice, or delivered and dead-lettered.
-
-    A replay after a dead letter is the recovery of it.
-    """
-    again = _has("deliveries") & (F.col("deliveries") + F.col("dead_letters") > 1)
-    return again | (F.col("deliveries") + F.col("replays") > 1)
-
-
-def _is_altered() -> Column:
-    """Return whether a hash is absent, or is not that of the payload before."""
-    wrong = _has("hashless")
-    for word in _WORDS:
-        wrong |= _differs("sent", word, "received") | _differs("seen", word, "arrived")
-    return wrong
-
-
-def _differs(later: str, word: str, earlier: str) -> Column:
-    """Return whether a hash of the rows `later` is not the one of the rows `earlier`."""
-    least, most = F.col(f"least_{later}_{word}"), F.col(f"most_{later}_{word}")
-    other = (least != F.col(f"least_{earlier}_{word}")) | (most != F.col(f"most_{earlier}_{word}"))
-    return F.coalesce(other, F.lit(False))
-
-
-# A copy has the first class whose rule fits, by the longest latency and the first receipt of a
-# copy that may still be in the spool, in microseconds.
-RULES: Final[Mapping[CopyClass, Callable[[int, int], Column]]] = {
-    CopyClass.UNEXPECTED: lambda _late, _since: ~F.col("was_received"),
-    CopyClass.ALTERED: lambda _late, _since: _is_delivered() & _is_altered(),
-    CopyClass.DUPLICATED: lambda _late, _since: _has_several_outcomes(),
-    CopyClass.LOST: lambda _late, _since: (
-        _is_delivered() & F.col("tapped") & (F.col("sightings") == 0)
+# A copy has the first class whose rule fits. `late` is the longest latency, and `since` the first
+# receipt of a copy that may still be in the spool, in microseconds.
+RULES: Final[Mapping[CopyClass, str]] = {
+    CopyClass.UNEXPECTED: "NOT was_received",
+    CopyClass.ALTERED: f"{_IS_DELIVERED} AND (hashless > 0 OR {_DIFFERS})",
+    # A replay after a dead letter is the recovery of it.
+    CopyClass.DUPLICATED: (
+        "deliveries > 0 AND deliveries + dead_letters > 1 OR deliveries + replays > 1"
     ),
-    CopyClass.RECOVERED: lambda _late, _since: _has("replays"),
-    # The order among copies decides it later.
-    CopyClass.DISORDERED: lambda _late, _since: F.lit(False),
-    CopyClass.LATE: lambda late, _since: _is_delivered() & (F.col("latency") > late),
-    CopyClass.DELIVERED: lambda _late, _since: _is_delivered(),
-    CopyClass.REFUSED: lambda _late, _since: _has("refusals"),
-    CopyClass.DEAD: lambda _late, _since: _has("dead_letters"),
-    CopyClass.IN_FLIGHT: lambda _late, since: F.col("recent") | _in_spool(since),
-    CopyClass.MISSING: lambda _late, _since: F.lit(True),
+    CopyClass.LOST: f"{_IS_DELIVERED} AND tapped AND sightings = 0",
+    CopyClass.RECOVERED: "replays > 0",
+    CopyClass.DISORDERED: "false",  # the order among copies decides it later
+    CopyClass.LATE: f"{_IS_DELIVERED} AND latency > {{late}}",
+    CopyClass.DELIVERED: _IS_DELIVERED,
+    CopyClass.REFUSED: "refusals > 0",
+    CopyClass.DEAD: "dead_letters > 0",
+    CopyClass.IN_FLIGHT: "recent OR spooled > 0 AND unix_micros(received_time) >= {since}",
+    CopyClass.MISSING: "true",
 }
 
 
@@ -83,17 +57,10 @@ def class_column(late: int, spooled_since: int) -> Column:
 
     Units: microseconds.
     """
-    found = F.lit(CopyClass.MISSING.value)
-    for each, rule in reversed(tuple(RULES.items())):
-        found = F.when(rule(late, spooled_since), F.lit(each.value)).otherwise(found)
-    return found
+    cases = " ".join(f"WHEN {rule} THEN '{each.value}'" for each, rule in RULES.items())
+    return F.expr(f"CASE {cases} END".format(late=late, since=spooled_since))
 
 
 def is_marked_duplicate() -> Column:
-    """Return whether at-least-once allows the deliveries: at most one is not marked as a retry.
-
-    A replay is always marked.
-    """
-    retried = (F.col("first_attempts") <= 1) & (F.col("dead_letters") == 0)
-    at_least_once = F.coalesce("mode", F.lit(0)) < EXACTLY_ONCE
-    return (retried & (at_least_once | (F.col("deliveries") <= 1))) | (F.col("deliveries") == 0)
+    """Return whether at-least-once allows the deliveries of a copy."""
+    return F.expr(_IS_MARKED_DUPLICATE)
