@@ -43,22 +43,6 @@ _BATCH_ROWS: Final = 10_000
 _DAY: Final = timedelta(days=1)
 
 
-@dataclass(frozen=True, slots=True)
-class Query:
-    """The rows to read; None for `days` is all dates.
-
-    With a `key`, segments that no seal of this key proves are refused. With `journals`, rows that
-    are not in a segment yet are read, too.
-    """
-
-    location: ArchiveLocation
-    days: Collection[date] | None
-    legs: Sequence[str]
-    columns: Sequence[str]
-    journals: bool
-    key: bytes | None
-
-
 class GatewaySource(DataSource):
     """The data source `gateway`; only batches are read."""
 
@@ -67,13 +51,13 @@ class GatewaySource(DataSource):
         return "gateway"
 
     def schema(self) -> str:
-        return spark_schema({name: COLUMNS[name] for name in query_of(self.options).columns})
+        return spark_schema({name: COLUMNS[name] for name in reader_of(self.options).columns})
 
     def reader(self, schema: StructType) -> ArchiveReader:  # noqa: ARG002  # that of `schema()`
-        return ArchiveReader(query_of(self.options))
+        return reader_of(self.options)
 
 
-def query_of(options: Mapping[str, str]) -> Query:
+def reader_of(options: Mapping[str, str]) -> ArchiveReader:
     """Parse the options of a read.
 
     Raises:
@@ -82,11 +66,7 @@ def query_of(options: Mapping[str, str]) -> Query:
     for name in options:
         _check("option", name.lower(), _OPTIONS)
     location = absolute_location(options.get("path", ""))
-    legs = _listed(options.get("legs"), _LEGS)
-    columns = _listed(options.get("columns"), tuple(COLUMNS))
-    for kind, values, known in (("leg", legs, _LEGS), ("column", columns, COLUMNS)):
-        for value in values:
-            _check(kind, value, known)
+    legs, columns = _listed(options, "legs", _LEGS), _listed(options, "columns", tuple(COLUMNS))
     dates = options.get("dates")
     days = None if dates is None else frozenset(chain.from_iterable(map(_days, _split(dates))))
     journals = options.get("open", "false")
@@ -97,7 +77,7 @@ def query_of(options: Mapping[str, str]) -> Query:
         )
     key_file = options.get("key_file")
     key = None if key_file is None else read_key(Path(key_file))
-    return Query(location, days, legs, columns, journals == "true", key)
+    return ArchiveReader(location, days, legs, columns, journals == "true", key)
 
 
 def _check(kind: str, value: str, known: Collection[str]) -> None:
@@ -105,8 +85,12 @@ def _check(kind: str, value: str, known: Collection[str]) -> None:
         raise ArchiveError(f"format gateway: unknown {kind} {value!r}; use {', '.join(known)}")
 
 
-def _listed(text: str | None, default: Sequence[str]) -> Sequence[str]:
-    return default if text is None else _split(text)
+def _listed(options: Mapping[str, str], name: str, known: Sequence[str]) -> Sequence[str]:
+    """Return the values of an option; all that are `known` without it."""
+    found = _split(options[name]) if name in options else known
+    for value in found:
+        _check(name.removesuffix("s"), value, known)
+    return found
 
 
 def _split(text: str) -> list[str]:
@@ -138,9 +122,18 @@ class Part(InputPartition):
 
 @dataclass(frozen=True, slots=True)
 class ArchiveReader(DataSourceReader):
-    """Finds the files of a query, and reads them on executors."""
+    """Finds the files of a query, and reads them on executors; None for `days` is all dates.
 
-    query: Query
+    With a `key`, segments that no seal of this key proves are refused. With `journals`, rows that
+    are not in a segment yet are read, too.
+    """
+
+    location: ArchiveLocation
+    days: Collection[date] | None
+    legs: Sequence[str]
+    columns: Sequence[str]
+    journals: bool
+    key: bytes | None
 
     def partitions(self) -> list[Part]:
         """Divide the files among tasks of about 8 MB.
@@ -149,20 +142,17 @@ class ArchiveReader(DataSourceReader):
             ArchiveError: with a key, a segment is named by no seal of it.
             OSError: the archive cannot be reached.
         """
-        query = self.query
-        storage = open_storage(query.location)
+        storage = open_storage(self.location)
         # Journals first: one that is converted meanwhile has segments, which are left out here.
-        journals = waiting_journals(query.location.local) if query.journals else []
+        journals = waiting_journals(self.location.local) if self.journals else []
         stems = {each.path.stem for each in journals}
-        files = [
-            (path, size, digest)
-            for day in self._days(storage)
-            for path, size, digest in self._files(storage, day)
+        files = {
+            (path, digest): size
+            for path, size, digest in self._files(storage)
             if journal_of(path) not in stems
-        ]
-        sizes = [size for _, size, _ in files]
-        named = [(path, digest) for path, _, digest in files]
-        parts = [Part(part) for part in batches(named, sizes, sum(sizes) // _PARTITION_BYTES)]
+        }
+        number = sum(files.values()) // _PARTITION_BYTES
+        parts = [Part(part) for part in batches([*files], [*files.values()], number)]
         parts += [Part(journal=each.path) for each in journals]
         return parts or [Part()]  # Spark asks for one
 
@@ -173,49 +163,44 @@ class ArchiveReader(DataSourceReader):
             ArchiveError: a file is damaged, or not as it was sealed; the text names it.
         """
         assert isinstance(partition, Part)  # noqa: S101  # for the type checker
-        storage = open_storage(self.query.location)
+        storage = open_storage(self.location)
         for path, sealed in partition.files:
             yield from self._rows(storage, path, sealed)
         if partition.journal is not None:
             yield from self._journal_rows(storage, partition.journal)
 
-    def _days(self, storage: Storage) -> list[date]:
-        kept = days_in(storage.names(Path()))
-        return [day for day in kept if self.query.days is None or day in self.query.days]
-
-    def _files(
-        self, storage: Storage, day: date
-    ) -> Iterator[tuple[Path, int, StoredDigest | None]]:
-        if self.query.key is None:
-            for each in current_files(storage, day):
-                yield each.at, each.size, None
-            return
-        for path, digest in sealed_files(storage, day, self.query.key).items():
-            yield path, digest.size, digest
+    def _files(self, storage: Storage) -> Iterator[tuple[Path, int, StoredDigest | None]]:
+        for day in days_in(storage.names(Path())):
+            if self.days is not None and day not in self.days:
+                continue
+            if self.key is None:
+                yield from ((each.at, each.size, None) for each in current_files(storage, day))
+            else:
+                for path, digest in sealed_files(storage, day, self.key).items():
+                    yield path, digest.size, digest
 
     def _rows(
         self, storage: Storage, path: Path, sealed: StoredDigest | None
     ) -> Iterator[pa.RecordBatch]:
         if sealed is not None and digest_of(storage, path) != sealed:
             raise ArchiveError(f"{path}: is not as it was sealed; run gateway archive verify")
-        wanted = pc.field("leg").isin(list(self.query.legs))
-        columns = list(dict.fromkeys([*self.query.columns, "leg"]))
+        wanted = pc.field("leg").isin(list(self.legs))
+        columns = list(dict.fromkeys([*self.columns, "leg"]))
         for rows in find_batches(storage, path, wanted, _BATCH_ROWS, columns):
-            yield from rows.select(self.query.columns).to_batches()
+            yield from rows.select(self.columns).to_batches()
 
     def _journal_rows(self, storage: Storage, path: Path) -> Iterator[pa.RecordBatch]:
         """Yield the acknowledged rows of a journal; those of its segments when it is converted."""
         try:
             data = read_regular(path)[: acknowledged_size(path)]
         except FileNotFoundError:
-            for day in self._days(storage):
-                for each, _, digest in self._files(storage, day):
-                    if journal_of(each) == path.stem:
-                        yield from self._rows(storage, each, digest)
+            for each, _, digest in self._files(storage):
+                if journal_of(each) == path.stem:
+                    yield from self._rows(storage, each, digest)
             return
         for rows in segment_tables(data, Conversion(path)):
-            kept = pc.is_in(rows["leg"], pa.array(self.query.legs, pa.string()))
-            if self.query.days is not None:
-                days = pa.array(self.query.days, pa.date32())
+            kept = pc.is_in(rows["leg"], pa.array(self.legs, pa.string()))
+            if self.days is not None:
+                days = pa.array(self.days, pa.date32())
                 kept = pc.and_(kept, pc.is_in(rows["time"].cast(pa.date32()), days))
-            yield from rows.filter(kept).select(self.query.columns).to_batches(_BATCH_ROWS)
+            yield from rows.filter(kept).select(self.columns).to_batches(_BATCH_ROWS)

@@ -22,7 +22,7 @@ from gateway.archive.segments.convert import convert_abandoned
 from gateway.archive.segments.tables import SCHEMA
 from gateway.archive.storage import LocalStorage
 from gateway.errors import ArchiveError
-from gateway.reconcile.spark_source import ArchiveReader, query_of
+from gateway.reconcile.spark_source import ArchiveReader, reader_of
 from tests.archive.samples import DAY, NOON, QUICK, START, delivered, noon, put, received
 from tests.archive.verification.chained import KEY, sealed_day
 from tests.archived import segments
@@ -41,7 +41,7 @@ WRONG = [
 
 
 def reader(root: Path, **options: str) -> ArchiveReader:
-    return ArchiveReader(query_of({"path": str(root), **options}))
+    return reader_of({"path": str(root), **options})
 
 
 def read(source: ArchiveReader) -> pa.Table:
@@ -62,7 +62,7 @@ def ids(rows: pa.Table) -> list[tuple[str, str, bytes]]:
 @pytest.mark.parametrize(("options", "text"), WRONG)
 def test_a_wrong_option_is_refused(options: dict[str, str], text: str) -> None:
     with pytest.raises(ArchiveError, match=text):
-        query_of(options)
+        reader_of(options)
 
 
 @pytest.mark.parametrize(
