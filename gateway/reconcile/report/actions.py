@@ -24,6 +24,9 @@ _NO_PAYLOADS: Final = (
 )
 
 
+_OTHER_ROUTES: Final = " The commands are for the routes with the most; repeat them for {} more."
+
+
 @dataclass(frozen=True, slots=True)
 class Action:
     """A step for the operator, with the commands to run and the section to read, if any."""
@@ -55,8 +58,8 @@ def actions(report: Report) -> Iterator[Action]:
             f" {word(row, 'verdict')}. Read the report of that date.",
             section="Method",
         )
-    if gaps := report.source_gaps:
-        yield _gaps(report, gaps)
+    if report.source_gaps:
+        yield _gaps(report)
     if report.renamed:
         yield Action("Routes translate other names than those that were sent.", section="Renamed")
 
@@ -88,9 +91,10 @@ def _for_class(report: Report, name: str) -> Iterator[Action]:
     if lost < total:
         sendable = [row for row in affected if row not in bare]
         routes = list(dict.fromkeys(word(row, "route") for row in sendable)) or [""]
+        more = len(routes) - _MAX_ROUTES
+        others = _OTHER_ROUTES.format(amount(more)) if more > 0 else ""
         yield Action(
-            f"{name.capitalize()} ({amount(total - lost)}): {facts.advice}"
-            f"{_other_routes(len(routes) - _MAX_ROUTES)}",
+            f"{name.capitalize()} ({amount(total - lost)}): {facts.advice}{others}",
             _replay(report, name, routes[:_MAX_ROUTES]),
         )
     if lost:
@@ -103,33 +107,22 @@ def _for_class(report: Report, name: str) -> Iterator[Action]:
         )
 
 
-def _other_routes(others: int) -> str:
-    if others < 1:
-        return ""
-    return f" The commands are for the routes with the most; repeat them for {amount(others)} more."
-
-
-def _gaps(report: Report, gaps: int) -> Action:
+def _gaps(report: Report) -> Action:
+    lost = [each.lost for each in outages(report.gaps) if each.counted]
+    known = [each for each in lost if each is not None]
+    number = "the archive cannot tell how many"
+    if known:
+        counted = f"the brokers count {amount(sum(known))} of them"
+        others = counted_as(len(lost) - len(known), "gap")
+        number = f"{counted}; for {others} {number}" if len(known) < len(lost) else counted
     text = (
-        f"{counted_as(gaps, 'source gap')}: messages may be lost before they reached the gateway;"
-        f" {_lost_in_gaps(report)}."
+        f"{counted_as(len(lost), 'source gap')}: messages may be lost before they reached the"
+        f" gateway; {number}."
     )
     if report.accept_gaps:
         return Action(text, section="Source gaps")
     command = f"{_command(report, 'reconcile')} --accept-gaps"
     return Action(f"{text} When they are cleared up, accept them.", [command], "Source gaps")
-
-
-def _lost_in_gaps(report: Report) -> str:
-    """Return how many messages are lost in the source gaps, as far as brokers count them."""
-    lost = [each.lost for each in outages(report.gaps) if each.counted]
-    known = [each for each in lost if each is not None]
-    if not known:
-        return "the archive cannot tell how many"
-    text = f"the brokers count {amount(sum(known))} of them"
-    if others := len(lost) - len(known):
-        text += f"; for {counted_as(others, 'gap')} the archive cannot tell how many"
-    return text
 
 
 def _command(report: Report, name: str) -> str:

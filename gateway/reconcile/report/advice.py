@@ -167,19 +167,12 @@ FINDING_ADVICE: Final[Mapping[str, FindingAdvice]] = {
         "A file is cut, is no Parquet, or has a damaged page. Its rows were not counted.",
         _RESTORE,
     ),
-    "late-segment": FindingAdvice(
-        "A file arrived after --follow had sealed its date.", "The nightly run counts it."
-    ),
     "renamed": _of_rows_intact(
         "Copies have other names than the routes of their time would give them; with --mapping,"
         " than the mapping would.",
         "See Renamed. Without --mapping, the rows or the routes were changed, or the gateway"
         " translated wrongly: report the fault. With it, correct the mapping, unless it was"
         " changed on purpose.",
-    ),
-    "nothing-to-judge": FindingAdvice(
-        "No closed date is new, and nothing new concerns an earlier one.",
-        "Nothing; the night after the next midnight judges today.",
     ),
     "no-data": FindingAdvice(
         "The archive has no readable segment of the date.",

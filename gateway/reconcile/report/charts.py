@@ -9,9 +9,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import groupby
 from typing import Final, TypeAlias
 
 from gateway.reconcile.report.formatting import counted_as
+from gateway.reconcile.report.timelines import DAY_SECONDS, TimelineBar
 
 HOURS: Final = 24
 Values: TypeAlias = Sequence[float | None]
@@ -59,10 +61,10 @@ class ChartFrame:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """A chart with its title, its caption and its text alternative.
+    """A chart with its title, its caption and its text alternative; values are shown as `unit`s.
 
-    `ticks` are the labels of the scale by their share of it, 0 to 1; `paths` the `d` attributes of
-    SVG paths by their styles; `hints` the texts shown when the pointer is over an hour.
+    `ticks` are the labels of the scale by their share of it, 0 to 1, and `paths` the `d` attributes
+    of SVG paths by their styles.
     """
 
     title: str
@@ -70,9 +72,20 @@ class Chart:
     alternative: str
     frame: ChartFrame
     series: Sequence[Series]
+    unit: Unit
     ticks: Mapping[float, str] = field(default_factory=dict)
     paths: Mapping[str, str] = field(default_factory=dict)
-    hints: Mapping[int, str] = field(default_factory=dict)
+
+    @property
+    def hints(self) -> Mapping[int, str]:
+        """The texts shown when the pointer is over an hour."""
+        hints = {}
+        for hour in range(HOURS):
+            known = [(each.label, each.values[hour]) for each in self.series]
+            words = [f"{label} {self.unit(value)}" for label, value in known if value is not None]
+            if words:
+                hints[hour] = f"{hour:02}:00 {', '.join(words)}"
+        return hints
 
     @property
     def legend(self) -> Sequence[Series]:
@@ -80,42 +93,26 @@ class Chart:
         return self.series if self.frame.labelled and self.title != "messages" else ()
 
 
-@dataclass(frozen=True, slots=True)
-class Band:
-    """An interval of the day that is drawn behind the values. Units: hours."""
-
-    css: str
-    begin: float
-    width: float
-    outages: int = 1  # in the interval
-
-
 LARGE: Final = ChartFrame(300, 150, left=44, bottom=20, labelled=True)
 SMALL: Final = ChartFrame(180, 60, left=2, bottom=4, labelled=False)
 
 
-def bars(chart: Chart, unit: Unit) -> Chart:
+def bars(chart: Chart) -> Chart:
     """Stack bars, the first series at the bottom; a value of 0 or None has no bar."""
     series, frame = chart.series, chart.frame
-    sums = [sum(each.values[hour] or 0 for each in series) for hour in range(HOURS)]
-    highest = max(sums)
+    highest = max(sum(each.values[hour] or 0 for each in series) for hour in range(HOURS))
     top = _top(highest)
     ticks = {0.0: "0"}
     if highest:
         if top > 1 or highest < 1:  # half a message is no tick
-            ticks[0.5] = unit(top / 2)
-        ticks[1.0] = unit(top)
+            ticks[0.5] = chart.unit(top / 2)
+        ticks[1.0] = chart.unit(top)
     base = [0.0] * HOURS
     paths = {
         each.css: "".join(_bar(frame, hour, base, each.values[hour], top) for hour in range(HOURS))
         for each in series
     }
-    return _drawn(chart, ticks, paths, unit)
-
-
-def _drawn(chart: Chart, ticks: Mapping[float, str], paths: Mapping[str, str], unit: Unit) -> Chart:
-    paths = {css: data for css, data in paths.items() if data}
-    return replace(chart, ticks=ticks, paths=paths, hints=_hints(chart.series, unit))
+    return replace(chart, ticks=ticks, paths=paths)
 
 
 def _bar(frame: ChartFrame, hour: int, base: list[float], value: float | None, top: float) -> str:
@@ -129,7 +126,7 @@ def _bar(frame: ChartFrame, hour: int, base: list[float], value: float | None, t
     return f"M{frame.x(hour) + 0.5:.1f} {low:.1f}h{width:.1f}V{high:.1f}h-{width:.1f}z"
 
 
-def lines(chart: Chart, unit: Unit) -> Chart:
+def lines(chart: Chart) -> Chart:
     """Draw lines over a logarithmic scale, with a gap where a value is None."""
     series, frame = chart.series, chart.frame
     known = [max(value, 1) for each in series for value in each.values if value is not None]
@@ -139,7 +136,7 @@ def lines(chart: Chart, unit: Unit) -> Chart:
     highest = max(math.ceil(math.log10(max(known))), lowest + 1)
     step = math.ceil((highest - lowest) / _MAX_DECADES)
     ticks = {
-        (power - lowest) / (highest - lowest): unit(10.0**power)
+        (power - lowest) / (highest - lowest): chart.unit(10.0**power)
         for power in range(lowest, highest + 1, step)
     }
     paths: dict[str, str] = {}
@@ -148,45 +145,15 @@ def lines(chart: Chart, unit: Unit) -> Chart:
             None if value is None else (math.log10(max(value, 1)) - lowest) / (highest - lowest)
             for value in each.values
         ]
-        paths[f"line {each.css}"] = _line(frame, shares)
-        paths[f"line dot {each.css}"] = _dots(frame, shares)
-    return _drawn(chart, ticks, paths, unit)
-
-
-def _line(frame: ChartFrame, shares: Values) -> str:
-    """Return a path through the middles of the hours, with a gap at None."""
-    data, drawing = "", False
-    for hour, share in enumerate(shares):
-        if share is None:
-            drawing = False
-            continue
-        data += f"{'L' if drawing else 'M'}{_point(frame, hour, share)}"
-        drawing = True
-    return data
-
-
-def _dots(frame: ChartFrame, shares: Values) -> str:
-    """Return a dot for each hour between two gaps: a line alone would not show it."""
-    known = [None, *shares, None]
-    return "".join(
-        f"M{_point(frame, hour, share)}h0"
-        for hour, share in enumerate(shares)
-        if share is not None and known[hour] is None and known[hour + 2] is None
-    )
-
-
-def _point(frame: ChartFrame, hour: int, share: float) -> str:
-    return f"{frame.x(hour + 0.5):.1f} {frame.y(share):.1f}"
-
-
-def _hints(series: Sequence[Series], unit: Unit) -> dict[int, str]:
-    hints = {}
-    for hour in range(HOURS):
-        known = [(each.label, each.values[hour]) for each in series]
-        words = [f"{label} {unit(value)}" for label, value in known if value is not None]
-        if words:
-            hints[hour] = f"{hour:02}:00 {', '.join(words)}"
-    return hints
+        points = [
+            None if share is None else f"{frame.x(hour + 0.5):.1f} {frame.y(share):.1f}"
+            for hour, share in enumerate(shares)
+        ]
+        runs = [[*filter(None, run)] for known, run in groupby(points, bool) if known]
+        paths[f"line {each.css}"] = "".join(f"M{'L'.join(run)}" for run in runs)
+        # A line alone would not show an hour between two gaps.
+        paths[f"line dot {each.css}"] = "".join(f"M{run[0]}h0" for run in runs if len(run) == 1)
+    return replace(chart, ticks=ticks, paths=paths)
 
 
 def _top(value: float) -> float:
@@ -197,14 +164,15 @@ def _top(value: float) -> float:
     return next(step * power for step in _STEPS if step * power >= value * (1 - _EPSILON))
 
 
-def with_bands(chart: Chart, bands: Sequence[Band]) -> Chart:
+def with_bands(chart: Chart, bands: Sequence[TimelineBar]) -> Chart:
     """Draw the bands behind the values, and name their outages in the text alternative."""
     if not bands:
         return chart
     frame = chart.frame
     paths: dict[str, str] = {}
     for each in bands:
-        left, right = frame.x(each.begin), frame.x(each.begin + each.width)
+        ends = (each.begin, each.begin + each.width)
+        left, right = (frame.x(end * HOURS / DAY_SECONDS) for end in ends)
         back = f"H{right:.1f}V{frame.floor}z" if right - left >= _MIN_BAND else ""
         css = f"band {each.css}"
         paths[css] = paths.get(css, "") + f"M{left:.1f} {frame.floor}V4{back}"

@@ -8,7 +8,8 @@ The input is the rows of the table `hours`.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from datetime import date, datetime
 from typing import Final, TypeAlias
 
@@ -16,11 +17,10 @@ from gateway.model.copy_class import CLASSES, CopyClass
 from gateway.reconcile.report.charts import (
     HOURS,
     SMALL,
-    Band,
     Chart,
     ChartFrame,
     Series,
-    Values,
+    Unit,
     bars,
     lines,
     with_bands,
@@ -29,11 +29,15 @@ from gateway.reconcile.report.formatting import amount, duration
 from gateway.reconcile.report.gaps import bands, outages
 from gateway.reconcile.report.report import Report
 from gateway.reconcile.report.rows import Row, Rows, count, number, word, worst_first
+from gateway.reconcile.report.timelines import TimelineBar
 
 Day: TypeAlias = Mapping[int, Row]  # hour, 0 to 23, -> its counts
-PERCENTILE_STYLES: Final = ("calm thin", "calm dashed", "calm thick")
-_ABSENT_STYLES: Final = {
-    name: facts.chart_style for name, facts in CLASSES.items() if facts.chart_style
+PERCENTILES: Final = {"p50": "calm thin", "p90": "calm dashed", "p99": "calm thick"}
+Draw: TypeAlias = Callable[[Chart], Chart]
+# The styles of the counted classes, by the title of their chart; it leaves out those that are 0.
+_COUNTED: Final[Mapping[str, Mapping[str, str]]] = {
+    "not arrived": {name: each.chart_style for name, each in CLASSES.items() if each.chart_style},
+    "duplicates": {"unmarked": "bad", "marked": "warn"},
 }
 _TIMED: Final = tuple(name for name, facts in CLASSES.items() if facts.timed)
 MAX_CHARTED: Final = 40  # routes with their own charts
@@ -41,55 +45,53 @@ MAX_UNFOLDED: Final = 3  # of them, when there are more
 
 
 def day_of(rows: Rows) -> Day:
-    """Return the rows of one route, or of all, by hour; rows with an invalid time are left out."""
+    """Return the rows of one route, or of all, by hour, with the duplicates that are not marked.
+
+    Rows with an invalid time are left out.
+    """
     found: dict[int, Row] = {}
     for row in rows:
-        try:
-            found[datetime.fromisoformat(word(row, "hour")).hour] = row
-        except ValueError:
-            continue
+        unmarked = count(row, CopyClass.DUPLICATED.value) - count(row, "marked")
+        with suppress(ValueError):
+            hour = datetime.fromisoformat(word(row, "hour")).hour
+            found[hour] = {**row, "unmarked": unmarked}
     return found
 
 
-def percentiles(day: Day) -> list[str]:
-    """Return the computed percentiles by the names of their columns: p50, p99."""
-    names = {name for row in day.values() for name in row}
-    found = [name for name in names if name[:1] == "p" and name[1:].isdigit()]
-    return sorted(found, key=lambda name: int(name[1:]))
-
-
 def figures(
-    day: Day, scope: str, frame: ChartFrame, gaps: Sequence[Band] = (), *, complete: bool = True
+    day: Day,
+    scope: str,
+    frame: ChartFrame,
+    gaps: Sequence[TimelineBar] = (),
+    *,
+    complete: bool = True,
 ) -> list[Chart]:
     """Return the four figures, each with the `gaps` behind it.
 
     They are not `complete` when the archive may lack rows.
     """
-    none = "none" if complete else "none known"
-    made = [
-        _messages(day, scope, frame),
-        _latency(day, scope, frame),
-        _counts(day, frame, ("not arrived", scope, none), _ABSENT_STYLES),
-        _counts(day, frame, ("duplicates", scope, none), {"unmarked": "bad", "marked": "warn"}),
+
+    def drawn(draw: Draw, unit: Unit, title: str, caption: str, series: Sequence[Series]) -> Chart:
+        words = f"{title.capitalize()}{' percentiles' if draw is lines else ''} by hour, {scope}"
+        chart = Chart(title, caption, f"{words}: {caption}", frame, series, unit)
+        return with_bands(draw(chart), gaps)
+
+    (received,) = _series(day, {"received": "calm"})
+    peak = max((value or 0 for value in received.values), default=0)
+    traffic = f"{amount(peak)} in the busiest hour" if peak else "no traffic"
+    percentiles = _series(day, PERCENTILES)
+    latencies = [each for each in percentiles if any(value is not None for value in each.values)]
+    found = [
+        drawn(bars, amount, "messages", traffic, [received]),
+        drawn(lines, duration, "latency", _latency_caption(day, latencies), latencies),
     ]
-    return [with_bands(each, gaps) for each in made]
-
-
-def _messages(day: Day, scope: str, frame: ChartFrame) -> Chart:
-    series = Series("received", "calm", _column(day, "received"))
-    peak = max((value or 0 for value in series.values), default=0)
-    caption = f"{amount(peak)} in the busiest hour" if peak else "no traffic"
-    alternative = f"Messages by hour, {scope}: {caption}"
-    return bars(Chart("messages", caption, alternative, frame, [series]), amount)
-
-
-def _latency(day: Day, scope: str, frame: ChartFrame) -> Chart:
-    columns = zip(percentiles(day), PERCENTILE_STYLES, strict=False)
-    all_series = [Series(name, css, _column(day, name)) for name, css in columns]
-    series = [each for each in all_series if any(value is not None for value in each.values)]
-    caption = _latency_caption(day, series)
-    alternative = f"Latency percentiles by hour, {scope}: {caption}"
-    return lines(Chart("latency", caption, alternative, frame, series), duration)
+    for title, styles in _COUNTED.items():
+        series = [each for each in _series(day, styles) if any(each.values)]
+        sums = [(each.label, sum(value or 0 for value in each.values)) for each in series]
+        caption = ", ".join(f"{amount(total)} {label}" for label, total in sums)
+        none = "none" if complete else "none known"
+        found.append(drawn(bars, amount, title, caption or none, series))
+    return found
 
 
 def _latency_caption(day: Day, series: Sequence[Series]) -> str:
@@ -105,30 +107,9 @@ def _latency_caption(day: Day, series: Sequence[Series]) -> str:
     return f"{caption} ({amount(timed)} of {amount(delivered)} measured)"
 
 
-def _counts(
-    day: Day, frame: ChartFrame, words: tuple[str, str, str], styles: Mapping[str, str]
-) -> Chart:
-    """Return bars of classes; a class that is 0 in every hour is left out.
-
-    `words` are the title, the scope and the caption without any count.
-    """
-    title, scope, none = words
-    all_series = [Series(name, css, _column(day, name)) for name, css in styles.items()]
-    series = [each for each in all_series if any(each.values)]
-    sums = [f"{amount(sum(value or 0 for value in each.values))} {each.label}" for each in series]
-    caption = ", ".join(sums) or none
-    alternative = f"{title.capitalize()} by hour, {scope}: {caption}"
-    return bars(Chart(title, caption, alternative, frame, series), amount)
-
-
-def _column(day: Day, name: str) -> Values:
-    if name == "unmarked":
-        return [_unmarked(day[hour]) if hour in day else None for hour in range(HOURS)]
-    return [number(day[hour], name) if hour in day else None for hour in range(HOURS)]
-
-
-def _unmarked(row: Row) -> int:
-    return count(row, CopyClass.DUPLICATED.value) - count(row, "marked")
+def _series(day: Day, styles: Mapping[str, str]) -> list[Series]:
+    rows = [day.get(hour, {}) for hour in range(HOURS)]
+    return [Series(name, css, [number(row, name) for row in rows]) for name, css in styles.items()]
 
 
 def charted_routes(report: Report, day: date) -> list[tuple[Row, list[Chart]]]:

@@ -1,9 +1,14 @@
-"""Numbers and durations as the report shows them."""
+"""Numbers, durations and times as the report shows them, and the bounds of its tables."""
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Final
 
+MAX_ROWS: Final = 200  # rows of a table
+MAX_GATEWAYS: Final = 10  # named at the top
+MAX_SAMPLES: Final = 25  # of each class
+MAX_ROUTES: Final = 2_000  # rows of the table of routes
 _THOUSAND: Final = 1_000
 _SCALES: Final = ((120_000_000, 1_000_000, "s"), (7_200_000_000, 60_000_000, "min"))
 _HOUR: Final = 3_600_000_000  # microseconds
@@ -31,3 +36,11 @@ def amount(value: float) -> str:
 def counted_as(number: int, noun: str) -> str:
     """Return the number with its noun: `1 error`, `2,000 errors`."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def time_of_day(text: str) -> str:
+    """Return the time of day of an ISO 8601 time, in milliseconds; other text as it is."""
+    try:
+        return datetime.fromisoformat(text).strftime("%H:%M:%S.%f")[:-3]
+    except ValueError:
+        return text or "-"

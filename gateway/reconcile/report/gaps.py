@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import date, datetime
 from typing import Final
 
 from gateway.archive.gaps import GapRule
 from gateway.reconcile.report.advice import FindingAdvice
-from gateway.reconcile.report.charts import Band
 from gateway.reconcile.report.timelines import (
     LEAST_WIDTH,
     Timeline,
@@ -18,47 +17,44 @@ from gateway.reconcile.report.timelines import (
     timelines,
 )
 
-HOUR_SECONDS: Final = 3_600
-
-
 # The meaning of each rule completes "the gap: ...".
-GAP_RULES: Final[Mapping[GapRule, FindingAdvice]] = {
-    GapRule.SESSION_LOST: FindingAdvice(
+GAP_RULES: Final[Mapping[str, FindingAdvice]] = {
+    GapRule.SESSION_LOST.value: FindingAdvice(
         "the broker had lost the gateway's session when it connected again",
         "Ask the publishers to send the interval again. Raise the broker's session expiry, and"
         " its limit of queued messages.",
     ),
-    GapRule.DISCONNECTED: FindingAdvice(
+    GapRule.DISCONNECTED.value: FindingAdvice(
         "the source was not connected, and its broker keeps nothing for it",
         "Ask the publishers to send the interval again. A durable subscription, a queue or a"
         " kept session (QoS 1) keeps messages for the next outage.",
     ),
-    GapRule.TAKEN_OVER: FindingAdvice(
+    GapRule.TAKEN_OVER.value: FindingAdvice(
         "another client connected with the gateway's client id",
         "Find the second client; its address is in the broker's log. Give each client its own"
         " client_id.",
     ),
-    GapRule.REFUSED: FindingAdvice(
+    GapRule.REFUSED.value: FindingAdvice(
         "the broker refused the subscription, so it sent nothing",
         "Grant the gateway's user the right to subscribe, or correct the route's pattern.",
     ),
-    GapRule.DROPPED: FindingAdvice(
+    GapRule.DROPPED.value: FindingAdvice(
         "the broker reported that it dropped messages",
         "Raise the broker's queue limit, or find out why the gateway received slowly:"
         " gateway status shows the full spool or the slow target. A count for all clients"
         " may be of another client; the broker's log names it.",
     ),
-    GapRule.NOT_RUNNING: FindingAdvice(
+    GapRule.NOT_RUNNING.value: FindingAdvice(
         "the gateway was not running",
         "Messages of brokers that keep nothing are lost in this interval. Start the gateway"
         " again; plan a stop while publishers are quiet, or let the broker keep a session.",
     ),
-    GapRule.LOOP_LIMIT: FindingAdvice(
+    GapRule.LOOP_LIMIT.value: FindingAdvice(
         "equal messages came back so often that the gateway took them for a loop and cut some",
         "Find the gateways that return them: the log has the name. If an application repeats"
         " the message, set loop_window: 0 on the endpoint, and ask it to send the value again.",
     ),
-    GapRule.AWAY: FindingAdvice(
+    GapRule.AWAY.value: FindingAdvice(
         "the source was away, and its broker kept the session; nothing was lost by itself",
         "Nothing, unless the broker's limit of queued messages was reached.",
     ),
@@ -98,7 +94,7 @@ class ReportedGap:
 
     @property
     def advice(self) -> str:
-        kept = not self.counted and self.rule != GapRule.AWAY.value
+        kept = self.kept and self.rule != GapRule.AWAY.value
         return _KEPT_ADVICE if kept else rule_of(self.rule).advice
 
     @property
@@ -115,8 +111,7 @@ class ReportedOutage(ReportedGap):
 
 def rule_of(name: str) -> FindingAdvice:
     """Return the meaning and the advice of a rule; a general one for an unknown rule."""
-    known = {each.value: advice for each, advice in GAP_RULES.items()}
-    return known.get(name, _UNKNOWN)
+    return GAP_RULES.get(name, _UNKNOWN)
 
 
 def outages(gaps: Iterable[ReportedGap]) -> list[ReportedOutage]:
@@ -132,11 +127,6 @@ def outages(gaps: Iterable[ReportedGap]) -> list[ReportedOutage]:
     return sorted(found, key=lambda each: (not each.counted, each.begin, each.label))
 
 
-def source_gaps(gaps: Iterable[ReportedGap]) -> int:
-    """Return how many outages may have lost messages."""
-    return sum(each.counted for each in outages(gaps))
-
-
 def _outage(gaps: Sequence[ReportedGap]) -> ReportedOutage:
     known = {
         "reason": next(filter(None, (each.reason for each in gaps)), ""),
@@ -150,12 +140,14 @@ def gap_timelines(found: Sequence[ReportedOutage], day: date) -> list[Timeline]:
     """Return a timeline for each source with an outage, those with counted gaps first."""
     several = len({each.gateway for each in found}) > 1
     return timelines(
-        (each.label, each.gateway if several and each.endpoint else "", bar)
-        for each, bar in zip(found, _bars(found, day), strict=True)
+        (each.label, each.gateway if several and each.endpoint else "", _bar(each, day))
+        for each in found
     )
 
 
-def bands(found: Sequence[ReportedOutage], day: date, route: str | None = None) -> list[Band]:
+def bands(
+    found: Sequence[ReportedOutage], day: date, route: str | None = None
+) -> list[TimelineBar]:
     """Return the outages of `day` as bands of a chart, those that may have lost messages first.
 
     With a `route` only those that concern it; the outage of a gateway concerns every route.
@@ -163,28 +155,22 @@ def bands(found: Sequence[ReportedOutage], day: date, route: str | None = None) 
     style at most.
     """
     concerned = [each for each in found if route is None or not each.routes or route in each.routes]
-    bars = _bars(concerned, day)
+    bars = [_bar(each, day) for each in concerned]
     return [*_merged("bad", bars), *_merged("calm", bars)]
 
 
-def _merged(css: str, bars: Sequence[TimelineBar]) -> list[Band]:
-    spans: list[tuple[float, float, int]] = []  # begin and end in seconds, and outages
-    for begin, end in sorted(
-        (each.begin, each.begin + each.width) for each in bars if each.css == css
-    ):
-        if spans and begin - spans[-1][1] < LEAST_WIDTH:
-            first, last, number = spans[-1]
-            spans[-1] = (first, max(last, end), number + 1)
+def _merged(css: str, bars: Sequence[TimelineBar]) -> list[TimelineBar]:
+    found: list[TimelineBar] = []
+    for bar in sorted((each for each in bars if each.css == css), key=lambda each: each.begin):
+        before = found[-1] if found else None
+        if before is None or bar.begin - before.begin - before.width >= LEAST_WIDTH:
+            found.append(bar)
         else:
-            spans.append((begin, end, 1))
-    return [
-        Band(css, begin / HOUR_SECONDS, (end - begin) / HOUR_SECONDS, number)
-        for begin, end, number in spans
-    ]
+            width = max(before.width, bar.begin + bar.width - before.begin)
+            found[-1] = replace(before, width=width, outages=before.outages + 1)
+    return found
 
 
-def _bars(group: Sequence[ReportedOutage], day: date) -> list[TimelineBar]:
-    return [
-        timeline_bar("bad" if each.counted else "calm", each.begin, each.end, day, each.rule)
-        for each in group
-    ]
+def _bar(outage: ReportedOutage, day: date) -> TimelineBar:
+    css = "bad" if outage.counted else "calm"
+    return timeline_bar(css, outage.begin, outage.end, day, outage.rule)

@@ -24,7 +24,6 @@ from gateway.reconcile.report import (
     actions,
     advice,
     charts,
-    details,
     figures,
     formatting,
     gaps,
@@ -39,8 +38,7 @@ from gateway.terminal import MAX_TEXT, escaped, rest, shortened
 _PACKAGE: Final = "gateway.reconcile.report"
 # Their public names are known in the templates.
 _MODULES: Final = (
-    copy_class, actions, advice, charts, details, figures, formatting, gaps, rows, timelines,
-    verdict,
+    copy_class, actions, advice, charts, figures, formatting, gaps, rows, timelines, verdict,
 )  # fmt: skip
 _MAX_ATTRIBUTE: Final = 2_000  # characters of an attribute
 
@@ -102,14 +100,8 @@ def environment() -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    made.filters |= {
-        "amount": formatting.amount,
-        "attribute": attribute,
-        "clock": timelines.clock,
-        "duration": formatting.duration,
-        "marked": marked,
-        "time_of_day": details.time_of_day,
-    }
+    shown = (formatting.amount, formatting.duration, formatting.time_of_day, timelines.clock)
+    made.filters |= {each.__name__: each for each in (attribute, marked, *shown)}
     for module in _MODULES:
         made.globals |= {name: each for name, each in vars(module).items() if name[0] != "_"}
     return made
@@ -144,26 +136,16 @@ def _digest(text: str) -> str:
     return "sha256-" + b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
-def write_page(source: Path) -> Path:
-    """Write the report beside `source`, a summary.json, and return its path.
-
-    Raises:
-        ReconcileError: the file is not a report.
-        OSError: it cannot be read, or the report cannot be written.
-    """
-    written = source.with_name(REPORT_PAGE)
-    written.write_text(page(from_json(source.read_bytes())), encoding="utf-8")
-    return written
-
-
 def main(arguments: Sequence[str]) -> int:
     """Write the page beside each summary; exit status 0, or 2 when a file is not a report."""
     if not arguments:
         sys.stderr.write("usage: python -m gateway.reconcile.report.html SUMMARY.JSON ...\n")
         return 2
     try:
-        for name in arguments:
-            sys.stdout.write(f"{write_page(Path(name))}\n")
+        for source in map(Path, arguments):
+            written = source.with_name(REPORT_PAGE)
+            written.write_text(page(from_json(source.read_bytes())), encoding="utf-8")
+            sys.stdout.write(f"{written}\n")
     except (GatewayError, OSError) as fault:
         sys.stderr.write(f"gateway reconcile: {fault}\n")
         return 2

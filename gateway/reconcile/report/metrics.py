@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
@@ -63,13 +64,11 @@ def _samples(
     end = 0.0 if report.day is None else day_start(report.day) / SECOND + DAY_SECONDS
     if report.status == CLEAN:
         last_clean = max(last_clean, end)
+    weights = Counter(each.weight for each in report.findings)
     found: dict[str, dict[str, float]] = {
         "status": {"": report.exit_status},
         "unproven_rows": {"": report.unproven},
-        "findings": {
-            f'{{weight="{weight.value}"}}': sum(each.weight is weight for each in report.findings)
-            for weight in Weight
-        },
+        "findings": {f'{{weight="{each.value}"}}': weights[each] for each in Weight},
         "duration_seconds": {"": round(seconds, 3)},
         "finished_timestamp_seconds": {"": now / 1_000_000},
     }

@@ -11,7 +11,7 @@ from gateway.archive.findings import Finding, Weight
 from gateway.model.copy_class import CLASSES, HOP_CLASSES, HOP_LOSSES, TALLIES
 from gateway.reconcile.report.advice import advice_for
 from gateway.reconcile.report.formatting import amount, counted_as
-from gateway.reconcile.report.gaps import ReportedGap, source_gaps
+from gateway.reconcile.report.gaps import ReportedGap, outages
 from gateway.reconcile.report.rows import Row, Rows, count, violations
 from gateway.reconcile.report.timelines import Turn
 
@@ -20,7 +20,6 @@ CLEAN: Final = 0
 BREACH: Final = 1
 NO_ANSWER: Final = 2
 GAPS: Final = 3  # clean for what was received, and a source may have missed messages
-_NO_ANSWER: Final = "no answer"
 _MAX_NAMED: Final = 4  # classes in the headline, the gravest
 
 
@@ -64,9 +63,8 @@ class Report:
 
     def total(self, column: str) -> int:
         """Return the total of `column` over all routes."""
-        if self.totals is not None:
-            return count(self.totals, column)
-        return sum(count(route, column) for route in self.routes)
+        rows = self.routes if self.totals is None else [self.totals]
+        return sum(count(row, column) for row in rows)
 
     def between(self, name: str) -> int:
         """Return the messages of a class between gateways."""
@@ -86,7 +84,7 @@ class Report:
     @property
     def source_gaps(self) -> int:
         """The gaps in which a source may have missed messages."""
-        return source_gaps(self.gaps)
+        return sum(each.counted for each in outages(self.gaps))
 
     @property
     def errors(self) -> Sequence[Finding]:
@@ -122,7 +120,7 @@ class Report:
     def verdict(self) -> str:
         """The verdict for scripts."""
         if not self.answered:
-            return _NO_ANSWER
+            return "no answer"
         if reasons := ", ".join(self._breaches()):
             return f"not clean: {reasons}"
         if gaps := self.source_gaps:
@@ -165,13 +163,10 @@ class Report:
 
     def _breaches(self) -> Iterator[str]:
         """Yield why the date is not clean."""
-        sums = self.sums
-        for name in CLASSES:
-            if number := violations(name, sums, strict=self.strict):
-                yield f"{number} {name}"
-        for name in CLASSES:
-            if number := sum(violations(name, row, strict=self.strict) for row in self.hops):
-                yield f"{number} {name} between gateways"
+        for rows, where in (([self.sums], ""), (self.hops, " between gateways")):
+            for name in CLASSES:
+                if number := sum(violations(name, row, strict=self.strict) for row in rows):
+                    yield f"{number} {name}{where}"
         if self.errors:
             yield f"{counted_as(len(self.errors), 'error')} in the archive"
 

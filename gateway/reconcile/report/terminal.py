@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import date
+from itertools import chain
 from typing import Final
 
 from rich.console import Console
@@ -52,16 +53,11 @@ def print_report(report: Report, console: Console) -> None:
 
 
 def _details(report: Report) -> Iterator[str]:
-    if report.day is not None:
-        turns = (
-            ("times of instances", True, _turn_line(each, report.day)) for each in report.holders
-        )
-        yield from _first_lines(turns)
-        gaps = outages(report.gaps)
-        yield from _first_lines(
-            (each.rule, each.counted, _gap_line(each, report.day)) for each in gaps
-        )
-    yield from _first_lines((each.rule, True, str(each)) for each in report.findings)
+    day = report.day or date.min  # without a date there are no times
+    turns = (("times of instances", True, _turn_line(each, day)) for each in report.holders)
+    gaps = ((each.rule, each.counted, _gap_line(each, day)) for each in outages(report.gaps))
+    findings = ((each.rule, True, str(each)) for each in report.findings)
+    yield from _first_lines(chain(turns, gaps, findings))
     if report.names_unchecked:
         yield f"names were not checked: {report.names_unchecked}"
     if report.hops_unchecked:

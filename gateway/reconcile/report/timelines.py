@@ -29,6 +29,7 @@ class TimelineBar:
     begin: float
     width: float
     hint: str
+    outages: int = 1  # in the interval
 
 
 @dataclass(frozen=True, slots=True)

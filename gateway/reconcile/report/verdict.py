@@ -1,21 +1,22 @@
-"""The verdict of a reconciliation on the page: its state, its reasons and the key figures."""
+"""The head of the page: gateways, the verdict with its state and reasons, and the key figures."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import PurePath
 from typing import Final
 
+from gateway.archive.layout import gateway_of, safe_name, writer_of
 from gateway.model.copy_class import CLASSES, HOP_CLASSES, HOP_MEANINGS, CopyClass
 from gateway.reconcile.report.advice import advice_for
 from gateway.reconcile.report.formatting import amount, counted_as
 from gateway.reconcile.report.gaps import outages, rule_of
-from gateway.reconcile.report.report import CLEAN, Report
-from gateway.reconcile.report.rows import count
+from gateway.reconcile.report.report import CLEAN, GAPS, Report
+from gateway.reconcile.report.rows import count, word
 
 _STATES: Final = (("good", "✓"), ("bad", "✗"), ("warn", "?"), ("warn", "!"))  # by exit status
-_NOT_ALL: Final = ("warn", "!")
 _MAX_ERRORS: Final = 3  # shown when there is no answer; the last is the gravest
 
 
@@ -30,9 +31,23 @@ class KeyFigure:
 
 def state(report: Report) -> tuple[str, str]:
     """Return the verdict as a class of the style sheet and as one character."""
-    if report.status == CLEAN and not report.all_arrived:
-        return _NOT_ALL
-    return _STATES[report.status]
+    partly = report.status == CLEAN and not report.all_arrived
+    return _STATES[GAPS if partly else report.status]
+
+
+def gateways(report: Report) -> list[str]:
+    """Return the gateways with copies, then those whose segments have errors and count nowhere."""
+    found = [word(row, "gateway") for row in report.gateways]
+    known = {"", *map(safe_name, found)}
+    places = (PurePath(each.place) for each in report.errors)
+    writers = dict.fromkeys(gateway_of(writer_of(place) or "") for place in places)
+    return [*found, *(name for name in writers if name not in known)]
+
+
+def tap_reasons(report: Report) -> list[tuple[str, int]]:
+    """Return why targets need a tap to prove payloads unaltered, with the number of routes."""
+    reasons = Counter(word(row, "taps_needed") for row in report.routes)
+    return [(reason, number) for reason, number in reasons.most_common() if reason]
 
 
 def reasons(report: Report) -> Iterator[str]:
@@ -65,12 +80,9 @@ def key_figures(report: Report) -> Iterator[KeyFigure]:
     expected, delivered = report.total("received"), report.total(CopyClass.DELIVERED.value)
     dead = sum(report.total(name) for name, facts in CLASSES.items() if facts.dead_letter)
     in_time = "delivered once, unchanged, in time"
-    if known:
-        yield KeyFigure("expected deliveries", amount(expected))
-        yield KeyFigure(in_time, amount(delivered), _percent(delivered, expected))
-    else:
-        yield KeyFigure("known deliveries", amount(expected))
-        yield KeyFigure(f"of them {in_time}", amount(delivered))
+    share = _percent(delivered, expected) if known else ""
+    yield KeyFigure(f"{'expected' if known else 'known'} deliveries", amount(expected))
+    yield KeyFigure(in_time if known else f"of them {in_time}", amount(delivered), share)
     if report.unproven:
         yield KeyFigure("rows absent or not proven", amount(report.unproven))
     yield KeyFigure("dead letters", amount(dead))

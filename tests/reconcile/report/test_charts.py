@@ -13,16 +13,17 @@ from gateway.reconcile.report.charts import (
     HOURS,
     LARGE,
     SMALL,
-    Band,
     Chart,
     ChartFrame,
     Series,
+    Unit,
     bars,
     lines,
 )
 from gateway.reconcile.report.figures import day_of, figures
 from gateway.reconcile.report.formatting import amount, duration
 from gateway.reconcile.report.rows import Row
+from gateway.reconcile.report.timelines import TimelineBar
 from tests.reconcile.summaries import content, lossy
 
 Draw = Callable[..., Chart]
@@ -36,8 +37,8 @@ def day(**values: float | None) -> Sequence[float | None]:
     return [values.get(f"h{hour}", 0.0) for hour in range(HOURS)]
 
 
-def undrawn(frame: ChartFrame, *series: Series) -> Chart:
-    return Chart("x", "", "", frame, series)
+def undrawn(frame: ChartFrame, *series: Series, unit: Unit = amount) -> Chart:
+    return Chart("x", "", "", frame, series, unit)
 
 
 def path(chart: Chart, css: str) -> str:
@@ -46,7 +47,7 @@ def path(chart: Chart, css: str) -> str:
 
 def test_a_bar_is_as_high_as_its_number_and_stands_on_the_one_below() -> None:
     series = Series("a", "bad", day(h0=2, h6=1)), Series("b", "pale", day(h0=2))
-    chart = bars(undrawn(LARGE, *series), amount)
+    chart = bars(undrawn(LARGE, *series))
 
     below, above = path(chart, "bad"), path(chart, "pale")
     floor, half, top = (f"{LARGE.y(share):.1f}" for share in (0, 0.5, 1))
@@ -58,7 +59,7 @@ def test_a_bar_is_as_high_as_its_number_and_stands_on_the_one_below() -> None:
 
 
 def test_one_message_in_a_million_is_visible() -> None:
-    chart = bars(undrawn(SMALL, Series("a", "bad", day(h0=1e6, h6=1))), amount)
+    chart = bars(undrawn(SMALL, Series("a", "bad", day(h0=1e6, h6=1))))
 
     low, high = re.findall(r" ([\d.]+)h[\d.]+V([\d.]+)h", path(chart, "bad"))[1]
     assert float(low) - float(high) >= 2
@@ -67,7 +68,7 @@ def test_one_message_in_a_million_is_visible() -> None:
 def test_an_unknown_value_leaves_a_gap() -> None:
     values = [None if hour in (3, 4) else 1_000.0 for hour in range(HOURS)]
 
-    drawn = path(lines(undrawn(LARGE, Series("p50", "thin", values)), duration), "line thin")
+    drawn = path(lines(undrawn(LARGE, Series("p50", "thin", values), unit=duration)), "line thin")
 
     assert drawn.count("M") == 2
     assert drawn.count("L") == HOURS - 2 - 2
@@ -79,9 +80,9 @@ def test_an_unknown_value_leaves_a_gap() -> None:
 def test_an_hour_between_two_gaps_is_a_dot(hours: tuple[int, ...], dots: int) -> None:
     values = [1_000.0 if hour in hours else None for hour in range(HOURS)]
 
-    chart = lines(undrawn(LARGE, Series("p50", "thin", values)), duration)
+    chart = lines(undrawn(LARGE, Series("p50", "thin", values), unit=duration))
 
-    drawn = [data for css, data in chart.paths.items() if "dot" in css]
+    drawn = [data for css, data in chart.paths.items() if "dot" in css and data]
     assert sum(data.count("M") for data in drawn) == dots
     assert len(drawn) == (dots > 0)
 
@@ -97,7 +98,11 @@ def test_a_few_messages_in_a_day_are_counts_and_no_rate() -> None:
 
 @pytest.mark.parametrize("frame", [LARGE, SMALL])
 def test_a_source_gap_is_drawn_behind_every_chart(frame: ChartFrame) -> None:
-    gaps = [Band("bad", 6.0, 3.0), Band("calm", 23.99, 0.01), Band("bad", 0.0, 0.001)]
+    gaps = [
+        TimelineBar("bad", 21_600, 10_800, ""),
+        TimelineBar("calm", 86_364, 36, ""),
+        TimelineBar("bad", 0, 4, ""),
+    ]
     hours = day_of([{"hour": "2026-03-14T07:00:00", "received": 1}])
 
     for each in figures(hours, "all", frame, gaps):
@@ -120,7 +125,7 @@ def test_a_source_gap_is_drawn_behind_every_chart(frame: ChartFrame) -> None:
     ],
 )
 def test_the_scale_ends_on_a_round_number(values: Sequence[float | None], ticks: list[str]) -> None:
-    chart = bars(undrawn(LARGE, Series("a", "bad", values)), amount)
+    chart = bars(undrawn(LARGE, Series("a", "bad", values)))
 
     assert [*chart.ticks.values()] == ticks
 
@@ -131,7 +136,7 @@ def test_the_scale_ends_on_a_round_number(values: Sequence[float | None], ticks:
 def test_nothing_is_drawn_outside_the_frame(
     draw: Draw, frame: ChartFrame, one: Sequence[float | None], other: Sequence[float | None]
 ) -> None:
-    chart = draw(undrawn(frame, Series("a", "bad", one), Series("b", "pale", other)), amount)
+    chart = draw(undrawn(frame, Series("a", "bad", one), Series("b", "pale", other)))
 
     data = " ".join(chart.paths.values())
     points = re.findall(r"[ML](-?[\d.]+) (-?[\d.]+)", data)
