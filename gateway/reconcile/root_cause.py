@@ -40,12 +40,10 @@ def root_cause(fault: BaseException) -> str:
     java: Any = getattr(fault, "java_exception", None) or getattr(fault, "_origin", None)
     if java is None:
         return cause_in(str(fault)) or type(fault).__name__
-    texts = []
-    for _ in range(_MAX_CAUSES):
+    texts: list[str] = []
+    while java is not None and len(texts) < _MAX_CAUSES:
         texts.append(str(java.toString()))
         java = java.getCause()
-        if java is None:
-            break
     python = [text for text in texts if _TRACEBACK in text]
     return cause_in(python[-1] if python else texts[-1]) or type(fault).__name__
 

@@ -55,12 +55,11 @@ _LOCAL_PYTHON: Final[Mapping[str, str]] = {
 }
 _PAGE_SIZE: Final = "1m"  # of a short job's sorts; by default each clears 64 MB for a few rows
 _QUICK_JAVA: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-_NO_SETTINGS: Final[Mapping[str, str]] = {}
 
 
 @contextmanager
 def spark_session(
-    master: str, extra: Mapping[str, str] = _NO_SETTINGS, *, short: bool = False
+    master: str, extra: Mapping[str, str] | None = None, *, short: bool = False
 ) -> Iterator[SparkSession]:
     """Use the active session, or start a new one and stop it at the end of the block.
 
@@ -82,7 +81,8 @@ def spark_session(
             java = {"spark.driver.extraJavaOptions": _QUICK_JAVA} if short else {}
             if short and master.startswith(LOCAL):
                 java["spark.buffer.pageSize"] = _PAGE_SIZE
-            spark = _start(_conf(master, folder, {**java, **extra}), sink, log)
+            spark = _start(_conf(master, folder, {**java, **(extra or {})}), sink, log)
+        process: Any = spark.sparkContext._gateway  # noqa: SLF001  # no public way to end it
         try:
             if not master.startswith(LOCAL):
                 package = Path(gateway.__file__).parent  # executors may have only what it needs
@@ -90,10 +90,11 @@ def spark_session(
                 spark.sparkContext.addPyFile(make_archive(name, kind, package.parent, package.name))
             yield spark
         except (*SPARK_FAULTS, OSError, ReconcileError) as error:
-            _raise_if_ended(spark, log, error)
+            _raise_if_ended(process, log, error)
             raise
         finally:
             _stop(spark)
+            _end(process)
 
 
 @contextmanager
@@ -113,7 +114,7 @@ def submitted_session() -> Iterator[SparkSession]:
     try:
         yield spark
     finally:
-        _stop_session(spark)
+        _stop(spark)
 
 
 def _check_classic(master: str) -> None:
@@ -140,30 +141,21 @@ def _conf(master: str, folder: str, extra: Mapping[str, str]) -> SparkConf:
 
 
 def _start(conf: SparkConf, sink: TextIO, log: Path) -> SparkSession:
-    if conf.get("spark.driver.host"):
-        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     if conf.get("spark.master", LOCAL).startswith(LOCAL):
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # the default is python3 on PATH
     java: Any = None  # py4j ships no types
+    handler = signal.getsignal(signal.SIGINT)  # Spark replaces it by one that cancels all jobs
     try:
         # A process group of its own: a signal to that of the command reaches neither Java nor its
         # tasks, and the command ends them when its work is done.
         options = {"stdout": sink, "stderr": sink, "process_group": 0}
         java = launch_gateway(conf, options)  # type: ignore[no-untyped-call]  # pyspark left it untyped
-        with _kept_interrupt():
-            return SparkSession(SparkContext(conf=conf, gateway=java))
+        return SparkSession(SparkContext(conf=conf, gateway=java))
     except (*SPARK_FAULTS, OSError) as error:
         text = f"spark: does not start on {conf.get('spark.master')!r}: {root_cause(error)}"
         _end(java)  # after the error text, which is read from the Java process
         raise ReconcileError("\n".join([text, *_log_lines(log)])) from error
-
-
-@contextmanager
-def _kept_interrupt() -> Iterator[None]:
-    """Restore the handler of SIGINT that Spark replaces, and that cancels all jobs."""
-    handler = signal.getsignal(signal.SIGINT)
-    try:
-        yield
     finally:
         if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGINT, handler)
@@ -175,28 +167,19 @@ def _log_lines(log: Path) -> list[str]:
     return [line for line in lines if not line.startswith(("\t", "    at "))][-_MAX_LOG_LINES:]
 
 
-def _raise_if_ended(spark: SparkSession, log: Path, error: Exception) -> None:
+def _raise_if_ended(java: Any, log: Path, error: Exception) -> None:  # noqa: ANN401
     """Raise the cause of `error` when Java has ended: then its text is a refused connection.
 
     Raises:
         ReconcileError: Java has ended; the text ends with the last lines of its log.
     """
-    java: Any = spark.sparkContext._gateway  # noqa: SLF001  # no public way to its process
-    try:
+    with suppress(TimeoutExpired):
         status = java.proc.wait(_END_TIMEOUT)
-    except TimeoutExpired:
-        return
-    text = f"spark: Java ended with status {status} (-9: killed, perhaps for its memory)"
-    raise ReconcileError("\n".join([text, *_log_lines(log)])) from error
+        text = f"spark: Java ended with status {status} (-9: killed, perhaps for its memory)"
+        raise ReconcileError("\n".join([text, *_log_lines(log)])) from error
 
 
 def _stop(spark: SparkSession) -> None:
-    java: Any = spark.sparkContext._gateway  # noqa: SLF001  # no public way to end it
-    _stop_session(spark)
-    _end(java)
-
-
-def _stop_session(spark: SparkSession) -> None:
     """Stop the session, so that a new one can start; no error when Java has ended."""
     try:
         with catch_warnings():

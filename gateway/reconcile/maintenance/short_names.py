@@ -15,8 +15,10 @@ from gateway.archive.compaction.current import CurrentFile
 from gateway.archive.layout import MAX_TIME
 from gateway.archive.location import ArchiveLocation
 from gateway.archive.schema import Leg
+from gateway.archive.signed_json import parse
 from gateway.archive.storage import open_storage
 from gateway.dialects.base import parse_subject
+from gateway.dialects.dialect import Dialect
 from gateway.dialects.registry import DIALECTS, find_dialect
 from gateway.errors import ArchiveError, GatewayError
 from gateway.reconcile.input.executors import Row, tables_of
@@ -83,11 +85,10 @@ def _parsed(line: bytes) -> Row:
         ValueError, KeyError, TypeError: the line is no such object.
     """
     entry: Any = json.loads(line)
-    digest, levels, noted = entry["digest"], entry["levels"], entry.get("time")
-    if not (isinstance(levels, list) and levels and isinstance(digest, str)):
-        raise TypeError(line)
-    if not all(isinstance(level, str) for level in levels):
-        raise TypeError(line)
+    digest, noted = parse(str, entry["digest"]), entry.get("time")
+    levels = list(parse(Sequence[str], entry["levels"]))
+    if not levels:
+        raise ValueError(line)
     is_valid = isinstance(noted, int) and 0 <= noted < MAX_TIME
     return {"digest": digest, "levels": levels, "noted": noted if is_valid else None}
 
@@ -138,11 +139,13 @@ def _whole(row: Row) -> Row | None:
         return {**row, **unused, "gateways": row["noted_by"]}
     in_source = any(tag.endswith(digest) for tag in source.split(","))
     levels = row["noted_levels"] or _recovered(source, digest)
-    found = {**row, "levels": levels, "whole": _spelled(system, levels), "place": "name pairs"}
+    found = {**row, "levels": levels, "place": "name pairs"}
     if levels is None:
         text = f"{name!r} was sent for {source!r} and is in no name file"
         return None if in_source else {**found, "rule": "unknown-name", "text": text}
-    if not in_source and not _is_beginning(system, name, levels):
+    dialect = find_dialect(system)
+    found["whole"] = dialect.leading + dialect.separator.join(dialect.codec.encode(levels))
+    if not in_source and not _is_beginning(dialect, name, levels):
         text = f"{name!r} was sent for {source!r}, and {digest!r} stands for {levels!r}"
         return {**found, "rule": CONTRARY, "text": text}
     return found
@@ -161,19 +164,11 @@ def _recovered(source: str, digest: str) -> list[str] | None:
     return None
 
 
-def _is_beginning(system: str, name: str, levels: list[str]) -> bool:
+def _is_beginning(dialect: Dialect, name: str, levels: list[str]) -> bool:
     """Return whether `name` is a beginning of `levels` and a digest, as far as can be decided."""
-    dialect = find_dialect(system)
     try:
         kept = parse_subject(name, dialect).levels[:-1]
     except GatewayError:
         return False
     replaced = dialect.codec.unspellable(levels)  # a route may replace these characters
     return bool(replaced) or list(kept) == levels[: len(kept)]
-
-
-def _spelled(system: str, levels: list[str] | None) -> str | None:
-    if levels is None:
-        return None
-    dialect = find_dialect(system)
-    return dialect.leading + dialect.separator.join(dialect.codec.encode(levels))

@@ -169,17 +169,11 @@ def _vanished(gone: DataFrame, oldest: date | None, show_step: ShowStep) -> Iter
 
 def _findings_in(checked: DataFrame) -> Iterator[Finding]:
     """Yield the findings in the columns `place`, `rule` and `text`; of each rule the first."""
-    of_rule = Window.partitionBy("rule")
     wrong = checked.where(F.col("rule") != VANISHED).select("place", "rule", "text").distinct()
-    ranked = wrong.withColumns(
-        {
-            "number": F.row_number().over(of_rule.orderBy("place", "text")),
-            "total": F.count("*").over(of_rule),
-        }
-    )
-    for row in ranked.where(F.col("number") <= _MAX_FINDINGS).orderBy("rule", "number").collect():
-        finding = warning if row["rule"] == TORN else error
-        yield finding(row["rule"], row["place"], row["text"])
-        if row["number"] == _MAX_FINDINGS < row["total"]:
-            text = f"{row['total'] - _MAX_FINDINGS} more findings of this rule"
-            yield finding(row["rule"], row["place"], text)
+    for rule, total in sorted(wrong.groupBy("rule").count().collect()):
+        finding = warning if rule == TORN else error
+        first = wrong.where(F.col("rule") == rule).orderBy("place", "text").head(_MAX_FINDINGS)
+        yield from (finding(rule, row["place"], row["text"]) for row in first)
+        if total > len(first):
+            text = f"{total - len(first)} more findings of this rule"
+            yield finding(rule, first[-1]["place"], text)
