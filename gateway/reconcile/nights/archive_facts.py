@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from gateway.archive.layout import JournalName, day_of, days_in
+from gateway.archive.layout import day_of, days_in
 from gateway.archive.night_record import HeadSeen, Night
 from gateway.archive.seals.seal import Seal
 from gateway.archive.seals.store import THREADS, ReadSeal, seal_days, sealed_journals
@@ -38,6 +38,7 @@ def world_of(  # noqa: PLR0913, PLR0917  # the archive, and what is known of it
         numbers[name.writer].add(name.number)
     ordered = sorted(journals, key=lambda sealed: sealed[1].number)
     firsts = _seals({name.writer: path for path, name in reversed(ordered)}.values(), read)
+    unjudged = _seals((path for path, name in journals if is_new(previous, *name)), read)
     names = storage.names(job.results.folder.parent)
     hidden = {name.removeprefix(".new-") for name in names if name.startswith(".new-")}
     results = days_in(name for name in names if name not in hidden)
@@ -50,7 +51,11 @@ def world_of(  # noqa: PLR0913, PLR0917  # the archive, and what is known of it
             HeadSeen(each.writer, each.closed, each.open, each.at, each.gateway, each.lease)
             for each in heads
         ],
-        journals=_new_journals(previous, journals, job.key, read),
+        journals=[
+            _new_journal(seal)
+            for seal in unjudged  # one that is unreadable or forged stays new, until it is mended
+            if (seal.keyed and job.key is None) or seal.has_valid_mac(job.key)
+        ],
         numbers=numbers,
         before={seal.writer: seal.previous for seal in firsts if seal.previous is not None},
         kept=frozenset(map(str, days_in(storage.names(Path())))),
@@ -63,22 +68,9 @@ def world_of(  # noqa: PLR0913, PLR0917  # the archive, and what is known of it
     )
 
 
-def _new_journals(
-    previous: Night, journals: Sequence[tuple[Path, JournalName]], key: bytes | None, read: ReadSeal
-) -> list[NewJournal]:
-    """Read the seals that no night judged, by their names.
-
-    A seal that is unreadable or forged stays new, until it is mended.
-    """
-    paths = [path for path, name in journals if is_new(previous, *name)]
-    return [
-        NewJournal(
-            seal.writer, seal.start, seal.sequence, seal.mac,
-            tuple(sorted({day for entry in seal.segments for day in entry.concerns})),
-        )
-        for seal in _seals(paths, read)
-        if (seal.keyed and key is None) or seal.has_valid_mac(key)
-    ]  # fmt: skip
+def _new_journal(seal: Seal) -> NewJournal:
+    concerns = sorted({day for entry in seal.segments for day in entry.concerns})
+    return NewJournal(seal.writer, seal.start, seal.sequence, seal.mac, tuple(concerns))
 
 
 def _seals(paths: Iterable[Path], read: ReadSeal) -> list[Seal]:

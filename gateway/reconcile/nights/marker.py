@@ -16,9 +16,10 @@ from typing import Final
 
 from gateway.archive.compaction.current import current_files
 from gateway.archive.layout import DONE_DAYS, day_folder, is_merged
-from gateway.archive.night_record import DateRecord, Night
+from gateway.archive.night_record import Night
 from gateway.archive.storage import Storage
 from gateway.reconcile.nights.chain import nights_backwards
+from gateway.reconcile.nights.plan import NO_NIGHT
 from gateway.reconcile.report.report import BREACH, CLEAN, GAPS
 
 VERSION: Final = 1
@@ -33,18 +34,21 @@ def marker_path(day: date) -> Path:
 def mark(storage: Storage, day: date, nights: Iterable[Night] | None = None) -> Path | None:
     """Write the marker of `day`, or remove it when the date is not both judged and merged.
 
-    `nights` are the records from the newest on, by default those of the archive; none is verified.
+    The newest night that knows the date decides. `nights` are the records from the newest on, by
+    default those of the archive; none is verified.
 
     Raises:
         OSError: the archive cannot be read or written.
     """
     path = marker_path(day)
-    judged = _judged(nights_backwards(storage) if nights is None else nights, day)
+    recent = nights_backwards(storage) if nights is None else nights
+    known = ((night, each) for night in recent for each in night.dates if each.date == str(day))
+    night, record = next(known, (NO_NIGHT, None))
+    judged = record and record.status in VERDICTS and (record.settled or record.in_flight)
     files = [each.path for each in current_files(storage, day)] if judged else []
-    if judged is None or not files or not all(map(is_merged, files)):
+    if record is None or not files or not all(map(is_merged, files)):
         storage.delete(path)
         return None
-    night, record = judged
     facts = {
         "version": VERSION,
         "date": str(day),
@@ -57,13 +61,3 @@ def mark(storage: Storage, day: date, nights: Iterable[Night] | None = None) -> 
     }
     storage.put(path, json.dumps(facts, indent=2).encode() + b"\n")
     return path
-
-
-def _judged(nights: Iterable[Night], day: date) -> tuple[Night, DateRecord] | None:
-    """Return the newest night that knows `day`, unless the date waits for a night."""
-    for night in nights:
-        for record in night.dates:
-            if record.date == str(day):
-                judged = record.settled or record.in_flight > 0
-                return (night, record) if judged and record.status in VERDICTS else None
-    return None

@@ -32,7 +32,6 @@ _SAMPLED: Final = tuple(
 _STYLES: Final = {"good": "bold green", "warn": "bold yellow", "bad": "bold red"}  # of a state
 _MAX_LINES: Final = 10  # findings or gaps of one rule; JSON has all
 _MAX_ROUTES: Final = 50  # on a terminal
-_INDENT: Final = "    "
 
 
 def print_report(report: Report, console: Console) -> None:
@@ -140,7 +139,7 @@ def _print_dead_letters(rows: Rows, console: Console) -> None:
         route, target = _keys(row)
         line = f"{count(row, 'copies'):,} [{row['rule'] or '-'}] {route} -> {target}"
         console.print(Text(visible(line)), soft_wrap=True)  # a name must not begin a line
-        console.print(Text(f"{_INDENT}{shortened(str(row['reason'] or '-'))}"), soft_wrap=True)
+        console.print(Text(f"    {shortened(str(row['reason'] or '-'))}"), soft_wrap=True)
 
 
 def _gap_line(outage: ReportedOutage, day: date) -> str:
