@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import socket
-from typing import Protocol, cast
+from typing import TYPE_CHECKING, cast
 
 from gateway.errors import WireError
-from gateway.trial.brokers.smf.options import BrokerOptions
+from gateway.trial.brokers.serving import without_delay
 from gateway.trial.brokers.smf.queues import ConsumerFlow
 from gateway.trial.brokers.smf.vpn import PublisherFlow, ShareGroup, Vpn
-from gateway.trial.brokers.smf.write_buffer import MemoryBudget, WriteBuffer
+from gateway.trial.brokers.smf.write_buffer import WriteBuffer
 from gateway.wire.smf.assured_control import (
     AssuredControl,
     ControlField,
@@ -21,24 +20,12 @@ from gateway.wire.smf.assured_control import (
 from gateway.wire.smf.frames import MAX_HEADER, SmfDecoder
 from gateway.wire.smf.parameters import SmfResponse
 
+if TYPE_CHECKING:
+    from gateway.trial.brokers.smf.dispatcher import MessageDispatcher
+
 log = logging.getLogger(__name__)
 
 _MAX_LOGIN_BYTES = 65_536  # of a message before the login
-
-
-class SessionHost(Protocol):
-    """The parts of the broker that a connection uses."""
-
-    options: BrokerOptions
-    unflushed: list[WriteBuffer]
-    memory: MemoryBudget
-    sessions: dict[ClientSession, None]
-
-    def receive(self, session: ClientSession, frames: list[bytes]) -> None: ...
-
-    def drop(self, session: ClientSession) -> None: ...
-
-    def flush(self) -> None: ...
 
 
 class ClientSession(asyncio.Protocol):
@@ -50,7 +37,7 @@ class ClientSession(asyncio.Protocol):
     transport: asyncio.Transport
     output: WriteBuffer
 
-    def __init__(self, broker: SessionHost) -> None:
+    def __init__(self, broker: MessageDispatcher) -> None:
         self._broker = broker
         self._decoder = SmfDecoder(broker.options.max_message + MAX_HEADER)
         self.vpn: Vpn | None = None  # set by the login
@@ -67,9 +54,7 @@ class ClientSession(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)
-        connection: socket.socket = transport.get_extra_info("socket")
-        # asyncio does not set it for a listener made without a protocol number
-        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        without_delay(transport)
         broker = self._broker
         self.output = WriteBuffer(
             self.transport,
@@ -97,11 +82,8 @@ class ClientSession(asyncio.Protocol):
             self.end(str(error))
         self._broker.flush()
 
-    def pause_writing(self) -> None:
-        self.output.pause()
-
     def resume_writing(self) -> None:
-        self.output.resume()
+        self.output.flush()
         self._broker.flush()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -129,7 +111,7 @@ class ClientSession(asyncio.Protocol):
         memory.held += more
         if held > _MAX_LOGIN_BYTES and self.vpn is None:
             raise WireError(f"smf: more than {_MAX_LOGIN_BYTES} bytes before the login")
-        if held and memory.held > memory.limit:
+        if held and memory.is_full:
             raise WireError("smf: the broker's memory is used up")
 
     def answer(

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from itertools import count
 
 from gateway.errors import WireError
+from gateway.trial.brokers.serving import MemoryBudget
 from gateway.trial.brokers.smf.client_session import ClientSession
 from gateway.trial.brokers.smf.flows import (
     acknowledge,
@@ -31,7 +32,7 @@ from gateway.trial.brokers.smf.subscription_changes import (
     remove_all,
 )
 from gateway.trial.brokers.smf.vpn import BrokerState, Vpn
-from gateway.trial.brokers.smf.write_buffer import MemoryBudget, WriteBuffer
+from gateway.trial.brokers.smf.write_buffer import WriteBuffer
 from gateway.wire.smf.assured_control import AssuredControl, ControlType, decode_control
 from gateway.wire.smf.frames import GUARANTEED, Protocol, encode_frame, protocol_of
 from gateway.wire.smf.relayed_message import read_topic

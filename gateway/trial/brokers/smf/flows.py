@@ -68,8 +68,9 @@ def bind(session: ClientSession, vpn: Vpn, request: AssuredControl, flow_id: int
     name = request.get_text(ControlField.QUEUE)
     queue = _find_or_create(vpn, request, name)
     refusal = vpn.faults.bind.get(name.decode("utf-8", "replace"))
-    refusal = refusal or _refuse(queue, request, vpn.options.max_flows)
-    if refusal is not None or queue is None:
+    if queue is not None and refusal is None:
+        refusal = _refuse(queue, request, vpn.options.max_flows)
+    if queue is None or refusal is not None:
         session.answer(request, refusal or UNKNOWN_QUEUE)
         return
     flow = ConsumerFlow(flow_id, session.name, queue, session.output)
@@ -135,11 +136,7 @@ def _find_or_create(vpn: Vpn, request: AssuredControl, name: bytes) -> MessageQu
     return vpn.add_queue(name, durable=False)
 
 
-def _refuse(
-    queue: MessageQueue | None, request: AssuredControl, max_flows: int
-) -> SmfResponse | None:
-    if queue is None:
-        return UNKNOWN_QUEUE
+def _refuse(queue: MessageQueue, request: AssuredControl, max_flows: int) -> SmfResponse | None:
     if queue.is_shut:
         return QUEUE_SHUTDOWN
     if request.get_text(ControlField.SELECTOR):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import TypeAlias
 
@@ -97,35 +97,28 @@ class ConsumerFlow:
         return []
 
 
+@dataclass(slots=True, eq=False)
 class MessageQueue:
     """Messages in order, and the flows that consume them; a durable queue outlives connections.
 
     Mutable: owned by the broker's event loop.
     """
 
-    def __init__(  # noqa: PLR0913  # the facts of a queue
-        self,
-        name: bytes,
-        ids: Callable[[], int],
-        *,
-        exclusive: bool = True,
-        durable: bool = True,
-        quota: int,
-        max_unacked: int,
-        record: RecordChange = record_nothing,
-    ) -> None:
-        self.name, self.exclusive, self.durable = name, exclusive, durable
-        self.quota, self.max_unacked = quota, max_unacked
-        self.record = record
-        self.last_delivered = 0  # the highest number sent to a consumer
-        self.flows: list[ConsumerFlow] = []
-        self.topics: dict[bytes, None] = {}
-        self.size = 0  # bytes of all messages, unsettled ones included
-        self.depth = 0
-        self.is_shut = False
-        self._waiting: deque[QueuedMessage] = deque()
-        self._ids = ids
-        self._last = 0  # the number of the latest message
+    name: bytes
+    ids: Callable[[], int]
+    exclusive: bool
+    durable: bool
+    quota: int  # bytes
+    max_unacked: int
+    record: RecordChange
+    last_delivered: int = 0  # the highest number sent to a consumer
+    flows: list[ConsumerFlow] = field(default_factory=list)
+    topics: dict[bytes, None] = field(default_factory=dict)
+    size: int = 0  # bytes of all messages, unsettled ones included
+    depth: int = 0
+    is_shut: bool = False
+    _waiting: deque[QueuedMessage] = field(default_factory=deque)
+    _last: int = 0  # the number of the latest message
 
     def has_room(self, size: int) -> bool:
         return self.size + size <= self.quota
@@ -169,7 +162,7 @@ class MessageQueue:
             flow = next((flow for flow in candidates if flow.has_room), None)
             if flow is None:
                 return
-            flow.deliver(waiting.popleft(), self._ids())
+            flow.deliver(waiting.popleft(), self.ids())
             if not self.exclusive:
                 self.flows.remove(flow)
                 self.flows.append(flow)
@@ -195,16 +188,11 @@ class MessageQueue:
 
     def requeue(self, messages: Sequence[QueuedMessage]) -> None:
         """Put messages back in their old order, marked as redelivered."""
-        later: list[QueuedMessage] = []
-        for queued in sorted(messages, key=lambda each: each.number, reverse=True):
+        for queued in messages:
             queued.redelivered = True
-            while self._waiting and self._waiting[0].number < queued.number:
-                later.append(self._waiting.popleft())
-            while later and later[-1].number > queued.number:
-                self._waiting.appendleft(later.pop())
-            self._waiting.appendleft(queued)
-        while later:
-            self._waiting.appendleft(later.pop())
+        if messages:
+            everything = (*messages, *self._waiting)
+            self._waiting = deque(sorted(everything, key=lambda each: each.number))
 
     def discard(self, messages: Iterable[QueuedMessage]) -> None:
         """Remove messages that are settled."""

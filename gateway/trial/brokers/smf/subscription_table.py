@@ -66,30 +66,22 @@ class SubscriptionTable(Generic[T]):
     """
 
     def __init__(self) -> None:
-        self._exact: dict[bytes, dict[T, None]] = {}
-        self._wild: dict[bytes, tuple[Matches, dict[T, None]]] = {}
+        self._targets: dict[bytes, dict[T, None]] = {}
+        self._wild: dict[bytes, Matches] = {}  # of the patterns with a wildcard
         self._cache: dict[bytes, tuple[T, ...]] = {}
 
     def add(self, pattern: bytes, target: T) -> None:
-        targets = self._targets(pattern)
-        if targets is None:
-            targets = {}
-            matches = compile_pattern(pattern)
-            if matches is None:
-                self._exact[pattern] = targets
-            else:
-                self._wild[pattern] = matches, targets
-        targets[target] = None
+        if pattern not in self._targets and (matches := compile_pattern(pattern)) is not None:
+            self._wild[pattern] = matches
+        self._targets.setdefault(pattern, {})[target] = None
         self._cache.clear()
 
     def remove(self, pattern: bytes, target: T) -> None:
         """Remove a subscription, if there is one."""
-        targets = self._targets(pattern)
-        if targets is None:
-            return
+        targets = self._targets.get(pattern, {})
         targets.pop(target, None)
         if not targets:
-            self._exact.pop(pattern, None)
+            self._targets.pop(pattern, None)
             self._wild.pop(pattern, None)
         self._cache.clear()
 
@@ -102,15 +94,9 @@ class SubscriptionTable(Generic[T]):
             found = self._cache[topic] = tuple(self._search(topic))
         return found
 
-    def _targets(self, pattern: bytes) -> dict[T, None] | None:
-        if pattern in self._exact:
-            return self._exact[pattern]
-        entry = self._wild.get(pattern)
-        return entry[1] if entry else None
-
     def _search(self, topic: bytes) -> dict[T, None]:
-        found = dict(self._exact.get(topic, {}))
-        for matches, targets in self._wild.values():
+        found = dict(self._targets.get(topic, {}))  # a pattern matches its own text, too
+        for pattern, matches in self._wild.items():
             if matches(topic):
-                found.update(targets)
+                found.update(self._targets[pattern])
         return found

@@ -111,8 +111,8 @@ class Vpn:
                 return QUEUE_NOT_FOUND
             queues.append(named)
         for queue in queues:
-            if (refusal := self._refuse(queue, message.size)) is not None:
-                return refusal
+            if queue.is_shut or not self._has_room(queue, message.size):
+                return QUEUE_SHUTDOWN if queue.is_shut else OVER_QUOTA
         for queue in queues:
             queue.put(message)
             queue.deliver_waiting()
@@ -210,11 +210,6 @@ class Vpn:
             frame = encode_direct(message)
             for output in buffers:
                 output.relay(frame)
-
-    def _refuse(self, queue: MessageQueue, size: int) -> SmfResponse | None:
-        if queue.is_shut:
-            return QUEUE_SHUTDOWN
-        return None if self._has_room(queue, size) else OVER_QUOTA
 
     def _has_room(self, queue: MessageQueue, size: int) -> bool:
         held = sum(each.size for each in self.queues.values())

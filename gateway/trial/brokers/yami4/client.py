@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-import socket
+import asyncio
 from collections import deque
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 from gateway.errors import WireError
+from gateway.trial.brokers.serving import MemoryBudget, UnwrittenBytes, without_delay
 from gateway.trial.brokers.yami4.matching import PatternList
 from gateway.wire.yami4.frames import FrameDecoder, FrameLimits, Packet
 
-READ_SIZE = 262_144
+_PAUSE_ABOVE = 4 << 20  # unwritten bytes of a client above which it is not read
 
 
 @dataclass(slots=True, eq=False)
@@ -28,97 +31,91 @@ class SubscriptionRow:
     sent_bytes: int = 0
 
 
-@dataclass(slots=True)
-class BufferUsage:
-    """Bytes that all connections hold: unwritten ones, and those of incomplete messages.
+class ClientConnection(asyncio.Protocol):
+    """A connection with its unwritten bytes; `failed` once it is over.
 
-    Mutable: each connection adds and subtracts its own.
+    Mutable: owned by the broker's event loop.
     """
 
-    limit: int
-    held: int = 0
-
-    @property
-    def is_full(self) -> bool:
-        return self.held > self.limit
-
-
-class ClientConnection:
-    """A connected socket with its unwritten bytes; `failed` once it has to be closed.
-
-    Mutable: owned by the thread of the server.
-    """
+    transport: asyncio.Transport
+    output: UnwrittenBytes
 
     def __init__(
-        self, connection: socket.socket, location: str, limits: FrameLimits, usage: BufferUsage
+        self,
+        location: str,
+        limits: FrameLimits,
+        memory: MemoryBudget,
+        receive: Callable[[ClientConnection, Sequence[Packet]], None],
+        drop: Callable[[ClientConnection], None],
     ) -> None:
-        self.connection, self.location = connection, location
-        self.failed = False
-        self.unwritten = 0
-        self._usage = usage
+        """Keep `location`, the one of a client without a port, and what takes its messages."""
+        self.location = location
+        self.failed = self.refused = False
+        self._memory, self._receive, self._drop = memory, receive, drop
         self._decoder = FrameDecoder(limits)
-        self._joined = memoryview(b"")  # the unwritten bytes to be sent next
-        self._posted: list[bytes] = []
-        self._posted_bytes = 0  # in total
+        self._posted = 0  # bytes in total
         # the end of each update, counted in posted bytes
         self._ends: deque[tuple[int, SubscriptionRow]] = deque()
 
-    def read(self) -> list[Packet]:
-        """Return the messages that have arrived; set `failed` for a broken or closed stream."""
-        before = self._decoder.held
-        packets = self._receive()
-        self._usage.held += self._decoder.held - before
-        if self._usage.is_full and self._decoder.held:
-            self.failed = True
-        return packets
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast(asyncio.Transport, transport)
+        self.transport.set_write_buffer_limits(high=_PAUSE_ABOVE)
+        self.output = UnwrittenBytes(self.transport, self._memory)
+        if isinstance(address := transport.get_extra_info("peername"), tuple):
+            without_delay(transport)
+            self.location = f"tcp://{address[0]}:{address[1]}"
+        if self.refused:
+            self.fail()
 
-    def _receive(self) -> list[Packet]:
+    def data_received(self, data: bytes) -> None:
+        before = self._decoder.held
         try:
-            data = self.connection.recv(READ_SIZE)
-            packets = self._decoder.feed(data) if data else []
-        except (BlockingIOError, InterruptedError):
-            return []
-        except (OSError, WireError):
-            self.failed = True
-            return []
-        if not data or self._decoder.fault is not None:
-            self.failed = True
-        return packets
+            packets = self._decoder.feed(data)
+        except WireError:
+            packets = []
+        self._memory.held += self._decoder.held - before
+        is_over = self._decoder.fault is not None or bool(
+            self._memory.is_full and self._decoder.held
+        )
+        self._receive(self, packets)
+        if is_over:
+            self.fail()
+
+    def eof_received(self) -> None:
+        self.fail()
+
+    def pause_writing(self) -> None:
+        self.transport.pause_reading()
+
+    def resume_writing(self) -> None:
+        self.transport.resume_reading()
+        self.flush()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        del exc
+        self.fail()
 
     def post(self, data: bytes, subscription: SubscriptionRow | None = None) -> None:
         """Queue bytes for the client; `flush` writes them."""
-        self._posted.append(data)
-        self._posted_bytes += len(data)
-        self.unwritten += len(data)
-        self._usage.held += len(data)
+        if self.failed:
+            return
+        self.output.add(data)
+        self._posted += len(data)
         if subscription is not None:
             subscription.pending += 1
-            self._ends.append((self._posted_bytes, subscription))
+            self._ends.append((self._posted, subscription))
 
     def flush(self) -> None:
-        """Write the bytes that the socket takes now."""
-        try:
-            while self.unwritten:
-                if not self._joined:
-                    self._joined = memoryview(b"".join(self._posted))
-                    self._posted.clear()
-                size = self.connection.send(self._joined)
-                self._joined = self._joined[size:]
-                self.unwritten -= size
-                self._usage.held -= size
-        except (BlockingIOError, InterruptedError):
-            pass
-        except OSError:
-            self.failed = True
-        self._count_written()
-
-    def close(self) -> None:
-        """Close the socket and drop its unwritten bytes."""
-        self.connection.close()
-        self._usage.held -= self.unwritten + self._decoder.held
-        self.failed = True
-
-    def _count_written(self) -> None:
-        written, ends = self._posted_bytes - self.unwritten, self._ends
+        """Write as much as the socket takes now."""
+        self.output.flush()
+        written, ends = self._posted - self.output.unwritten, self._ends
         while ends and ends[0][0] <= written:
             ends.popleft()[1].pending -= 1
+
+    def fail(self) -> None:
+        """Close the connection; drop its unwritten bytes and its subscriptions."""
+        if not self.failed:
+            self.failed = True
+            self._memory.held -= self._decoder.held
+            self.output.close()
+            self._drop(self)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from functools import partial
+from operator import is_
 from typing import Final
 
 from gateway.errors import WireError
 from gateway.model.message import Value
-from gateway.trial.brokers.yami4.client import BufferUsage, ClientConnection, SubscriptionRow
+from gateway.trial.brokers.serving import MemoryBudget
+from gateway.trial.brokers.yami4.client import ClientConnection, SubscriptionRow
 from gateway.trial.brokers.yami4.matching import PatternList, until_nul
 from gateway.wire.yami4.frames import (
     DEFAULT_LIMITS,
@@ -69,12 +72,12 @@ UpdateTargets = Sequence[tuple[SubscriptionRow, bytes]]  # each with the head of
 class BrokerCore:
     """The state of the broker.
 
-    Mutable: owned by the thread of the server; it changes with each message.
+    Mutable: owned by the broker's event loop; it changes with each message.
     """
 
     def __init__(self, options: Yami4BrokerOptions) -> None:
         self.warming_up = False
-        self.usage = BufferUsage(options.max_total_bytes)
+        self.memory = MemoryBudget(options.max_total_bytes)
         self.subscriptions: list[SubscriptionRow] = []
         self.incoming = self.outgoing = 0
         self._options = options
@@ -88,6 +91,8 @@ class BrokerCore:
         """Handle messages from a client; answers and updates are posted, not written yet."""
         read = self._reader.read
         for header, body in packets:
+            if client.failed:
+                return
             found = read(header)
             if found is None or found[0].kind is not MessageKind.MESSAGE:
                 continue  # the reference broker ignores them silently
@@ -104,6 +109,10 @@ class BrokerCore:
                     details = heading.message_name == b"get-details"
                     self._post(client, encode_reply(message_id), self._statistics(details=details))
 
+    def end_warm_up(self) -> None:
+        """Accept messages from now on."""
+        self.warming_up = False
+
     def posted_to(self) -> list[ClientConnection]:
         """Return the clients to which something was posted since the last call."""
         peers = list(self._posted_to)
@@ -113,10 +122,11 @@ class BrokerCore:
     def drop(self, client: ClientConnection) -> None:
         """Remove a client and its subscriptions."""
         self._posted_to.pop(client, None)
-        kept = [row for row in self.subscriptions if row.client is not client]
-        if len(kept) != len(self.subscriptions):
-            self.subscriptions = kept
-            self._targets.clear()
+        self._remove(lambda row: row.client is client)
+
+    def _remove(self, unwanted: Callable[[SubscriptionRow], bool]) -> None:
+        self.subscriptions = [row for row in self.subscriptions if not unwanted(row)]
+        self._targets.clear()
 
     def _answer(self, client: ClientConnection, message_id: int, refusal: bytes) -> None:
         header = encode_exception(message_id, refusal) if refusal else encode_reply(message_id)
@@ -126,8 +136,8 @@ class BrokerCore:
         self._posted += 1
         client.post(encode_message(to_wire_id(self._posted), header, body))
         self._posted_to[client] = None
-        if client.unwritten > self._options.max_peer_bytes or self.usage.is_full:
-            client.failed = True  # it does not read its answers
+        if client.output.unwritten > self._options.max_peer_bytes or self.memory.is_full:
+            client.fail()  # it does not read its answers
 
     def _subscribe(self, client: ClientConnection, heading: MessageHeading, body: bytes) -> bytes:
         """Add a subscription unless it exists; return the reason of a refusal, or nothing."""
@@ -173,7 +183,8 @@ class BrokerCore:
             self.outgoing += 1
             if self._is_full(subscription):
                 overflows += 1
-                self._overflow(subscription)
+                if self._options.overflow_policy is OverflowPolicy.UNSUBSCRIBE:
+                    self._remove(partial(is_, subscription))
             else:
                 self._update(subscription, head, body)
         if overflows and self._options.overflow_policy is OverflowPolicy.REJECT_MESSAGE:
@@ -201,12 +212,7 @@ class BrokerCore:
         return subscription.pending >= options.max_client_queue or not self._has_room(client)
 
     def _has_room(self, client: ClientConnection) -> bool:
-        return client.unwritten < self._options.max_peer_bytes and not self.usage.is_full
-
-    def _overflow(self, subscription: SubscriptionRow) -> None:
-        if self._options.overflow_policy is OverflowPolicy.UNSUBSCRIBE:
-            self.subscriptions = [row for row in self.subscriptions if row is not subscription]
-            self._targets.clear()
+        return client.output.unwritten < self._options.max_peer_bytes and not self.memory.is_full
 
     def _update(self, subscription: SubscriptionRow, head: bytes, body: bytes) -> None:
         self._posted += 1

@@ -5,8 +5,6 @@ It uses no regular expressions, so that each pattern costs one pass over a tag a
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 
 def until_nul(text: bytes) -> bytes:
     """Return the part of a tag list or pattern list before its first NUL, where it ends."""
@@ -34,19 +32,13 @@ def matches_tag(parts: tuple[bytes, ...], tag: bytes) -> bool:
     return position == len(tag)
 
 
-@dataclass(frozen=True, slots=True)
 class PatternList:
     """The patterns of a subscription, split into their parts."""
 
-    text: bytes
-    plain: frozenset[bytes] = field(init=False)
-    starred: tuple[tuple[bytes, ...], ...] = field(init=False)
-
-    def __post_init__(self) -> None:
-        items = self.text.split(b",")
-        starred = {tuple(item.split(b"*")): None for item in items if b"*" in item}
-        object.__setattr__(self, "plain", frozenset(item for item in items if b"*" not in item))
-        object.__setattr__(self, "starred", tuple(starred))
+    def __init__(self, text: bytes) -> None:
+        self.text, items = text, text.split(b",")
+        self.plain = frozenset(item for item in items if b"*" not in item)
+        self.starred = dict.fromkeys(tuple(item.split(b"*")) for item in items if b"*" in item)
 
     def matches(self, tag_list: bytes) -> bool:
         """Return whether any tag matches any pattern, or the whole texts are equal."""
