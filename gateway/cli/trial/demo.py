@@ -31,7 +31,7 @@ from gateway.terminal.console import open_console, print_lines
 from gateway.terminal.table import Column, Table
 from gateway.trial.demo.feed import SPECIAL_TOPICS, TOO_LONG, alarms, expected, messages
 from gateway.trial.demo.systems import Environment, running_systems
-from gateway.trial.demo.traffic import Publisher, Watcher, publish_tags
+from gateway.trial.demo.traffic import Watcher, feeding
 
 STOP_TIMEOUT = 120.0  # seconds; a busy machine converts the archive slowly
 ARRIVAL_TIMEOUT = 120.0  # seconds
@@ -72,15 +72,11 @@ def run(args: argparse.Namespace) -> int:
     command = ["reconcile", str(archive), "--date", day.isoformat(), "--hops"]
     console.print(f"[dim]gateway {' '.join(command)}[/dim]")
     code = main(command)
-    _show_report(reconciled_folder(archive, day) / REPORT_PAGE, console)
-    return code or int(arrived != wanted or not settled)
-
-
-def _show_report(page: Path, console: Console) -> None:
-    """Print the URL of the HTML report, if it was written."""
+    page = reconciled_folder(archive, day) / REPORT_PAGE
     if page.exists():
         line = f"open the report in a browser: {page.resolve().as_uri()}"
         console.print(line, style="bold", highlight=False, markup=False, soft_wrap=True)
+    return code or int(arrived != wanted or not settled)
 
 
 def _bridge(
@@ -101,15 +97,7 @@ def _bridge(
     with Watcher(port, [f"{level}/#" for level in wanted]) as watcher:
         states = [state for bridge in bridges for state in bridge.states]
         _wait(lambda: all(state.connection.value == "connected" for state in states))
-        publisher = Publisher(port)
-        feeders = [
-            threading.Thread(target=publisher.publish, args=(messages(number),), daemon=True),
-            threading.Thread(
-                target=publish_tags,
-                args=(environment["DEMO_YAMI4_URL"], alarms(ALARMS)),
-                daemon=True,
-            ),
-        ]
+        feeders = feeding(environment, messages(number), alarms(ALARMS))
         started = monotonic()
         with Live(console=console, refresh_per_second=4) as live:
             for feeder in feeders:
@@ -122,7 +110,6 @@ def _bridge(
             )
         for feeder in feeders:
             feeder.join(timeout=5)
-        publisher.close()
         # No gateway starts again here, so the sources end and are not only away: as by a reload.
         for bridge in bridges:
             bridge.reload(replace(bridge.configuration, routes=()))

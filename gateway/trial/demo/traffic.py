@@ -1,73 +1,56 @@
-"""Publishes the feed and counts messages at the targets, with plain clients."""
+"""Publishes the feed, and counts messages at the targets with a plain client."""
 
 from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Self
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING, Self, TypeAlias
 
+from gateway.endpoints.base import Sink
 from gateway.endpoints.registry import make_sink
+from gateway.endpoints.settings.base import EndpointSettings
+from gateway.endpoints.settings.mqtt import MqttSettings
 from gateway.endpoints.settings.yami4 import Yami4Settings
 from gateway.errors import DriverMissingError
 from gateway.model.message import DeliveryMode, Headers, Message
-from gateway.model.outcome import ACCEPTED, Settlement
 
 if TYPE_CHECKING:
     import paho.mqtt.client as paho
 
-MAX_UNACKNOWLEDGED = 1000  # messages
+BATCH = 1_000  # messages that are not acknowledged yet
+CONFIRMED = Headers(mode=DeliveryMode.AT_LEAST_ONCE)
+Feed: TypeAlias = Iterable[tuple[str, bytes]]
 
 
-class Publisher:
-    """An MQTT client that publishes with QoS 1.
-
-    Mutable: `acknowledged` is owned by the client's thread.
-    """
-
-    def __init__(self, port: int) -> None:
-        self._client = _client("demo-feed", port)
-        self._client.on_publish = self._on_publish
-        self._slots = threading.Semaphore(MAX_UNACKNOWLEDGED)
-        self.acknowledged = 0
-        self._client.loop_start()
-
-    def publish(self, feed: Iterable[tuple[str, bytes]]) -> int:
-        """Publish all of `feed` and return the number of messages."""
-        number = 0
-        for topic, payload in feed:
-            self._slots.acquire()
-            self._client.publish(topic, payload, qos=1)
-            number += 1
-        return number
-
-    def close(self) -> None:
-        self._client.disconnect()
-        self._client.loop_stop()
-
-    def _on_publish(self, *_: object) -> None:
-        self.acknowledged += 1
-        self._slots.release()
+def feeding(environment: Mapping[str, str], topics: Feed, tags: Feed) -> list[threading.Thread]:
+    """Return threads that publish the feeds to the MQTT and the YAMI4 broker of the demo."""
+    port, version = int(environment["DEMO_MQTT_PORT"]), environment["DEMO_MQTT_VERSION"]
+    plant = MqttSettings(name="demo-feed", client_id="demo-feed", port=port, version=version)
+    yami4 = Yami4Settings(name="demo-tags", url=environment["DEMO_YAMI4_URL"])
+    return [
+        threading.Thread(target=_publish, args=each, daemon=True)
+        for each in ((plant, topics), (yami4, tags))
+    ]
 
 
-def publish_tags(url: str, feed: Iterable[tuple[str, bytes]]) -> int:
-    """Publish to a YAMI4 broker with confirmation; return the number of accepted messages."""
-    accepted: list[Settlement] = []
-    done = threading.Event()
-
-    def settled(settlements: Sequence[Settlement]) -> None:
-        accepted.extend(each for each in settlements if each is ACCEPTED)
-        done.set()
-
-    sink = make_sink(Yami4Settings(name="demo-tags", url=url))
-    sink.open()
+def _publish(settings: EndpointSettings, feed: Feed) -> None:
+    """Publish all of `feed` with confirmation, a batch at a time."""
+    names = iter(feed)
+    sink = make_sink(settings)
     try:
-        confirmed = Headers(mode=DeliveryMode.AT_LEAST_ONCE)
-        sink.send([Message(tags, payload, confirmed) for tags, payload in feed], settled)
-        done.wait(30)
+        sink.open()
+        while batch := [Message(*each, CONFIRMED) for each in islice(names, BATCH)]:
+            _send(sink, batch)
     finally:
         sink.close()
-    return len(accepted)
+
+
+def _send(sink: Sink, batch: Sequence[Message]) -> None:
+    done = threading.Event()
+    sink.send(batch, lambda _: done.set())
+    done.wait(30)
 
 
 class Watcher:
@@ -106,7 +89,5 @@ def _client(name: str, port: int) -> paho.Client:
             "demo: paho-mqtt is not installed; run `pip install 'gateway[demo]'`"
         ) from error
     client = Client(CallbackAPIVersion.VERSION2, client_id=name)
-    client.max_inflight_messages_set(MAX_UNACKNOWLEDGED)
-    client.max_queued_messages_set(0)
     client.connect("127.0.0.1", port)
     return client
