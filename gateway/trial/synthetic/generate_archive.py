@@ -38,10 +38,6 @@ _DAY: Final = 24 * 60 * _MINUTE
 _MINUTES: Final = 24 * 60
 
 
-def no_progress(_text: str, _share: float) -> None:
-    """Ignore the progress of `generate`."""
-
-
 def generate(  # noqa: PLR0913  # traffic, faults, segment size and progress
     root: Path,
     traffic: Traffic,
@@ -50,7 +46,7 @@ def generate(  # noqa: PLR0913  # traffic, faults, segment size and progress
     fault_minutes: int = 0,
     segment: int = 100_000,
     key: bytes | None = None,
-    show_step: Callable[[str, float], None] = no_progress,
+    show_step: Callable[[str, float], None] = lambda _text, _share: None,
 ) -> list[InjectedFault]:
     """Write the day into `root`, with `segment` messages of a gateway in each journal.
 

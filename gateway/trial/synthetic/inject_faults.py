@@ -6,15 +6,15 @@ no second one.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from gateway.clock import moment
 from gateway.errors import ArchiveError
 from gateway.trial.synthetic.faults import Fault, InjectedFault
 from gateway.trial.synthetic.traffic import STARTED_BEFORE, Numbers, Traffic, Window
@@ -46,10 +46,7 @@ class TargetOutcomes:
 
     delivered: Numbers  # a duplicate twice
     time: Numbers  # of each delivered one
-    altered: Sequence[int]
-    dead: Sequence[int]
-    unseen: Sequence[int]  # delivered and not observed
-    unexpected: Sequence[int]  # positions whose time an unexpected outcome takes
+    at: Mapping[Fault, list[int]]  # an unexpected outcome takes the time of the message
 
 
 def assign_faults(traffic: Traffic, window: Window, plan: Mapping[int, Fault]) -> FaultAssignment:
@@ -126,10 +123,7 @@ def outcomes_at(
     return TargetOutcomes(
         np.concatenate([delivered, duplicates]),
         np.concatenate([end[delivered], end[duplicates] + _DUPLICATE_DELAY]),
-        by[Fault.ALTER],
-        by[Fault.DEAD],
-        by[Fault.UNOBSERVED],
-        by[Fault.UNEXPECTED],
+        by,
     )
 
 
@@ -154,7 +148,7 @@ def injected_faults(
                     traffic.route(int(window.route[position])),
                     traffic.targets(int(window.route[position]))[0],
                     fault,
-                    _minute(int(window.time[faulty])),
+                    f"{moment(int(window.time[faulty])):%Y-%m-%dT%H:%MZ}",
                     _hex_id(traffic, window, position) if faulty != position else "",
                 )
             )
@@ -165,7 +159,3 @@ def _hex_id(traffic: Traffic, window: Window, position: int, *, unrecorded: bool
     start = gateway_start(traffic, window.gateway, unrecorded=unrecorded)
     number = int(window.number[position]) // traffic.gateways
     return (start.to_bytes(8, "big") + number.to_bytes(8, "big")).hex()
-
-
-def _minute(time: int) -> str:
-    return f"{datetime.fromtimestamp(time // 60_000_000 * 60, UTC):%Y-%m-%dT%H:%MZ}"

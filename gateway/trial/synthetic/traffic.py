@@ -7,6 +7,7 @@ same traffic.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
@@ -81,14 +82,8 @@ class Traffic:
 
     def number_at(self, time: int) -> int:
         """Return the number of the first message that arrives at `time` or later."""
-        low, high = 0, self.messages
-        while low < high:
-            middle = (low + high) // 2
-            if int(self.times(np.array([middle]))[0]) < time:
-                low = middle + 1
-            else:
-                high = middle
-        return low
+        numbers = range(self.messages)
+        return bisect_left(numbers, time, key=lambda each: int(self.times(np.array([each]))[0]))
 
     def targets(self, route: int) -> tuple[str, ...]:
         """Return the targets of a route; every third route has two."""

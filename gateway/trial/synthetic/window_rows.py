@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from gateway.archive.schema import Leg, RowOutcome
+from gateway.trial.synthetic.faults import Fault
 from gateway.trial.synthetic.inject_faults import (
     FaultAssignment,
     TargetOutcomes,
@@ -64,12 +65,12 @@ class RowBuilder:
     def delivered(self, target: str, outcomes: TargetOutcomes) -> pa.Table:
         at = outcomes.delivered
         sent = self._window.hash[at]
-        sent[np.isin(at, outcomes.altered), 1] ^= np.uint64(1)
+        sent[np.isin(at, outcomes.at[Fault.ALTER]), 1] ^= np.uint64(1)
         end = self._end(target, at) | {"hash": binary16(sent)}
         return self._rows((Leg.DELIVERED, RowOutcome.ACCEPTED), at, outcomes.time, **end)
 
     def observed(self, target: str, outcomes: TargetOutcomes) -> pa.Table:
-        seen = ~np.isin(outcomes.delivered, outcomes.unseen)
+        seen = ~np.isin(outcomes.delivered, outcomes.at[Fault.UNOBSERVED])
         found = self.delivered(target, outcomes).filter(pa.array(seen))
         later = pa.array(outcomes.time[seen] + _TAP_DELAY).cast(found.schema.field("time").type)
         leg = pa.repeat(Leg.OBSERVED.value, len(found))
@@ -79,14 +80,14 @@ class RowBuilder:
         return found
 
     def dead(self, target: str, outcomes: TargetOutcomes) -> pa.Table:
-        at = np.array(outcomes.dead, np.int64)
+        at = np.array(outcomes.at[Fault.DEAD], np.int64)
         end = self._end(target, at) | {"rule": "too-long"}
         reason = "ems: the name is 260 characters, limit 249"
         event = (Leg.DEAD, RowOutcome.REJECTED)
         return self._rows(event, at, self._window.end[at], **end, reason=reason)
 
     def unexpected(self, target: str, outcomes: TargetOutcomes) -> pa.Table:
-        at = np.array(outcomes.unexpected, np.int64)
+        at = np.array(outcomes.at[Fault.UNEXPECTED], np.int64)
         number = self._window.number[at]
         start = gateway_start(self._traffic, self._window.gateway, unrecorded=True)
         names = pa.array([unique_name(each) for each in number.tolist()], pa.string())
