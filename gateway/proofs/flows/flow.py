@@ -130,13 +130,15 @@ class Flow:
         return self.source.route.endpoint, self.target.endpoint
 
     @property
+    def shown_variables(self) -> list[int]:
+        """The positions of the variables in the target name, outside of calls."""
+        parts = [part for level in self.target_levels for part in parts_of_level(level)]
+        return [part.position for part in parts if isinstance(part, RestVariable | LevelVariable)]
+
+    @property
     def repeats_variable(self) -> bool:
         """Whether a variable stands twice in the target name."""
-        parts = [part for level in self.target_levels for part in parts_of_level(level)]
-        positions = [
-            part.position for part in parts if isinstance(part, RestVariable | LevelVariable)
-        ]
-        return len(set(positions)) < len(positions)
+        return len(set(self.shown_variables)) < len(self.shown_variables)
 
     @property
     def keeps_name(self) -> bool:

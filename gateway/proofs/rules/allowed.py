@@ -9,8 +9,9 @@ from gateway.proofs.finding import RouteFinding
 from gateway.proofs.flows.extract import make_flow, selected_patterns
 from gateway.proofs.flows.flow import Flow
 from gateway.proofs.search.equations import source_patterns
-from gateway.proofs.search.examples import exact_pattern, find_example
-from gateway.proofs.search.translated_name import RefusedName, translate_name
+from gateway.proofs.search.examples import exact_pattern, examples, find_example
+from gateway.proofs.search.samples import translate_towards
+from gateway.proofs.search.translated_name import RefusedName
 from gateway.routing.route import Target
 
 MAX_ATTEMPTS = 4  # target names for which a source name is searched
@@ -54,35 +55,23 @@ def restrict_to_allowed(flow: Flow) -> tuple[list[Flow], RouteFinding | None]:
     return flows, _outside(flow, inner)
 
 
-def _outside(flow: Flow, patterns: Sequence[Pattern]) -> RouteFinding | None:
-    """Return the finding about a target name outside of `patterns`, if any may be."""
-    tried: list[Pattern] = []
+def _outside(flow: Flow, patterns: Sequence[Pattern]) -> RouteFinding:
+    """Return the finding about target names outside of `patterns`, which there may be."""
     endpoint = flow.target.endpoint
-    while len(tried) < MAX_ATTEMPTS:
-        made = find_example([[flow.target_pattern]], [*patterns, *tried])
-        if made is None:
-            break
-        tried.append(exact_pattern(made))
-        if (names := _names(flow, tried[-1], patterns)) is not None:
+    for made in examples([[flow.target_pattern]], patterns, MAX_ATTEMPTS):
+        if (names := _names(flow, exact_pattern(made), patterns)) is not None:
             text = f"{names[0]!r} becomes {names[1]!r}, which {endpoint!r} does not allow"
             return flow.finding("outside-allow", "error", text, HINT, names, flow.endpoints)
-    if not tried:
-        return None
     text = f"{endpoint!r} may not allow some names; no example was found"
     return flow.finding("unproven", "warning", text, HINT)
 
 
 def _names(flow: Flow, made: Pattern, allowed: Sequence[Pattern]) -> tuple[str, str] | None:
     """Return a source name and its target name outside of `allowed`; searched from `made`."""
-    for pattern in source_patterns(flow, made):
-        levels = find_example([[pattern]], flow.source.excludes)
-        found = None if levels is None else translate_name(flow.source.route, flow.target, levels)
+    for found in translate_towards(flow, made):
         if isinstance(found, RefusedName):
             if found.error.rule == "not-allowed":
                 return found.source_name, found.error.text
-        elif (
-            found is not None
-            and find_example([[exact_pattern(found.target_levels)]], allowed) is not None
-        ):
+        elif find_example([[exact_pattern(found.target_levels)]], allowed) is not None:
             return found.source_name, found.target_name
     return None

@@ -28,7 +28,7 @@ HINT = (
     "exclude from one of these routes what the others send, "
     "or send it under a prefix that no route takes"
 )
-NOT_PROVED = "it is not proved that no name travels in a cycle"
+NOT_PROVED = f"it is not proved that no name travels in a cycle: {SEARCH_TOO_LONG}"
 BOTH_DIRECTIONS_HINT = "; the reverse route of `direction: both` has the same excludes"
 
 Cycle: TypeAlias = tuple[Flow, ...]
@@ -68,11 +68,6 @@ class NameSet:
         return find_example([[self.pattern]], self.without)
 
 
-def source_names(flow: Flow) -> NameSet:
-    """Return the names that `flow` takes."""
-    return NameSet(flow.pattern, flow.source.excludes)
-
-
 def names_before(flow: Flow, names: Sequence[NameSet]) -> list[NameSet]:
     """Return the names that `flow` translates to `names`, possibly with further names."""
     found: dict[NameSet, None] = {}
@@ -98,7 +93,7 @@ def judge_cycle(cycle: Cycle, names: Sequence[NameSet]) -> RouteFinding | None:
             again = names_before(flow, again)
         starts = [each.example() for each in (*again, *names)]
     except SearchBudgetExceeded:
-        return unproven_cycle(cycle, f"{NOT_PROVED}: {SEARCH_TOO_LONG}")
+        return unproven_cycle(cycle, NOT_PROVED)
     traces = [_trace(cycle, levels) for levels in starts if levels is not None]
     if not traces:
         return None
@@ -183,8 +178,7 @@ def prove_cycles(flows: Sequence[Flow]) -> Iterator[RouteFinding]:
                     seen.add(key)
                     yield finding
         except SearchBudgetExceeded:
-            reason = f"{NOT_PROVED}: {SEARCH_TOO_LONG}"
-            yield unproven_cycle((start,), reason)
+            yield unproven_cycle((start,), NOT_PROVED)
     if not complete or search.steps_left <= 0:
         flow = next(iter(graph), distinct[0])
         text = (
@@ -257,7 +251,7 @@ class _Search:
 
     def cycles(self, start: Flow) -> Iterator[tuple[Cycle, list[NameSet]]]:
         """Yield the cycles whose first flow is `start`, and the names there that travel them."""
-        yield from self._back((start,), [source_names(start)])
+        yield from self._back((start,), [NameSet(start.pattern, start.source.excludes)])
 
     def _back(self, path: Cycle, names: list[NameSet]) -> Iterator[tuple[Cycle, list[NameSet]]]:
         start = path[-1]

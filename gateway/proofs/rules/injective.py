@@ -59,14 +59,8 @@ def _levels(flow: Flow) -> list[tuple[Part, ...]]:
 
 def _shown(flow: Flow) -> set[int]:
     """Return the variables that the target name holds, whole or in part."""
-    whole = {level.position for level in flow.target_levels if isinstance(level, RestVariable)}
-    whole |= {
-        part.position
-        for level in _levels(flow)
-        for part in level
-        if isinstance(part, LevelVariable)
-    }
-    return whole | {at for call in lossy_calls(flow) for at in call.positions}
+    in_calls = {at for call in lossy_calls(flow) for at in call.positions}
+    return in_calls.union(flow.shown_variables)
 
 
 def _determined(flow: Flow) -> set[int]:
@@ -116,8 +110,9 @@ def prove_injective(flow: Flow) -> RouteFinding | None:
         return _finding(flow, loss, *pair)
     if not loss or search.exhausted:
         return None
-    text = f"{_reason(flow, loss)}; names may become one, and no example was found"
-    return flow.finding("possible-loss", "warning", text, _hint(loss))
+    reason, hint = _reason(flow, loss)
+    text = f"{reason}; names may become one, and no example was found"
+    return flow.finding("possible-loss", "warning", text, hint)
 
 
 def colliding_names(flow: Flow) -> Iterator[NamePair]:
@@ -247,33 +242,39 @@ class _Search:
 
 
 def _finding(flow: Flow, loss: Loss, one: TranslatedName, other: TranslatedName) -> RouteFinding:
+    reason, hint = _reason(flow, loss)
     text = (
         f"{one.source_name!r} and {other.source_name!r} both become {one.target_name!r} "
-        f"at {flow.target.endpoint!r}: {_reason(flow, loss)}"
+        f"at {flow.target.endpoint!r}: {reason}"
     )
     lossy = flow.target.lossy
     return flow.finding(
         "not-injective",
         "note" if lossy else "error",
         text,
-        "the target is declared lossy" if lossy else _hint(loss),
+        "the target is declared lossy" if lossy else hint,
         (one.source_name, other.source_name),
     )
 
 
-def _reason(flow: Flow, loss: Loss) -> str:
+def _reason(flow: Flow, loss: Loss) -> tuple[str, str]:
+    """Return why names become one, and what to do."""
     words = flow.variable_names
     if loss.unused:
         names = " and ".join(dict.fromkeys(words[at] for at in loss.unused))
-        return f"the template leaves out {names}"
-    if loss.ambiguous:
-        return f"the parts of {_level(flow, loss.ambiguous[0])!r} have no certain boundary"
-    if loss.calls:
+        reason, hint = f"the template leaves out {names}", "use every capture in the template"
+    elif loss.ambiguous:
+        reason = f"the parts of {_level(flow, loss.ambiguous[0])!r} have no certain boundary"
+        hint = "give each capture a level of its own"
+    elif loss.calls:
         calls = "|".join(function.name for function in loss.calls[0].functions)
-        return f"{calls!r} gives different texts one result"
-    written = flow.target.renderer.replacement
-    lacking = f"characters that {flow.target.system} cannot spell"
-    return f"'on_unmappable: replace' writes {written!r} for {lacking}"
+        reason, hint = f"{calls!r} gives different texts one result", "leave the function out"
+    else:
+        written = flow.target.renderer.replacement
+        lacking = f"characters that {flow.target.system} cannot spell"
+        reason = f"'on_unmappable: replace' writes {written!r} for {lacking}"
+        hint = "use 'on_unmappable: escape' or 'on_unmappable: reject'"
+    return reason, f"{hint}, or write 'lossy: true' at the target"
 
 
 def _level(flow: Flow, level: tuple[Part, ...]) -> str:
@@ -286,14 +287,3 @@ def _level(flow: Flow, level: tuple[Part, ...]) -> str:
         positions = (part.position,) if isinstance(part, LevelVariable) else part.positions
         texts += [words[at] for at in positions]
     return "".join(texts)
-
-
-def _hint(loss: Loss) -> str:
-    declare = "or write 'lossy: true' at the target"
-    if loss.unused:
-        return f"use every capture in the template, {declare}"
-    if loss.ambiguous:
-        return f"give each capture a level of its own, {declare}"
-    if loss.calls:
-        return f"leave the function out, {declare}"
-    return f"use 'on_unmappable: escape' or 'on_unmappable: reject', {declare}"

@@ -6,17 +6,17 @@ names of its shape. Shapes differ in the number of levels that a rest wildcard m
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from gateway.errors import SearchBudgetExceeded
-from gateway.model.pattern import AnyMany, AnyOne, Glob, Literal, Pattern
+from gateway.model.pattern import AnyMany, AnyOne, Glob, Literal
 from gateway.proofs.budget import SEARCH_TOO_LONG, start_question
 from gateway.proofs.finding import RouteFinding, Severity
 from gateway.proofs.flows.extract import extract_flows
 from gateway.proofs.flows.flow import Flow, RouteSource
 from gateway.proofs.rules.injective import colliding_names
 from gateway.proofs.search.equations import source_patterns
-from gateway.proofs.search.examples import exact_pattern, find_example
+from gateway.proofs.search.examples import exact_pattern, examples, names_of
 from gateway.proofs.search.translated_name import (
     RefusedName,
     TranslatedName,
@@ -62,22 +62,12 @@ def prove_inverse(forward: Route, backward: Route) -> RouteFinding | None:
 def _names(flow: Flow, inverse: RouteSource) -> Iterator[tuple[str, ...]]:
     """Yield names to translate: when all of them come back, every name does."""
     unions = [[flow.target_pattern]], [*inverse.patterns]
-    for made in (*_examples(*unions), *_examples([[flow.target_pattern], inverse.excludes], [])):
-        for pattern in source_patterns(flow, exact_pattern(made)):
-            if (levels := find_example([[pattern]], flow.source.excludes)) is not None:
-                yield levels
+    excluded = [flow.target_pattern], inverse.excludes
+    for made in (*examples(*unions, MAX_ATTEMPTS), *examples(excluded, [], MAX_ATTEMPTS)):
+        yield from names_of(flow, source_patterns(flow, exact_pattern(made)))
     yield from _shapes(flow)
     for pair in colliding_names(flow):
         yield from pair
-
-
-def _examples(
-    every: Sequence[Sequence[Pattern]], none: Sequence[Pattern]
-) -> Iterator[tuple[str, ...]]:
-    tried: list[Pattern] = []
-    while len(tried) < MAX_ATTEMPTS and (found := find_example(every, [*none, *tried])) is not None:
-        tried.append(exact_pattern(found))
-        yield found
 
 
 def _shapes(flow: Flow) -> Iterator[tuple[str, ...]]:

@@ -7,16 +7,15 @@ until the target refuses it. The source's dialect bounds the growth.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from gateway.dialects.base import Dialect
 from gateway.dialects.names import split_levels
 from gateway.errors import LimitError
-from gateway.model.limits import Limit, Unit
+from gateway.model.limits import Unit
 from gateway.proofs.finding import RouteFinding
 from gateway.proofs.flows.flow import Flow
 from gateway.proofs.search.growth import KnownEdges, NameGrowth
-from gateway.proofs.search.translated_name import RefusedName, TranslatedName
+from gateway.proofs.search.translated_name import TranslatedName
 
 MAX_EXAMPLE_CHARACTERS = 1_000  # longer names are left out of the example
 WIDE_CHARACTER = "漢"  # one character, three bytes
@@ -24,17 +23,6 @@ HINT = (
     "write 'on_too_long: shorten' at the target, shorten the template, "
     "or accept that names are refused"
 )
-
-
-@dataclass(frozen=True, slots=True)
-class _Edge:
-    """The longest name that fits, and the next one, which is past the limit."""
-
-    fits: TranslatedName
-    over: RefusedName
-    error: LimitError
-    filler: str
-    limit: Limit
 
 
 def prove_limits(flow: Flow, plain: TranslatedName, edges: KnownEdges) -> Iterator[RouteFinding]:
@@ -47,12 +35,13 @@ def prove_limits(flow: Flow, plain: TranslatedName, edges: KnownEdges) -> Iterat
     """
     dialect = flow.target.renderer.dialect
     for filler in _fillers(flow):
-        found: dict[str, _Edge] = {}
+        found: dict[str, tuple[str, str, str]] = {}  # a clause and two names, by rule
         for limit in dialect.limits:
             growth = NameGrowth(flow, plain, filler, _cap(flow, limit.unit), limit)
             edge = growth.find_edge(edges)
-            if edge is not None and isinstance(edge[1].error, LimitError):
-                found.setdefault(edge[1].error.rule, _Edge(*edge, edge[1].error, filler, limit))
+            if edge is not None and isinstance(error := edge[1].error, LimitError):
+                names = edge[0].source_name, edge[1].source_name
+                found.setdefault(error.rule, (_clause(growth, error, *names), *names))
         if found:
             yield _finding(flow, list(found.values()))
             return
@@ -84,13 +73,12 @@ def _cap(flow: Flow, unit: Unit) -> int | None:
     return min(caps, default=None)
 
 
-def _finding(flow: Flow, edges: Sequence[_Edge]) -> RouteFinding:
+def _finding(flow: Flow, edges: Sequence[tuple[str, str, str]]) -> RouteFinding:
     ends = flow.source.route.endpoint, flow.target.endpoint
-    clauses = "; ".join(_clause(flow, edge) for edge in edges)
+    clauses = "; ".join(clause for clause, *_ in edges)
     room = _room(flow.source.route.dialect)
     text = f"{ends[1]!r} refuses some names of {ends[0]!r}, where {room}: {clauses}"
-    names = [name for edge in edges for name in (edge.fits.source_name, edge.over.source_name)]
-    names = [name for name in names if len(name) <= MAX_EXAMPLE_CHARACTERS]
+    names = [name for _, *names in edges for name in names if len(name) <= MAX_EXAMPLE_CHARACTERS]
     return flow.finding("past-limit", "warning", text, HINT, names)
 
 
@@ -99,20 +87,18 @@ def _room(dialect: Dialect) -> str:
     return f"{dialect.name} allows {', '.join(figures)}" if figures else "no limit is stated"
 
 
-def _clause(flow: Flow, edge: _Edge) -> str:
-    dialect, error = flow.source.route.dialect, edge.error
+def _clause(growth: NameGrowth, error: LimitError, fitting: str, refused: str) -> str:
+    """Say which is the longest name of the source that fits, and what the next one becomes."""
+    dialect, limit = growth.flow.source.route.dialect, growth.limit
     unit = "characters"
-    over, fits = len(edge.over.source_name), len(edge.fits.source_name)
-    if edge.limit.unit is Unit.LEVELS:
+    over, fits = len(refused), len(fitting)
+    if limit.unit is Unit.LEVELS:
         unit = f"{dialect.level_noun}s"
-        over, fits = (
-            len(split_levels(name, dialect))
-            for name in (edge.over.source_name, edge.fits.source_name)
-        )
-    elif edge.filler != "x":
-        unit += f" with {edge.filler!r}"
-    kept = edge.limit.maximum - error.maximum
-    system = flow.target.system
-    why = f", {system} keeps {kept} of {edge.limit.maximum} for itself" if kept > 0 else ""
+        over, fits = (len(split_levels(name, dialect)) for name in (refused, fitting))
+    elif growth.filler != "x":
+        unit += f" with {growth.filler!r}"
+    kept = limit.maximum - error.maximum
+    system = growth.flow.target.system
+    why = f", {system} keeps {kept} of {limit.maximum} for itself" if kept > 0 else ""
     made = f"{error.actual:,} {error.unit}, and {error.maximum:,} is the limit{why}"
     return f"{over:,} {unit} become {made}; {fits:,} {unit} still fit"

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
+from functools import cache
 from itertools import chain
 
 from gateway.model.pattern_index import PatternIndex
 from gateway.proofs.finding import RouteFinding, Severity
 from gateway.proofs.flows.flow import Flow, shape_numbers
 from gateway.proofs.rules.overlap_search import Overlap, find_overlap, of_one_target
-from gateway.proofs.search.samples import TrialNames
+from gateway.proofs.search.samples import translated_trials
 from gateway.proofs.search.translated_name import TranslatedName
 
 NARROW_HINT = "narrow one of the patterns, or exclude from one what the other takes"
@@ -30,20 +31,6 @@ def overlap_findings(one: Flow, other: Flow, overlap: Overlap) -> Iterator[Route
         text = f"names may collide with those of route {one.source.route.name!r}; no example found"
         hint = "give each of the two routes a prefix of its own"
         yield other.finding("unproven", "warning", text, hint)
-
-
-def more_pairs(flow: Flow) -> RouteFinding:
-    """Return the note that a route has more findings than are reported."""
-    text = "names of still more routes collide with those of this one; only the first are reported"
-    hint = "mend the findings above, then check again"
-    return flow.finding("more", "note", text, hint)
-
-
-def unproven_pairs(flow: Flow) -> RouteFinding:
-    """Return the warning that a route has pairs that are not searched."""
-    text = "names may collide with those of further routes: there are more pairs than were searched"
-    hint = "give the route a prefix of its own, or use fewer rest wildcards"
-    return flow.finding("unproven", "warning", text, hint)
 
 
 def _copied(one: Flow, other: Flow, first: TranslatedName, second: TranslatedName) -> RouteFinding:
@@ -129,7 +116,7 @@ class _Pairs:
     def __init__(self, flows: Sequence[Flow]) -> None:
         self._shapes = shape_numbers(flows)
         self._known: dict[object, Overlap | None] = {}  # None: the search became too long
-        self._trials = TrialNames()
+        self._trials = cache(translated_trials)
         self._shared_pairs = SHARED_PAIRS
         self._found: Counter[tuple[int, str]] = Counter()  # findings by route and rule
         self._reported: set[tuple[str, tuple[int, int], tuple[int, int]]] = set()
@@ -164,8 +151,15 @@ class _Pairs:
     def incomplete(self) -> Iterator[RouteFinding]:
         """Yield a finding for each route whose pairs are not all searched and reported."""
         for number, flow in (self._more | self._open).items():
-            has_findings = number not in self._open or self._found[number, "delivered-twice"]
-            yield more_pairs(flow) if has_findings else unproven_pairs(flow)
+            if number not in self._open or self._found[number, "delivered-twice"]:
+                what = "names of still more routes collide with those of this one"
+                hint = "mend the findings above, then check again"
+                yield flow.finding("more", "note", f"{what}; only the first are reported", hint)
+            else:
+                what = "names may collide with those of further routes"
+                hint = "give the route a prefix of its own, or use fewer rest wildcards"
+                text = f"{what}: there are more pairs than were searched"
+                yield flow.finding("unproven", "warning", text, hint)
 
     def _key(self, one: Flow, other: Flow) -> object:
         same_source = one.source.broker == other.source.broker

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import product
 from typing import TypeAlias
@@ -13,13 +13,13 @@ from gateway.model.pattern import Pattern
 from gateway.proofs.budget import start_question
 from gateway.proofs.flows.flow import Flow, lossy_calls
 from gateway.proofs.search.equations import source_patterns
-from gateway.proofs.search.examples import exact_pattern, find_example
-from gateway.proofs.search.samples import TrialNames
+from gateway.proofs.search.examples import exact_pattern, examples, find_example, names_of
 from gateway.proofs.search.translated_name import TranslatedName, translate_by_flow
 from gateway.translate.names import OnUnmappable
 
 MAX_ATTEMPTS = 3  # target names that are tried for a pair, beside its own examples
 Levels: TypeAlias = tuple[str, ...]
+Trials: TypeAlias = Callable[[Flow], dict[Levels, list[Levels]]]  # names by their target levels
 Translated: TypeAlias = tuple[TranslatedName, TranslatedName]
 
 
@@ -41,7 +41,7 @@ def of_one_target(one: Flow, other: Flow) -> bool:
     return one.source is other.source and one.target_index == other.target_index
 
 
-def find_overlap(one: Flow, other: Flow, trials: TrialNames) -> Overlap | None:
+def find_overlap(one: Flow, other: Flow, trials: Trials) -> Overlap | None:
     """Search two flows for an overlap; None when the search became too long."""
     start_question()
     try:
@@ -64,26 +64,26 @@ def _arrive_alike(pair: Translated) -> bool:
 
 @dataclass(frozen=True)  # no slots, for the cached properties
 class _FlowPair:
-    """Two flows, and the source names of each that may become a target name of the other."""
+    """Two flows; `patterns` are of source names that may become a target name of the other."""
 
     one: Flow
     other: Flow
-    trials: TrialNames
-
-    @cached_property
-    def one_patterns(self) -> list[Pattern]:
-        """Patterns of `one` whose names may become a target name of `other`."""
-        return source_patterns(self.one, self.other.target_pattern)
-
-    @cached_property
-    def other_patterns(self) -> list[Pattern]:
-        """Patterns of `other` whose names may become a target name of `one`."""
-        return source_patterns(self.other, self.one.target_pattern)
+    trials: Trials
+    patterns: dict[Flow, list[Pattern]] = field(default_factory=dict)
 
     @cached_property
     def may_overlap(self) -> bool:
         """Whether names may collide: both flows have names for it."""
-        return any(True for _ in self._one_names()) and any(True for _ in self._other_names())
+        return all(any(True for _ in self._names(flow)) for flow in (self.one, self.other))
+
+    @property
+    def _excludes(self) -> list[Pattern]:
+        return [*self.one.source.excludes, *self.other.source.excludes]
+
+    @cached_property
+    def _common(self) -> Levels | None:
+        """A name that both flows take."""
+        return find_example([[self.one.pattern], [self.other.pattern]], self._excludes)
 
     @property
     def same_source(self) -> bool:
@@ -97,9 +97,7 @@ class _FlowPair:
 
     def copies(self) -> Translated | None:
         """Return one message that both flows carry, under one target name if possible."""
-        excludes = [*self.one.source.excludes, *self.other.source.excludes]
-        levels = find_example([[self.one.pattern], [self.other.pattern]], excludes)
-        if levels is None:
+        if (levels := self._common) is None:
             return None
         first = self._translate(levels, levels)
         if first is not None and _arrive_alike(first):
@@ -107,7 +105,7 @@ class _FlowPair:
         for made in self._target_names() if self.may_overlap else ():
             for left in source_patterns(self.one, made):
                 for right in source_patterns(self.other, made):
-                    levels = find_example([[left], [right]], excludes)
+                    levels = find_example([[left], [right]], self._excludes)
                     pair = None if levels is None else self._translate(levels, levels)
                     if pair is not None and _arrive_alike(pair):
                         return pair
@@ -120,14 +118,15 @@ class _FlowPair:
             flow.repeats_variable or any(lossy_calls(flow)) for flow in flows
         ):
             return None
-        tried = (names for flow in flows for names in self.trials.of(flow).values())
+        tried = (names for flow in flows for names in self.trials(flow).values())
         pairs = (self._translate(levels, levels) for names in tried for levels in names)
         same = (pair for pair in pairs if pair is not None and _arrive_alike(pair))
         return next(same, None)
 
     def collision(self) -> Translated | None:
         """Return two names that become one; from two brokers possibly the same name."""
-        same = self._common_name() if self._keep_names else None
+        levels = self._common if self._keep_names else None
+        same = None if levels is None else self._translate(levels, levels)
         if same is not None:
             return None if self.same_source else same
         for first, second in self._pairs():
@@ -148,11 +147,6 @@ class _FlowPair:
             for flow in (self.one, self.other)
         )
 
-    def _common_name(self) -> Translated | None:
-        excludes = [*self.one.source.excludes, *self.other.source.excludes]
-        levels = find_example([[self.one.pattern], [self.other.pattern]], excludes)
-        return None if levels is None else self._translate(levels, levels)
-
     def _pairs(self) -> Iterator[tuple[Levels, Levels]]:
         """Yield pairs of names that may become one, different names first."""
         yield from self._by_equations()
@@ -160,7 +154,7 @@ class _FlowPair:
             yield from self._by_trial()
 
     def _by_trial(self) -> Iterator[tuple[Levels, Levels]]:
-        known, others = self.trials.of(self.one), self.trials.of(self.other)
+        known, others = self.trials(self.one), self.trials(self.other)
         pairs = (
             pair
             for arrived, seconds in others.items()
@@ -198,33 +192,22 @@ class _FlowPair:
     def _target_names(self) -> Iterator[Pattern]:
         """Yield target names of one flow that the other may make, then names that both may."""
         tried: dict[Pattern, None] = {}
-        for flow, names in ((self.one, self._one_names()), (self.other, self._other_names())):
-            for levels in names:
+        for flow in (self.one, self.other):
+            for levels in self._names(flow):
                 made = translate_by_flow(flow, levels)
                 if made is not None and exact_pattern(made.target_levels) not in tried:
                     tried[exact_pattern(made.target_levels)] = None
                     yield exact_pattern(made.target_levels)
-        for _ in range(MAX_ATTEMPTS):
-            both = find_example(
-                [[self.one.target_pattern], [self.other.target_pattern]], list(tried)
-            )
-            if both is None:
-                return
-            tried[exact_pattern(both)] = None
-            yield exact_pattern(both)
+        every = [self.one.target_pattern], [self.other.target_pattern]
+        yield from map(exact_pattern, examples(every, list(tried), MAX_ATTEMPTS))
 
     def _translate(self, first: Levels, second: Levels) -> Translated | None:
         left, right = translate_by_flow(self.one, first), translate_by_flow(self.other, second)
         return None if left is None or right is None else (left, right)
 
-    def _one_names(self) -> Iterator[Levels]:
-        found = (
-            find_example([[pattern]], self.one.source.excludes) for pattern in self.one_patterns
-        )
-        return (levels for levels in found if levels is not None)
-
-    def _other_names(self) -> Iterator[Levels]:
-        found = (
-            find_example([[pattern]], self.other.source.excludes) for pattern in self.other_patterns
-        )
-        return (levels for levels in found if levels is not None)
+    def _names(self, flow: Flow) -> Iterator[Levels]:
+        """Yield names of `flow` that may become a target name of the other flow."""
+        if flow not in self.patterns:
+            goal = self.other if flow is self.one else self.one
+            self.patterns[flow] = source_patterns(flow, goal.target_pattern)
+        yield from names_of(flow, self.patterns[flow])

@@ -91,9 +91,8 @@ def unused_captures(source: RouteSource) -> Iterator[RouteFinding]:
     for index, target in enumerate(source.route.targets):
         if target.template is None:
             continue
-        names = (*target.template.names, *target.rules.names)
-        names += tuple(name for template in target.more_templates for name in template.names)
-        used = {spans[name] for name in names if name in spans}
+        names = [name for template in target.templates for name in template.names]
+        used = {spans[name] for name in (*names, *target.rules.names) if name in spans}
         for name, span in spans.items():
             if not name.isdigit() and span not in used:
                 word = f"{{{name}...}}" if span.rest else f"{{{name}}}"

@@ -50,13 +50,14 @@ def exact_source_patterns(flow: Flow, goal: Pattern) -> list[Pattern] | None:
     wild = bool(goal.exclusions.first_level_prefixes) and isinstance(
         next(iter(goal.levels), None), AnyOne | AnyMany
     )
-    fixed = bool(flow.target_levels) and _is_fixed(flow.target_levels[0])
+    first = flow.target_levels[0] if flow.target_levels else None
+    fixed = isinstance(first, tuple) and all(isinstance(part, str) for part in first)
     if (wild and not fixed) or any(isinstance(x, Glob) for x in goal.levels):
         return None
     parts = [
         part
         for level in flow.target_levels
-        for part in (level if isinstance(level, tuple) else (level,))
+        for part in parts_of_level(level)
         if not isinstance(part, str)
     ]
     if len(set(parts)) < len(parts) or any(isinstance(part, LossyCall) for part in parts):
@@ -72,10 +73,6 @@ def _solve(flow: Flow, goal: Pattern) -> tuple[list[Pattern], bool]:
     solutions = _Equation(flow.pattern, flow.target_levels, goal.levels).solutions(0, 0, {})
     found = [bind(flow.pattern, bound) for bound in islice(solutions, MAX_SOLUTIONS)]
     return list(dict.fromkeys(found)), next(solutions, None) is None
-
-
-def _is_fixed(level: TargetLevel) -> bool:
-    return isinstance(level, tuple) and all(isinstance(part, str) for part in level)
 
 
 def bind(pattern: Pattern, bound: Bindings) -> Pattern:

@@ -19,6 +19,7 @@ from gateway.model.matching import matches
 from gateway.model.pattern import AnyMany, AnyOne, Glob, Literal, Pattern
 from gateway.model.quick_overlap import quick_overlap
 from gateway.proofs.budget import spend
+from gateway.proofs.flows.flow import Flow
 
 MAX_STEPS = 100_000  # about 0.3 s
 PAIR, MAX_PAIRED = 2, 4
@@ -48,6 +49,24 @@ def find_example(
     if found is not None or _are_disjoint(every):
         return found
     return _search_example(every, none)
+
+
+def examples(
+    every: Sequence[Sequence[Pattern]], none: Sequence[Pattern], limit: int
+) -> Iterator[tuple[str, ...]]:
+    """Yield different subjects as `find_example` does, at most `limit` of them."""
+    unwanted = [*none]
+    while limit and (found := find_example(every, unwanted)) is not None:
+        unwanted.append(exact_pattern(found))
+        limit -= 1
+        yield found
+
+
+def names_of(flow: Flow, patterns: Iterable[Pattern]) -> Iterator[tuple[str, ...]]:
+    """Yield a name that `flow` takes for each of the patterns with one."""
+    for pattern in patterns:
+        if (levels := find_example([[pattern]], flow.source.excludes)) is not None:
+            yield levels
 
 
 def _are_disjoint(every: Sequence[Sequence[Pattern]]) -> bool:

@@ -10,7 +10,7 @@ from gateway.dialects.limits import measure
 from gateway.dialects.names import split_levels
 from gateway.model.limits import Limit, Unit
 from gateway.model.pattern import AnyMany, Glob, Literal
-from gateway.proofs.flows.flow import Flow, LevelVariable, Part, RestVariable, levels_by_position
+from gateway.proofs.flows.flow import Flow, Part, levels_by_position
 from gateway.proofs.search.translated_name import RefusedName, TranslatedName, translate_name
 
 # Sizes by outline; None: the source has no name past the limit.
@@ -120,13 +120,7 @@ class NameGrowth:
 
     def _positions(self) -> list[int]:
         """Return the variables of the target name, those that stand there most often first."""
-        found: Counter[int] = Counter()
-        for level in self.flow.target_levels:
-            parts = level if isinstance(level, tuple) else (level,)
-            for part in parts:
-                if isinstance(part, RestVariable | LevelVariable):
-                    found[part.position] += 1
-        return [position for position, _ in found.most_common()]
+        return [position for position, _ in Counter(self.flow.shown_variables).most_common()]
 
     def _fill(
         self, position: int, group: tuple[str, ...], left: int

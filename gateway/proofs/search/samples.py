@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice, product
 
 from gateway.errors import TranslationError
 from gateway.model.pattern import AnyMany, AnyOne, Glob, Level, Literal, Pattern
 from gateway.proofs.flows.flow import Flow, lossy_calls
 from gateway.proofs.search.equations import Bindings, bind, source_patterns
-from gateway.proofs.search.examples import find_example
+from gateway.proofs.search.examples import find_example, names_of
 from gateway.proofs.search.translated_name import (
     RefusedName,
     TranslatedName,
@@ -30,10 +30,8 @@ def translate_towards(flow: Flow, goal: Pattern) -> Iterator[TranslatedName | Re
     Raises:
         SearchBudgetExceeded: the search became too long.
     """
-    for pattern in source_patterns(flow, goal):
-        levels = find_example([[pattern]], flow.source.excludes)
-        found = None if levels is None else translate_name(flow.source.route, flow.target, levels)
-        if found is not None:
+    for levels in names_of(flow, source_patterns(flow, goal)):
+        if (found := translate_name(flow.source.route, flow.target, levels)) is not None:
             yield found
 
 
@@ -68,8 +66,7 @@ def varied_names(flow: Flow) -> Iterator[tuple[str, ...]]:
         found = find_collision(call.functions, single_level=call.single_level)
         if found is not None and call.positions:
             pattern = bind(flow.pattern, bind_levels(call.positions, found[0]))
-            if (levels := find_example([[pattern]], excludes)) is not None:
-                yield levels
+            yield from names_of(flow, [pattern])
     yield from islice(trial_names(flow), MAX_TRIALS)
 
 
@@ -81,24 +78,13 @@ def trial_names(flow: Flow, limit: int = MAX_NAMES) -> Iterator[tuple[str, ...]]
     return (name for name in names if name)
 
 
-class TrialNames:
-    """The translations of trial names, by flow.
-
-    Mutable: each flow is translated once and kept.
-    """
-
-    def __init__(self) -> None:
-        self._known: dict[Flow, dict[Levels, list[Levels]]] = {}
-
-    def of(self, flow: Flow) -> Mapping[Levels, Sequence[Levels]]:
-        """Return the trial names of a flow by their target levels."""
-        if flow not in self._known:
-            found: dict[Levels, list[Levels]] = {}
-            for levels in trial_names(flow):
-                if (made := translate_by_flow(flow, levels)) is not None:
-                    found.setdefault(made.target_levels, []).append(levels)
-            self._known[flow] = found
-        return self._known[flow]
+def translated_trials(flow: Flow) -> dict[Levels, list[Levels]]:
+    """Return the trial names of a flow by their target levels."""
+    found: dict[Levels, list[Levels]] = {}
+    for levels in trial_names(flow):
+        if (made := translate_by_flow(flow, levels)) is not None:
+            found.setdefault(made.target_levels, []).append(levels)
+    return found
 
 
 def _texts(flow: Flow) -> Sequence[str]:
