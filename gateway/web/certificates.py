@@ -16,10 +16,9 @@ from gateway.config.values import WrittenPath
 _PEM: Final = re.compile(
     r"-----BEGIN CERTIFICATE-----\s.*?\s-----END CERTIFICATE-----", re.DOTALL | re.ASCII
 )
-_FIELDS_BEFORE_VALIDITY: Final = 3  # serial number, algorithm, issuer: RFC 5280, 4.1
-_VERSION: Final = 0xA0
-_UTC_TIME: Final = 0x17
-_LONG: Final = 0x80  # the length of an element is longer than one byte
+_TIME: Final = rb"(?:\x17\x0d|\x18\x0f)([0-9]{12}|[0-9]{14})Z"  # UTCTime, GeneralizedTime
+_SHORT: Final = 12  # digits of a UTCTime
+_VALIDITY: Final = re.compile(rb"\x30." + _TIME + _TIME, re.DOTALL)  # RFC 5280, 4.1: two times
 
 
 def expiries(paths: Mapping[KeyPath, WrittenPath]) -> dict[str, float]:
@@ -41,34 +40,21 @@ def _times(path: Path) -> list[float]:
     try:
         text = read_regular(path).decode("ascii", "replace")
         return [expiry(ssl.PEM_cert_to_DER_cert(each)) for each in _PEM.findall(text)]
-    except (OSError, ValueError, IndexError):
+    except (OSError, ValueError):
         return []
 
 
 def expiry(der: bytes) -> float:
     """Return `notAfter` of a certificate in DER, in seconds since 1970-01-01 UTC (RFC 5280, 4.1).
 
+    The first sequence of two times is the validity: only names, in text, stand before it.
+
     Raises:
-        ValueError, IndexError: it is malformed.
+        ValueError: it has none, or an illegal one.
     """
-    _, certificate, _ = _element(der, 0)
-    _, at, _ = _element(der, certificate)
-    if der[at] == _VERSION:
-        at = _element(der, at)[2]
-    for _ in range(_FIELDS_BEFORE_VALIDITY):
-        at = _element(der, at)[2]
-    _, not_before, _ = _element(der, at)
-    tag, start, end = _element(der, _element(der, not_before)[2])
-    text = der[start:end].decode("ascii")
-    if tag == _UTC_TIME:  # two digits of the year, from 1950 to 2049
+    if (found := _VALIDITY.search(der)) is None:
+        raise ValueError("the certificate has no validity")
+    text = found[2].decode("ascii")
+    if len(text) == _SHORT:  # two digits of the year, from 1950 to 2049
         text = f"{'19' if text[:2] >= '50' else '20'}{text}"
-    return datetime.strptime(text, "%Y%m%d%H%M%SZ").replace(tzinfo=UTC).timestamp()
-
-
-def _element(data: bytes, at: int) -> tuple[int, int, int]:
-    """Return the tag of the element at `at`, and the bounds of its content."""
-    tag, length, start = data[at], data[at + 1], at + 2
-    if length & _LONG:
-        size = length & ~_LONG
-        length, start = int.from_bytes(data[start : start + size]), start + size
-    return tag, start, start + length
+    return datetime.strptime(text, "%Y%m%d%H%M%S").replace(tzinfo=UTC).timestamp()

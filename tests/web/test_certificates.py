@@ -98,5 +98,5 @@ def test_no_cut_of_a_certificate_raises_another_error(chain: tuple[str, str]) ->
     der = ssl.PEM_cert_to_DER_cert(chain[0])
     assert expiry(der) == NEAR
     for end in range(60):
-        with pytest.raises((ValueError, IndexError)):
+        with pytest.raises(ValueError, match="no validity"):
             expiry(der[:end])
