@@ -136,9 +136,7 @@ def other_separators(configuration: Configuration) -> Iterator[ConfigError]:
         texts += [
             (template.text, target.renderer.dialect, (*at, "to", number, "template", position))
             for number, target in enumerate(route.targets if index == 0 else ())
-            for position, template in enumerate(
-                filter(None, (target.template, *target.more_templates))
-            )
+            for position, template in enumerate(target.templates)
         ]
         for text, dialect, place in texts:
             if better := corrected(text, dialect):

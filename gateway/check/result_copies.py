@@ -13,7 +13,7 @@ from gateway.routing.carried_headers import map_reply
 from gateway.routing.header_draft import MICROS_PER_SECOND
 from gateway.routing.payload_conversion import convert_payload
 from gateway.routing.route import Route, Target
-from gateway.routing.router import Delivery, RouteMatch, Router
+from gateway.routing.router import Delivery, Router
 
 NOW = 1_700_000_000_000_000  # microseconds since 1970, the same at every run
 
@@ -68,14 +68,10 @@ def copies(
         return
     router = Router(routes[0].dialect, routes, configuration.dictionary)
     for match in router[message.address]:
-        if _takes(match, message.headers):
+        selector = match.route.selector if match.route is not None else None
+        if selector is None or selector.matches(message.headers):
             for delivery in match.deliveries:
                 yield _copy(message, delivery, router, routes[0].endpoint, configuration)
-
-
-def _takes(match: RouteMatch, headers: Headers) -> bool:
-    selector = match.route.selector if match.route is not None else None
-    return selector is None or selector.matches(headers)
 
 
 def _copy(

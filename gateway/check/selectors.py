@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from typing import Final, NamedTuple
+from typing import Final
 
 from gateway.config.load import Configuration
 from gateway.endpoints.registry import find_kind
@@ -30,14 +30,8 @@ _HEADERS: Final = {  # field of `Headers`, and its values where it has any
     "JMSTimestamp": ("time", Possible(frozenset({Kind.NULL, Kind.NUMBER}))),
     "JMSCorrelationID": ("correlation_id", _TEXT),
 }
+_DEFAULT: Final = Possible(frozenset({Kind.NUMBER}), (DEFAULT_PRIORITY,))
 _MODES: Final = Possible(frozenset({Kind.TEXT}), ("PERSISTENT", "NON_PERSISTENT"))
-
-
-class _Fault(NamedTuple):
-    severity: str
-    rule: str
-    reason: str
-    hint: str
 
 
 def selector_faults(configuration: Configuration) -> Iterator[ConfigError]:
@@ -50,23 +44,20 @@ def selector_faults(configuration: Configuration) -> Iterator[ConfigError]:
         if route.selector is None or find_kind(settings).evaluates_selectors:
             continue
         at = ("routes", route.name, "from", number, "selector")
-        found = _fault(route.selector, settings)
-        if found is not None:
-            reason = f"route {route.name!r}: {found.reason}"
-            location = configuration.location_of(at)
-            if at in configuration.placeholders:
-                yield location.not_checked()
-                continue
-            yield location.error(found.rule, reason, found.hint, found.severity)
+        if (found := _fault(route.selector, settings)) is not None:
+            rule, severity, reason, hint = found
+            location, text = configuration.location_of(at), f"route {route.name!r}: {reason}"
+            unknown = at in configuration.placeholders
+            yield location.not_checked() if unknown else location.error(rule, text, hint, severity)
 
 
-def _fault(selector: Selector, settings: EndpointSettings) -> _Fault | None:
-    """Return what is wrong with a selector; None when each of its parts matters."""
+def _fault(selector: Selector, settings: EndpointSettings) -> tuple[str, str, str, str] | None:
+    """Return rule, severity, reason and hint; None when each part of the selector matters."""
     here = f"of {settings.name!r}"
     every, usual = _fields(settings, usual=False), _fields(settings, usual=True)
     if True not in possible_outcomes(selector.tree, every):
         text = f"its selector is true for no message {here}"
-        return _made("error", "impossible-selector", text, _useless(selector.tree, every), every)
+        return "impossible-selector", "error", *_told(text, _useless(selector.tree, every), every)
     if True not in possible_outcomes(selector.tree, usual):
         text = f"its selector is true only for messages {here} that another gateway sent"
         parts = _useless(selector.tree, usual)
@@ -76,7 +67,7 @@ def _fault(selector: Selector, settings: EndpointSettings) -> _Fault | None:
         text = f"under NOT, a part of its selector leaves out no message {here} that has it"
     else:
         return None
-    return _made("warning", "doubtful-selector", text, parts, usual)
+    return "doubtful-selector", "warning", *_told(text, parts, usual)
 
 
 def _useless(tree: Node, fields: Fields) -> list[Node]:
@@ -97,9 +88,9 @@ def _without_effect(tree: Node, fields: Fields) -> list[Node]:
     ]
 
 
-def _made(severity: str, rule: str, text: str, parts: list[Node], fields: Fields) -> _Fault:
+def _told(text: str, parts: list[Node], fields: Fields) -> tuple[str, str]:
     places = dict.fromkeys(_describe(each, fields) for each in parts)  # BETWEEN is two parts
-    return _Fault(severity, rule, f"{text}: {'; '.join(places)}", _hint(parts, fields))
+    return f"{text}: {'; '.join(places)}", _hint(parts, fields)
 
 
 def _fields(settings: EndpointSettings, *, usual: bool) -> Fields:
@@ -108,7 +99,7 @@ def _fields(settings: EndpointSettings, *, usual: bool) -> Fields:
 
     def find(name: str) -> Possible:
         if name == "JMSPriority":
-            return PRIORITIES if "priority" in carries else _only(DEFAULT_PRIORITY)
+            return PRIORITIES if "priority" in carries else _DEFAULT
         if name == "JMSDeliveryMode":
             return _MODES
         if name in _HEADERS:
@@ -119,10 +110,6 @@ def _fields(settings: EndpointSettings, *, usual: bool) -> Fields:
         return _TEXT if usual and not typed else Possible(ANY)
 
     return find
-
-
-def _only(number: int) -> Possible:
-    return Possible(frozenset({Kind.NUMBER}), (number,))
 
 
 def _describe(condition: Node, fields: Fields) -> str:

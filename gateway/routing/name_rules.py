@@ -112,13 +112,12 @@ def to_routes(rules: Iterable[Json]) -> tuple[Route, ...]:
 
 
 def _target_rules(target: Target) -> Json:
-    templates = (target.template, *target.more_templates) if target.template else ()
     return {
         "label": target.label,
         "endpoint": target.endpoint,
         "access": asdict(target.access),
         "dialect": _dialect_rules(target.renderer.dialect),
-        "templates": [template.text for template in templates],
+        "templates": [template.text for template in target.templates],
         "allow": [_pattern_rules(each) for each in target.allow],
         "on_unmappable": target.renderer.on_unmappable.value,
         "on_too_long": target.renderer.on_too_long.value,

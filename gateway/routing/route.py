@@ -77,6 +77,11 @@ class Target:
     access: BrokerAccess = NO_ACCESS
 
     @property
+    def templates(self) -> tuple[Template, ...]:
+        """All its templates; none when messages keep their name."""
+        return () if self.template is None else (self.template, *self.more_templates)
+
+    @property
     def system(self) -> str:
         """The name of the target's dialect."""
         return self.renderer.dialect.name

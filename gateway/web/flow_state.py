@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Final, TypeAlias
@@ -78,55 +78,38 @@ def _state(
 ) -> tuple[FlowState, str]:
     if source is None or target is None:  # a reload adds or removes it
         return FlowState.DISCONNECTED, "a reload is in progress"
-    return (
-        _refused_connection(source, target)
-        or _blocked(route, source, target)
-        or _unanswered(route, target, at)
-        or _refused_messages(route, at)
-        or (FlowState.CONNECTED, "")
-    )
+    return next(_troubles(route, source, target, at), (FlowState.CONNECTED, ""))
 
 
-def _refused_connection(
-    source: EndpointStatus, target: EndpointStatus
-) -> tuple[FlowState, str] | None:
+def _troubles(
+    route: RouteStatus, source: EndpointStatus, target: EndpointStatus, at: Moment
+) -> Iterator[tuple[FlowState, str]]:
+    """Yield what is wrong with a flow, the state that counts first."""
+    connected = ConnectionState.CONNECTED.value
     for end in (source, target):
         if end.connection == ConnectionState.REFUSED.value:
-            return FlowState.REFUSING, f"{end.name} refuses the connection: {end.reason}"
-    return None
-
-
-def _blocked(
-    route: RouteStatus, source: EndpointStatus, target: EndpointStatus
-) -> tuple[FlowState, str] | None:
-    connected = ConnectionState.CONNECTED.value
+            yield FlowState.REFUSING, f"{end.name} refuses the connection: {end.reason}"
     if target.spool_share >= FULL:
-        return FlowState.STUCK, f"the spool of {target.name} is full"
+        yield FlowState.STUCK, f"the spool of {target.name} is full"
     if source.connection != connected:
-        return FlowState.DISCONNECTED, f"{source.name}: {source.reason or source.connection}"
+        yield FlowState.DISCONNECTED, f"{source.name}: {source.reason or source.connection}"
     if target.spooled_messages and route.lag > 0:  # those of other routes do not count
         waiting = f"the oldest has waited {route.lag:.0f} s for {target.name}"
-        return FlowState.SPOOLING, f"messages are on disk; {waiting}"
+        yield FlowState.SPOOLING, f"messages are on disk; {waiting}"
     if target.connection != connected:
-        return FlowState.DISCONNECTED, f"{target.name}: {target.reason or target.connection}"
-    return None
+        yield FlowState.DISCONNECTED, f"{target.name}: {target.reason or target.connection}"
+    yield from _silences(route, target, at)
 
 
-def _unanswered(
+def _silences(
     route: RouteStatus, target: EndpointStatus, at: Moment
-) -> tuple[FlowState, str] | None:
+) -> Iterator[tuple[FlowState, str]]:
+    """Yield what is wrong with a flow whose endpoints are connected."""
     if target.silence >= UNANSWERED_SECONDS:
-        return FlowState.STUCK, f"no answer from {target.name} for {target.silence:.0f} s"
+        yield FlowState.STUCK, f"no answer from {target.name} for {target.silence:.0f} s"
     age = route.heartbeat_age
     if age is not None and age >= at.max_heartbeat_age:
-        return FlowState.STUCK, f"no heartbeat for {age:.0f} s"
-    return None
-
-
-def _refused_messages(route: RouteStatus, at: Moment) -> tuple[FlowState, str] | None:
-    if not route.totals.refusals:
-        return None
-    latest = route.totals.refusals[-1]
-    if at.time - latest.time / MICROSECONDS >= REFUSAL_SECONDS:
-        return None
-    return FlowState.REFUSING, f"messages become dead letters, the latest by {latest.rule}"
+        yield FlowState.STUCK, f"no heartbeat for {age:.0f} s"
+    latest = route.totals.refusals[-1] if route.totals.refusals else None
+    if latest is not None and at.time - latest.time / MICROSECONDS < REFUSAL_SECONDS:
+        yield FlowState.REFUSING, f"messages become dead letters, the latest by {latest.rule}"

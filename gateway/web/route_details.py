@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Final
 
-from gateway.routing.route import Route, Target
+from gateway.routing.route import Route
 from gateway.web.flow_state import FlowStatus, Moment, Sides, flows_of, sides_of
 from gateway.web.snapshot import Json, StatusSnapshot, refusal_json, weakest
 from gateway.web.status_cache import StatusSource
@@ -45,17 +45,10 @@ def _patterns(route: Route, hide: Callable[[str], str]) -> Json:
         "excludes": [hide(each.text) for each in route.excludes[:MAX_PATTERNS]],
         "selector": hide(route.selector.text) if route.selector else "",
         "targets": [
-            {"label": each.label, "templates": [hide(text) for text in _templates(each)]}
+            {"label": each.label, "templates": [hide(one.text) for one in each.templates]}
             for each in route.targets[:MAX_PATTERNS]
         ],
     }
-
-
-def _templates(target: Target) -> Iterator[str]:
-    """Yield the texts of the target's templates; none when messages keep their name."""
-    if target.template is not None:
-        yield target.template.text
-        yield from (each.text for each in target.more_templates)
 
 
 def _flow(flow: FlowStatus, sides: Sides) -> Json:

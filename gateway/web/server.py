@@ -86,17 +86,13 @@ class WebServer:
 
     @property
     def url(self) -> str:
-        host = (
-            f"[{self._settings.address}]"
-            if ":" in self._settings.address
-            else self._settings.address
-        )
+        address = self._settings.address
+        host = f"[{address}]" if ":" in address else address
         return f"http{'s' if self._tls else ''}://{host}:{self.port}"
 
     @property
     def port(self) -> int:
-        port: int = self._listening.getsockname()[1]
-        return port
+        return int(self._listening.getsockname()[1])
 
     def stop(self) -> None:
         """Stop listening and close every connection; a second call does nothing."""

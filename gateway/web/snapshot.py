@@ -5,10 +5,11 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
+from itertools import starmap
 from typing import Final, TypeAlias
 
 from gateway.runtime.record.counters import Refusal
-from gateway.runtime.status import EndpointStatus, PairStatus, RouteStatus, Status
+from gateway.runtime.status import EndpointStatus, RouteStatus, Status
 from gateway.web.flow_state import MICROSECONDS, Moment, Sides, flows_of, sides_of
 
 Json: TypeAlias = dict[str, object]
@@ -23,18 +24,10 @@ GUARANTEES: Final = ("at_most_once", "at_least_once", "exactly_once")  # the wea
 
 
 @dataclass(frozen=True, slots=True)
-class RouteRefusal:
-    """A refused message of a route."""
-
-    route: str
-    refusal: Refusal
-
-
-@dataclass(frozen=True, slots=True)
 class StatusSnapshot:
     """A status, its time, and the reasons why the gateway is not ready.
 
-    `refusals` are the latest of all routes, the newest first.
+    `refusals` are the latest of all routes, the newest first, each with the name of its route.
     Units: seconds since 1970-01-01 UTC.
     """
 
@@ -42,14 +35,14 @@ class StatusSnapshot:
     time: float
     config: str
     reasons: tuple[str, ...]
-    refusals: tuple[RouteRefusal, ...] = ()
+    refusals: tuple[tuple[str, Refusal], ...] = ()
     expiries: Mapping[str, float] = field(default_factory=dict)  # of certificates, by setting
 
 
 def snapshot_json(snapshot: StatusSnapshot) -> Json:
     """Return the response of `/api/status`; times are seconds since 1970-01-01 UTC, sizes bytes."""
     status = snapshot.status
-    sides = sides_of(status.endpoints)
+    sides, pair = sides_of(status.endpoints), status.pair
     moment = Moment.of(snapshot.time, status.heartbeat_seconds)
     brokers: dict[str, int] = {}  # numbers, for an id may be a value that is not shown
     for end in status.endpoints:
@@ -69,14 +62,12 @@ def snapshot_json(snapshot: StatusSnapshot) -> Json:
             _endpoint(end, snapshot.time) | {"broker": brokers[_broker_id(end)]}
             for end in status.endpoints
         ],
-        "routes": [
-            _route(parts) | _flows(parts, sides, moment) for parts in by_name(status.routes)
-        ],
-        "refusals": [refusal_json(each.route, each.refusal) for each in snapshot.refusals],
+        "routes": [_route(parts, sides, moment) for parts in by_name(status.routes)],
+        "refusals": list(starmap(refusal_json, snapshot.refusals)),
         "archive": {"queued": status.archive_queued, "failure": status.archive_failure},
         "spool_failure": status.spool_failure,
         "thread_failure": status.thread_failure,
-        "pair": None if status.pair is None else _pair(status.pair),
+        "pair": pair and asdict(pair) | {"since": round(pair.since, 1)},
         "dead_letters": {
             "count": status.dead_letters,
             "bytes": status.dead_letter_bytes,
@@ -99,10 +90,6 @@ def by_name(routes: Iterable[RouteStatus]) -> list[list[RouteStatus]]:
 def lag(parts: Iterable[RouteStatus]) -> float:
     """Return the lag of a route with its slowest target, in seconds."""
     return max(part.lag for part in parts)
-
-
-def _pair(pair: PairStatus) -> Json:
-    return asdict(pair) | {"since": round(pair.since, 1), "standby": list(pair.standby)}
 
 
 def _broker_id(end: EndpointStatus) -> str:
@@ -132,7 +119,7 @@ def _endpoint(end: EndpointStatus, time: float) -> Json:
     }
 
 
-def _route(parts: list[RouteStatus]) -> Json:
+def _route(parts: list[RouteStatus], sides: Sides, moment: Moment) -> Json:
     first = parts[0]
     age = first.heartbeat_age
     return {
@@ -144,11 +131,6 @@ def _route(parts: list[RouteStatus]) -> Json:
         "latency_sum": round(first.totals.latency_sum, 6),
         "heartbeat_age": None if age is None else round(age, 1),
         "lag": round(lag(parts), 1),
-    }
-
-
-def _flows(parts: list[RouteStatus], sides: Sides, moment: Moment) -> Json:
-    return {
         "both": parts[0].has_reverse,
         "flows": [
             [each.source, each.target, each.state.value] for each in flows_of(parts, sides, moment)
@@ -162,11 +144,11 @@ def weakest(guarantees: list[str]) -> str:
     return known[0] if known else guarantees[0]
 
 
-def latest_refusals(routes: Iterable[RouteStatus]) -> list[RouteRefusal]:
-    """Return the latest refusals of all routes, the newest first."""
+def latest_refusals(routes: Iterable[RouteStatus]) -> list[tuple[str, Refusal]]:
+    """Return the latest refusals of all routes, the newest first, by route."""
     by_route = {route.name: route.totals.refusals for route in routes}
-    refusals = (RouteRefusal(name, each) for name, kept in by_route.items() for each in kept)
-    return heapq.nlargest(MAX_REFUSALS, refusals, key=lambda each: each.refusal.time)
+    refusals = ((name, each) for name, kept in by_route.items() for each in kept)
+    return heapq.nlargest(MAX_REFUSALS, refusals, key=lambda each: each[1].time)
 
 
 def refusal_json(route: str, refusal: Refusal, redact: Redact = str) -> Json:

@@ -15,10 +15,10 @@ from gateway.routing.route import Route
 from gateway.runtime.gateway import Gateway
 from gateway.runtime.monitor.watchdog import MAX_MISSED
 from gateway.runtime.record.counters import ConnectionState, Refusal
-from gateway.runtime.status import EndpointStatus, RouteStatus, Status, take_status
+from gateway.runtime.status import EndpointStatus, Status, take_status
 from gateway.web.certificates import expiries
 from gateway.web.rate_history import RateHistory, message_counts
-from gateway.web.snapshot import Json, RouteRefusal, StatusSnapshot, latest_refusals
+from gateway.web.snapshot import Json, StatusSnapshot, latest_refusals
 
 MAX_AGE: Final = 0.5  # seconds
 MAX_AGE_NOT_READY: Final = 0.05  # seconds; a client that waits for readiness sees it at once
@@ -122,8 +122,7 @@ class StatusCache:
         status = replace(status, routes=tuple(routes), endpoints=tuple(endpoints))
         unready = tuple(reasons(status, self._spool_percent))
         refusals = tuple(
-            RouteRefusal(each.route, self._redact_refusal(each.refusal))
-            for each in latest_refusals(status.routes)
+            (route, self._redact_refusal(each)) for route, each in latest_refusals(status.routes)
         )
         return StatusSnapshot(status, time.time(), self._config, unready, refusals, self._expiries)
 
@@ -148,19 +147,15 @@ def redacted(status: Status, redact: Callable[[str], str]) -> Status:
     )
 
 
-def reasons(status: Status, spool_percent: float) -> list[str]:
-    """Return the reasons why the gateway is not ready, one line each; none when it is ready.
+def reasons(status: Status, spool_percent: float) -> Iterator[str]:
+    """Yield the reasons why the gateway is not ready, one line each; none when it is ready.
 
     A spool is too full when its used share reaches `spool_percent`.
     """
-    return [*_reasons(status, spool_percent)]
-
-
-def _reasons(status: Status, spool_percent: float) -> Iterator[str]:
     for end in status.endpoints:
         yield from _of_endpoint(end, spool_percent)
     limit = MAX_MISSED * status.heartbeat_seconds
-    for name in sorted({route.name for route in status.routes if _stale(route, limit)}):
+    for name in sorted({each.name for each in status.routes if (each.heartbeat_age or 0) >= limit}):
         yield f"route {name}: no heartbeat for more than {limit:g} s"
     if status.archive_failure:
         yield f"archive: {status.archive_failure}"
@@ -176,7 +171,3 @@ def _of_endpoint(end: EndpointStatus, spool_percent: float) -> Iterator[str]:
         yield f"endpoint {end.name} ({end.side}): {end.connection}{detail}"
     if (used := 100 * end.spool_share) >= spool_percent:
         yield f"endpoint {end.name}: its spool is {used:.0f} % full, limit {spool_percent:g} %"
-
-
-def _stale(route: RouteStatus, seconds: float) -> bool:
-    return route.heartbeat_age is not None and route.heartbeat_age >= seconds

@@ -39,4 +39,4 @@ LOST = endpoint(connection="lost", reason="plant: gone")
     ],
 )
 def test_every_reason_is_said(now: Status, expected: list[str]) -> None:
-    assert reasons(now, 80) == expected
+    assert list(reasons(now, 80)) == expected
