@@ -16,7 +16,7 @@ from gateway.errors import SearchBudgetExceeded, SubjectError, TranslationError
 from gateway.proofs.budget import SEARCH_TOO_LONG
 from gateway.proofs.reverse_route import REVERSE_SUFFIX, both_ways
 from gateway.routing.route import EACH_TAG, Route
-from gateway.routing.selectors.selector import Selector, parse_selector
+from gateway.routing.selectors.selector import parse_selector
 from gateway.routing.source_pattern import SourcePattern
 from gateway.routing.tags import TagMode, TagRule
 from gateway.routing.template import any_captures
@@ -65,7 +65,11 @@ def _build_route(
     before = len(place.reader.findings)
     tags = _tag_rule(source, dialect, here["tags"])
     tags_are_legal = len(place.reader.findings) == before
-    selector = _selector(source.selector, here["selector"])
+    selector = (
+        here["selector"].parse(parse_selector, source.selector)
+        if source.selector is not None
+        else None
+    )
     if pattern is None or not tags_are_legal:  # the templates may use their captures
         _check_targets(settings, source, dialect.name, context, place["to"])
         return None
@@ -127,12 +131,9 @@ def check_dead_letters(
     if settings.endpoint is None:
         return
     endpoint = context.find(settings.endpoint, place["endpoint"])
-    if endpoint is None:
-        return
-    try:
-        parse_subject(settings.name, endpoint.dialect)
-    except SubjectError as error:
-        place["name"].report(error.rule, str(error), "write a name of that endpoint")
+    if endpoint is not None:
+        hint = "write a name of that endpoint"
+        place["name"].parse(parse_subject, settings.name, endpoint.dialect, hint=hint)
 
 
 def _is_reversible(settings: RouteSettings, place: Place) -> bool:
@@ -176,15 +177,12 @@ def _with_reverse_route(
 
 def _check_heartbeat(name: str, pattern: SourcePattern, dialect: Dialect, place: Place) -> None:
     """Report a heartbeat name that does not reach the route through its first source."""
-    try:
-        levels = parse_subject(name, dialect).levels
-    except SubjectError as error:
-        place.report(error.rule, str(error))
+    if (subject := place.parse(parse_subject, name, dialect)) is None:
         return
     if pattern.share:
         reason = f"{pattern.share!r} lets another gateway take the heartbeats of this one"
         place.report("heartbeat", reason, "use a route of its own for heartbeats, not shared")
-    elif not pattern.selects(levels):
+    elif not pattern.selects(subject.levels):
         hint = "write a name that the pattern matches and that receivers can ignore"
         place.report("heartbeat", f"{name!r} does not match the pattern of the route", hint)
 
@@ -201,13 +199,3 @@ def _tag_rule(source: SourceSettings, dialect: Dialect, place: Place) -> TagRule
         parse_patterns(tags.require_tags, dialect, place["require_tags"]),
         tags.unused_tags_property,
     )
-
-
-def _selector(text: str | None, place: Place) -> Selector | None:
-    if text is None:
-        return None
-    try:
-        return parse_selector(text)
-    except SubjectError as error:
-        place.report(error.rule, str(error))
-        return None

@@ -16,7 +16,7 @@ from gateway.dialects.brokers import BROKERS, with_limits
 from gateway.dialects.name_limits import NameLimits
 from gateway.dialects.registry import DIALECTS
 from gateway.endpoints.settings.base import EndpointSettings
-from gateway.errors import GatewayError, SubjectError, TranslationError
+from gateway.errors import GatewayError, SubjectError
 from gateway.routing.other_separator import corrected
 from gateway.routing.route import BrokerAccess, Route, WhenFull
 from gateway.routing.source_pattern import SourcePattern, parse_source
@@ -150,11 +150,7 @@ def parse_patterns(
 
 def parse_pattern_at(text: str, dialect: Dialect, place: Place) -> SourcePattern | None:
     """Parse the pattern at `place`; None when it is illegal, which is reported."""
-    try:
-        return parse_source(text, dialect)
-    except (SubjectError, TranslationError) as error:
-        place.report(error.rule, str(error), separator_hint(text, dialect))
-        return None
+    return place.parse(parse_source, text, dialect, hint=separator_hint(text, dialect))
 
 
 def separator_hint(text: str, dialect: Dialect) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -35,6 +35,7 @@ from gateway.config.values import WrittenPath
 from gateway.endpoints.registry import ENDPOINT_KINDS
 from gateway.endpoints.settings.base import EndpointSettings
 from gateway.errors import ConfigError, quoted
+from gateway.setting import fields_by_key
 
 KNOWN = ("include", "defaults", "endpoints", *SECTIONS)  # in the order of reading
 SHARED = frozenset({"include", "defaults", "endpoints", "routes", "tests"})  # by several files
@@ -142,7 +143,7 @@ class FileReader:
         before = len(reader.findings)
         for number, name in enumerate(reader.read(node, tuple[str, ...], at) or ()):
             path = self._open[-1].parent / name
-            if _is_one_of(path, self._open):
+            if _is_file(path) and path.resolve() in {each.resolve() for each in self._open}:
                 reason = f"{name!r} includes itself, through {len(self._open)} files"
                 reader.report((*at, number), "recursive-include", reason)
             elif not _is_file(path):
@@ -229,10 +230,6 @@ def _is_file(path: Path) -> bool:
         return False
 
 
-def _is_one_of(path: Path, others: Iterable[Path]) -> bool:
-    return _is_file(path) and path.resolve() in {each.resolve() for each in others}
-
-
 def _rank(section: str) -> int:
     return KNOWN.index(section) if section in KNOWN else len(KNOWN)
 
@@ -255,6 +252,8 @@ def _read_settings(
         reader.report((*at, "kind"), "choice", f"unknown kind {kind!r}", hint)
         return None
     declared: Any = ENDPOINT_KINDS[kind].settings
-    preset = {"kind": None, "name": name}
-    found = reader.read_several(node, (declared, CommonEndpointSettings), at, preset)
-    return None if found is None else (found[0], found[1])
+    shared = fields_by_key(CommonEndpointSettings)
+    others = {key.value for key, _ in entries(node)} - shared.keys()
+    found = reader.read(node, declared, at, {**dict.fromkeys(shared), "kind": None, "name": name})
+    common = reader.read(node, CommonEndpointSettings, at, dict.fromkeys(others))
+    return None if found is None or common is None else (found, common)

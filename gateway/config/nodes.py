@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 import yaml
 
@@ -20,16 +20,6 @@ _CHUNK = 1 << 16  # bytes of one read
 MAX_NODES = 1_000_000  # counted with aliases expanded, against alias bombs
 
 _LOADER: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-
-
-class _Mark(Protocol):
-    """Position of the PyYAML and of the libyaml parser; `line` and `column` count from 0."""
-
-    @property
-    def line(self) -> int: ...
-
-    @property
-    def column(self) -> int: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +196,7 @@ def _syntax_error(path: str, error: Exception) -> ConfigError:
     return SourceLocation(path, 1, 1).error("syntax", f"not YAML: {first_line(error)}")
 
 
-def _at_mark(path: str, mark: _Mark | None) -> SourceLocation:
+def _at_mark(path: str, mark: Any) -> SourceLocation:  # noqa: ANN401  # of either parser
     if mark is None:
         return SourceLocation(path, 1, 1)
-    return SourceLocation(path, mark.line + 1, mark.column + 1)
+    return SourceLocation(path, mark.line + 1, mark.column + 1)  # it counts from 0

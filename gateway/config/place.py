@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
 from gateway.config.nodes import KeyPath
 from gateway.config.value_reader import ConfigReader
+from gateway.errors import SubjectError, TranslationError
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,3 +26,11 @@ class Place:
     def report(self, rule: str, reason: str, hint: str = "") -> None:
         """Add a finding as `ConfigReader.report` does."""
         self.reader.report(self.at, rule, reason, hint)
+
+    def parse(self, parse: Callable[..., T], text: str, *more: object, hint: str = "") -> T | None:
+        """Return what `parse` makes of the text; None when it is illegal, which is reported."""
+        try:
+            return parse(text, *more)
+        except (SubjectError, TranslationError) as error:
+            self.report(error.rule, str(error), hint)
+            return None

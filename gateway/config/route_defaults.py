@@ -28,17 +28,14 @@ class RouteDefaults:
             reader.report(at, "type", "expected a mapping of route, from and to")
         else:
             for key, value in entries(node):
-                self._read_entry(reader, key, value)
+                if key.value in DEFAULTS and isinstance(value, yaml.MappingNode):
+                    self._nodes[key.value] = value
+                    continue
+                reason = f"defaults are mappings for route, from and to, not {key.value!r}"
+                location = location_of(reader.path, key)
+                hint = did_you_mean(key.value, DEFAULTS)
+                reader.findings.append(location.error("unknown-field", reason, hint))
         self.broken = len(reader.findings) > before
-
-    def _read_entry(self, reader: ConfigReader, key: yaml.ScalarNode, value: yaml.Node) -> None:
-        if key.value in DEFAULTS and isinstance(value, yaml.MappingNode):
-            self._nodes[key.value] = value
-            return
-        reason = f"defaults are mappings for route, from and to, not {key.value!r}"
-        location = location_of(reader.path, key)
-        hint = did_you_mean(key.value, DEFAULTS)
-        reader.findings.append(location.error("unknown-field", reason, hint))
 
     def fill(self, route: yaml.Node) -> yaml.Node:
         """Return the node of a route with the default values filled in."""

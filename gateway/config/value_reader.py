@@ -9,6 +9,7 @@ import re
 import types
 from collections.abc import Mapping
 from dataclasses import MISSING, Field, is_dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin
 
@@ -43,7 +44,6 @@ from gateway.config.values import (
 from gateway.errors import ConfigError, quoted
 from gateway.setting import (
     PathKind,
-    SettingUnit,
     default_path,
     fields_by_key,
     is_required,
@@ -86,8 +86,9 @@ class ConfigReader:
         self.placeholders: set[KeyPath] = set()  # keys whose value has one
         self._failed: set[KeyPath] = set()  # keys whose value has findings
         self._unknown: set[KeyPath] = set()  # those whose value is not known in any part
-        self._readers: dict[Any, Any] = {str: self._text, int: self._int}
-        self._readers |= {float: self._float, bool: self._bool}
+        self._readers: dict[Any, Any] = {str: self._text, bool: self._bool}
+        self._readers[int] = partial(self._number, kind=int, noun="a whole number")
+        self._readers[float] = partial(self._number, kind=float, noun="a number")
 
     def read(
         self,
@@ -107,35 +108,6 @@ class ConfigReader:
             self.locations.setdefault(at, location_of(self.path, node))
             value = self._dataclass(node, kind, at, preset)
         return None if value is _INVALID else cast("T", value)
-
-    def read_several(
-        self,
-        node: yaml.MappingNode,
-        kinds: tuple[type, ...],
-        at: KeyPath,
-        preset: Mapping[str, object],
-    ) -> tuple[Any, ...] | None:
-        """Read a mapping with the fields of several dataclasses; None when any has findings.
-
-        `preset` belongs to the first of `kinds`, and works as in `read`.
-        """
-        self.findings += key_faults(self.path, node)
-        owners: dict[str, type] = {}
-        for kind in reversed(kinds):
-            owners |= dict.fromkeys(fields_by_key(kind), kind)
-        shares: dict[type, list[tuple[yaml.Node, yaml.Node]]] = {kind: [] for kind in kinds}
-        for key, child in entries(node):
-            shares[owners.get(key.value, kinds[0])].append((key, child))
-        values = [
-            self.read(
-                yaml.MappingNode(node.tag, shares[kind], node.start_mark, node.end_mark),
-                kind,
-                at,
-                preset if kind is kinds[0] else NO_VALUES,
-            )
-            for kind in kinds
-        ]
-        return None if any(value is None for value in values) else tuple(values)
 
     def entries(
         self, node: yaml.Node, at: KeyPath, expected: str = ""
@@ -340,11 +312,12 @@ class ConfigReader:
         self,
         node: yaml.Node,
         at: KeyPath,
+        meta: Mapping[str, Any],
+        *,
         kind: type[int | float],
         noun: str,
-        unit: SettingUnit = "",
     ) -> Any:
-        text = self._text(node, at, {})
+        text, unit = self._text(node, at, {}), meta.get("unit", "")
         if text is _INVALID:
             return _INVALID
         try:
@@ -362,12 +335,6 @@ class ConfigReader:
             of = f" of {unit}" if unit else ""
             return self._fail(at, "type", f"expected {noun}{of}, not {quoted(raw_text(node))}")
         return whole
-
-    def _int(self, node: yaml.Node, at: KeyPath, meta: Mapping[str, Any]) -> Any:
-        return self._number(node, at, int, "a whole number", meta.get("unit", ""))
-
-    def _float(self, node: yaml.Node, at: KeyPath, meta: Mapping[str, Any]) -> Any:
-        return self._number(node, at, float, "a number", meta.get("unit", ""))
 
     def _bool(self, node: yaml.Node, at: KeyPath, _meta: Mapping[str, Any]) -> Any:
         text = self._text(node, at, {})
