@@ -9,7 +9,6 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
-from typing import Final
 
 from gateway.archive.findings import Finding, error, warning
 from gateway.archive.layout import is_replay
@@ -20,10 +19,8 @@ from gateway.archive.signed_json import Previous, Term
 from gateway.archive.verification.evidence import Period
 from gateway.archive.verification.holders import away, lease_findings, taken_over
 from gateway.archive.verification.lineage import contradictions, is_stopped, lineages
-from gateway.archive.verification.writers import Facts
+from gateway.archive.verification.writers import FOREVER, Facts
 from gateway.clock import moment
-
-_FOREVER: Final = 1 << 62  # microseconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +58,7 @@ def _pauses(
     """Yield the times in the period in which no instance ran, after the first that did."""
     ordered = sorted(running)
     end = ordered[0][1]
-    for begin, last in [*ordered[1:], (_FOREVER, _FOREVER)]:
+    for begin, last in [*ordered[1:], (FOREVER, FOREVER)]:
         first, until = max(end, period.begin), min(begin, period.end)
         if first < until:
             yield NotRunning(gateway, first, until)
@@ -78,14 +75,12 @@ class _Chain:
 
     def findings(self) -> Iterator[Finding]:
         yield from self._begin(self.lineages[0][0])
-        for earlier, later in pairwise(self.lineages):
-            yield from self._break(earlier, later)
+        for before, after in pairwise(self.lineages):
+            yield from self._break(before, after)
         for lineage in self.lineages:
-            for link in contradictions(lineage):
-                if self.period.has(link.earlier.opened, link.later.closed):
-                    yield error(
-                        "forked-chain", _place(link.later), f"{link.later.journal} {link.fault}"
-                    )
+            for earlier, later, fault in contradictions(lineage):
+                if self.period.has(earlier.opened, later.closed):
+                    yield error("forked-chain", _place(later), f"{later.journal} {fault}")
             for seal in lineage:
                 if self.period.has(seal.opened, seal.closed):
                     yield from _own_findings(seal)
@@ -100,7 +95,7 @@ class _Chain:
             own = list(group)
             goes_on = own[-1] is seals[-1] and not is_stopped(own[-1])
             over = goes_on and taken_over(own[-1].lease, self.leases) is not None
-            yield own[0].opened, _FOREVER if goes_on and not over else own[-1].closed
+            yield own[0].opened, FOREVER if goes_on and not over else own[-1].closed
 
     def _begin(self, first: Seal) -> Iterator[Finding]:
         """Check the predecessor of the first seal that was read."""
@@ -196,7 +191,7 @@ def _own_findings(seal: Seal) -> Iterator[Finding]:
 
 def _waiting_findings(period: Period, facts: Facts) -> Iterator[Finding]:
     for each in facts.waiting:
-        if not each.live and period.has(each.opened, _FOREVER):
+        if not each.live and period.has(each.opened, FOREVER):
             text = (
                 "no process holds it, and its rows are in no segment; the start of its gateway"
                 " converts it, and so does gateway reconcile"

@@ -63,10 +63,11 @@ def claims_of(evidence: Sequence[Evidence], day: date) -> DayClaims:
             findings.append(error("forked-chain", claim.entry.path, text))
         found[claim.entry.path] = claim
     replaced: dict[str, str] = {}
-    for each in sorted(evidence, key=_generation):
-        if isinstance(each.seal, MergeSeal) and each.seal.date == day.isoformat():
-            findings += _merge_findings(each.path, each.seal, found, replaced)
-            replaced |= {one.path: one.sha256 for one in each.seal.replaces}
+    merges = [(each.seal, each.path) for each in evidence if isinstance(each.seal, MergeSeal)]
+    for seal, path in sorted(merges, key=lambda each: each[0].generation):
+        if seal.date == day.isoformat():
+            findings += _merge_findings(path, seal, found, replaced)
+            replaced |= {one.path: one.sha256 for one in seal.replaces}
     present = {path: claim for path, claim in found.items() if path not in replaced}
     return DayClaims(present, replaced, tuple(findings))
 
@@ -108,17 +109,16 @@ def check_files(
         digests |= hash_files(staged)
     checked = [_check(digests, claim) for claim in claims.present.values()]
     findings = [finding for found, _ in checked for finding in found]
-    unproven = sum(
-        claim.entry.rows
-        for claim, (_, segment) in zip(claims.present.values(), checked, strict=True)
-        if segment is None or not segment.sealed
-    )
     segments = [segment for _, segment in checked if segment is not None]
+    sealed = sum(segment.rows for segment in segments if segment.sealed)
+    unproven = sum(entry.rows for entry in entries) - sealed
     origins = {sha256: path for path, sha256 in claims.replaced.items()}
     origins |= {claim.entry.sha256: path for path, claim in claims.present.items()}
     for path in others:
         sha256 = digests[path].sha256 if path in digests else ""
-        findings.append(_unsealed(path, origins.get(sha256)))
+        text = f"it is a copy of {origins[sha256]}" if sha256 in origins else "no seal names it"
+        text = f"{text}; its rows count in no proof"
+        findings.append(error("unsealed-segment", path.as_posix(), text))
         segments.append(VerifiedSegment(path, sealed=False, size=files[path]))
     return findings, segments, unproven
 
@@ -136,10 +136,6 @@ def _claims(evidence: Sequence[Evidence], day: date) -> Iterator[Claim]:
         for entry in each.seal.segments:
             if entry.path.startswith(folder):
                 yield Claim(entry, gateway, source, each.finding is None)
-
-
-def _generation(each: Evidence) -> int:
-    return each.seal.generation if isinstance(each.seal, MergeSeal) else -1
 
 
 def _merge_findings(
@@ -209,11 +205,6 @@ def _placement(entry: SegmentEntry) -> list[Finding]:
     if not entry.rows or {hour_folder(Path(), at) for at in (entry.first, entry.last)} == {folder}:
         return []
     return [error("wrong-folder", entry.path, "its rows are of another hour")]
-
-
-def _unsealed(path: Path, origin: str | None) -> Finding:
-    text = "no seal names it" if origin is None else f"it is a copy of {origin}"
-    return error("unsealed-segment", path.as_posix(), f"{text}; its rows count in no proof")
 
 
 def _is_hidden(path: Path) -> bool:

@@ -8,19 +8,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 from gateway.archive.seals.seal import End, Seal
-
-
-@dataclass(frozen=True, slots=True)
-class Link:
-    """Two neighbours of a lineage; `fault` says how the later one contradicts the earlier."""
-
-    earlier: Seal
-    later: Seal
-    fault: str
 
 
 def lineages(seals: Sequence[Seal]) -> list[list[Seal]]:
@@ -41,16 +31,16 @@ def lineages(seals: Sequence[Seal]) -> list[list[Seal]]:
     return [list(_followed(seal, successors)) for seal in sorted(first, key=_begin)]
 
 
-def contradictions(lineage: Sequence[Seal]) -> Iterator[Link]:
-    """Yield the neighbours of which the later one describes another predecessor."""
+def contradictions(lineage: Sequence[Seal]) -> Iterator[tuple[Seal, Seal, str]]:
+    """Yield the neighbours of which the later one describes another predecessor, and how."""
     for earlier, later in pairwise(lineage):
         link = later.previous
         if link is None:
             continue  # never in a lineage
         if link.digest != earlier.link.digest:
-            yield Link(earlier, later, "names another content of its predecessor")
+            yield earlier, later, "names another content of its predecessor"
         elif link.closed != earlier.closed:
-            yield Link(earlier, later, "names another end of its predecessor")
+            yield earlier, later, "names another end of its predecessor"
 
 
 def is_stopped(seal: Seal) -> bool:

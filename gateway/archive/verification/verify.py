@@ -102,8 +102,7 @@ def verify_day(  # noqa: PLR0913  # the archive, its key, and the means
         OSError: the archive cannot be read.
     """
     reader = EvidenceReader(storage, key, read)
-    hashed = hash_files or partial(digests_of, storage)
-    verifier = _Verifier(storage, reader, journals, today or current_date(), hashed)
+    verifier = _Verifier(storage, reader, journals, today or current_date(), hash_files)
     routes = routes_findings(storage, day_start(day), day_start(day + _DAY), key)
     return _merged([Verified(tuple(routes)), verifier.of_day(day)])
 
@@ -121,8 +120,7 @@ def verify_archive(
         OSError: the archive cannot be read.
     """
     reader = EvidenceReader(storage, key)
-    hashed = partial(digests_of, storage)
-    verifier = _Verifier(storage, reader, journals, today or current_date(), hashed)
+    verifier = _Verifier(storage, reader, journals, today or current_date())
     known = sorted({*reader.days, *days_in(storage.names(Path()))})
     routes = Verified(tuple(routes_findings(storage, 0, MAX_TIME, key)))
     days = [verifier.of_day(day) for day in _without_gaps(known)]
@@ -140,8 +138,7 @@ def sealed_files(storage: Storage, day: date, key: bytes) -> dict[Path, StoredDi
     """
     period = Period(day_start(day), day_start(day + _DAY), day_start(current_date()))
     files = files_of(storage, day)
-    hashed = partial(digests_of, storage)
-    verifier = _Verifier(storage, EvidenceReader(storage, key), None, current_date(), hashed)
+    verifier = _Verifier(storage, EvidenceReader(storage, key), None, current_date())
     _, claims = verifier.claims(day, period, files)
     doubted = [path for path, claim in claims.present.items() if not claim.trusted]
     if unproven := [*map(str, strangers(files, claims)), *doubted]:
@@ -165,7 +162,7 @@ class _Verifier:
     reader: EvidenceReader
     folder: Path | None  # of the journals
     today: date
-    hash_files: HashFiles
+    hash_files: HashFiles | None = None
 
     def of_writers(self) -> Verified:
         """Verify what the writers state now: an archive may have lost all its dates."""
@@ -183,7 +180,9 @@ class _Verifier:
         files = files_of(self.storage, day)
         evidence, claims = self.claims(day, period, files)
         evidence += self.reader.of_silent(day, period, writers.expected, evidence)
-        found, segments, unproven = check_files(files, claims, self.hash_files)
+        found, segments, unproven = check_files(
+            files, claims, self.hash_files or partial(digests_of, self.storage)
+        )
         waiting = [] if self.folder is None else waiting_journals(self.folder)
         seals = [each.seal for each in evidence if isinstance(each.seal, Seal)]
         facts = self._facts(day, seals, waiting, writers)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from gateway.archive.durable import open_regular
-from gateway.archive.journal.ends import Head, read_head
+from gateway.archive.journal.ends import read_head
 from gateway.archive.layout import JournalName, journals, parse_journal_name
 from gateway.archive.signed_json import Previous
 from gateway.file_lock import try_share
@@ -51,10 +51,10 @@ def _waiting(root: Path) -> Iterator[WaitingJournal]:
         except FileNotFoundError:
             continue  # converted since it was listed
         if name is not None and (live or start):
-            yield _described(path, name, read_head(start), live=live)
-
-
-def _described(path: Path, name: JournalName, head: Head | None, *, live: bool) -> WaitingJournal:
-    if head is None:
-        return WaitingJournal(path, name, name.writer, name.start, None, live)
-    return WaitingJournal(path, name, head.gateway, head.opened, head.previous, live)
+            head = read_head(start)
+            stated = (
+                (head.gateway, head.opened, head.previous)
+                if head
+                else (name.writer, name.start, None)
+            )
+            yield WaitingJournal(path, name, *stated, live)

@@ -24,7 +24,7 @@ from gateway.archive.storage import LocalStorage, Storage
 from gateway.archive.verification.evidence import EvidenceReader, Period
 from gateway.archive.verification.waiting import WaitingJournal
 
-_FOREVER: Final = 1 << 62  # microseconds
+FOREVER: Final = 1 << 62  # microseconds
 
 
 @dataclass(frozen=True)  # no slots, for the cached property
@@ -116,7 +116,7 @@ def writer_findings(period: Period, facts: Facts) -> Iterator[Finding]:
         found: list[Finding] = []
         if writer in writers.in_reach:
             found += _absent_journals(writer, head, period, facts)
-        if period.has(head.at, _FOREVER):
+        if period.has(head.at, FOREVER):
             found += _older_head(writer, head, facts)
         if found and not facts.moved(writer, head):
             yield from found
@@ -161,7 +161,7 @@ def _absent_journals(
     if head.open is None or opened is None or (link is not None and link.journal == head.open):
         return
     begin = opened.start if link is None else link.closed
-    if head.open not in known and period.has(begin, _FOREVER):
+    if head.open not in known and period.has(begin, FOREVER):
         if facts.has_sealed_name(head.open):
             return
         text = f"{writer} opened {head.open}, which is nowhere; its rows are missing"
