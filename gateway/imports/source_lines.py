@@ -5,6 +5,7 @@ An unreadable line becomes an `OmittedLine`; reading continues with the next lin
 
 from __future__ import annotations
 
+from codecs import BOM_UTF8
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -103,9 +104,10 @@ def _read(file: str, data: bytes, strip_comment: Callable[[str], str]) -> Parsed
     lines: list[ContentLine] = []
     omitted: list[OmittedLine] = []
     comments: list[str] = []
-    for location, raw in _numbered(file, data):
+    for number, raw in enumerate(data.removeprefix(BOM_UTF8).split(b"\n"), 1):
+        location = SourceLine(file, number)
         try:
-            text = raw.decode("utf-8")
+            text = raw.removesuffix(b"\r").decode("utf-8")
         except UnicodeDecodeError:
             omitted.append(
                 OmittedLine(location, "this line", "it is not UTF-8; save the file as UTF-8")
@@ -119,12 +121,6 @@ def _read(file: str, data: bytes, strip_comment: Callable[[str], str]) -> Parsed
         else:
             comments = []
     return ParsedFile(tuple(lines), tuple(omitted))
-
-
-def _numbered(file: str, data: bytes) -> Iterator[tuple[SourceLine, bytes]]:
-    data = data.removeprefix(b"\xef\xbb\xbf")
-    for number, raw in enumerate(data.split(b"\n"), 1):
-        yield SourceLine(file, number), raw.removesuffix(b"\r")
 
 
 def _without_full_comment(text: str) -> str:

@@ -43,28 +43,18 @@ class SelectedBridge:
     """
 
     bridge: Bridge
-    selector: str
     targets: tuple[BridgeTarget, ...]
     exclude: tuple[str, ...] = ()
     reverse: Bridge | None = None
 
-
-@dataclass(frozen=True, slots=True)
-class _Line:
-    """One line of a bridge."""
-
-    bridge: Bridge
-    target: BridgeTarget
-    exclude: tuple[str, ...] = ()
-    reverse: Bridge | None = None
-
     @property
-    def destination(self) -> tuple[str, str]:
-        return self.target.kind, self.target.name
+    def target(self) -> BridgeTarget:
+        """The target of its first line."""
+        return self.targets[0]
 
     @property
     def target_topics(self) -> Iterator[tuple[SourceLine, str]]:
-        """Its target topics, and the location of each."""
+        """The target topics of its first line, and the location of each."""
         if self.target.kind == TOPIC:
             yield self.target.location, self.target.name
         if self.reverse is not None:
@@ -73,7 +63,7 @@ class _Line:
 
 def select_bridges(bridges: Iterable[Bridge], omitted: list[OmittedLine]) -> list[SelectedBridge]:
     """Return the lines that become routes; all others are added to `omitted`."""
-    lines: list[_Line] = []
+    lines: list[SelectedBridge] = []
     seen: dict[tuple[str, str], Bridge] = {}
     for bridge in bridges:
         item = f"bridge from {bridge.kind} {bridge.name!r}"
@@ -109,7 +99,7 @@ def _source_fault(bridge: Bridge) -> str | None:
     return QUEUE_SOURCE if bridge.kind == QUEUE else find_brace_fault(bridge.name)
 
 
-def _lines(bridge: Bridge, omitted: list[OmittedLine]) -> Iterator[_Line]:
+def _lines(bridge: Bridge, omitted: list[OmittedLine]) -> Iterator[SelectedBridge]:
     targets: set[tuple[str, str, str]] = set()
     for target in bridge.targets:
         item = f"target {target.kind} {target.name!r}"
@@ -122,7 +112,7 @@ def _lines(bridge: Bridge, omitted: list[OmittedLine]) -> Iterator[_Line]:
             targets.add(key)
             own = endpoint_address(target.kind, target.name)
             is_own_source = selects(endpoint_address(TOPIC, bridge.name), own, EMS)
-            yield _Line(bridge, target, (own,) if is_own_source else ())
+            yield SelectedBridge(bridge, (target,), (own,) if is_own_source else ())
 
 
 def _target_fault(bridge: Bridge, target: BridgeTarget) -> str | None:
@@ -139,7 +129,7 @@ def _target_fault(bridge: Bridge, target: BridgeTarget) -> str | None:
     )
 
 
-def _merge_pairs(lines: Sequence[_Line]) -> list[_Line]:
+def _merge_pairs(lines: Sequence[SelectedBridge]) -> list[SelectedBridge]:
     """Merge two lines that bridge two topics to each other, without selectors, into the first."""
     plain = {
         (line.bridge.name, line.target.name): line
@@ -148,7 +138,7 @@ def _merge_pairs(lines: Sequence[_Line]) -> list[_Line]:
         and not line.target.selector
         and not has_wildcards(line.bridge.name)
     }
-    found: list[_Line] = []
+    found: list[SelectedBridge] = []
     for line in lines:
         reverse = plain.get((line.target.name, line.bridge.name))
         if reverse is None or plain.get((line.bridge.name, line.target.name)) is not line:
@@ -158,13 +148,15 @@ def _merge_pairs(lines: Sequence[_Line]) -> list[_Line]:
     return found
 
 
-def _without_duplicates(lines: Sequence[_Line], omitted: list[OmittedLine]) -> list[_Line]:
+def _without_duplicates(
+    lines: Sequence[SelectedBridge], omitted: list[OmittedLine]
+) -> list[SelectedBridge]:
     """Exclude from each line the names that earlier lines of its selector send to its target."""
-    found: list[_Line] = []
-    senders: dict[tuple[str, str, str], list[_Line]] = {}
+    found: list[SelectedBridge] = []
+    senders: dict[tuple[str, str, str], list[SelectedBridge]] = {}
     overlaps = 0
     for line in lines:
-        earlier = senders.setdefault((*line.destination, line.target.selector), [])
+        earlier = senders.setdefault((line.target.kind, line.target.name, line.target.selector), [])
         same = [each for each in earlier if may_overlap(each.bridge.name, line.bridge.name, EMS)]
         overlaps += len(same)
         if overlaps > MAX_OVERLAPS:
@@ -187,7 +179,7 @@ def _without_duplicates(lines: Sequence[_Line], omitted: list[OmittedLine]) -> l
     return found
 
 
-def _too_many(line: _Line) -> OmittedLine:
+def _too_many(line: SelectedBridge) -> OmittedLine:
     reason = (
         f"more than {MAX_OVERLAPS:,} pairs of lines send the same messages to one target;"
         " write fewer and wider bridges"
@@ -197,9 +189,9 @@ def _too_many(line: _Line) -> OmittedLine:
     )
 
 
-def _chains(lines: Sequence[_Line]) -> Iterator[OmittedLine]:
+def _chains(lines: Sequence[SelectedBridge]) -> Iterator[OmittedLine]:
     """Report bridges whose messages another route would forward, unlike the server."""
-    by_name: dict[str, list[_Line]] = {}
+    by_name: dict[str, list[SelectedBridge]] = {}
     for line in lines:
         by_name.setdefault("" if has_wildcards(line.bridge.name) else line.bridge.name, []).append(
             line
@@ -225,20 +217,13 @@ def _chains(lines: Sequence[_Line]) -> Iterator[OmittedLine]:
                 yield OmittedLine(location, f"target topic {name!r}", reason)
 
 
-def _group(lines: Iterable[_Line]) -> list[SelectedBridge]:
+def _group(lines: Iterable[SelectedBridge]) -> list[SelectedBridge]:
     """Group the lines of a bridge that one route can express; a merged pair has its own route."""
-    groups: dict[object, list[_Line]] = {}
+    groups: dict[object, list[SelectedBridge]] = {}
     for line in lines:
         alone = line.target.location if line.reverse else None
         key = (line.bridge.location, line.target.selector, line.exclude, alone)
         groups.setdefault(key, []).append(line)
     return [
-        SelectedBridge(
-            group[0].bridge,
-            group[0].target.selector,
-            tuple(line.target for line in group),
-            group[0].exclude,
-            group[0].reverse,
-        )
-        for group in groups.values()
+        replace(group[0], targets=tuple(line.target for line in group)) for group in groups.values()
     ]

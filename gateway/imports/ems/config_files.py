@@ -19,6 +19,7 @@ _TARGET = re.compile(
         (?:\s+selector\s*=\s*"(?P<selector>.*)")?""",
     re.IGNORECASE | re.VERBOSE,
 )
+_EXCHANGE = re.compile(r"\s(import|export)\s*=")
 _OPTION = re.compile(r"([A-Za-z_][\w.-]*)\s*(?:=\s*(.*))?")
 _TOPIC = re.compile(r"""(?:\[(?P<jndi>[^\]]*)\]\s*)?(?P<name>"[^"]*"|[^\s,\["]+)\s*(?P<rest>.*)""")
 
@@ -142,11 +143,7 @@ def kind_of(name: str, parsed: ParsedFile) -> str | None:
         return "bridges"
     if any(re.match(r"type\s*=\s*tib", line.text, re.IGNORECASE) for line in parsed.lines):
         return "transports"
-    return "topics" if any(_looks_like_topic(line) for line in parsed.lines) else None
-
-
-def _looks_like_topic(line: ContentLine) -> bool:
-    return re.search(r"\s(import|export)\s*=", line.text) is not None
+    return "topics" if any(_EXCHANGE.search(line.text) for line in parsed.lines) else None
 
 
 def _bridge(line: ContentLine, omitted: list[OmittedLine]) -> Bridge | None:

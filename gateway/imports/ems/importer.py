@@ -49,7 +49,7 @@ def route_entries(
     return tuple(
         RouteEntry(
             names.make(each.bridge.name),
-            each.targets[0].location,
+            each.target.location,
             ENDPOINT_NAME,
             endpoint_address(TOPIC, each.bridge.name),
             tuple(
@@ -57,7 +57,7 @@ def route_entries(
             ),
             each.exclude,
             (*_notes(each, secrets), *exchange.source_notes(each.bridge.name)),
-            each.selector,
+            each.target.selector,
             both=each.reverse is not None,
         )
         for each in selected

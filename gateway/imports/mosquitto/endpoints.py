@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import fields
 
 from gateway.endpoints.settings.base import U16, U32
 from gateway.endpoints.settings.mqtt import MqttSettings
@@ -11,6 +10,7 @@ from gateway.imports.document import REFERENCE, EndpointSetting, Value
 from gateway.imports.mosquitto.config_file import BridgeConnection, MosquittoConfig, Option
 from gateway.imports.mosquitto.options import NO_EFFECT, UNSUPPORTED
 from gateway.imports.source_lines import OmittedLine, SourceLine
+from gateway.setting import fields_by_key
 
 VERSIONS = {"mqttv50": "5", "mqttv311": "3.1.1"}
 TRUTH = {"true": True, "false": False}
@@ -209,8 +209,10 @@ class _BridgeSide:
         option = self._options.get("bridge_max_packet_size")
         if option is None or option.value == "0":  # no limit
             return ()
-        low, high = _bounds("max_packet")
-        return self.number("bridge_max_packet_size", "max_packet", low, high)
+        facts = fields_by_key(MqttSettings)["max_packet"].metadata
+        return self.number(
+            "bridge_max_packet_size", "max_packet", facts["minimum"], facts["maximum"]
+        )
 
     def number(self, name: str, key: str, low: int, high: int) -> Iterator[EndpointSetting]:
         option = self._options.get(name)
@@ -249,8 +251,3 @@ class _BridgeSide:
 
 def _is_seconds(text: str) -> bool:
     return text.isascii() and text.isdecimal() and len(text) <= 10  # noqa: PLR2004  # U32 and less
-
-
-def _bounds(name: str) -> tuple[int, int]:
-    facts = next(each.metadata for each in fields(MqttSettings) if each.name == name)
-    return int(facts["minimum"]), int(facts["maximum"])

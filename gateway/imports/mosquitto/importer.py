@@ -58,8 +58,7 @@ def _echo_pairs(drafts: Sequence[RouteDraft], direction: Direction) -> Iterator[
     )
     for one, two in candidate_pairs(sent, received):
         draft, other = drafts[one], drafts[two]
-        renames = (draft.local, draft.remote) != (other.local, other.remote)
-        if renames and _returns(draft, other, back):
+        if not draft.has_same_prefixes(other) and _returns(draft, other, back):
             yield one, two
 
 

@@ -84,7 +84,7 @@ def draft_routes(lines: Sequence[TopicLine]) -> tuple[list[RouteDraft], list[Omi
 def _distinct(lines: Sequence[TopicLine]) -> list[RouteDraft]:
     """Return the lines in the order in which they decide; a repeated line never decides."""
     found: dict[object, RouteDraft] = {}
-    for line in sorted(lines, key=_without_prefix):
+    for line in sorted(lines, key=lambda each: not (each.local or each.remote)):
         topic = _topic(line)
         found.setdefault((topic.local, topic.remote, topic.stem, line.direction), topic)
     return list(found.values())
@@ -123,10 +123,6 @@ def _clusters(
                 pending += more
             seen |= found
             yield [topics[at] for at in sorted(found)]
-
-
-def _without_prefix(line: TopicLine) -> bool:
-    return not (line.local or line.remote)
 
 
 def _topic(line: TopicLine) -> RouteDraft:
