@@ -53,11 +53,8 @@ MODULES = {  # and their commands, in the order of the help
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
-    for stream in (
-        sys.stdout,
-        sys.stderr,
-    ):  # a name may have characters that the terminal cannot show
-        if isinstance(stream, io.TextIOWrapper):
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a terminal cannot show all characters of names
             stream.reconfigure(errors="backslashreplace")
     if "_ARGCOMPLETE" in os.environ:  # a shell asks, by the script of `gateway completion`
         import_module("gateway.cli.shell.complete").complete()

@@ -82,7 +82,8 @@ def _print_entries(archive: str, name: str, *, as_json: bool) -> int:
 def _entry_lines(entry: DictionaryEntry) -> list[str]:
     """Describe an entry; control characters of a name are escaped."""
     target = f"{entry.target} ({entry.system})" if entry.target else "never sent"
-    whole = entry.whole if entry.whole is not None else _levels_text(entry)
+    levels = "an unknown name" if entry.levels is None else "/".join(entry.levels)
+    whole = levels if entry.whole is None else entry.whole
     lines = [f"{entry.name}", f"  stands for  {whole}", f"  at          {target}"]
     lines += [f"  source      {source}" for source in entry.sources if source]
     if entry.first_time is not None and entry.last_time is not None:
@@ -90,7 +91,3 @@ def _entry_lines(entry: DictionaryEntry) -> list[str]:
         lines.append(f"  sent        {entry.count} times, {first} to {last} UTC")
     lines.append(f"  by          {', '.join(entry.gateways)}")
     return lines
-
-
-def _levels_text(entry: DictionaryEntry) -> str:
-    return "an unknown name" if entry.levels is None else "/".join(entry.levels)

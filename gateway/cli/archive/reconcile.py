@@ -120,20 +120,18 @@ def _write_files(args: argparse.Namespace, report: Report, seconds: float, error
 
     Return whether both are written.
     """
-    written = True
-    if args.metrics is not None:
+    faults = []
+    for path, write in (
+        (args.metrics, lambda path: write_metrics(report, path, clock.now(), seconds)),
+        (args.json, lambda path: path.write_text(to_json(report), encoding="utf-8")),
+    ):
         try:
-            write_metrics(report, args.metrics, clock.now(), seconds)
+            if path is not None:
+                write(path)
         except OSError as fault:
+            faults.append(fault)
             _print_error(str(fault), errors)
-            written = False
-    if args.json is not None:
-        try:
-            args.json.write_text(to_json(report), encoding="utf-8")
-        except OSError as fault:
-            _print_error(str(fault), errors)
-            written = False
-    return written
+    return not faults
 
 
 def _print_error(text: str, errors: Console) -> None:

@@ -10,11 +10,12 @@ from __future__ import annotations
 import argparse
 import sys
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
+from itertools import starmap
 from typing import TYPE_CHECKING, Any, Final
 
 from gateway.cli.archive.named import named_storage
@@ -121,11 +122,7 @@ class _Selection:
                 print_line(f"no message of route {route!r} was received then", sys.stderr)
             return int(not self._count)
         unfound = sorted(self._wanted.keys() - self._found)
-        for each in unfound[:MAX_LINES]:
-            print_line(f"{each.hex()}: no received row in this interval", sys.stderr)
-        if len(unfound) > MAX_LINES:
-            print_line(f"... and {len(unfound) - MAX_LINES} more", sys.stderr)
-        if unfound:
+        if _print_first(f"{each.hex()}: no received row in this interval" for each in unfound):
             print_line(
                 f"{len(unfound)} of {len(self._wanted)} messages were not found; widen --from and"
                 " --to, or look at them with `gateway archive show`",
@@ -134,14 +131,19 @@ class _Selection:
         return int(bool(unfound))
 
 
+def _print_first(lines: Iterable[str]) -> int:
+    """Print the first of the lines on standard error, and how many follow; return their number."""
+    number = 0
+    for number, line in enumerate(lines, start=1):  # the last one counts them
+        if number <= MAX_LINES:
+            print_line(line, sys.stderr)
+    if number > MAX_LINES:
+        print_line(f"... and {number - MAX_LINES} more", sys.stderr)
+    return number
+
+
 def _send(replay: Replay, selection: _Selection) -> int:
-    failed = 0
-    for copy, reason in replay.send(selection.rows(), selection.choice):
-        failed += 1
-        if failed <= MAX_LINES:
-            print_line(_line(copy, reason), sys.stderr)
-    if failed > MAX_LINES:
-        print_line(f"... and {failed - MAX_LINES} more", sys.stderr)
+    failed = _print_first(starmap(_line, replay.send(selection.rows(), selection.choice)))
     print_line(f"{replay.counts['sent']} arrived, {failed} did not")
     return int(failed > 0)
 

@@ -36,7 +36,9 @@ def run(args: argparse.Namespace) -> int:
     with named_storage(args.archive) as storage:
         rows = list(message_rows(storage, args.id, day))
     for row in sorted(rows, key=lambda each: each["time"]):
-        values = {name: _shown(name, value) for name, value in row.items() if not _is_empty(value)}
+        values = {
+            name: _shown(name, value) for name, value in row.items() if value not in (None, "", [])
+        }
         if args.json:
             print(json.dumps(values))
             continue
@@ -53,10 +55,6 @@ def _lines(values: Mapping[str, str]) -> Iterator[str]:
     for name, value in values.items():
         if name not in _HEADLINE:
             yield f"  {name:{width}}  {value}"
-
-
-def _is_empty(value: object) -> bool:
-    return value is None or value in ("", [])
 
 
 def _shown(name: str, value: Any) -> Any:  # noqa: ANN401  # a cell of any column

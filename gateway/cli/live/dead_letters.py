@@ -10,12 +10,12 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import fields
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from gateway.cli.parsers import CONFIG, Commands, add_command, add_option
+from gateway.clock import moment
 from gateway.config.load import Configuration, load
 from gateway.errors import GatewayError, SpoolError
 from gateway.model.outcome import Outcome, Settlement
@@ -201,8 +201,7 @@ def _line(attempt: ResendAttempt, settlement: Settlement | None) -> str:
 
 
 def _time(microseconds: int) -> str:
-    moment = datetime.fromtimestamp(microseconds / 1_000_000, tz=UTC)
-    return moment.isoformat(sep=" ", timespec="seconds").replace("+00:00", "Z")
+    return f"{moment(microseconds):%Y-%m-%d %H:%M:%SZ}"
 
 
 def _exit_status(found: int) -> int:

@@ -13,7 +13,6 @@ import argparse
 import secrets
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import UTC, datetime
 from functools import partial
 from itertools import islice
 from threading import Event
@@ -23,7 +22,7 @@ from gateway.check.result_copies import NOW, copies
 from gateway.cli.live.signals import stop_signals
 from gateway.cli.mapping.explained_message import copy_values, message_lines
 from gateway.cli.parsers import CONFIG, Commands, add_documented, add_option
-from gateway.clock import now
+from gateway.clock import moment, now
 from gateway.config.load import Configuration, load
 from gateway.endpoints.base import Source
 from gateway.endpoints.registry import find_kind, make_source
@@ -79,13 +78,14 @@ def _route(configuration: Configuration, name: str) -> Route:
 
 def _open_source(configuration: Configuration, route: Route) -> Source:
     """Return a closed source that disturbs no other reader of the route's messages."""
-    settings = configuration.endpoints[route.endpoint].settings
-    observer = _observer(settings)
-    if observer is None:
+    settings: Any = configuration.endpoints[route.endpoint].settings  # a dataclass
+    kind = find_kind(settings)
+    if kind.observer is None:
         raise GatewayError(
-            f"{route.endpoint}: kind {find_kind(settings).name} has no reader that leaves the"
-            " messages and the broker as they are"
+            f"{route.endpoint}: kind {kind.name} has no reader that leaves the messages and the"
+            " broker as they are"
         )
+    observer: EndpointSettings = replace(settings, **kind.observer)
     if route.source.share or observer.group(route.source.text):
         raise GatewayError(
             f"route {route.name!r}: its source divides the messages among the readers of a queue or"
@@ -93,14 +93,6 @@ def _open_source(configuration: Configuration, route: Route) -> Source:
         )
     wanted = [replace(each, exclude_retained=True) for each in subscriptions([route])]
     return make_source(observer, wanted, instance=f"tail-{secrets.token_hex(4)}")
-
-
-def _observer(settings: EndpointSettings) -> EndpointSettings | None:
-    found = find_kind(settings).observer
-    if found is None:
-        return None
-    changed: Any = settings  # a dataclass, as every class of settings
-    return replace(changed, **found)  # type: ignore[no-any-return]
 
 
 def _shown(
@@ -128,8 +120,7 @@ def _lines(
     hide = partial(configuration.references.hide, at=("routes",))
     found = list(copies([route], message, configuration))
     if found:
-        time = datetime.fromtimestamp(at / 1_000_000, UTC)
-        yield f"{time:%H:%M:%S.%f}Z {route.endpoint} {message.address}"
+        yield f"{moment(at):%H:%M:%S.%f}Z {route.endpoint} {message.address}"
     for copy in found:
         values = dict(copy_values(copy, hide))
         yield f"  -> {copy.endpoint}" + (f" {values['name']}" if "name" in values else "")

@@ -41,17 +41,12 @@ def run(args: argparse.Namespace) -> int:
         findings = error.findings
     FORMATS[args.format](findings)
     if configuration is not None and args.format == "text":
-        _show_routes(configuration)
+        for line in (each for r in configuration.routes for each in _route_lines(r, configuration)):
+            print_line(line)
         unread = "; without the values of references" if args.without_secrets else ""
         print_line(f"{args.config}: {_summary(findings)}{unread}")
     fatal = {"error", "warning"} if args.strict else {"error"}
     return int(any(finding.severity in fatal for finding in findings))
-
-
-def _show_routes(configuration: Configuration) -> None:
-    for route in configuration.routes:
-        for line in _route_lines(route, configuration):
-            print_line(line)
 
 
 def _route_lines(route: Route, configuration: Configuration) -> Iterator[str]:

@@ -17,6 +17,7 @@ from gateway.cli.parsers import WITHOUT_SECRETS, Commands, add_documented, add_o
 from gateway.config.load import Configuration, load
 from gateway.model.message import Value
 from gateway.routing.explain import RouteResult, TargetResult, explain
+from gateway.routing.route import Route
 from gateway.terminal import print_line
 
 _SELECTED = {
@@ -70,12 +71,9 @@ def run(args: argparse.Namespace) -> int:
             partial(given.headers_at, configuration=configuration) if given else None,
         )
     ]
-    assumed = list(_assumed(configuration, args.endpoint, given.properties))
-    messages = [
-        given.at(each, configuration)
-        for each in configuration.routes
-        if args.endpoint in (None, each.endpoint)
-    ]
+    routes = [each for each in configuration.routes if args.endpoint in (None, each.endpoint)]
+    assumed = [_assumed(each, configuration, given.properties) for each in routes]
+    messages = [given.at(each, configuration) for each in routes]
     arrives = any(made.name for each in results if each.selected is not False for made in each.made)
     if given:
         arrives = any(each.arrives for each in messages)
@@ -102,17 +100,13 @@ def _as_json(
 
 
 def _assumed(
-    configuration: Configuration, endpoint: str | None, given: Mapping[str, str]
-) -> Iterator[Mapping[str, Value]]:
-    """Yield the assumed header values for each route; none without given properties."""
-    for route in configuration.routes:
-        if endpoint not in (None, route.endpoint):
-            continue
-        if given and route.selector is not None:
-            settings = configuration.endpoints[route.endpoint].settings
-            yield assumed_values(route.selector, given, settings)
-        else:
-            yield {}
+    route: Route, configuration: Configuration, given: Mapping[str, str]
+) -> Mapping[str, Value]:
+    """Return the assumed header values at a route; none without given properties."""
+    if not given or route.selector is None:
+        return {}
+    settings = configuration.endpoints[route.endpoint].settings
+    return assumed_values(route.selector, given, settings)
 
 
 def _lines(

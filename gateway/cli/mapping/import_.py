@@ -55,7 +55,9 @@ def run(args: argparse.Namespace) -> int:
     _write(text, args.output)
     for line in grouped(document.omitted):
         print_line(str(line), sys.stderr)
-    print_line(_summary(document) + _advice(text), sys.stderr)
+    variables = unset_variables(text)
+    advice = f"; set {variables} before `gateway check`" if variables else ""
+    print_line(_summary(document) + advice, sys.stderr)
     lost = document.lines(LineStatus.NOT_CARRIED_OVER)
     return 1 if lost or not document.routes else 0
 
@@ -74,8 +76,3 @@ def _summary(document: Document) -> str:
     lost, stay = (len(document.lines(status)) for status in LineStatus)
     routes = len(document.routes) or "no"
     return f"gateway: {routes} routes; {lost} lines or options lost, {stay} stay at the broker"
-
-
-def _advice(text: str) -> str:
-    variables = unset_variables(text)
-    return f"; set {variables} before `gateway check`" if variables else ""

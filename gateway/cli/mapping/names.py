@@ -94,12 +94,10 @@ def run_names(_: argparse.Namespace) -> int:
 
 
 def _print_answer(found: Answer, *, as_json: bool) -> int:
-    wrong = "error" in found
+    target = f"{found['target']} ({found['system']}): " if "target" in found else ""
     if as_json:
         print(json.dumps(found))
-        return WRONG if wrong else NO if "refused" in found else YES
-    target = f"{found['target']} ({found['system']}): " if "target" in found else ""
-    if wrong:
+    elif "error" in found:
         print_line(f"gateway: {found['error']}", sys.stderr)
     elif "refused" in found:
         print_line(f"{target}refused: {found['refused']} (rule {found['rule']})")
@@ -107,7 +105,7 @@ def _print_answer(found: Answer, *, as_json: bool) -> int:
         print_line("match" if found["match"] else "no match")
     else:
         _print_names(found, target)
-    return WRONG if wrong else NO if "refused" in found else YES
+    return WRONG if "error" in found else NO if "refused" in found else YES
 
 
 def _print_names(found: Answer, target: str) -> None:

@@ -12,11 +12,10 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, TypeAlias
 
 from gateway.cli.parsers import Commands, add_documented, add_option
 from gateway.dialects.brokers import BROKERS, dialect_at
@@ -30,18 +29,7 @@ from gateway.translate.names import OnTooLong, Renderer, Translator
 _BATCH: Final = 1_000  # names between two updates of the progress
 _LARGE: Final = 1 << 20  # bytes: a file with progress
 
-
-@dataclass(frozen=True, slots=True)
-class PreflightResult:
-    """The result of one name at one target: `name` when it fits, else the broken rule."""
-
-    line: int
-    source: str
-    target: str
-    name: str
-    rule: str = ""
-    reason: str = ""
-    shortened: bool = False
+Result: TypeAlias = dict[str, Any]  # of one name at one target, as `--json` prints it
 
 
 def add_parsers(commands: Commands) -> None:
@@ -66,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
     counts: Counter[tuple[str, str]] = Counter()
     with _progress(args.names) as show_step:
         for results, share in _batches(args.names, translators):
-            counts.update((result.target, result.rule) for result in results)
+            counts.update((result["to"], result.get("rule", "")) for result in results)
             if lines := [line for result in results if (line := _line(result, args))]:
                 print(visible_lines("\n".join(lines)))
             show_step(f"checking {args.names}", share)
@@ -84,9 +72,7 @@ def _progress(path: Path) -> AbstractContextManager[ShowStep]:
     return nullcontext(lambda _text, _share: None)
 
 
-def _batches(
-    path: Path, translators: list[Translator]
-) -> Iterator[tuple[list[PreflightResult], float]]:
+def _batches(path: Path, translators: list[Translator]) -> Iterator[tuple[list[Result], float]]:
     """Yield the results of _BATCH lines, one for each name and target, and the share of the file.
 
     Empty lines are skipped.
@@ -107,38 +93,27 @@ def _batches(
         raise GatewayError(f"{path}: cannot read the names: {error.strerror}") from error
 
 
-def _line(result: PreflightResult, args: argparse.Namespace) -> str:
+def _line(result: Result, args: argparse.Namespace) -> str:
     """Return the line of a result; an empty text without one."""
     if args.json:
-        return json.dumps(_as_json(result))
-    if result.rule:
-        return f"{args.names}:{result.line}: {result.reason} (rule {result.rule})"
-    if args.all or result.shortened:
-        return f"{args.names}:{result.line}: {result.target}: {result.source} -> {result.name}"
+        return json.dumps(result)
+    place = f"{args.names}:{result['line']}:"
+    if "rule" in result:
+        return f"{place} {result['refused']} (rule {result['rule']})"
+    if args.all or "shortened" in result:
+        return f"{place} {result['to']}: {result['from']} -> {result['name']}"
     return ""
 
 
-def _result(number: int, name: str, translator: Translator) -> PreflightResult:
-    target = translator.target.name
+def _result(number: int, name: str, translator: Translator) -> Result:
+    result: Result = {"line": number, "from": name, "to": translator.target.name}
     try:
         made = translator.name(name)
     except (SubjectError, TranslationError) as error:
-        return PreflightResult(number, name, target, "", error.rule, str(error))
+        return result | {"refused": str(error), "rule": error.rule}
     last = made.rpartition(translator.target.separator)[2]
-    return PreflightResult(
-        number,
-        name,
-        target,
-        made,
-        shortened=translator.renderer.dictionary.recall(last) is not None,
-    )
-
-
-def _as_json(result: PreflightResult) -> dict[str, object]:
-    answer: dict[str, object] = {"line": result.line, "from": result.source, "to": result.target}
-    if result.rule:
-        return answer | {"refused": result.reason, "rule": result.rule}
-    return answer | {"name": result.name} | ({"shortened": True} if result.shortened else {})
+    shortened = translator.renderer.dictionary.recall(last) is not None
+    return result | {"name": made} | ({"shortened": True} if shortened else {})
 
 
 def _summary(target: str, counts: Counter[tuple[str, str]]) -> str:
