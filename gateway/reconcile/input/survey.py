@@ -89,9 +89,9 @@ class Survey:
 
     def files(self) -> list[SegmentFile]:
         """Return the segments with rows to join."""
-        parts: dict[str, list[int]] = {}
+        parts: dict[str, set[int]] = {}  # two tasks may leave one part to the join
         for row in self.parts.to_pylist():
-            parts.setdefault(row["file"], []).append(row["part"])
+            parts.setdefault(row["file"], set()).add(row["part"])
         return [SegmentFile(Path(file), tuple(sorted(own))) for file, own in sorted(parts.items())]
 
 

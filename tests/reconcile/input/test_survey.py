@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from gateway.archive.compaction.compact_day import compact_day
 from gateway.archive.location import ArchiveLocation
 from gateway.archive.schema import SETS
 from gateway.archive.segments.sets import blocks_of
@@ -22,7 +23,8 @@ from gateway.reconcile.input.survey import (
 )
 from gateway.trial.synthetic.generate_archive import generate
 from gateway.trial.synthetic.traffic import Traffic
-from tests.archive.samples import DAY, delivered, received
+from tests.archive.compaction.days import merged_here
+from tests.archive.samples import DAY, START, archive, delivered, received
 
 
 def test_the_counts_of_a_day_reach_the_driver_compressed(tmp_path: Path) -> None:
@@ -48,3 +50,19 @@ def test_the_sets_of_a_file_without_any_are_computed_from_its_rows(tmp_path: Pat
     (found,) = run_blocks(ArchiveLocation(tmp_path), DAY, [segment])
 
     assert found.select(list(SETS)).equals(blocks_of(rows))
+
+
+def test_a_part_that_two_tasks_leave_to_the_join_is_read_once(tmp_path: Path) -> None:
+    """Spark divides the blocks by target, and a part of a merged file has rows of several."""
+    for start in (START, START + 1):
+        archive(tmp_path, received([1, 2], ("erp", "audit")), start=start)
+    location = ArchiveLocation(tmp_path)
+    compact_day(location, DAY, merged_here, lambda _: None)
+    (segment,) = list_inputs(LocalStorage(tmp_path), DAY).day
+    (blocks,) = run_blocks(location, DAY, [segment])
+    tasks = [blocks.filter(pc.equal(blocks["target"], name)) for name in ("erp", "audit")]
+
+    results = [each for task in tasks for each in run_evaluation(location, DAY, 300, (), task)]
+
+    (file,) = merged(pa.concat_tables(results)).files()
+    assert (file.path, file.parts) == (segment.path, (0,))
