@@ -61,7 +61,7 @@ class HopScope:
 def run_events(scope: HopScope, segments: Sequence[VerifiedSegment]) -> Iterator[pa.Table]:
     """Yield the events of the rows of `segments`, tables of EVENTS."""
     storage = open_storage(scope.hops.location)
-    bounds = np.array(scope.hops.bounds(), np.int64)
+    bounds = scope.hops.history.bounds()
     for segment in segments:
         for rows in row_groups(storage, SegmentFile(segment.path), _READ):
             times = rows["time"].cast(pa.int64())
@@ -75,19 +75,15 @@ def _deliveries(rows: pa.Table, scope: HopScope) -> Iterator[pa.Table]:
     """Yield an event for each delivery and each reader that must receive it."""
     hops = scope.hops
     own = rows.filter(pc.equal(rows["leg"], Leg.DELIVERED.value))
-    replayed = pc.fill_null(own["replayed"], False)
-    own = own.set_column(own.schema.get_field_index("replayed"), "replayed", replayed)
-    brokers: dict[tuple[Any, ...], str] = {}
     found: dict[tuple[str, Reader], list[Numbers]] = defaultdict(list)
-    keys = ("gateway", "route", "target", "replayed", "era", "name")
-    for (*sender, name), places in positions(own, keys):
-        gateway, route, target, again, _ = key = tuple(sender)
+    keys = ("gateway", "route", "target", "replayed", "era")
+    for (gateway, route, target, again, _), places in positions(own, keys):
         at = own["at"][places[0]].as_py()
-        if key not in brokers:
-            brokers[key] = hops.sent_to(gateway, route, target or "", at, replayed=again)
-        if broker := brokers[key]:
+        broker = hops.sent_to(gateway, route, target or "", at, replayed=bool(again))
+        sent = own.take(pa.array(places)) if broker else own.slice(0, 0)
+        for (name,), of_name in positions(sent, ["name"]):
             for reader in hops.readers(gateway, broker, name, at):
-                found[broker, reader].append(places)
+                found[broker, reader].append(places[of_name])
     for (broker, reader), parts in found.items():
         yield _sent(own.take(pa.array(np.concatenate(parts))), broker, reader, scope)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import groupby
+from itertools import chain, groupby
 from operator import itemgetter
 from typing import Final, TypeAlias
 
@@ -20,7 +20,6 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from gateway.archive.intervals import Flags, Numbers
 from gateway.archive.segments.copies import encoded
 from gateway.archive.segments.tables import schema_of
 from gateway.archive.verification.contents import VerifiedSegment
@@ -50,32 +49,30 @@ def judge(late: int, events: pa.Table) -> Iterator[pa.Table]:
     Most have one delivery and one equal receipt; the others are judged one by one.
     """
     code = codes_of(events, _KEY)
-    sent, cut = (_flags(events, name) for name in ("sent", "cut"))
-    sends, receipts = (_numbers_by(code, each) for each in (sent, ~sent & ~cut))
-    hashes, _ = encoded(pc.fill_null(events["hash"], b""))
-    differs = np.zeros(len(sends), np.int64)
-    np.add.at(differs, code, np.where(cut, 0, np.where(sent, hashes, -hashes)))
-    single = (sends == 1) & (receipts == 1) & (differs == 0)
-    time = events["time"].to_numpy()
-    arrival = np.zeros(len(sends), np.int64)
-    arrival[code[~sent & ~cut]] = time[~sent & ~cut]
-    first = sent & single[code]
-    at = pc.fill_null(events["at"], 0).to_numpy()
-    own = _flags(events, "own")
-    on_time = first & own & (arrival[code] - at <= late)
-    yield _counted(events.filter(pa.array(on_time)))
-    messages: list[Event] = [
-        _message(event, CopyClass.LATE.value, received)
-        for event, received in zip(
-            events.filter(pa.array(first & own & ~on_time)).to_pylist(),
-            arrival[code[first & own & ~on_time]].tolist(),
-            strict=True,
-        )
+    flags = ("sent", "cut", "own")
+    sent, cut, own = (pc.fill_null(events[name], False).to_numpy() for name in flags)
+    time, at = (pc.fill_null(events[name], 0).to_numpy() for name in ("time", "at"))
+    hashes, _ = encoded(events["hash"])
+    order = np.lexsort((time, code))
+    numbers = np.bincount(code)
+    ends = np.cumsum(numbers)[numbers == 2]  # noqa: PLR2004  # a delivery and a receipt
+    one, other = order[ends - 2], order[ends - 1]
+    send, receipt = np.where(sent[one], (one, other), (other, one))
+    fits = sent[send] & ~sent[receipt] & ~cut[receipt] & (hashes[send] == hashes[receipt])
+    send, receipt = send[fits], receipt[fits]
+    on_time = time[receipt] - at[send] <= late
+    yield _counted(events.take(pa.array(send[own[send] & on_time])))
+    tardy = own[send] & ~on_time
+    sends = events.take(pa.array(send[tardy])).to_pylist()
+    received = time[receipt[tardy]].tolist()
+    messages = [
+        _message(event, CopyClass.LATE.value, arrival)
+        for event, arrival in zip(sends, received, strict=True)
     ]
-    rest = np.flatnonzero((sends[code] > 0) & ~single[code])
-    rest = rest[np.lexsort((time[rest], code[rest]))]
-    rows = events.take(pa.array(rest)).to_pylist()
-    numbered = zip(code[rest].tolist(), rows, strict=True)
+    others = np.bincount(code, sent) > 0
+    others[code[send]] = False
+    rest = order[others[code[order]]]
+    numbered = zip(code[rest].tolist(), events.take(pa.array(rest)).to_pylist(), strict=True)
     for _, group in groupby(numbered, key=itemgetter(0)):
         messages += _judged([event for _, event in group], late)
     yield pa.Table.from_pylist(messages, schema_of(HOP_MESSAGES))
@@ -103,15 +100,6 @@ def hop_counts(messages: DataFrame) -> DataFrame:
 def hop_exceptions(messages: DataFrame) -> DataFrame:
     """Return the rows of HOP_EXCEPTIONS."""
     return messages.where("id IS NOT NULL").select(*HOP_EXCEPTIONS.names)
-
-
-def _flags(events: pa.Table, name: str) -> Flags:
-    found: Flags = pc.fill_null(events[name], False).to_numpy()
-    return found
-
-
-def _numbers_by(code: Numbers, which: Flags) -> Numbers:
-    return np.bincount(code[which], minlength=int(code.max(initial=-1)) + 1)
 
 
 def _counted(delivered: pa.Table) -> pa.Table:
@@ -150,20 +138,13 @@ def _by_hash(sends: Sequence[Event], events: Sequence[Event]) -> Iterator[Pair]:
     free: dict[bytes, deque[Event]] = defaultdict(deque)
     for each in receipts:
         free[each["hash"]].append(each)
-    left: list[Event] = []
-    matched: list[tuple[Event, Event]] = []
-    for send in sends:
-        equal = free[send["hash"]]
-        if equal:
-            matched.append((send, equal.popleft()))
-        else:
-            left.append(send)
-    others = deque(each for equal in free.values() for each in equal)
-    altered = [(send, others.popleft()) for send in left[: len(others)]]
-    cuts = deque(_of(events, cut=True))
-    for send in left[len(altered) :]:
-        yield send, cuts.popleft() if cuts else None, CopyClass.DELIVERED.value
-    yield from ((*pair, CopyClass.ALTERED.value) for pair in altered)
+    found = [(send, equal.popleft() if (equal := free[send["hash"]]) else None) for send in sends]
+    others, cuts = deque(chain.from_iterable(free.values())), deque(_of(events, cut=True))
+    for send, receipt in found:
+        if receipt is None:
+            left, name = (others, CopyClass.ALTERED) if others else (cuts, CopyClass.DELIVERED)
+            yield send, left.popleft() if left else None, name.value
+    matched = [(send, receipt) for send, receipt in found if receipt is not None]
     if others and matched:  # more receipts than deliveries
         send, receipt = matched.pop()
         attempts = sum(max(each["attempt"] or 1, 1) for each in sends)

@@ -14,10 +14,9 @@ from gateway.archive.location import ArchiveLocation
 from gateway.archive.storage import open_storage
 from gateway.reconcile.input.archived_short_names import ArchivedShortNames
 from gateway.reconcile.input.route_history import RELOAD, RouteHistory
-from gateway.routing.name_rules import shortening_endpoints, to_routes
-from gateway.routing.route import Route
+from gateway.routing.name_rules import RouteNames, shortening_endpoints, to_routes
+from gateway.routing.route import Route, Target
 from gateway.routing.router import Router
-from gateway.translate.shorten import ShortNames
 
 _MAX_RULES: Final = 64  # routes in memory
 _MAX_NOTES: Final = 10
@@ -49,13 +48,16 @@ class Reader:
     sure: bool
 
 
-class HopRules:
-    """The targets and the sources of the routes in one file.
+class ParsedRules:
+    """The routes in one file: the names that they make, and their targets and sources.
 
     Mutable: caches, as its routers do.
     """
 
-    def __init__(self, routes: Sequence[Route], dictionary: ShortNames) -> None:
+    def __init__(self, location: ArchiveLocation, rules: str) -> None:
+        routes = to_routes(json.loads(rules))
+        dictionary = ArchivedShortNames(open_storage(location))
+        self.made = RouteNames(routes, dictionary)
         shortens = shortening_endpoints(routes)
         self.targets = {
             (route.name, target.label): target.access.broker
@@ -83,6 +85,9 @@ class HopRules:
         }
 
 
+parsed_rules = lru_cache(_MAX_RULES)(ParsedRules)  # each process parses them once
+
+
 @dataclass(frozen=True, slots=True)
 class Hops:
     """The brokers between gateways by `BrokerAccess.broker`, and the routes of each time."""
@@ -90,12 +95,6 @@ class Hops:
     location: ArchiveLocation
     history: RouteHistory = field(default_factory=RouteHistory)
     brokers: Mapping[str, Broker] = field(default_factory=dict)
-
-    def bounds(self) -> list[int]:
-        """Return the times at which the answers of the other methods change, in order."""
-        every = (each for periods in self.history.periods.values() for each in periods)
-        times = {at for each in every for at in (each.since, each.until)}
-        return sorted({at + RELOAD * step for at in times for step in (-1, 0, 1, 2)})
 
     def sent_to(self, gateway: str, route: str, label: str, at: int, *, replayed: bool) -> str:
         """Return the broker between gateways that a target is at; empty where there is none."""
@@ -141,39 +140,35 @@ class Hops:
                 key = _key(broker, own.sources[source][1], gateway, source)
                 yield source, key, lasting and all(source in each for each in taken)
 
-    def _rules(self, rules: str) -> HopRules:
-        return _hop_rules(self.location, rules)
+    def _rules(self, rules: str) -> ParsedRules:
+        return parsed_rules(self.location, rules)
 
 
 def find_hops(location: ArchiveLocation, history: RouteHistory) -> tuple[Hops, list[str]]:
     """Return the hops of an archive, and notes on the sources that none of them can join."""
-    sending: dict[str, set[str]] = defaultdict(set)
-    reading: dict[str, set[str]] = defaultdict(set)
-    names: dict[str, set[str]] = defaultdict(set)
+    sending, reading, names, filtered = (defaultdict[str, set[str]](set) for _ in range(4))
     without_ids: set[str] = set()
-    filtered: set[tuple[str, str]] = set()
     local: set[str] = set()
     for gateway, route in _routes(history):
-        ends = [(reading, route.access, route.endpoint)]
-        ends += [(sending, target.access, target.endpoint) for target in route.targets]
-        for gateways, access, endpoint in ends:
+        ends: tuple[Route | Target, ...] = (route, *route.targets)
+        for end in ends:
+            gateways, access = reading if end is route else sending, end.access
             if not access.broker:
-                local.add(f"endpoint {endpoint!r} of {gateway!r} needs a broker_id")
-                continue
-            if gateways is reading and access.filtered:
+                local.add(f"endpoint {end.endpoint!r} of {gateway!r} needs a broker_id")
+            elif gateways is reading and access.filtered:
                 what = f"route {route.name!r} of {gateway!r}"
-                filtered.add((access.broker, f"{what} does not read all messages of its names"))
-                continue
-            gateways[access.broker].add(gateway)
-            names[access.broker].add(access.name or f"{endpoint} of {gateway}")
-            if not access.ids:
-                without_ids.add(access.broker)
+                filtered[access.broker].add(f"{what} does not read all messages of its names")
+            else:
+                gateways[access.broker].add(gateway)
+                names[access.broker].add(access.name or f"{end.endpoint} of {gateway}")
+                without_ids |= set() if access.ids else {access.broker}
     brokers = {
         broker: Broker(min(names[broker]), broker not in without_ids, sorted(reading[broker]))
         for broker, senders in sending.items()
         if reading[broker] and len(senders | reading[broker]) > 1
     }
-    notes = [*sorted(note for broker, note in filtered if sending[broker]), *sorted(local)]
+    unread = {note for broker in sending for note in filtered[broker]}
+    notes = [*sorted(unread), *sorted(local)]
     if not brokers:
         notes.insert(0, "no gateway reads from a broker that another one sends to")
     return Hops(location, history, brokers), notes[:_MAX_NOTES]
@@ -181,17 +176,11 @@ def find_hops(location: ArchiveLocation, history: RouteHistory) -> tuple[Hops, l
 
 def _routes(history: RouteHistory) -> Iterator[tuple[str, Route]]:
     """Yield the routes of all gateways, with the gateway as its files are named."""
-    for writer, periods in history.periods.items():
-        for rules in {each.rules for each in periods if each.rules and not is_replay(writer)}:
-            for route in to_routes(json.loads(rules)):
-                yield gateway_of(writer), route
+    own = [each for each in history.periods if each.rules and not is_replay(each.writer)]
+    for gateway, rules in {(gateway_of(each.writer), each.rules) for each in own}:
+        for route in to_routes(json.loads(rules)):
+            yield gateway, route
 
 
 def _key(broker: str, group: str, gateway: str, source: Source) -> str:
     return json.dumps([broker, group] if group else [broker, gateway, *source])
-
-
-@lru_cache(_MAX_RULES)
-def _hop_rules(location: ArchiveLocation, rules: str) -> HopRules:
-    """Return the targets and sources of `rules`; each process parses them once."""
-    return HopRules(to_routes(json.loads(rules)), ArchivedShortNames(open_storage(location)))

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Final
 
+import numpy as np
+
 from gateway.archive.findings import Finding, error
+from gateway.archive.intervals import Numbers
 from gateway.archive.layout import HOUR, gateway_of, is_replay, safe_name
 from gateway.archive.routes import Rules, read_routes, routes_files
 from gateway.archive.storage import Storage
@@ -25,6 +28,7 @@ class RulePeriod:
     Units: microseconds since 1970-01-01 UTC; the end is excluded.
     """
 
+    writer: str
     since: int
     until: int
     rules: str
@@ -40,9 +44,9 @@ class Expected:
 
 @dataclass(frozen=True, slots=True)
 class RouteHistory:
-    """The periods of each writer, in order; a `mapping` replaces them all."""
+    """The periods of all writers, those of each in order; a `mapping` replaces them all."""
 
-    periods: Mapping[str, Sequence[RulePeriod]] = field(default_factory=dict)
+    periods: Sequence[RulePeriod] = ()
     mapping: str = ""
 
     def __bool__(self) -> bool:
@@ -65,18 +69,17 @@ class RouteHistory:
 
     def ended(self, ends: Mapping[str, int]) -> RouteHistory:
         """Return the history without the routes of some writers from a time on, by writer."""
-        periods = {
-            writer: [
-                replace(each, until=min(each.until, ends.get(writer, each.until))) for each in own
-            ]
-            for writer, own in self.periods.items()
-        }
+        periods = [
+            replace(each, until=min(each.until, ends.get(each.writer, each.until)))
+            for each in self.periods
+        ]
         return replace(self, periods=periods)
 
-    def bounds(self) -> list[int]:
-        """Return the times at which the answers of `expected` change, in order."""
-        every = [each for periods in self.periods.values() for each in periods]
-        return sorted({at for each in every for at in (each.since, each.since + RELOAD)})
+    def bounds(self) -> Numbers:
+        """Return the times at which the answers about a time, or RELOAD around it, change."""
+        times = {at for each in self.periods for at in (each.since, each.until)}
+        steps = range(-RELOAD, 3 * RELOAD, RELOAD)
+        return np.array(sorted({at + step for at in times for step in steps}), np.int64)
 
     def during(
         self, gateway: str, first: int, last: int, *, replays: bool = False
@@ -87,9 +90,8 @@ class RouteHistory:
         """
         return [
             each
-            for writer, periods in self.periods.items()
-            if gateway_of(writer) == gateway and is_replay(writer) is replays
-            for each in periods
+            for each in self.periods
+            if gateway_of(each.writer) == gateway and is_replay(each.writer) is replays
             if each.since <= last and first < each.until + RELOAD
         ]
 
@@ -113,15 +115,13 @@ def read_history(
         each for each in routes_files(storage) if each.since < end and each.until > end - _OLDEST
     ]
     findings: list[Finding] = []
-    periods: dict[str, list[RulePeriod]] = {}
+    periods: list[RulePeriod] = []
     for stored in read_routes(storage, files, key):
-        rules = "" if stored.rules is None else json.dumps(stored.rules)
+        file, rules = stored.file, "" if stored.rules is None else json.dumps(stored.rules)
         try:
             to_routes(stored.rules or ())
         except GatewayError as fault:
-            place = stored.file.path.as_posix()
-            findings.append(error("damaged-routes", place, str(fault)))
+            findings.append(error("damaged-routes", file.path.as_posix(), str(fault)))
             rules = ""
-        own = periods.setdefault(stored.file.writer, [])
-        own.append(RulePeriod(stored.file.since, stored.file.until, rules))
+        periods.append(RulePeriod(file.writer, file.since, file.until, rules))
     return RouteHistory(periods), findings

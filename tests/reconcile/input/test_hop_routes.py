@@ -10,7 +10,7 @@ from gateway.reconcile.input.route_history import RouteHistory, RulePeriod
 
 
 def test_a_gateway_whose_routes_are_damaged_reads_from_no_broker() -> None:
-    history = RouteHistory({"core": [RulePeriod(0, 10, "")]})
+    history = RouteHistory([RulePeriod("core", 0, 10, "")])
     hops = Hops(ArchiveLocation(Path()), history, {"b": Broker("b", exact=True, reading=["core"])})
 
     assert hops.read_by("core", ("orders", "plant"), 5) == ("", "")
