@@ -15,7 +15,6 @@ import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 
 from gateway.archive.findings import Finding, error
-from gateway.archive.gaps import SourceGap
 from gateway.archive.heads import newest_heads, open_gaps
 from gateway.archive.layout import DAY, SECOND, day_folder, reconciled_folder, safe_name
 from gateway.archive.location import ArchiveLocation, absolute_location
@@ -24,7 +23,7 @@ from gateway.archive.routes import Rules
 from gateway.archive.seals.store import ReadSeal
 from gateway.archive.storage import open_storage
 from gateway.archive.verification.holders import Holder
-from gateway.archive.verification.writers import known_writers
+from gateway.archive.verification.writers import KnownWriters, known_writers
 from gateway.clock import moment, now
 from gateway.model.copy_class import TALLIES, CopyClass
 from gateway.reconcile.classify import hops, tables
@@ -35,7 +34,7 @@ from gateway.reconcile.classify.renames import renamed, renamed_findings
 from gateway.reconcile.grouping import summed
 from gateway.reconcile.input.hop_routes import find_hops
 from gateway.reconcile.input.inputs import Inputs, day_range, find_inputs, hashed_by, verify_around
-from gateway.reconcile.input.route_history import mapping_history, read_history
+from gateway.reconcile.input.route_history import RouteHistory, mapping_history, read_history
 from gateway.reconcile.input.route_notes import route_notes
 from gateway.reconcile.input.source_gaps import reported_gaps
 from gateway.reconcile.input.survey import Survey
@@ -168,11 +167,22 @@ def _judged(spark: SparkSession, job: Job, show_step: ShowStep) -> Report:
     routes = route_notes(spark, job.location, paths, report.routes, found.tapped)
     report = replace(report, gaps=gaps, proof=proof, routes=routes)
     show_step("translating the names again")
-    report = _with_names(spark, job, inputs, report)
+    end = day_range(job.day)[1]
+    until = min(job.at, end + job.spooled_days * DAY)
+    history, newer = read_history(open_storage(job.location), end, job.key, until)
+    names = history if job.mapping is None else mapping_history(job.mapping)
+    report = replace(report, findings=[*report.findings, *(() if names.mapping else newer)])
+    report = _with_names(spark, job, inputs, names, report)
     if not job.hops:
         return report
     show_step("joining the gateways")
-    return _with_hops(spark, job, inputs, [*found.gaps, *lasting], report)
+    retired = [each.head for each in writers.heads if each.head and each.writer in writers.retired]
+    history = history.ended({each.writer: each.at for each in retired})
+    found_hops, notes = find_hops(job.location, history)
+    known, heard = [*found.gaps, *lasting], _heard(job, inputs, writers)
+    between = HopScope(found_hops, day_range(job.day), job.spooled_since, known, heard)
+    report = replace(report, hops_unchecked="; ".join(notes))
+    return _with_hops(spark, job, inputs, between, report)
 
 
 def _turn(holder: Holder) -> Turn:
@@ -181,24 +191,21 @@ def _turn(holder: Holder) -> Turn:
     return Turn(holder.gateway, holder.writer, holder.lease, begin, end, overlap)
 
 
-def _with_hops(
-    spark: SparkSession, job: Job, inputs: Inputs, gaps: Sequence[SourceGap], report: Report
-) -> Report:
-    """Write the tables of the messages between gateways; return the report with them."""
-    storage = open_storage(job.location)
-    end = min(job.at, day_range(job.day)[1] + job.spooled_days * DAY)
-    history, _ = read_history(storage, end, job.key)  # the check of names reports its findings
-    writers = known_writers(storage, None, job.key)
-    retired = [each.head for each in writers.heads if each.head and each.writer in writers.retired]
-    history = history.ended({each.writer: each.at for each in retired})
-    found_hops, notes = find_hops(job.location, history)
-    until: dict[str, int] = {}
+def _heard(job: Job, inputs: Inputs, writers: KnownWriters) -> dict[str, int]:
+    """Return by gateway the time from which its receipts may not be in the archive yet."""
+    heard: dict[str, int] = {}
     for head in newest_heads(writers.expected.values()):
         closed = head.closed.closed if head.closed else 0
         known = min(inputs.opened.get(head.writer, closed), closed)
-        until[safe_name(head.gateway)] = known - job.in_flight * SECOND
-    scope = HopScope(found_hops, day_range(job.day), job.spooled_since, gaps, until)
-    segments = inputs.all if found_hops.brokers else []
+        heard[safe_name(head.gateway)] = known - job.in_flight * SECOND
+    return heard
+
+
+def _with_hops(
+    spark: SparkSession, job: Job, inputs: Inputs, scope: HopScope, report: Report
+) -> Report:
+    """Write the tables of the messages between gateways; return the report with them."""
+    segments = inputs.all if scope.hops.brokers else []
     found = hops.judged_hops(spark, scope, segments, job.late * SECOND, inputs.rows).persist()
     table = hops.hop_table(hops.hop_counts(found).toArrow())
     listed = _sum(table, "expected") - _sum(table, CopyClass.DELIVERED.value)
@@ -209,7 +216,7 @@ def _with_hops(
     written = results.written(_HOP_EXCEPTIONS, hops.HOP_EXCEPTIONS)
     worst = worst_first(table.to_pylist(), strict=job.strict)[: tables.MAX_ROWS]
     samples = first_rows(tables.samples(written, job.samples, hops.HOP_EXCEPTIONS))
-    return replace(report, hops=worst, hop_samples=samples, hops_unchecked="; ".join(notes))
+    return replace(report, hops=worst, hop_samples=samples)
 
 
 def _with_tables(
@@ -224,7 +231,7 @@ def _with_tables(
         minutes, latencies = tables.minutes_of(counts), tables.latencies_of(counts)
     compared = _sum(minutes, "received")
     exceptional = tables.count_exceptions(minutes)
-    minutes = tables.joined_minutes([minutes, tables.proven_minutes(found.proven)])
+    minutes = tables.with_proven(minutes, found.proven)
     latencies = pa.concat_tables([latencies, tables.proven_latencies(found.proven)])
     routes = summed(minutes, ("route", "target"), TALLIES)
     gateways = summed(minutes, ["gateway"], TALLIES)
@@ -262,17 +269,14 @@ def _sum(table: pa.Table, *names: str) -> int:
     return sum(pc.sum(table[name]).as_py() or 0 for name in names)
 
 
-def _with_names(spark: SparkSession, job: Job, inputs: Inputs, report: Report) -> Report:
+def _with_names(
+    spark: SparkSession, job: Job, inputs: Inputs, history: RouteHistory, report: Report
+) -> Report:
     """Compare the sent names with their translation, and write the wrong ones."""
-    findings: Sequence[Finding] = ()
-    if job.mapping is None:
-        by, end = "the routes that the gateway ran with", day_range(job.day)[1]
-        history, findings = read_history(open_storage(job.location), end, job.key)
-    else:
-        by, history = "the mapping", mapping_history(job.mapping)
     if not history:
         return replace(report, names_unchecked=_NO_ROUTES)
+    by = "the mapping" if history.mapping else "the routes that the gateway ran with"
     wrong, unchecked = renamed(spark, job.location, history, inputs.day)
     job.results.write("renamed", wrong)
-    findings = [*report.findings, *findings, *renamed_findings(wrong, job.day, by)]
+    findings = [*report.findings, *renamed_findings(wrong, job.day, by)]
     return replace(report, renamed=first_rows(wrong), findings=findings, names_unchecked=unchecked)

@@ -26,9 +26,9 @@ from gateway.archive.layout import HOUR
 from gateway.archive.location import ArchiveLocation
 from gateway.archive.storage import LocalStorage
 from gateway.archive.verification.verify import Verified, verify_day
-from gateway.reconcile.classify.evidence import Scope, files_to_join, run_read, selection_of
+from gateway.reconcile.classify.evidence import Scope, files_to_join, selection_of
 from gateway.reconcile.input.inputs import Inputs, find_inputs, verify_around
-from gateway.reconcile.input.row_reader import JOIN_SCHEMA
+from gateway.reconcile.input.row_reader import JOIN_SCHEMA, run_read
 from gateway.reconcile.input.survey import (
     Survey,
     merged,

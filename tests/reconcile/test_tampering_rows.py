@@ -215,9 +215,9 @@ class ManyNights:
         counts = tables.counted(classes).toArrow()
         spark.catalog.clearCache()
         proven = [numbered(each.survey.proven, number) for number, each in enumerate(self.nights)]
-        minutes = [tables.minutes_of(counts), *map(tables.proven_minutes, proven)]
+        minutes = tables.with_proven(tables.minutes_of(counts), pa.concat_tables(proven))
         self._check_classes(found.to_pylist())
-        self._check_counts(summed(pa.concat_tables(minutes), ["target"], TALLIES).to_pylist())
+        self._check_counts(summed(minutes, ["target"], TALLIES).to_pylist())
         return sum(map(len, self.truths))
 
     def _check_classes(self, copies: Iterable[Mapping[str, Any]]) -> None:

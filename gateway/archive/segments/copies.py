@@ -69,7 +69,7 @@ def copies_of(rows: pa.Table) -> Copies:
     source, targets = per_target(rows)
     group, keys = _groups(rows, source, targets)
     leg = pc.fill_null(pc.index_in(rows["leg"], _LEG_NAMES), len(LEGS)).to_numpy()
-    run, counter = _ids(rows, leg == _OBSERVED)
+    run, counter, _ = copy_ids(rows, leg == _OBSERVED)
     time = pc.fill_null(rows["time"].cast(pa.int64()), 0)
     receipt = pc.coalesce(rows["received"].cast(pa.int64()), time)
     order = np.lexsort((counter[source], run[source], group))  # fast: the ids of a run ascend
@@ -110,14 +110,16 @@ def _groups(rows: pa.Table, source: Numbers, targets: pa.Array) -> tuple[Numbers
     return group, pa.table({name: each.take(pa.array(n)) for name, (each, n) in places.items()})
 
 
-def _ids(rows: pa.Table, observed: Flags) -> tuple[Numbers, Numbers]:
-    """Return run and counter of each row."""
+def copy_ids(rows: pa.Table, observed: Flags) -> tuple[Numbers, Numbers, Flags]:
+    """Return run and counter of each row, and which observed rows lack the id of a message."""
     run, counter = words(rows["id"])
+    lacking = observed.copy()
     if observed.any():
         at = np.flatnonzero(observed)
         has_id, *own = hex_ids(rows["origin_id"].take(pa.array(at)))
         run[at[has_id]], counter[at[has_id]] = own
-    return run, counter
+        lacking[at[has_id]] = False
+    return run, counter, lacking
 
 
 def handed_over(table: pa.Table, before: HandedOver | None = None) -> HandedOver | None:

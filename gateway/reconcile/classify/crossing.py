@@ -87,30 +87,21 @@ def in_crossing_parts(blocks: pa.Table, on_day: Flags) -> Flags:
 
 
 def are_crossing(blocks: pa.Table, on_day: Flags, pairs: pa.Table | None = None) -> Flags:
-    """Return the blocks whose deliveries cross those of another part.
+    """Return the blocks whose deliveries cross those of another part, or the day's in their own.
 
     With the `pairs` of these parts, only deliveries of one stream cross. Without them, and where
-    the pairs of one part are not known, all deliveries at a target count as one stream.
+    the pairs of one part are not known, all deliveries at a target count as one stream. In their
+    own part only blocks of other days count: a delivery of the day that has overtaken one of theirs
+    is open, for the part is out of order.
     """
     found = in_crossing_parts(blocks, on_day)
     if pairs is not None and found.any():
         found &= _in_crossing_streams(blocks, on_day, found, pairs)
     ranges = _ranges_of_blocks(blocks, on_day)
-    crossing = np.zeros(len(blocks), np.bool_)
-    crossing[ranges.owner[ranges.crossing()]] = True
-    return found & crossing
-
-
-def are_crossing_the_day(blocks: pa.Table, on_day: Flags) -> Flags:
-    """Return the blocks of other days whose deliveries cross those of the day in the same part.
-
-    A delivery of the day that has overtaken one of theirs is open: its part is out of order.
-    """
-    ranges = _ranges_of_blocks(blocks, on_day)
-    place = codes_of(blocks, _PLACE)[ranges.owner]
-    found = np.zeros(len(blocks), np.bool_)
-    found[ranges.owner[replace(ranges, stream=place).crossing()]] = True
-    return found & ~on_day
+    own = replace(ranges, stream=codes_of(blocks, _PLACE)[ranges.owner])
+    every = np.arange(len(blocks))
+    crossing, in_part = (np.isin(every, each.owner[each.crossing()]) for each in (ranges, own))
+    return (found & crossing) | (in_part & ~on_day)
 
 
 def _in_crossing_streams(
@@ -133,30 +124,30 @@ def _ranges_of_blocks(blocks: pa.Table, on_day: Flags) -> Ranges:
     owner = np.flatnonzero(blocks["first_counter"].is_valid().to_numpy())
     found = blocks.take(pa.array(owner))
     run = found["run"].to_numpy()
-    first, last = (found[name].to_numpy() for name in ("first_counter", "last_counter"))
-    begin, end = (found[name].cast(pa.int64()).to_numpy() for name in ("first_time", "last_time"))
-    ranks = _ranked((run, first), (run, last), begin, end)
-    return Ranges(codes_of(found, TARGET_KEYS), owner, *ranks, on_day[owner])
+    ids = [(run, found[name].to_numpy()) for name in ("first_counter", "last_counter")]
+    return _ranked(found, codes_of(found, TARGET_KEYS), owner, ids, on_day[owner])
 
 
 def _ranges_of_pairs(pairs: pa.Table, group: Numbers, place: Numbers, on_day: Flags) -> Ranges:
     """Return the ranges of each stream in each part, from the name pairs of its deliveries."""
     names, distinct = encoded(pc.coalesce(pairs["source_name"], pairs["name"]))
     stream, _ = encoded(pa.array(group * len(distinct) + names))
-    first, last = (words(pairs[name]) for name in ("first_id", "last_id"))
-    begin, end = (pairs[name].cast(pa.int64()).to_numpy() for name in ("first_time", "last_time"))
-    return Ranges(stream, place, *_ranked(first, last, begin, end), on_day).merged(place)
+    ids = [words(pairs[name]) for name in ("first_id", "last_id")]
+    return _ranked(pairs, stream, place, ids, on_day).merged(place)
 
 
 def _ranked(
-    first: tuple[Numbers, Numbers], last: tuple[Numbers, Numbers], begin: Numbers, end: Numbers
-) -> tuple[Numbers, Numbers, Numbers, Numbers]:
-    """Return the ranks of ids, each a run and a counter, and of times; equal ones are equal."""
-    ids = np.stack([np.concatenate(each) for each in zip(first, last, strict=True)])
-    id_ranks = np.unique(ids, axis=1, return_inverse=True)[1]
-    time_ranks = np.unique(np.concatenate([begin, end]), return_inverse=True)[1]
-    number = len(begin)
-    return id_ranks[:number], id_ranks[number:], time_ranks[:number], time_ranks[number:]
+    rows: pa.Table,
+    stream: Numbers,
+    owner: Numbers,
+    ids: Sequence[tuple[Numbers, Numbers]],
+    on_day: Flags,
+) -> Ranges:
+    """Return the ranges of `rows`; the first and the last `ids` are each a run and a counter."""
+    times = [rows[name].cast(pa.int64()).to_numpy() for name in ("first_time", "last_time")]
+    first, last = np.split(np.unique(np.hstack(ids), axis=1, return_inverse=True)[1], 2)
+    begin, end = np.split(np.unique(np.concatenate(times), return_inverse=True)[1], 2)
+    return Ranges(stream, owner, first, last, begin, end, on_day)
 
 
 def _before(values: Numbers) -> Numbers:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import partial
+from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
@@ -15,9 +16,7 @@ from pyspark.sql import functions as F
 from gateway.archive.intervals import Intervals, count, from_ids
 from gateway.archive.layout import SECOND
 from gateway.archive.location import ArchiveLocation
-from gateway.archive.storage import open_storage
 from gateway.reconcile.classify import order, taps, transforms
-from gateway.reconcile.classify.transforms import on_date
 from gateway.reconcile.grouping import RUN_KEYS, TARGET_KEYS, positions
 from gateway.reconcile.input.executors import (
     PARTITION_ROWS,
@@ -27,7 +26,7 @@ from gateway.reconcile.input.executors import (
     read_tasks,
 )
 from gateway.reconcile.input.inputs import Inputs, day_range, hours_around, microseconds
-from gateway.reconcile.input.row_reader import IdKey, SegmentFile, Selection, read_rows
+from gateway.reconcile.input.row_reader import IdKey, Parts, Selection, run_read
 from gateway.reconcile.input.survey import (
     BLOCK_COLUMNS,
     SURVEY_COLUMNS,
@@ -106,11 +105,11 @@ def selection_of(
     return Selection(since, until, around, found.taps, wanted, scope.open_since)
 
 
-def files_to_join(scope: Scope, inputs: Inputs, found: Survey) -> dict[SegmentFile, int]:
-    """Return the segments with rows to join, and their bytes."""
+def files_to_join(scope: Scope, inputs: Inputs, found: Survey) -> dict[tuple[Path, Parts], int]:
+    """Return the segments with rows to join, each with its parts, and their bytes."""
     sizes = {each.path: each.size for each in inputs.all}
-    files = map(SegmentFile, sizes) if scope.full else found.files()
-    return {each: sizes[each.path] for each in files if each.path in sizes}
+    files = dict.fromkeys(sizes) if scope.full else found.files()
+    return {each: sizes[each[0]] for each in files.items() if each[0] in sizes}
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,21 +143,12 @@ def ids_of(copies: pa.Table) -> dict[IdKey, Intervals]:
     return {key: from_ids(counter[places]) for key, places in positions(copies, RUN_KEYS)}
 
 
-def run_read(
-    location: ArchiveLocation, selection: Selection, files: Sequence[SegmentFile]
-) -> Iterator[pa.Table]:
-    """Yield the selected rows of some segments."""
-    storage = open_storage(location)
-    for file in files:
-        yield from read_rows(storage, file, selection)
-
-
 def classified(rows: DataFrame, scope: Scope, *, tapped: bool, detailed: bool = False) -> DataFrame:
     """Return the class of every copy of the date in `rows`, with its details when `detailed`."""
-    own = on_date(F.col("received_time"), scope.day)
+    begin, end = day_range(scope.day)
+    own = F.unix_micros("received_time").between(begin, end - 1)
     assigned = taps.assign_by_content(rows) if tapped else rows
     copies = transforms.copies(assigned, tapped=tapped, detailed=detailed).persist()
     classes = transforms.classified(copies, scope.late * SECOND, scope.spooled_since)
-    blocks, disordered = order.mark_out_of_order(classes, own)
-    found = transforms.mark_disordered(blocks, disordered)
+    found = order.mark_disordered(classes, own)
     return (transforms.drop_known_sightings(found) if tapped else found).where(own)

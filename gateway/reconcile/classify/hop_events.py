@@ -22,7 +22,7 @@ from gateway.archive.verification.contents import VerifiedSegment
 from gateway.model.copy_class import IN_GAP, CopyClass
 from gateway.reconcile.grouping import filled, positions
 from gateway.reconcile.input.hop_routes import Hops, Reader
-from gateway.reconcile.input.row_reader import SegmentFile, row_groups
+from gateway.reconcile.input.row_reader import row_groups
 
 Event: TypeAlias = dict[str, Any]
 
@@ -63,7 +63,7 @@ def run_events(scope: HopScope, segments: Sequence[VerifiedSegment]) -> Iterator
     storage = open_storage(scope.hops.location)
     bounds = scope.hops.history.bounds()
     for segment in segments:
-        for rows in row_groups(storage, SegmentFile(segment.path), _READ):
+        for rows in row_groups(storage, segment.path, _READ):
             times = rows["time"].cast(pa.int64())
             era = pa.array(np.searchsorted(bounds, times.to_numpy(), side="right"))
             timed = rows.append_column("at", times).append_column("era", era)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import chain, groupby
+from itertools import chain, groupby, repeat
 from operator import itemgetter
 from typing import Final, TypeAlias
 
@@ -113,8 +113,8 @@ def _counted(delivered: pa.Table) -> pa.Table:
 def _judged(events: Sequence[Event], late: int) -> Iterator[Event]:
     """Yield the messages of one reader, name and identity, by the time of their events."""
     sends = [each for each in events if each["sent"]]
-    pairs = _by_hash(sends, events) if sends[0]["exact"] else _by_time(sends, events)
-    for send, receipt, name in pairs:
+    matched = _by_hash if sends[0]["exact"] else _by_time
+    for send, receipt, name in matched(sends, events):
         if not send["own"]:
             continue
         if receipt is None:
@@ -158,11 +158,9 @@ def _by_time(sends: Sequence[Event], events: Sequence[Event]) -> Iterator[Pair]:
 
     Receipts beyond them are messages of other publishers.
     """
-    delivered = CopyClass.DELIVERED.value
     receipts = [each for each in events if not each["sent"]]
-    pairs = list(zip(sends, receipts, strict=False))
-    if len(receipts) == len(sends) and all(_may_follow(*pair) for pair in pairs):
-        yield from ((*pair, delivered) for pair in pairs)
+    if len(receipts) == len(sends) and all(map(_may_follow, sends, receipts)):
+        yield from zip(sends, receipts, repeat(CopyClass.DELIVERED.value))
         return
     open_sends: list[Event] = []
     early: deque[Event] = deque()  # receipts before a delivery, by another clock
@@ -170,14 +168,14 @@ def _by_time(sends: Sequence[Event], events: Sequence[Event]) -> Iterator[Pair]:
         while early and not _may_follow(each, early[0]):
             early.popleft()
         if each["sent"] and early:
-            yield each, early.popleft(), delivered
+            yield each, early.popleft(), CopyClass.DELIVERED.value
         elif each["sent"]:
             open_sends.append(each)
         elif open_sends:
-            yield open_sends.pop(), each, delivered
+            yield open_sends.pop(), each, CopyClass.DELIVERED.value
         else:
             early.append(each)
-    yield from ((each, None, delivered) for each in open_sends)
+    yield from ((each, None, CopyClass.DELIVERED.value) for each in open_sends)
 
 
 def _may_follow(send: Event, receipt: Event) -> bool:

@@ -13,12 +13,15 @@ from typing import Final
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
+from gateway.model.copy_class import CopyClass
+
 _BLOCK_BITS: Final = 16  # of the counter of an id within its block
 _BLOCK: Final = ("stream", "run", "block")
+_BEFORE: Final = (Window.unboundedPreceding, -1)  # the rows before each one
 
 
-def mark_out_of_order(classes: DataFrame, is_own: Column) -> tuple[DataFrame, Column]:
-    """Return `classes` in blocks, and whether a copy was delivered before an earlier one.
+def mark_disordered(classes: DataFrame, is_own: Column) -> DataFrame:
+    """Set the class of copies that were delivered, in time or late, before an earlier one.
 
     Copies that are not `is_own`, of other dates, count when their receipt is known.
     """
@@ -27,11 +30,12 @@ def mark_out_of_order(classes: DataFrame, is_own: Column) -> tuple[DataFrame, Co
     timed = blocks.withColumn("first_time", first_time)
     carried = _latest_before(timed)
     joined = timed.join(carried, on=list(_BLOCK), how="left")
-    before = Window.partitionBy(*_BLOCK).orderBy("counter").rowsBetween(
-        Window.unboundedPreceding, -1
-    )  # fmt: skip
+    before = Window.partitionBy(*_BLOCK).orderBy("counter").rowsBetween(*_BEFORE)
     latest = F.greatest(F.max("first_time").over(before), F.col("carried"))
-    return joined, F.coalesce(latest > F.col("first_time"), F.lit(False))
+    delivered = F.col("class").isin(CopyClass.DELIVERED.value, CopyClass.LATE.value)
+    disordered = delivered & F.coalesce(latest > F.col("first_time"), F.lit(False))
+    name = F.when(disordered, CopyClass.DISORDERED.value).otherwise(F.col("class"))
+    return joined.withColumn("class", name)
 
 
 def _latest_before(blocks: DataFrame) -> DataFrame:
@@ -41,8 +45,6 @@ def _latest_before(blocks: DataFrame) -> DataFrame:
         .groupBy(*_BLOCK)
         .agg(F.max("first_time").alias("latest"), F.min("first_time").alias("earliest"))
     )
-    before = Window.partitionBy("stream").orderBy("run", "block").rowsBetween(
-        Window.unboundedPreceding, -1
-    )  # fmt: skip
+    before = Window.partitionBy("stream").orderBy("run", "block").rowsBetween(*_BEFORE)
     carried = bounds.withColumn("carried", F.max("latest").over(before))
     return carried.where(F.col("carried") > F.col("earliest")).select(*_BLOCK, "carried")

@@ -27,7 +27,7 @@ from gateway.reconcile.grouping import ascending, grouped, summed
 from gateway.reconcile.input.executors import Row, collect, divided
 from gateway.reconcile.input.hop_routes import parsed_rules
 from gateway.reconcile.input.route_history import RouteHistory
-from gateway.reconcile.input.row_reader import SegmentFile, read_pairs, row_groups
+from gateway.reconcile.input.row_reader import read_pairs, row_groups
 from gateway.reconcile.report.formatting import amount, counted_as
 
 Copy: TypeAlias = tuple[str, ...]  # the values of `_COPY`
@@ -89,13 +89,13 @@ def run_renames(
 
     def judge(copies: Row, first: int, last: int, *, replay: bool | None) -> None:
         """Without `replay` there are several, of unknown times between `first` and `last`."""
-        expected = history.expected(copies["gateway"], first, last, replay=replay)
+        expected, complete = history.expected(copies["gateway"], first, last, replay=replay)
         *key, name = (copies[each] for each in _NAMES)
-        made = [parsed_rules(location, rules).made.names(*key) for rules in expected.rules]
+        made = [parsed_rules(location, rules).made.names(*key) for rules in expected]
         right = [name in names for names in made]
         if made and (all(right) or (any(right) and replay is not None)):
             return
-        if made and expected.complete and not any(right):
+        if made and complete and not any(right):
             found.append({**copies, "now": made[-1][0]})
         elif made and replay is None:
             unsure.add(_copy(copies))
@@ -129,7 +129,7 @@ def _timed(
     """Yield the wanted copies, those of a row group together that have the same routes."""
     names = pa.array({copy[-1] for copy in wanted}, pa.string())
     for segment in segments:
-        for group in row_groups(storage, SegmentFile(segment.path), _TIMED):
+        for group in row_groups(storage, segment.path, _TIMED):
             delivered = pc.equal(group["leg"], Leg.DELIVERED.value)
             rows = group.filter(pc.and_(delivered, pc.is_in(group["name"], names)))
             yield from (each for each in _rows(_by_era(rows, bounds)) if _copy(each) in wanted)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import date
 from typing import Final
@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from gateway.archive.intervals import EMPTY, Flags, Intervals
+from gateway.archive.intervals import Flags
 from gateway.archive.layout import SECOND
 from gateway.archive.schema import SETS
 from gateway.archive.segments.latency import histograms, nonzero_counts
@@ -19,7 +19,6 @@ from gateway.archive.segments.tables import schema_of
 from gateway.reconcile.classify.block_ids import BlockIds
 from gateway.reconcile.classify.crossing import (
     are_crossing,
-    are_crossing_the_day,
     codes_of,
     in_crossing_parts,
 )
@@ -109,19 +108,20 @@ def evaluate(
     blocks = blocks.combine_chunks()
     on_day = _are_on(blocks, day)
     whole = are_of_targets(blocks, tapped) | are_crossing(blocks, on_day, pairs)
-    whole |= are_crossing_the_day(blocks, on_day)
     may_prove = on_day & ~whole & (blocks["slowest"].to_numpy() <= late * SECOND)
     proven, needed = np.zeros((2, len(blocks)), np.bool_)
-    unproven: list[tuple[int, Intervals]] = []
-    for _, members in positions(blocks, RUN_KEYS):
+    unproven: list[dict[str, object]] = []
+    for key, members in positions(blocks, RUN_KEYS):
         ids = BlockIds.of(blocks, members)
         proven[members] = may_prove[members] & ~ids.shared_blocks()
         found = ids.unproven(whole[members], on_day[members], proven[members])
         needed[members] = ids.blocks_with(found)
-        unproven.append((int(members[0]), found))
+        if len(found.first):
+            row = (*key, found.first, found.last)
+            unproven.append(dict(zip(UNPROVEN.names, row, strict=True)))
     return Evaluation(
         _tallies(blocks.filter(pa.array(proven))),
-        _unproven(blocks, unproven),
+        pa.Table.from_pylist(unproven, UNPROVEN),
         _parts(blocks, needed),
     )
 
@@ -144,17 +144,6 @@ def _tallies(blocks: pa.Table) -> pa.Table:
     latency = histograms(code[rows], bucket, copies, int(code.max(initial=-1)) + 1)
     columns = [*found.columns[1:], latency.take(found["code"].combine_chunks())]
     return pa.table(columns, PROVEN.names).cast(PROVEN).sort_by(ascending(*keys))
-
-
-def _unproven(blocks: pa.Table, found: Sequence[tuple[int, Intervals]]) -> pa.Table:
-    """Return the UNPROVEN ids of many keys; a key is that of a block, by its position."""
-    found = [(block, ids) for block, ids in found if len(ids.first)]
-    named = blocks.select(RUN_KEYS).take(pa.array([block for block, _ in found], pa.int64()))
-    offsets = pa.array(np.cumsum([0, *(len(ids.first) for _, ids in found)]), pa.int32())
-    for name in ("first", "last"):
-        values = np.concatenate([EMPTY.first, *(getattr(ids, name) for _, ids in found)])
-        named = named.append_column(name, pa.ListArray.from_arrays(offsets, pa.array(values)))
-    return named.cast(UNPROVEN)
 
 
 def _parts(blocks: pa.Table, chosen: Flags) -> pa.Table:

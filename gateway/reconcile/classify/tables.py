@@ -6,7 +6,7 @@ of joined copies come from Spark, those of proven copies from their id sets.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from typing import Final
 
 import numpy as np
@@ -19,7 +19,7 @@ from gateway.archive.intervals import Numbers
 from gateway.archive.segments.latency import BUCKETS, nonzero_counts
 from gateway.archive.segments.tables import schema_of
 from gateway.model.copy_class import CLASSES, EXCEPTION_CLASSES, TALLIES, CopyClass
-from gateway.reconcile.grouping import TARGET_KEYS, ascending, filled, grouped, summed
+from gateway.reconcile.grouping import TARGET_KEYS, ascending, filled, grouped, positions, summed
 
 MAX_ROWS: Final = 10_000  # of a table in the report; the table itself is complete
 MINUTE_KEYS: Final = (*TARGET_KEYS, "minute")
@@ -58,12 +58,10 @@ def counted(classes: DataFrame) -> DataFrame:
         F.date_trunc("minute", "received_time").alias("minute"),
         "class",
         "was_received",
-        F.col("marked") & (F.col("class") == CopyClass.DUPLICATED.value),
+        (F.col("marked") & (F.col("class") == CopyClass.DUPLICATED.value)).alias("marked"),
         "redelivered",
         bucket(latency).alias("bucket"),
-    ).agg(F.count("*").alias("copies")).toDF(
-        *MINUTE_KEYS, "class", "was_received", "marked", "redelivered", "bucket", "copies"
-    )  # fmt: skip
+    ).agg(F.count("*").alias("copies"))
 
 
 def bucket(latency: Column) -> Column:
@@ -103,16 +101,12 @@ def count_exceptions(minutes: pa.Table) -> int:
     return sum(pc.sum(minutes[name]).as_py() or 0 for name in EXCEPTION_CLASSES)
 
 
-def proven_minutes(proven: pa.Table) -> pa.Table:
-    """Return MINUTES of the proven copies."""
+def with_proven(minutes: pa.Table, proven: pa.Table) -> pa.Table:
+    """Return the sums of MINUTES and the proven copies, sorted by their keys."""
     known = {name: proven[name] for name in (*MINUTE_KEYS, "received", "redelivered")}
     delivered = {CopyClass.DELIVERED.value: proven["received"]}
-    return filled(MINUTES, proven.num_rows, dict.fromkeys(TALLIES, 0) | known | delivered)
-
-
-def joined_minutes(parts: Sequence[pa.Table]) -> pa.Table:
-    """Return the sums of tables of MINUTES, sorted by their keys."""
-    return summed(pa.concat_tables(parts), MINUTE_KEYS, TALLIES).cast(MINUTES)
+    own = filled(MINUTES, proven.num_rows, dict.fromkeys(TALLIES, 0) | known | delivered)
+    return summed(pa.concat_tables([minutes, own]), MINUTE_KEYS, TALLIES).cast(MINUTES)
 
 
 def latencies_of(counts: pa.Table) -> pa.Table:
@@ -176,17 +170,14 @@ def upper_bounds(buckets: Numbers) -> Numbers:
 def dead_letters(parts: Iterable[pa.Table]) -> pa.Table:
     """Count dead-lettered exceptions by rule, with one example of each."""
     keys = ["class", "route", "target", "rule"]
-    order = ascending(*keys, "id")
-    groups = []
-    for part in parts:
-        dead = part.filter(pc.is_in(part["class"], pa.array(_DEAD))).sort_by(order)
-        groups.append(_first_of(dead.append_column("copies", _ones(dead)), keys))
-    return _first_of(pa.concat_tables(groups).sort_by(order), keys)
+    dead = (part.filter(pc.is_in(part["class"], pa.array(_DEAD))) for part in parts)
+    groups = [_first_of(each.append_column("copies", _ones(each)), keys) for each in dead]
+    return _first_of(pa.concat_tables(groups), keys)
 
 
-def _first_of(sorted_rows: pa.Table, keys: list[str]) -> pa.Table:
+def _first_of(rows: pa.Table, keys: list[str]) -> pa.Table:
     columns = {"copies": "sum", **dict.fromkeys(("id", "name", "reason"), "first")}
-    return grouped(sorted_rows, keys, columns, ordered=True)
+    return grouped(rows.sort_by(ascending(*keys, "id")), keys, columns, ordered=True)
 
 
 def worst_names(parts: Iterable[pa.Table], limit: int) -> pa.Table:
@@ -210,15 +201,10 @@ def samples(parts: Iterable[pa.Table], of_each: int, schema: pa.Schema = EXCEPTI
     order = ascending("class", "received_time", "gateway", "id", "target")
     found = schema.empty_table()
     for part in parts:
-        rows = pa.concat_tables([found, part])
-        found = pa.concat_tables(_heads(rows.sort_by(order), of_each))
+        rows = pa.concat_tables([found, part]).sort_by(order)
+        firsts = [at for _, places in positions(rows, ["class"]) for at in places[:of_each]]
+        found = rows.take(pa.array(firsts, pa.int64()))
     return found.sort_by(ascending("class", "received_time", "id"))
-
-
-def _heads(sorted_rows: pa.Table, of_each: int) -> Iterator[pa.Table]:
-    yield sorted_rows.slice(0, 0)
-    for name in pc.unique(sorted_rows["class"]):
-        yield sorted_rows.filter(pc.equal(sorted_rows["class"], name)).slice(0, of_each)
 
 
 def _ones(rows: pa.Table) -> pa.Array:

@@ -7,7 +7,6 @@ and id. It belongs to the date of its receipt. `rows` have the columns of `JOIN_
 
 from __future__ import annotations
 
-from datetime import date
 from typing import Final
 
 from pyspark.sql import Column, DataFrame
@@ -19,17 +18,9 @@ from gateway.model.outcome import REPEAT
 from gateway.reconcile.classes import FAILURES, class_column, is_marked_duplicate
 from gateway.reconcile.classify.tables import EXCEPTIONS
 from gateway.reconcile.grouping import TARGET_KEYS
-from gateway.reconcile.input.inputs import day_range
 
 ID: Final = ("run", "counter")
 COPY_KEYS: Final = ("counter", "run", "gateway", "route", "target")  # a unique one sorts fastest
-
-
-def on_date(moment: Column, day: date) -> Column:
-    """Return whether a time is on `day`, UTC."""
-    begin, end = day_range(day)
-    micros = F.unix_micros(moment)
-    return (micros >= begin) & (micros < end)
 
 
 def is_receipt() -> Column:
@@ -136,13 +127,6 @@ def classified(found: DataFrame, late: int, spooled_since: int) -> DataFrame:
             "deliveries": F.col("deliveries") + F.col("replays"),
         }
     )
-
-
-def mark_disordered(classes: DataFrame, disordered: Column) -> DataFrame:
-    """Set the class of copies that are `disordered`, when they are delivered or delivered late."""
-    delivered = F.col("class").isin(CopyClass.DELIVERED.value, CopyClass.LATE.value)
-    name = F.when(delivered & disordered, CopyClass.DISORDERED.value).otherwise(F.col("class"))
-    return classes.withColumn("class", name)
 
 
 def drop_known_sightings(classes: DataFrame) -> DataFrame:

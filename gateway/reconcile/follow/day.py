@@ -64,7 +64,6 @@ class DayReconciler:
     spark: SparkSession
     options: FollowOptions
     number: int
-    show_step: ShowStep
     print_line: ShowStep  # for new exceptions
     last: Mapping[str, int]  # gateway -> its newest row, microseconds
     now: int  # microseconds
@@ -79,41 +78,33 @@ class DayReconciler:
         Raises:
             ReconcileError: Spark failed, and no file is the cause.
         """
-        self.show_step(f"batch {self.number}: reconciling {day}")
-        usable, found = self._without_damaged(inputs)
+        known = {each.place: each for each in self.damaged}
+        found = [known[place] for each in inputs.all if (place := str(each.path)) in known]
+        usable = inputs.without(known)
         if not usable.day:
             return FollowedDay(day, findings=found, answered=False)
         try:
             routes = self._reconcile(day, usable, sealed=sealed)
         except SPARK_FAULTS as fault:
             storage = LocalStorage(self.options.root.resolve())
-            present, damaged = unreadable_segments(storage, usable)
-            if not damaged and len(present.all) == len(usable.all):
+            absent, damaged = unreadable_segments(storage, usable)
+            if not absent and not damaged:
                 reason = root_cause(fault)
                 raise ReconcileError(f"spark: the batch failed: {reason}") from fault
             self.damaged += damaged
-            return self.reconcile(day, present, sealed=sealed)
+            return self.reconcile(day, inputs.without(absent), sealed=sealed)
         finally:
             self.spark.catalog.clearCache()
         return FollowedDay(day, routes, found)
-
-    def _without_damaged(self, inputs: Inputs) -> tuple[Inputs, list[Finding]]:
-        """Leave out the damaged files; return the others, and the findings."""
-        known = {each.place: each for each in self.damaged}
-        found = [known[str(each.path)] for each in inputs.all if str(each.path) in known]
-        day, around = (
-            [each for each in group if str(each.path) not in known]
-            for group in (inputs.day, inputs.around)
-        )
-        return replace(inputs, day=day, around=around), found
 
     def _reconcile(self, day: date, inputs: Inputs, *, sealed: bool) -> Sequence[Row]:
         """Append the changed rows of the date; return its counts by route."""
         options = self.options
         since = self.now - options.spooled_days * DAY
-        watermark = {} if sealed else self._watermark()
+        # By writer the time of receipt from which an outcome may still be absent.
+        waiting = {name: at - options.late * SECOND + 1 for name, at in self.last.items()}
         location = ArchiveLocation(options.root.resolve())
-        scope = Scope(location, day, options.late, since, watermark)
+        scope = Scope(location, day, options.late, since, {} if sealed else waiting)
         found = survey(self.spark, scope, inputs)
         copies = joined(self.spark, scope, inputs, found)
         minutes, exceptions = tables.MINUTES.empty_table(), tables.EXCEPTIONS.empty_table()
@@ -122,19 +113,14 @@ class DayReconciler:
             minutes = tables.minutes_of(tables.counted(passed.classes).toArrow())
             if number := tables.count_exceptions(minutes):
                 exceptions = passed.exceptions(number).toArrow().cast(tables.EXCEPTIONS)
-        minutes = tables.joined_minutes([minutes, tables.proven_minutes(found.proven)])
+        minutes = tables.with_proven(minutes, found.proven)
         self._append_exceptions(day, exceptions)
         self._append_minutes(day, minutes)
         return list(summed(minutes, ("route", "target"), TALLIES).to_pylist())
 
-    def _watermark(self) -> dict[str, int]:
-        """Return by writer the time of receipt from which an outcome may still be absent."""
-        return {name: at - self.options.late * SECOND + 1 for name, at in self.last.items()}
-
     def _append_exceptions(self, day: date, now: pa.Table) -> None:
         folder = self.options.output / "exceptions" / f"date={day}"
-        before = EXCEPTION_ROWS.before(folder, self.number)
-        changed = EXCEPTION_ROWS.changed(now, before)
+        changed = EXCEPTION_ROWS.changed(now, EXCEPTION_ROWS.before(folder, self.number))
         self._append(changed, folder)
         self._print(printed(changed))
 
@@ -142,11 +128,10 @@ class DayReconciler:
         folder = self.options.output / "minutes" / f"date={day}"
         older = [part for number, part in batches(folder) if number != self.number]
         if len(older) < _MAX_BATCH_FOLDERS:
-            before = MINUTE_ROWS.before(folder, self.number)
-            self._append(MINUTE_ROWS.changed(now, before), folder)
+            now = MINUTE_ROWS.changed(now, MINUTE_ROWS.before(folder, self.number))
         else:
-            self._append(now, folder)
             self.outdated += older
+        self._append(now, folder)
 
     def _append(self, changed: pa.Table, folder: Path) -> None:
         """Write the rows of this batch, replacing those of an interrupted attempt."""

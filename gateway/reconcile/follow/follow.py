@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 from pathlib import Path
+from shutil import rmtree
 from threading import Event
 from typing import Final
 
@@ -19,11 +21,23 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from gateway.archive.archive_lock import exclusive
 from gateway.archive.durable import replace_text
+from gateway.archive.layout import days
+from gateway.archive.storage import LocalStorage
 from gateway.clock import moment
 from gateway.errors import GatewayError, ReconcileError
-from gateway.reconcile.follow.batch import Clock, reconcile_batch
-from gateway.reconcile.follow.day import FollowOptions
-from gateway.reconcile.follow.state import STATE, FollowedDay, FollowState, read_state
+from gateway.reconcile.follow.batch import is_near, last_rows, too_late, touched
+from gateway.reconcile.follow.day import DayReconciler, FollowOptions
+from gateway.reconcile.follow.state import (
+    STATE,
+    FollowedDay,
+    FollowState,
+    advanced,
+    first_date,
+    read_state,
+    sealed_until,
+    write_state,
+)
+from gateway.reconcile.input.inputs import list_inputs
 from gateway.reconcile.report.report import BREACH, CLEAN, GAPS, NO_ANSWER, Report
 from gateway.reconcile.report.summary import SUMMARY, VERSION, content_of, members
 from gateway.reconcile.root_cause import spark_faults
@@ -33,6 +47,7 @@ from gateway.terminal.progress import ShowStep
 _FILES: Final = "path string, modificationTime timestamp, length long, content binary"
 _PATTERN_CHARACTERS: Final = re.compile(r"([\\{}\[\]*?])")  # that Spark's file source reads
 _STOP_POLL_INTERVAL: Final = 1  # seconds
+_MAX_LATE: Final = 100  # findings about late files, the newest
 _MAX_DAYS: Final = 7  # of a run in the summary
 _CHECKPOINT: Final = "checkpoint"
 _GRAVITY: Final = (CLEAN, GAPS, BREACH, NO_ANSWER)  # exit statuses, the worst last
@@ -48,21 +63,18 @@ class Follower:
     options: FollowOptions
     show_step: ShowStep
     print_line: ShowStep
-    clock: Clock = lambda: datetime.now(UTC)
+    clock: Callable[[], datetime] = lambda: datetime.now(UTC)
     state: FollowState | None = None
     days: dict[date, FollowedDay] = field(default_factory=dict)  # the newest
-    worst: int | None = None  # exit status of the dates before them
+    earlier: set[int] = field(default_factory=set)  # exit statuses of the dates before them
     fault: GatewayError | OSError | None = None  # else Spark reports it as its own error
 
     def take(self, spark: SparkSession, files: DataFrame, number: int) -> None:
-        """Reconcile one micro-batch."""
+        """Reconcile one micro-batch; skip one that is committed already."""
         try:
-            landed = sorted({_archive_path(row["path"]) for row in files.collect()})
-            self._keep(
-                reconcile_batch(
-                    spark, self.options, number, landed, self.show_step, self.print_line, self.clock
-                )
-            )
+            landed = sorted({Path(*row["path"].rsplit("/", 3)[1:]) for row in files.collect()})
+            if self.state is None or self.state.batch < number:
+                self._keep(self._reconcile(spark, number, landed))
             replace_text(self.options.output / SUMMARY, self.summary())
         except (GatewayError, OSError) as fault:
             self.fault = fault
@@ -95,9 +107,8 @@ class Follower:
 
     def status(self) -> int:
         """Return the worst exit status of the dates that were open in this run."""
-        answers = [each.status for each in self.reports() if each.answered]
-        known = answers if self.worst is None else [*answers, self.worst]
-        return max(known, key=_GRAVITY.index, default=NO_ANSWER)
+        answers = {each.status for each in self.reports() if each.answered}
+        return max(self.earlier | answers, key=_GRAVITY.index, default=NO_ANSWER)
 
     def summary(self) -> str:
         """Return the dates as JSON for scripts; times are ISO 8601 in UTC."""
@@ -114,13 +125,57 @@ class Follower:
         }
         return json.dumps(content, indent=2, default=members) + "\n"
 
+    def _reconcile(self, spark: SparkSession, number: int, landed: Sequence[Path]) -> FollowState:
+        """Reconcile the open dates that `landed` files changed, and commit.
+
+        The rules for order, taps and late outcomes need more than the rows of one batch. A date
+        with new files is therefore reconciled as a whole, by its id sets, until the watermark has
+        passed it: then it is sealed.
+        """
+        options, now = self.options, self.clock()
+        known = days(options.root)
+        state = self.state or FollowState(number - 1, first_date(known, now.date()))
+        self.show_step(f"batch {number}: checking {len(landed)} new files")
+        opened = [day for day in known if day >= state.open_from]
+        storage = LocalStorage(options.root.resolve())
+        inputs = {day: list_inputs(storage, day) for day in opened}
+        micros = int(now.timestamp() * 1_000_000)
+        last = advanced(state.last, last_rows(storage, landed), micros)
+        open_from = sealed_until(last, state.open_from)
+        reconciler = DayReconciler(
+            spark, options, number, self.print_line, last, micros, list(state.damaged)
+        )
+        results = {each.day: each for each in state.days}
+        changed = {day for day in opened if day < open_from or day not in results}
+        for day in sorted(changed | (touched(landed) & {*opened})):
+            self.show_step(f"batch {number}: reconciling {day}")
+            results[day] = reconciler.reconcile(day, inputs[day], sealed=day < open_from)
+        late = list(too_late(landed, state.open_from)) if self.state else []
+        known_findings = {finding for each in state.days for finding in each.findings}
+        found = [finding for day in opened for finding in results[day].findings]
+        for finding in [*late, *(each for each in found if each not in known_findings)]:
+            self.print_line(str(finding))
+        state = FollowState(
+            number,
+            open_from,
+            last,
+            [results[day] for day in opened],
+            [each for each in reconciler.damaged if is_near(each, open_from)],
+            [*state.late, *late][-_MAX_LATE:],
+        )
+        self.show_step(f"batch {number}: committing")
+        write_state(options.output, state)
+        for folder in reconciler.outdated:
+            rmtree(folder, ignore_errors=True)
+        return state
+
     def _keep(self, state: FollowState) -> None:
         self.state = state
         self.days.update((each.day, each) for each in state.days)
         for day in sorted(self.days)[:-_MAX_DAYS]:
             report = self.days.pop(day).report(self.options.root, strict=self.options.strict)
             if report.answered:
-                self.worst = max(self.worst or CLEAN, report.status, key=_GRAVITY.index)
+                self.earlier.add(report.status)
 
 
 def follow(follower: Follower, stopping: Event) -> None:
@@ -169,8 +224,3 @@ def _wait(query: StreamingQuery, stopping: Event) -> None:
                 return
     finally:
         query.stop()
-
-
-def _archive_path(path: str) -> Path:
-    """Return a file's path in the archive: its date, hour and name."""
-    return Path(*path.rsplit("/", 3)[1:])

@@ -54,15 +54,17 @@ class AppendedTable:
     def changed(self, now: pa.Table, before: Mapping[Key, Row]) -> pa.Table:
         """Return the rows that are new or changed, and those that are gone."""
         rows = self._by_key(now)
-        changed = [row for key, row in rows.items() if self._differs(row, before.get(key))]
+        known = {key: [row[name] for name in self.compared] for key, row in before.items()}
+        changed = [
+            row
+            for key, row in rows.items()
+            if known.get(key) != [row[name] for name in self.compared]
+        ]
         gone = [{**row, **self.gone} for key, row in before.items() if key not in rows]
         return pa.Table.from_pylist([*changed, *gone], schema=self.schema)
 
     def _by_key(self, rows: pa.Table) -> dict[Key, Row]:
         return {tuple(row[name] for name in self.keys): row for row in rows.to_pylist()}
-
-    def _differs(self, row: Row, before: Row | None) -> bool:
-        return before is None or any(row[name] != before[name] for name in self.compared)
 
 
 EXCEPTION_ROWS: Final = AppendedTable(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from functools import cached_property
 from pathlib import Path
 
 from gateway.archive.layout import NAMES
@@ -18,7 +18,6 @@ class ArchivedShortNames:
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
-        self._names: dict[str, tuple[str, ...]] | None = None
 
     def remember(self, digest: str, levels: tuple[str, ...]) -> None:
         """Do nothing: the gateway stored the name when it used it."""
@@ -29,16 +28,18 @@ class ArchivedShortNames:
         Raises:
             OSError: the archive cannot be read.
         """
-        if self._names is None:
-            self._names = dict(self._read())
         return self._names.get(digest)
 
     def commit(self) -> None:
         """Do nothing: the gateway stored every name."""
 
-    def _read(self) -> Iterator[tuple[str, tuple[str, ...]]]:
-        for name in self._storage.names(Path(NAMES)):
-            if name.endswith(".jsonl"):
-                for line in lines(name, self._storage.read(Path(NAMES) / name) or b""):
-                    if "digest" in line:
-                        yield line["digest"], tuple(line["levels"])
+    @cached_property
+    def _names(self) -> dict[str, tuple[str, ...]]:
+        files = [Path(NAMES) / name for name in self._storage.names(Path(NAMES))]
+        return {
+            line["digest"]: tuple(line["levels"])
+            for path in files
+            if path.suffix == ".jsonl"
+            for line in lines(path.name, self._storage.read(path) or b"")
+            if "digest" in line
+        }

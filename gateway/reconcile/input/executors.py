@@ -29,21 +29,16 @@ _TASKS_PER_CORE: Final = 4
 _TASK_BYTES: Final = 4 << 20
 _BATCH_ROWS: Final = 10_000
 PARTITION_ROWS: Final = 200_000  # of a shuffle
-_DONE: Final = pa.table({"rows": pa.array([], pa.int64())})
 
 
-def tasks_of(spark: SparkSession, size: int) -> int:
-    """Return the number of tasks that keep all executors busy with `size` bytes of archive.
+def divided(spark: SparkSession, items: Sequence[Item], sizes: Sequence[int]) -> list[list[Item]]:
+    """Divide files of an archive, with their bytes, among tasks that keep all executors busy.
 
     A task of a few megabytes costs less than another start of its Python.
     """
     cores = spark.sparkContext.defaultParallelism
-    return min(max(cores, size // _TASK_BYTES), _TASKS_PER_CORE * cores)
-
-
-def divided(spark: SparkSession, items: Sequence[Item], sizes: Sequence[int]) -> list[list[Item]]:
-    """Divide files of an archive, with their bytes, among tasks."""
-    return list(batches(items, sizes, tasks_of(spark, sum(sizes))))
+    number = min(max(cores, sum(sizes) // _TASK_BYTES), _TASKS_PER_CORE * cores)
+    return list(batches(items, sizes, number))
 
 
 def batches(items: Sequence[Item], sizes: Sequence[int], number: int) -> Iterator[list[Item]]:
@@ -84,14 +79,11 @@ def read_tasks(
     `run` and `tasks` are pickled; the tables have `columns`, as in `gateway.archive.schema`.
     """
 
-    def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for number in batch.column(0).to_pylist():
-                for table in run(tasks[number]):
-                    yield from table.to_batches()
+    def read(numbers: pa.Table) -> Iterator[pa.Table]:
+        for number in numbers["id"].to_pylist():
+            yield from run(tasks[number])
 
-    numbers = spark.range(0, len(tasks), 1, max(len(tasks), 1))
-    return numbers.mapInArrow(read, spark_schema(columns))
+    return map_tables(spark.range(0, len(tasks), 1, max(len(tasks), 1)), columns, read)
 
 
 def map_tables(
@@ -130,6 +122,6 @@ def write_parts(
             path = folder / f"part-{number:05}.parquet"
             table = pa.concat_tables([schema.empty_table(), *tables])
             open_storage(location).put(path, encoded(table))
-        yield from _DONE.to_batches()
+        yield from ()
 
     frame.mapInArrow(run, "rows bigint").toArrow()

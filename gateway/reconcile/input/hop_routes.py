@@ -98,8 +98,8 @@ class Hops:
 
     def sent_to(self, gateway: str, route: str, label: str, at: int, *, replayed: bool) -> str:
         """Return the broker between gateways that a target is at; empty where there is none."""
-        expected = self.history.expected(gateway, at, at, replay=replayed)
-        targets = [self._rules(each).targets for each in expected.rules]
+        expected, _ = self.history.expected(gateway, at, at, replay=replayed)
+        targets = [self._rules(each).targets for each in expected]
         plain = label.rpartition("#")[0]  # of the further tags of a message
         found = {each.get((route, label)) or each.get((route, plain), "") for each in targets}
         broker = found.pop() if len(found) == 1 else ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import date, timedelta
 from functools import partial
@@ -26,11 +26,10 @@ from gateway.archive.verification.contents import VerifiedSegment
 from gateway.archive.verification.verify import Verified, verify_day
 from gateway.errors import ArchiveError
 from gateway.reconcile.input.executors import collect, divided, tables_of
-from gateway.reconcile.input.row_reader import SegmentFile, read_beside, row_groups
+from gateway.reconcile.input.row_reader import read_beside, row_groups
 
 _HOURS_BEFORE: Final = 6  # of the day before that are read: a clock may be set back, a tap late
 _HOURS: Final = 24
-_FIRST_HOUR: Final = _HOURS - _HOURS_BEFORE
 _DAY: Final = timedelta(days=1)
 _OPEN_COST: Final = 256 << 10  # bytes that are hashed while a file is opened
 _HASHED: Final = {"number": "int64", "sha256": "string", "size": "int64"}
@@ -53,6 +52,14 @@ class Inputs:
     @property
     def all(self) -> list[VerifiedSegment]:
         return [*self.day, *self.around]
+
+    def without(self, paths: Container[str]) -> Inputs:
+        """Return the inputs without the segments at `paths`."""
+        day, around = (
+            [each for each in group if str(each.path) not in paths]
+            for group in (self.day, self.around)
+        )
+        return replace(self, day=day, around=around)
 
     @property
     def opened(self) -> dict[str, int]:
@@ -156,26 +163,23 @@ def list_inputs(storage: Storage, day: date) -> Inputs:
     return Inputs(partial(verify_day, storage), Verified(()), own, _around(storage, day))
 
 
-def unreadable_segments(storage: Storage, inputs: Inputs) -> tuple[Inputs, list[Finding]]:
-    """Read all segments; return those that are present, and a finding for each damaged one."""
+def unreadable_segments(storage: Storage, inputs: Inputs) -> tuple[set[str], list[Finding]]:
+    """Read all segments; return those that are absent, and a finding for each damaged one."""
+    absent: set[str] = set()  # removed since they were listed
     findings: list[Finding] = []
-    kept: dict[Path, VerifiedSegment] = {}
-    for each in inputs.all:
+    for path in (each.path for each in inputs.all):
         try:
-            for _ in row_groups(storage, SegmentFile(each.path), SCHEMA.names):
+            for _ in row_groups(storage, path, SCHEMA.names):
                 pass
             for key in (SETS_KEY, PAIRS_KEY):
-                read_beside(storage, each.path, key)
+                read_beside(storage, path, key)
         except ArchiveError as fault:
             if isinstance(fault.__cause__, FileNotFoundError):
-                continue  # removed since it was listed
-            text = str(fault).removeprefix(f"{each.path}: ")
-            findings.append(error("unreadable-file", str(each.path), text))
-        kept[each.path] = each
-    day, around = (
-        [each for each in group if each.path in kept] for group in (inputs.day, inputs.around)
-    )
-    return replace(inputs, day=day, around=around), findings
+                absent.add(str(path))
+                continue
+            text = str(fault).removeprefix(f"{path}: ")
+            findings.append(error("unreadable-file", str(path), text))
+    return absent, findings
 
 
 def _sealed(verified: Verified) -> list[VerifiedSegment]:
@@ -186,7 +190,8 @@ def _around(storage: Storage, day: date) -> list[VerifiedSegment]:
     before = _listed(storage, day - _DAY) if day > date.min else []
     later = [each for each in days_in(storage.names(Path())) if each > day]
     after = [segment for each in later for segment in _listed(storage, each)]
-    return [*(each for each in before if _hour(each.path) >= _FIRST_HOUR), *after]
+    hours = {f"hour={hour:02}" for hour in range(_HOURS - _HOURS_BEFORE, _HOURS)}
+    return [*(each for each in before if each.path.parent.name in hours), *after]
 
 
 def _listed(storage: Storage, day: date) -> list[VerifiedSegment]:
@@ -194,11 +199,6 @@ def _listed(storage: Storage, day: date) -> list[VerifiedSegment]:
         VerifiedSegment(each.at, sealed=False, size=each.size)
         for each in current_files(storage, day)
     ]
-
-
-def _hour(path: Path) -> int:
-    """Return the hour of a segment."""
-    return int(path.parent.name.removeprefix("hour="))
 
 
 def microseconds(day: date, hours: int = 0) -> int:

@@ -35,14 +35,6 @@ class RulePeriod:
 
 
 @dataclass(frozen=True, slots=True)
-class Expected:
-    """The rules that may have named a copy; not `complete` when some are not known."""
-
-    rules: tuple[str, ...]
-    complete: bool
-
-
-@dataclass(frozen=True, slots=True)
 class RouteHistory:
     """The periods of all writers, those of each in order; a `mapping` replaces them all."""
 
@@ -52,20 +44,23 @@ class RouteHistory:
     def __bool__(self) -> bool:
         return bool(self.periods or self.mapping)
 
-    def expected(self, gateway: str, first: int, last: int, *, replay: bool | None) -> Expected:
+    def expected(
+        self, gateway: str, first: int, last: int, *, replay: bool | None
+    ) -> tuple[list[str], bool]:
         """Return the rules for a copy of `gateway` received at `first` and delivered at `last`.
 
+        They may have named it; beside them, whether they are all that may, because all are known.
         One instance may have received it, and another delivered it. `replay` says whether a command
         that replays delivered it; None when that is not known.
         """
         if self.mapping:
-            return Expected((self.mapping,), complete=True)
+            return [self.mapping], True
         name = safe_name(gateway)
         found = self.during(name, first, last)
         complete = any(each.since <= first for each in found) and all(each.rules for each in found)
         if replay is not False:
             found += self.during(name, last, last, replays=True)
-        return Expected(tuple(dict.fromkeys(each.rules for each in found if each.rules)), complete)
+        return list(dict.fromkeys(each.rules for each in found if each.rules)), complete
 
     def ended(self, ends: Mapping[str, int]) -> RouteHistory:
         """Return the history without the routes of some writers from a time on, by writer."""
@@ -102,17 +97,21 @@ def mapping_history(rules: Rules) -> RouteHistory:
 
 
 def read_history(
-    storage: Storage, end: int, key: bytes | None
+    storage: Storage, end: int, key: bytes | None, until: int = 0
 ) -> tuple[RouteHistory, list[Finding]]:
-    """Read the routes of all writers in the month until `end`, in microseconds.
+    """Read the routes of all writers from a month before `end` until then, or a later `until`.
 
-    A damaged file is reported by the verification; files of a newer version are findings here.
+    A damaged file is reported by the verification; files of a newer version that were in force
+    before `end` are findings here.
+    Units: microseconds.
 
     Raises:
         OSError: the archive cannot be read.
     """
     files = [
-        each for each in routes_files(storage) if each.since < end and each.until > end - _OLDEST
+        each
+        for each in routes_files(storage)
+        if each.since < max(end, until) and each.until > end - _OLDEST
     ]
     findings: list[Finding] = []
     periods: list[RulePeriod] = []
@@ -121,7 +120,8 @@ def read_history(
         try:
             to_routes(stored.rules or ())
         except GatewayError as fault:
-            findings.append(error("damaged-routes", file.path.as_posix(), str(fault)))
             rules = ""
+            if file.since < end:
+                findings.append(error("damaged-routes", file.path.as_posix(), str(fault)))
         periods.append(RulePeriod(file.writer, file.since, file.until, rules))
     return RouteHistory(periods), findings

@@ -13,23 +13,33 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from gateway.archive.intervals import Flags, Intervals, Numbers, contains
+from gateway.archive.intervals import (
+    EMPTY,
+    Flags,
+    Intervals,
+    Numbers,
+    contains,
+    overlapping,
+    union,
+)
 from gateway.archive.layout import gateway_of, is_merged, safe_name, writer_of
+from gateway.archive.location import ArchiveLocation
 from gateway.archive.parquet import PAIRS_KEY
 from gateway.archive.schema import Leg, RowOutcome
-from gateway.archive.segments.copies import are_copies
+from gateway.archive.segments.copies import are_copies, copy_ids, per_target
 from gateway.archive.segments.pairs import every_pair_of
 from gateway.archive.segments.reading import ParquetReader, open_parquet
 from gateway.archive.segments.tables import SCHEMA, schema_of
-from gateway.archive.segments.words import hex_ids, words
-from gateway.archive.storage import Storage
+from gateway.archive.segments.words import words
+from gateway.archive.storage import Storage, open_storage
 from gateway.errors import ArchiveError, first_line
-from gateway.reconcile.grouping import TARGET_KEYS, filled, positions, with_values
+from gateway.reconcile.grouping import RUN_KEYS, TARGET_KEYS, filled, positions, with_values
 from gateway.reconcile.schema import JOIN_ROWS
 
 IdKey: TypeAlias = tuple[str, str, str, int]  # gateway, route, target, run
 TargetName: TypeAlias = tuple[str, str]  # route, target
 TapKey: TypeAlias = tuple[str, str, str]  # gateway, route, target
+Parts: TypeAlias = tuple[int, ...] | None  # row groups of a merged segment to read; None: all
 
 JOIN_SCHEMA: Final = schema_of(JOIN_ROWS)
 _READ: Final = (
@@ -40,14 +50,6 @@ _READ: Final = (
 _PAIRED: Final = (
     "gateway", "route", "target", "source_name", "name", "leg", "system", "id", "time",
 )  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class SegmentFile:
-    """A segment to read; of a merged one, the row groups in `parts`, or all when it is None."""
-
-    path: Path
-    parts: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,28 +78,26 @@ class Selection:
     wanted: Mapping[IdKey, Intervals] | None = None  # None: all ids
     open_since: Mapping[str, int] = field(default_factory=dict)  # writer -> first recent receipt
 
-    @property
-    def tapped(self) -> frozenset[TargetName]:
-        """The targets with a tap of any gateway."""
-        return frozenset((route, target) for _, route, target in self.taps)
 
-
-def read_rows(storage: Storage, file: SegmentFile, selection: Selection) -> Iterator[pa.Table]:
-    """Yield the selected rows of `file` as tables of JOIN_SCHEMA.
+def run_read(
+    location: ArchiveLocation, selection: Selection, files: Sequence[tuple[Path, Parts]]
+) -> Iterator[pa.Table]:
+    """Yield the selected rows of some segments as tables of JOIN_SCHEMA.
 
     Raises:
-        ArchiveError: the file cannot be read; the text names it.
+        ArchiveError: a file cannot be read; the text names it.
     """
-    for rows in row_groups(storage, file, _READ, selection):
-        table = selected(rows, selection, writer_of(file.path))
-        if table.num_rows:
-            yield table
+    storage = open_storage(location)
+    for path, parts in files:
+        for rows in row_groups(storage, path, _READ, parts, selection):
+            yield selected(rows, selection, writer_of(path))
 
 
 def row_groups(
     storage: Storage,
-    file: SegmentFile,
+    path: Path,
     columns: Sequence[str],
+    parts: Parts = None,
     selection: Selection | None = None,
 ) -> Iterator[pa.Table]:
     """Yield the row groups of a segment, without those that have no row of `selection`.
@@ -105,12 +105,10 @@ def row_groups(
     Raises:
         ArchiveError: the file cannot be read; the text names it.
     """
-    with opened(storage, file.path, pre_buffer=True) as parquet:
+    with opened(storage, path, pre_buffer=True) as parquet:
         present = [name for name in columns if name in parquet.schema.names]
-        numbers: Sequence[int] = range(parquet.metadata.num_row_groups)
-        if file.parts is not None and is_merged(file.path):
-            numbers = file.parts
-        for number in numbers:
+        every = range(parquet.metadata.num_row_groups)
+        for number in every if parts is None or not is_merged(path) else parts:
             group = parquet.metadata.row_group(number)
             if selection is None or may_have_rows(group, selection):
                 yield _completed(parquet.row_group(number, present), columns)
@@ -122,7 +120,7 @@ def read_segment(storage: Storage, path: Path, columns: Sequence[str] = SCHEMA.n
     Raises:
         ArchiveError: the file cannot be read; the text names it.
     """
-    groups = row_groups(storage, SegmentFile(path), columns)
+    groups = row_groups(storage, path, columns)
     return pa.concat_tables([_completed(SCHEMA.empty_table(), columns), *groups])
 
 
@@ -164,7 +162,7 @@ def opened(storage: Storage, path: Path, *, pre_buffer: bool = False) -> Iterato
 
 def may_have_rows(group: pq.RowGroupMetaData, selection: Selection) -> bool:
     """Return whether the statistics of `received` allow rows of the selection."""
-    if selection.tapped:
+    if selection.taps:
         return True
     stats = statistics(group, "received")
     if stats is None or not stats.has_min_max or not stats.has_null_count or stats.null_count:
@@ -174,11 +172,8 @@ def may_have_rows(group: pq.RowGroupMetaData, selection: Selection) -> bool:
 
 def statistics(group: pq.RowGroupMetaData, name: str) -> Any:  # noqa: ANN401  # pyarrow has no types
     """Return the statistics of a column of a row group; None when there are none."""
-    for index in range(group.num_columns):
-        column = group.column(index)
-        if column.path_in_schema == name:
-            return column.statistics if column.is_stats_set else None
-    return None
+    columns = map(group.column, range(group.num_columns))
+    return next((each.statistics for each in columns if each.path_in_schema == name), None)
 
 
 def micros(value: Any) -> int:  # noqa: ANN401  # statistics have the type of their file
@@ -198,15 +193,20 @@ def selected(rows: pa.Table, selection: Selection, writer: str | None = None) ->
     """
     rows = _completed(rows, _READ) if rows.column_names != list(_READ) else rows
     rows = rows.filter(are_copies(rows["leg"]))
-    rows = _with_targets(rows)
+    places, targets = per_target(rows)
+    rows = rows.drop_columns(["target", "targets"]).take(pa.array(places))
+    rows = rows.append_column("target", targets)
     rows = rows.filter(pa.array(_is_near(rows, selection)))
-    run, counter, no_id = _ids(rows)
+    observed = pc.equal(rows["leg"], Leg.OBSERVED.value)
+    run, counter, no_id = copy_ids(rows, pc.fill_null(observed, False).to_numpy())
     if selection.wanted is not None:
         kept = _is_wanted(rows, run, counter, selection.wanted)
         rows = rows.filter(pa.array(kept))
         run, counter, no_id = run[kept], counter[kept], no_id[kept]
     receipt = pc.coalesce(rows["received"], rows["time"])
-    high, low = _hash_words(rows["hash"])
+    receipts = _numbers(receipt)
+    unhashed = rows["hash"].is_null().to_numpy()
+    high, low = (pa.array(each, mask=unhashed) for each in words(rows["hash"]))
     columns = {
         **{name: rows[name] for name in JOIN_SCHEMA.names if name in rows.column_names},
         "run": run,
@@ -218,25 +218,10 @@ def selected(rows: pa.Table, selection: Selection, writer: str | None = None) ->
         "redelivered": pc.fill_null(rows["redelivered"], False),
         "replayed": pc.fill_null(rows["replayed"], False),
         "converted": pc.fill_null(pc.equal(rows["outcome"], RowOutcome.CONVERTED.value), False),
-        "recent": _is_recent(rows["gateway"], receipt, selection.open_since, writer),
-        "tapped": _is_tapped(rows, selection.taps),
+        "recent": _is_recent(rows, receipts, selection.open_since, writer),
+        "tapped": _is_tapped(rows, receipts, selection.taps),
     }
     return pa.table([columns[name] for name in JOIN_SCHEMA.names], schema=JOIN_SCHEMA)
-
-
-def _with_targets(rows: pa.Table) -> pa.Table:
-    """Repeat each row for every target it names; a row without a target gets the empty one."""
-    target = pc.fill_null(rows["target"], "")
-    listed = pc.and_(
-        pc.equal(target, ""), pc.greater(pc.fill_null(pc.list_value_length(rows["targets"]), 0), 0)
-    )
-    place = rows.schema.get_field_index("target")
-    single = rows.set_column(place, "target", target).filter(pc.invert(listed))
-    several = rows.filter(listed)
-    lists = several["targets"].combine_chunks()
-    repeated = several.take(pc.list_parent_indices(lists))
-    repeated = repeated.set_column(place, "target", pc.fill_null(pc.list_flatten(lists), ""))
-    return pa.concat_tables([single, repeated]).drop_columns("targets")
 
 
 def _is_near(rows: pa.Table, selection: Selection) -> Flags:
@@ -244,9 +229,7 @@ def _is_near(rows: pa.Table, selection: Selection) -> Flags:
     time = _numbers(rows["time"])
     unknown = rows["received"].is_null().to_numpy()
     inside = (received >= selection.since) & (received < selection.until) & ~unknown
-    by_time = unknown
-    if selection.tapped:
-        by_time |= are_of_targets(rows, selection.tapped)
+    by_time = unknown | are_of_targets(rows, {key[1:] for key in selection.taps})
     begin, end = selection.around
     near: Flags = inside | (by_time & (time >= begin) & (time < end))
     return near
@@ -266,72 +249,33 @@ def _numbers(column: pa.ChunkedArray) -> Numbers:
     return numbers
 
 
-def _ids(rows: pa.Table) -> tuple[Numbers, Numbers, Flags]:
-    """Return run and counter of each row, and whether an observed row lacks the message's id.
-
-    The id of an observed row is that of the message in `origin_id`, where the system carries it.
-    """
-    run, counter = words(rows["id"])
-    observed = pc.equal(rows["leg"], Leg.OBSERVED.value).to_numpy()
-    known, runs, counters = hex_ids(pc.if_else(pa.array(observed), rows["origin_id"], None))
-    run[known], counter[known] = runs, counters
-    return run, counter, observed & ~known
-
-
-def _hash_words(column: pa.ChunkedArray) -> tuple[pa.Array, pa.Array]:
-    absent = column.is_null().to_numpy()
-    high, low = words(column)
-    return pa.array(high, mask=absent), pa.array(low, mask=absent)
-
-
 def _is_recent(
-    gateways: pa.ChunkedArray,
-    receipt: pa.ChunkedArray,
-    open_since: Mapping[str, int],
-    writer: str | None,
+    rows: pa.Table, receipts: Numbers, open_since: Mapping[str, int], writer: str | None
 ) -> pa.Array:
     """Return whether the outcome may still be in the open journal of the row's writer."""
-    recent = np.zeros(len(gateways), np.bool_)
-    times = _numbers(receipt)
-    for gateway in pc.unique(gateways).to_pylist():
-        near = [
-            since
-            for each, since in open_since.items()
-            if writer in {None, each} and gateway_of(each) == safe_name(gateway)
-        ]
-        if near:
-            recent |= pc.equal(gateways, gateway).to_numpy() & (times >= min(near))
+    recent = np.zeros(rows.num_rows, np.bool_)
+    names = {safe_name(each): each for each in pc.unique(rows["gateway"]).drop_null().to_pylist()}
+    for each, since in open_since.items():
+        if writer in {None, each} and (name := names.get(gateway_of(each))):
+            recent |= with_values(rows, gateway=name) & (receipts >= since)
     return pa.array(recent)
 
 
-def _is_tapped(rows: pa.Table, taps: Mapping[TapKey, TapTimes]) -> pa.Array:
+def _is_tapped(rows: pa.Table, receipts: Numbers, taps: Mapping[TapKey, TapTimes]) -> pa.Array:
     """Return whether the tap of the row's target was observing from the receipt to the row."""
     tapped = np.zeros(rows.num_rows, np.bool_)
-    times, receipts = _numbers(rows["time"]), _numbers(pc.coalesce(rows["received"], rows["time"]))
-    for (gateway, route, target), tap in taps.items():
-        seen = (times >= tap.since) & ~_is_in_gap(receipts, times, tap.gaps)
-        tapped |= with_values(rows, gateway=gateway, route=route, target=target) & seen
+    times = _numbers(rows["time"])
+    for key, tap in taps.items():
+        gaps = union(*np.array(tap.gaps, np.int64).reshape(-1, 2).T)
+        seen = (times >= tap.since) & ~overlapping(receipts, times, gaps)
+        tapped |= with_values(rows, **dict(zip(TARGET_KEYS, key, strict=True))) & seen
     return pa.array(tapped)
-
-
-def _is_in_gap(begins: Numbers, ends: Numbers, gaps: Sequence[tuple[int, int]]) -> Flags:
-    """Return whether each interval meets one of `gaps`, which are sorted by their begin."""
-    if not gaps:
-        return np.zeros(len(begins), np.bool_)
-    first, last = np.array(gaps, np.int64).T
-    at = np.searchsorted(np.maximum.accumulate(last), begins)  # the first gap that ends later
-    found: Flags = (at < len(gaps)) & (first[np.minimum(at, len(gaps) - 1)] <= ends)
-    return found
 
 
 def _is_wanted(
     rows: pa.Table, run: Numbers, counter: Numbers, wanted: Mapping[IdKey, Intervals]
 ) -> Flags:
     found = np.zeros(rows.num_rows, np.bool_)
-    names = {name: rows[name].cast(pa.string()) for name in TARGET_KEYS}
-    keys = pa.table({**names, "run": pa.array(run)})
-    for key, places in positions(keys, keys.column_names):
-        ids = wanted.get(key)
-        if ids is not None:
-            found[places] = contains(ids, counter[places])
+    for key, places in positions(rows.append_column("run", pa.array(run)), RUN_KEYS):
+        found[places] = contains(wanted.get(key, EMPTY), counter[places])
     return found

@@ -32,11 +32,8 @@ def reported_gaps(
     until = min(end, now)
     still = {(gap.gateway, gap.endpoint, gap.begin): gap for gap in lasting}
     known = {_key(gap) for gap in found}
-    gaps = [
-        _lasting(gap, until, day) if _key(gap) in still else _after_stop(gap, pauses, until, day)
-        for gap in found
-    ]
-    gaps += [_lasting(gap, until, day) for key, gap in still.items() if key not in known]
+    gaps = [_ended(gap, None if _key(gap) in still else pauses, until, day) for gap in found]
+    gaps += [_ended(gap, None, until, day) for key, gap in still.items() if key not in known]
     every = [(gap, not gap.counts) for gap in gaps]
     every += [(_pause(each, now), True) for each in pauses]
     rows = [
@@ -50,35 +47,28 @@ def reported_gaps(
     return sorted(rows, key=lambda gap: (gap.begin, gap.endpoint))
 
 
-def _lasting(gap: SourceGap, until: int, day: date) -> SourceGap:
-    """Return a gap that has not ended, up to `until`."""
-    reason = gap.reason
-    if gap.rule == GapRule.NOT_RUNNING.value:
-        reason = f"the gateway stopped at {clock(moment(gap.begin), day)} and has not run since"
-    return replace(gap, end=max(gap.begin, until), reason=reason)
-
-
 def _pause(pause: NotRunning, now: int) -> SourceGap:
     end = max(pause.begin, min(pause.end, now))
     rule = GapRule.NOT_RUNNING.value
     return SourceGap(pause.gateway, "", "", "", rule, "", pause.begin, end, None)
 
 
-def _after_stop(gap: SourceGap, stopped: Iterable[NotRunning], until: int, day: date) -> SourceGap:
-    """Return a gap that a stop began and no start ended, with the end of the pause as its end.
+def _ended(gap: SourceGap, pauses: Iterable[NotRunning] | None, until: int, day: date) -> SourceGap:
+    """Return a gap with its end: `until` for one that lasts, which has None for the `pauses`.
 
-    The row of a stop has its begin as its end. The source may be absent from the configuration of
-    the next start.
+    Otherwise one that a stop began and no start ended, whose row has its begin as its end, ends
+    with the pause. The source may be absent from the configuration of the next start.
     """
-    pauses = [each for each in stopped if each.gateway == gap.gateway and each.end > gap.begin]
-    if gap.rule != GapRule.NOT_RUNNING.value or gap.end != gap.begin or not pauses:
-        return gap
-    end = min(until, min(pauses, key=lambda each: each.begin).end)
-    reason = gap.reason
-    if end == until:
-        reason = (
-            f"the gateway stopped at {clock(moment(gap.begin), day)} and did not run again that day"
-        )
+    end, silence, reason = until, "has not run since", gap.reason
+    stopped = gap.rule == GapRule.NOT_RUNNING.value
+    if pauses is not None:
+        own = [each for each in pauses if each.gateway == gap.gateway and each.end > gap.begin]
+        if not stopped or gap.end != gap.begin or not own:
+            return gap
+        end = min(until, min(own, key=lambda each: each.begin).end)
+        silence = "did not run again that day"
+    if stopped and end == until:
+        reason = f"the gateway stopped at {clock(moment(gap.begin), day)} and {silence}"
     return replace(gap, end=max(gap.begin, end), reason=reason)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
@@ -18,7 +19,7 @@ from gateway.archive.intervals import Intervals
 from gateway.archive.layout import is_merged
 from gateway.archive.location import ArchiveLocation
 from gateway.archive.parquet import PAIRS_KEY, SETS_KEY
-from gateway.archive.schema import SETS, Leg
+from gateway.archive.schema import COLUMNS, SETS, Leg
 from gateway.archive.segments.sets import SET_SCHEMA, blocks_of
 from gateway.archive.segments.tables import SCHEMA, schema_of
 from gateway.archive.storage import Storage, open_storage
@@ -36,7 +37,7 @@ from gateway.reconcile.grouping import RUN_KEYS, TARGET_KEYS, filled, grouped
 from gateway.reconcile.input.inputs import day_range, hours_around, microseconds
 from gateway.reconcile.input.row_reader import (
     IdKey,
-    SegmentFile,
+    Parts,
     Selection,
     TapKey,
     TapTimes,
@@ -56,6 +57,11 @@ _GAP_COLUMNS: Final = (
 _SEEN_COLUMNS: Final = ("gateway", "route", "target", "minute", "observed")
 _NEVER: Final = int(np.iinfo(np.int64).max)  # microseconds: later than any limit
 _TAPS: Final = schema_of({**dict.fromkeys(TARGET_KEYS, "string"), "since": "int64"})
+_KINDS: Final = {
+    "gaps": schema_of({name: COLUMNS[name] for name in _GAP_COLUMNS}),
+    "taps": _TAPS, "near": schema_of({"path": "string"}),
+    "proven": PROVEN, "unproven": UNPROVEN, "parts": PARTS,
+}  # fmt: skip  # of the tables that tasks return
 
 
 # Blocks of all files; `file` is the path of the segment in its archive.
@@ -87,12 +93,12 @@ class Survey:
             for key, first, last in zip(keys, *ends, strict=True)
         }
 
-    def files(self) -> list[SegmentFile]:
-        """Return the segments with rows to join."""
-        parts: dict[str, set[int]] = {}  # two tasks may leave one part to the join
+    def files(self) -> dict[Path, Parts]:
+        """Return the segments with rows to join, each with its parts."""
+        parts = defaultdict[str, set[int]](set)  # two tasks may leave one part to the join
         for row in self.parts.to_pylist():
-            parts.setdefault(row["file"], set()).add(row["part"])
-        return [SegmentFile(Path(file), tuple(sorted(own))) for file, own in sorted(parts.items())]
+            parts[row["file"]].add(row["part"])
+        return {Path(file): tuple(sorted(own)) for file, own in sorted(parts.items())}
 
 
 SURVEY_COLUMNS: Final[Mapping[str, str]] = {"kind": "string", "content": "binary"}
@@ -103,9 +109,20 @@ def run_survey(
 ) -> Iterator[pa.Table]:
     """Yield what some segments have: a row for each table, as an Arrow stream in `content`."""
     storage = open_storage(location)
-    for each in segments:
-        for kind, table in _results(storage, each, day):
-            yield from _packed(kind, table)
+    received = Selection(*day_range(day), hours_around(day))
+    for segment in segments:
+        path = segment.path
+        with opened(storage, path) as file:
+            metadata = file.metadata
+            sets = file.beside(SETS_KEY, _SEEN_COLUMNS)
+        groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
+        if not segment.sealed and any(may_have_rows(group, received) for group in groups):
+            yield from _packed("near", pa.table({"path": [path.as_posix()]}))
+        parts = tuple(number for number, group in enumerate(groups) if _may_have_gaps(group))
+        for rows in row_groups(storage, path, _GAP_COLUMNS, parts) if parts else ():
+            yield from _packed("gaps", rows.filter(pc.equal(rows["leg"], Leg.GAP.value)))
+        seen = _computed_sets(storage, path) if sets is None else sets
+        yield from _packed("taps", _taps(seen, *hours_around(day)))
 
 
 def _packed(kind: str, table: pa.Table) -> Iterator[pa.Table]:
@@ -119,63 +136,29 @@ def _packed(kind: str, table: pa.Table) -> Iterator[pa.Table]:
 
 def merged(rows: pa.Table) -> Survey:
     """Merge the results of all tasks."""
-    tables: dict[str, list[pa.Table]] = {}
+    tables = {kind: [schema.empty_table()] for kind, schema in _KINDS.items()}
     for kind, content in zip(rows["kind"].to_pylist(), rows["content"], strict=True):
         with pa.ipc.open_stream(content.as_buffer()) as stream:
-            tables.setdefault(kind, []).append(stream.read_all())
-    gaps = merge_gaps(row for table in tables.get("gaps", ()) for row in table.to_pylist())
-    whole = {
-        kind: pa.concat_tables([schema.empty_table(), *tables.get(kind, ())])
-        for kind, schema in (("proven", PROVEN), ("unproven", UNPROVEN), ("parts", PARTS))
-    }
-    near = {row["path"] for table in tables.get("near", ()) for row in table.to_pylist()}
-    of_sources = [each for each in gaps if not each.target]
-    taps = _tap_times(tables.get("taps", ()), gaps)
-    return Survey(of_sources, taps, **whole, near=frozenset(map(Path, near)))
+            tables[kind].append(stream.read_all())
+    found = {kind: pa.concat_tables(parts) for kind, parts in tables.items()}
+    gaps = merge_gaps(found["gaps"].to_pylist())
+    return Survey(
+        [each for each in gaps if not each.target],
+        _tap_times(found["taps"], gaps),
+        found["proven"], found["unproven"], found["parts"],
+        frozenset(map(Path, found["near"]["path"].to_pylist())),
+    )  # fmt: skip
 
 
-def _tap_times(tables: Iterable[pa.Table], gaps: Iterable[SourceGap]) -> dict[TapKey, TapTimes]:
+def _tap_times(seen: pa.Table, gaps: Iterable[SourceGap]) -> dict[TapKey, TapTimes]:
     """Return the times of taps; a kept session has the messages of a tap's absence for it."""
-    since: dict[TapKey, int] = {}
-    for row in (row for table in tables for row in table.to_pylist()):
-        key = row["gateway"], row["route"], row["target"]
-        since[key] = min(since.get(key, row["since"]), row["since"])
-    missed: dict[TapKey, list[tuple[int, int]]] = {key: [] for key in since}
+    missed = defaultdict[TapKey, list[tuple[int, int]]](list)
     for gap in gaps:
-        own = missed.get((gap.gateway, gap.route, gap.target))
-        if own is not None and gap.counts:
-            own.append((gap.begin, gap.end))
-    return {key: TapTimes(first, tuple(missed[key])) for key, first in since.items()}
-
-
-def _results(
-    storage: Storage, segment: VerifiedSegment, day: date
-) -> Iterator[tuple[str, pa.Table]]:
-    with opened(storage, segment.path) as file:
-        metadata = file.metadata
-        sets = file.beside(SETS_KEY, _SEEN_COLUMNS)
-    if sets is None:
-        sets = _computed_sets(storage, segment.path)
-    yield from _of_footer(storage, segment, metadata, day)
-    yield "taps", _taps(sets, *hours_around(day))
-
-
-def _of_footer(
-    storage: Storage, segment: VerifiedSegment, metadata: pq.FileMetaData, day: date
-) -> Iterator[tuple[str, pa.Table]]:
-    """Yield the gap rows of a segment, and whether an unproven one may have rows of the date.
-
-    The statistics in the footer exclude most row groups.
-    """
-    path = segment.path
-    groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
-    received = Selection(*day_range(day), hours_around(day))
-    if not segment.sealed and any(may_have_rows(group, received) for group in groups):
-        yield "near", pa.table({"path": [path.as_posix()]})
-    parts = tuple(number for number, group in enumerate(groups) if _may_have_gaps(group))
-    if parts:
-        for rows in row_groups(storage, SegmentFile(path, parts), _GAP_COLUMNS):
-            yield "gaps", rows.filter(pc.equal(rows["leg"], Leg.GAP.value))
+        if gap.counts:
+            missed[gap.gateway, gap.route, gap.target].append((gap.begin, gap.end))
+    since = grouped(seen, TARGET_KEYS, {"since": "min"}).to_pylist()
+    times = {(row["gateway"], row["route"], row["target"]): row["since"] for row in since}
+    return {key: TapTimes(first, tuple(missed[key])) for key, first in times.items()}
 
 
 def _may_have_gaps(group: pq.RowGroupMetaData) -> bool:
@@ -185,12 +168,15 @@ def _may_have_gaps(group: pq.RowGroupMetaData) -> bool:
 
 def _taps(sets: pa.Table, begin: int, end: int) -> pa.Table:
     """Return the targets with an observed row, and the minute of the first one."""
-    since = sets["minute"].cast(pa.int64())
-    inside = pc.and_(pc.greater_equal(since, begin), pc.less(since, end))
-    chosen = pc.and_(inside, pc.greater(sets["observed"], 0))
-    named = {name: sets[name].cast(pa.string()) for name in TARGET_KEYS}
-    seen = pa.table({**named, "since": since}).filter(chosen)
-    return grouped(seen, TARGET_KEYS, {"since": "min"}).cast(_TAPS)
+    seen = _within(sets, begin, end).filter(pc.field("observed") > 0)
+    named = {name: seen[name].cast(pa.string()) for name in TARGET_KEYS}
+    since = pa.table({**named, "since": seen["minute"].cast(pa.int64())})
+    return grouped(since, TARGET_KEYS, {"since": "min"}).cast(_TAPS)
+
+
+def _within(sets: pa.Table, begin: int, end: int) -> pa.Table:
+    minute = sets["minute"].cast(pa.int64())
+    return sets.filter(pc.and_(pc.greater_equal(minute, begin), pc.less(minute, end)))
 
 
 def run_blocks(
@@ -201,15 +187,11 @@ def run_blocks(
     Only the blocks of proven segments can prove a copy.
     """
     storage = open_storage(location)
-    kind = pa.timestamp("us", tz="UTC")
-    since = pa.scalar(microseconds(day, -24), kind)
-    until = pa.scalar(hours_around(day)[1], kind)
+    since, until = microseconds(day, -24), hours_around(day)[1]
     for segment in segments:
-        blocks = read_beside(storage, segment.path, SETS_KEY)
-        if blocks is None:
-            blocks = _computed_sets(storage, segment.path)
-        near = pc.and_(pc.greater_equal(blocks["minute"], since), pc.less(blocks["minute"], until))
-        kept = blocks.filter(near)
+        stored = read_beside(storage, segment.path, SETS_KEY)
+        blocks = _computed_sets(storage, segment.path) if stored is None else stored
+        kept = _within(blocks, since, until)
         columns = {name: kept[name] for name in SETS} | {"file": segment.path.as_posix()}
         yield filled(
             BLOCKS, kept.num_rows, columns if segment.sealed else columns | {"slowest": _NEVER}
@@ -243,7 +225,7 @@ def _computed_sets(storage: Storage, path: Path) -> pa.Table:
     """Return the blocks of a segment without id sets, from its rows."""
     if not is_merged(path):
         return blocks_of(read_segment(storage, path))
-    groups = row_groups(storage, SegmentFile(path), SCHEMA.names)
+    groups = row_groups(storage, path, SCHEMA.names)
     blocks = [blocks_of(rows, part) for part, rows in enumerate(groups)]
     return pa.concat_tables([SET_SCHEMA.empty_table(), *blocks])
 

@@ -11,17 +11,17 @@ import pyarrow as pa
 import pytest
 
 from gateway.archive.intervals import Intervals
+from gateway.archive.location import ArchiveLocation
 from gateway.archive.segments.tables import sort_rows, to_table
 from gateway.archive.storage import LocalStorage
 from gateway.errors import ArchiveError
 from gateway.reconcile.input.inputs import day_range, hours_around
 from gateway.reconcile.input.row_reader import (
     IdKey,
-    SegmentFile,
     Selection,
     TapTimes,
-    read_rows,
     read_segment,
+    run_read,
     selected,
 )
 from tests.archive.samples import DAY, NOON, START, archive, dead, delivered, digest, received
@@ -41,13 +41,8 @@ def wanted(ids: Mapping[str, tuple[int, int]]) -> Selection:
 
 
 def read(root: Path, selection: Selection = DAY_OF_NOON) -> list[dict[str, object]]:
-    tables = [
-        table
-        for path in segments(root, DAY)
-        for table in read_rows(
-            LocalStorage(root), SegmentFile(path.relative_to(root)), selection
-        )
-    ]  # fmt: skip
+    files = [(path.relative_to(root), None) for path in segments(root, DAY)]
+    tables = run_read(ArchiveLocation(root), selection, files)
     return [row for table in tables for row in table.to_pylist()]
 
 
