@@ -39,7 +39,6 @@ from gateway.reconcile.input.survey import (
 from gateway.reconcile.schema import JOIN_ROWS
 
 _PARTITION_BYTES: Final = 8 << 20  # of archive files for one partition of a shuffle
-_PARTITIONS: Final = "spark.sql.shuffle.partitions"
 _MAX_WANTED: Final = 200_000  # exceptions whose ids select rows in the tasks of executors
 _MAX_DETAILED: Final = 400_000  # rows to join with their texts; more are read again for exceptions
 
@@ -89,8 +88,8 @@ def joined(spark: SparkSession, scope: Scope, inputs: Inputs, found: Survey) -> 
     # A copy has mostly two rows.
     number = inputs.rows if wanted is None else 2 * sum(map(count, wanted.values()))
     own = inputs.size // _PARTITION_BYTES if wanted is None else number // PARTITION_ROWS
-    partitions = max(spark.sparkContext.defaultParallelism, own)
-    spark.conf.set(_PARTITIONS, str(partitions))
+    partitions = str(max(spark.sparkContext.defaultParallelism, own))
+    spark.conf.set("spark.sql.shuffle.partitions", partitions)
     detailed = number <= _MAX_DETAILED
     classes = classified(read(selection), scope, tapped=bool(found.taps), detailed=detailed)
     return Joined(read, selection, classes, detailed=detailed)
@@ -131,16 +130,12 @@ class Joined:
             return transforms.described(found)
         selection = self.selection
         if number <= _MAX_WANTED:
-            wanted = ids_of(found.select(*transforms.COPY_KEYS).toArrow())
+            copies = found.select(*transforms.COPY_KEYS).toArrow()
+            counter = copies["counter"].to_numpy()
+            wanted = {key: from_ids(counter[at]) for key, at in positions(copies, RUN_KEYS)}
             selection = replace(selection, wanted=wanted)
         details = transforms.details(self.read(selection))
         return transforms.described(found.join(details, list(transforms.COPY_KEYS), "left"))
-
-
-def ids_of(copies: pa.Table) -> dict[IdKey, Intervals]:
-    """Return the ids of `copies`, a table of COPY_KEYS."""
-    counter = copies["counter"].to_numpy()
-    return {key: from_ids(counter[places]) for key, places in positions(copies, RUN_KEYS)}
 
 
 def classified(rows: DataFrame, scope: Scope, *, tapped: bool, detailed: bool = False) -> DataFrame:

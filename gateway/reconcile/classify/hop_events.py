@@ -39,7 +39,6 @@ _READ: Final = (
     "gateway", "route", "leg", "endpoint", "target", "name", "id", "trace", "attempt", "time",
     "received", "redelivered", "replayed", "hash",
 )  # fmt: skip
-_MISSING: Final = CopyClass.MISSING.value
 _SCHEMA: Final = schema_of(EVENTS)
 
 
@@ -116,7 +115,7 @@ def _unmatched(
     reader: Reader, first: Numbers, last: Numbers, scope: HopScope
 ) -> npt.NDArray[np.object_]:
     """Return the class of each delivery if the reader has no receipt of it."""
-    found = np.full(len(first), _MISSING, object)
+    found = np.full(len(first), CopyClass.MISSING.value, object)
     young = first >= scope.spooled_since
     for gateway, _, endpoint in reader.members:
         waiting = last >= scope.until.get(gateway, np.iinfo(np.int64).max)

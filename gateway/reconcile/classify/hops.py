@@ -20,7 +20,6 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from gateway.archive.segments.copies import encoded
 from gateway.archive.segments.tables import schema_of
 from gateway.archive.verification.contents import VerifiedSegment
 from gateway.model.copy_class import HOP_CLASSES, CopyClass
@@ -52,16 +51,17 @@ def judge(late: int, events: pa.Table) -> Iterator[pa.Table]:
     flags = ("sent", "cut", "own")
     sent, cut, own = (pc.fill_null(events[name], False).to_numpy() for name in flags)
     time, at = (pc.fill_null(events[name], 0).to_numpy() for name in ("time", "at"))
-    hashes, _ = encoded(events["hash"])
+    hashes = pc.fill_null(events["hash"], b"")
     order = np.lexsort((time, code))
     numbers = np.bincount(code)
     ends = np.cumsum(numbers)[numbers == 2]  # noqa: PLR2004  # a delivery and a receipt
     one, other = order[ends - 2], order[ends - 1]
     send, receipt = np.where(sent[one], (one, other), (other, one))
-    fits = sent[send] & ~sent[receipt] & ~cut[receipt] & (hashes[send] == hashes[receipt])
+    same = pc.equal(*(hashes.take(pa.array(each)) for each in (send, receipt)))
+    fits = sent[send] & ~sent[receipt] & ~cut[receipt] & same.to_numpy()
     send, receipt = send[fits], receipt[fits]
     on_time = time[receipt] - at[send] <= late
-    yield _counted(events.take(pa.array(send[own[send] & on_time])))
+    yield _counted(events.select(HOP_KEYS).take(pa.array(send[own[send] & on_time])))
     tardy = own[send] & ~on_time
     sends = events.take(pa.array(send[tardy])).to_pylist()
     received = time[receipt[tardy]].tolist()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
 from datetime import date
 from typing import Final
 
@@ -57,27 +56,11 @@ UNPROVEN: Final = schema_of(
 PARTS: Final = schema_of({"file": "string", "part": "int32"})
 
 
-@dataclass(frozen=True, slots=True)
-class Evaluation:
-    """The result for one date.
-
-    A row of the archive belongs to the join when its part is in `parts`, and its id, route and one
-    of its targets are in `unproven`. All copies of the date are either in `proven`, or have all
-    their rows in the join. The join computes the order of deliveries before it drops the copies of
-    other dates: `unproven` also has ids of the day before that a copy of the date may have
-    overtaken.
-    """
-
-    proven: pa.Table  # PROVEN
-    unproven: pa.Table  # UNPROVEN
-    parts: pa.Table  # PARTS, with a row of `unproven` in each
-
-
 def tapped_targets(blocks: pa.Table) -> frozenset[tuple[str, str]]:
     """Return route and target of every observed row; unite them over all gateways."""
-    observed = blocks.filter(pc.greater(blocks["observed"], 0)).select(["route", "target"])
-    rows = observed.group_by(["route", "target"]).aggregate([]).to_pylist()
-    return frozenset((row["route"], row["target"]) for row in rows)
+    observed = blocks.filter(pc.greater(blocks["observed"], 0))
+    keys = positions(observed, ("route", "target"))
+    return frozenset((route, target) for (route, target), _ in keys)
 
 
 def crossing_parts(blocks: pa.Table, day: date) -> pa.Table:
@@ -94,8 +77,14 @@ def evaluate(
     late: int,
     pairs: pa.Table | None = None,
     tapped: Collection[tuple[str, str]] = (),
-) -> Evaluation:
+) -> dict[str, pa.Table]:
     """Evaluate BLOCKS for `day`: all blocks of a gateway that may have an id of the date.
+
+    Return the tables `proven`, `unproven` and `parts`. A row of the archive belongs to the join
+    when its part is in `parts`, and its id, route and one of its targets are in `unproven`. All
+    copies of the date are either in `proven`, or have all their rows in the join. The join computes
+    the order of deliveries before it drops the copies of other dates: `unproven` also has ids of
+    the day before that a copy of the date may have overtaken.
 
     A copy is proven when it is settled in one part and has no row in any other, and when for all
     copies of its block the same is true, none was delivered later than `late` seconds after its
@@ -119,11 +108,11 @@ def evaluate(
         if len(found.first):
             row = (*key, found.first, found.last)
             unproven.append(dict(zip(UNPROVEN.names, row, strict=True)))
-    return Evaluation(
-        _tallies(blocks.filter(pa.array(proven))),
-        pa.Table.from_pylist(unproven, UNPROVEN),
-        _parts(blocks, needed),
-    )
+    return {
+        "proven": _tallies(blocks.filter(pa.array(proven))),
+        "unproven": pa.Table.from_pylist(unproven, UNPROVEN),
+        "parts": _parts(blocks, needed),
+    }
 
 
 def _are_on(blocks: pa.Table, day: date) -> Flags:

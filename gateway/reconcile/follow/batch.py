@@ -14,7 +14,6 @@ from gateway.errors import ArchiveError
 from gateway.reconcile.follow.state import SEALING_HOURS
 from gateway.reconcile.input.row_reader import row_groups
 
-_HOURS: Final = 24
 _DAY: Final = timedelta(days=1)
 
 
@@ -23,13 +22,9 @@ def touched(landed: Iterable[Path]) -> set[date]:
     found: set[date] = set()
     for path in landed:
         day, hour = parse_day(path.parts[0]), path.parts[1].removeprefix("hour=")
-        if day is None or not hour.isdecimal():
-            continue
-        found.add(day)
-        if int(hour) < SEALING_HOURS:
-            found.add(day - _DAY)
-        if int(hour) >= _HOURS - SEALING_HOURS:
-            found.add(day + _DAY)
+        if day is not None and hour.isdecimal():
+            hours = (int(hour) + shift for shift in (-SEALING_HOURS, 0, SEALING_HOURS))
+            found |= {day + timedelta(hours=each) for each in hours}
     return found
 
 

@@ -28,7 +28,13 @@ from gateway.reconcile.classify import tables
 from gateway.reconcile.classify.evidence import Scope, joined, survey
 from gateway.reconcile.classify.output import unquoted
 from gateway.reconcile.follow.state import FollowedDay
-from gateway.reconcile.follow.tables import EXCEPTION_ROWS, MINUTE_ROWS, batches, printed
+from gateway.reconcile.follow.tables import (
+    EXCEPTION_ROWS,
+    MINUTE_ROWS,
+    AppendedTable,
+    batches,
+    printed,
+)
 from gateway.reconcile.grouping import summed
 from gateway.reconcile.input.inputs import Inputs, unreadable_segments
 from gateway.reconcile.report.rows import Row
@@ -37,7 +43,6 @@ from gateway.terminal.progress import ShowStep
 
 _MAX_LINES: Final = 20  # printed for a batch
 _MAX_BATCH_FOLDERS: Final = 60  # of the minutes of a date; then one batch replaces them all
-_UNPRINTED_CLASSES: Final = (CopyClass.IN_FLIGHT.value,)  # written to the table only
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,34 +119,27 @@ class DayReconciler:
             if number := tables.count_exceptions(minutes):
                 exceptions = passed.exceptions(number).toArrow().cast(tables.EXCEPTIONS)
         minutes = tables.with_proven(minutes, found.proven)
-        self._append_exceptions(day, exceptions)
-        self._append_minutes(day, minutes)
+        self._print(printed(self._append(EXCEPTION_ROWS, day, exceptions)))
+        self._append(MINUTE_ROWS, day, minutes)
         return list(summed(minutes, ("route", "target"), TALLIES).to_pylist())
 
-    def _append_exceptions(self, day: date, now: pa.Table) -> None:
-        folder = self.options.output / "exceptions" / f"date={day}"
-        changed = EXCEPTION_ROWS.changed(now, EXCEPTION_ROWS.before(folder, self.number))
-        self._append(changed, folder)
-        self._print(printed(changed))
-
-    def _append_minutes(self, day: date, now: pa.Table) -> None:
-        folder = self.options.output / "minutes" / f"date={day}"
+    def _append(self, rows: AppendedTable, day: date, now: pa.Table) -> pa.Table:
+        """Write the rows that changed, replacing those of an interrupted attempt; return them."""
+        folder = self.options.output / rows.name / f"date={day}"
         older = [part for number, part in batches(folder) if number != self.number]
-        if len(older) < _MAX_BATCH_FOLDERS:
-            now = MINUTE_ROWS.changed(now, MINUTE_ROWS.before(folder, self.number))
-        else:
+        if rows is MINUTE_ROWS and len(older) >= _MAX_BATCH_FOLDERS:
             self.outdated += older
-        self._append(now, folder)
-
-    def _append(self, changed: pa.Table, folder: Path) -> None:
-        """Write the rows of this batch, replacing those of an interrupted attempt."""
+        else:
+            now = rows.changed(now, rows.before(folder, self.number))
         path = folder / f"batch={self.number}"
         rmtree(path, ignore_errors=True)
-        if changed.num_rows:
-            LocalStorage(path).put(Path("part-00000.parquet"), encoded(unquoted(changed)))
+        if now.num_rows:
+            LocalStorage(path).put(Path("part-00000.parquet"), encoded(unquoted(now)))
+        return now
 
     def _print(self, groups: Sequence[Row]) -> None:
-        listed = [row for row in groups if row["class"] not in _UNPRINTED_CLASSES]
+        """Print exceptions; copies in flight are in the table only."""
+        listed = [row for row in groups if row["class"] != CopyClass.IN_FLIGHT.value]
         for row in listed[:_MAX_LINES]:
             self.print_line(_line(row))
         if len(listed) > _MAX_LINES:

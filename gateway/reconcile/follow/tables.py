@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
@@ -18,7 +19,7 @@ import pyarrow.compute as pc
 from gateway.archive.segments.reading import open_parquet
 from gateway.model.copy_class import TALLIES
 from gateway.reconcile.classify.tables import EXCEPTIONS, MINUTE_KEYS, MINUTES
-from gateway.reconcile.grouping import ascending, grouped
+from gateway.reconcile.grouping import TARGET_KEYS, ascending, grouped
 from gateway.reconcile.report.rows import Row
 
 Key: TypeAlias = tuple[Any, ...]
@@ -33,6 +34,7 @@ class AppendedTable:
     A row whose key is no more gets the values of `gone`.
     """
 
+    name: str
     schema: pa.Schema
     keys: Sequence[str]
     compared: Sequence[str]
@@ -46,20 +48,14 @@ class AppendedTable:
                 with open_parquet(pa.OSFile(os.fsencode(path))) as file:
                     rows = file.read().rename_columns(self.schema.names).cast(self.schema)
                     newest |= self._by_key(rows)
-        gone = self.gone.items()
-        return {
-            key: row for key, row in newest.items() if any(row[name] != each for name, each in gone)
-        }
+        return {key: row for key, row in newest.items() if not self.gone.items() <= row.items()}
 
     def changed(self, now: pa.Table, before: Mapping[Key, Row]) -> pa.Table:
         """Return the rows that are new or changed, and those that are gone."""
         rows = self._by_key(now)
-        known = {key: [row[name] for name in self.compared] for key, row in before.items()}
-        changed = [
-            row
-            for key, row in rows.items()
-            if known.get(key) != [row[name] for name in self.compared]
-        ]
+        compared = itemgetter(*self.compared)
+        known = {key: compared(row) for key, row in before.items()}
+        changed = [row for key, row in rows.items() if known.get(key) != compared(row)]
         gone = [{**row, **self.gone} for key, row in before.items() if key not in rows]
         return pa.Table.from_pylist([*changed, *gone], schema=self.schema)
 
@@ -68,9 +64,11 @@ class AppendedTable:
 
 
 EXCEPTION_ROWS: Final = AppendedTable(
-    EXCEPTIONS, ("gateway", "route", "target", "id"), ("class", "marked"), {"class": WITHDRAWN}
+    "exceptions", EXCEPTIONS, (*TARGET_KEYS, "id"), ("class", "marked"), {"class": WITHDRAWN}
 )
-MINUTE_ROWS: Final = AppendedTable(MINUTES, MINUTE_KEYS, TALLIES, dict.fromkeys(TALLIES, 0))
+MINUTE_ROWS: Final = AppendedTable(
+    "minutes", MINUTES, MINUTE_KEYS, TALLIES, dict.fromkeys(TALLIES, 0)
+)
 
 
 def printed(changed: pa.Table) -> list[Row]:

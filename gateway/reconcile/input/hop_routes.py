@@ -99,7 +99,7 @@ class Hops:
     def sent_to(self, gateway: str, route: str, label: str, at: int, *, replayed: bool) -> str:
         """Return the broker between gateways that a target is at; empty where there is none."""
         expected, _ = self.history.expected(gateway, at, at, replay=replayed)
-        targets = [self._rules(each).targets for each in expected]
+        targets = [parsed_rules(self.location, each).targets for each in expected]
         plain = label.rpartition("#")[0]  # of the further tags of a message
         found = {each.get((route, label)) or each.get((route, plain), "") for each in targets}
         broker = found.pop() if len(found) == 1 else ""
@@ -121,7 +121,7 @@ class Hops:
         """Return the broker between gateways, and the key of the reader, of a receipt."""
         name = safe_name(gateway)
         for rules in (each.rules for each in self.history.during(name, at, at) if each.rules):
-            broker, group = self._rules(rules).sources.get(source, ("", ""))
+            broker, group = parsed_rules(self.location, rules).sources.get(source, ("", ""))
             if broker in self.brokers:
                 return broker, _key(broker, group, name, source)
         return "", ""
@@ -131,7 +131,7 @@ class Hops:
     ) -> Iterator[tuple[Source, str, bool]]:
         """Yield the sources of a gateway that take `name`, with key, and whether that is sure."""
         near = self.history.during(gateway, at - RELOAD, at + RELOAD)
-        rules = [self._rules(each.rules) for each in near if each.rules]
+        rules = [parsed_rules(self.location, each.rules) for each in near if each.rules]
         taken = [each.reading(broker, name) for each in rules]
         lasting = len(rules) == len(near) and any(each.since <= at - RELOAD for each in near)
         lasting &= any(each.until > at for each in near)  # its gateway was not retired
@@ -139,9 +139,6 @@ class Hops:
             for source in sorted(sources):
                 key = _key(broker, own.sources[source][1], gateway, source)
                 yield source, key, lasting and all(source in each for each in taken)
-
-    def _rules(self, rules: str) -> ParsedRules:
-        return parsed_rules(self.location, rules)
 
 
 def find_hops(location: ArchiveLocation, history: RouteHistory) -> tuple[Hops, list[str]]:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Container, Iterator, Mapping, 
 from dataclasses import asdict, dataclass, replace
 from datetime import date, timedelta
 from functools import partial
+from os import fsdecode, fsencode
 from pathlib import Path
 from typing import Final
 
@@ -32,7 +33,7 @@ _HOURS_BEFORE: Final = 6  # of the day before that are read: a clock may be set 
 _HOURS: Final = 24
 _DAY: Final = timedelta(days=1)
 _OPEN_COST: Final = 256 << 10  # bytes that are hashed while a file is opened
-_HASHED: Final = {"number": "int64", "sha256": "string", "size": "int64"}
+_HASHED: Final = {"path": "binary", "sha256": "string", "size": "int64"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,25 +82,22 @@ def hashed_by(spark: SparkSession, location: ArchiveLocation) -> HashFiles:
     """Return a function with which the executors of `spark` hash files; this process opens none."""
 
     def hash_files(files: Mapping[Path, int]) -> dict[Path, StoredDigest]:
-        paths = list(files)
         costs = [size + _OPEN_COST for size in files.values()]
-        tasks = divided(spark, list(enumerate(paths)), costs)
+        tasks = divided(spark, list(files), costs)
         rows = collect(spark, _HASHED, tasks, partial(run_hashes, location))
         return {
-            paths[row["number"]]: StoredDigest(row["sha256"], row["size"])
+            Path(fsdecode(row["path"])): StoredDigest(row["sha256"], row["size"])
             for row in rows.to_pylist()
         }
 
     return hash_files
 
 
-def run_hashes(location: ArchiveLocation, files: Sequence[tuple[int, Path]]) -> Iterator[pa.Table]:
-    """Yield the hash and the size of each of the numbered `files` that is present."""
-    numbers = {path: number for number, path in files}
-    found = digests_of(open_storage(location), numbers)
-    yield from tables_of(
-        _HASHED, ({"number": numbers[path], **asdict(each)} for path, each in found.items())
-    )
+def run_hashes(location: ArchiveLocation, files: Sequence[Path]) -> Iterator[pa.Table]:
+    """Yield the hash and the size of each of the `files` that is present."""
+    found = digests_of(open_storage(location), files)
+    rows = ({"path": fsencode(path), **asdict(each)} for path, each in found.items())
+    yield from tables_of(_HASHED, rows)
 
 
 def find_inputs(

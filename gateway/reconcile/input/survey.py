@@ -34,6 +34,7 @@ from gateway.reconcile.classify.sets import (
     tapped_targets,
 )
 from gateway.reconcile.grouping import RUN_KEYS, TARGET_KEYS, filled, grouped
+from gateway.reconcile.input.executors import tables_of
 from gateway.reconcile.input.inputs import day_range, hours_around, microseconds
 from gateway.reconcile.input.row_reader import (
     IdKey,
@@ -71,7 +72,7 @@ _COMPRESSED: Final = pa.ipc.IpcWriteOptions(compression="zstd")  # a day has a g
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """The findings of all tasks; the tables are those of `Evaluation` over all gateways."""
+    """The findings of all tasks; the tables are those of `evaluate` over all gateways."""
 
     gaps: Sequence[SourceGap] = ()
     taps: Mapping[TapKey, TapTimes] = field(default_factory=dict)
@@ -129,9 +130,8 @@ def _packed(kind: str, table: pa.Table) -> Iterator[pa.Table]:
     content = pa.BufferOutputStream()
     with pa.ipc.new_stream(content, table.schema, options=_COMPRESSED) as stream:
         stream.write_table(table)
-    yield pa.table(
-        {"kind": pa.array([kind]), "content": pa.array([content.getvalue().to_pybytes()])}
-    )
+    row = {"kind": kind, "content": content.getvalue().to_pybytes()}
+    yield from tables_of(SURVEY_COLUMNS, [row])
 
 
 def merged(rows: pa.Table) -> Survey:
@@ -216,9 +216,9 @@ def run_evaluation(
     for gateway in pc.unique(blocks["gateway"]).to_pylist():
         own = blocks.filter(pc.equal(blocks["gateway"], gateway))
         observed = tapped_targets(own) | frozenset(tapped)
-        found = evaluate(own, day, late, _pairs(storage, crossing_parts(own, day)), observed)
-        for kind in ("proven", "unproven", "parts"):
-            yield from _packed(kind, getattr(found, kind))
+        pairs = _pairs(storage, crossing_parts(own, day))
+        for kind, table in evaluate(own, day, late, pairs, observed).items():
+            yield from _packed(kind, table)
 
 
 def _computed_sets(storage: Storage, path: Path) -> pa.Table:

@@ -21,7 +21,6 @@ from gateway.reconcile.classify.sets import (
     PARTS,
     PROVEN,
     UNPROVEN,
-    Evaluation,
     crossing_parts,
     evaluate,
     tapped_targets,
@@ -83,7 +82,7 @@ def listed(parts: pa.Table) -> list[Part]:
     return [(row["file"], row["part"]) for row in parts.to_pylist()]
 
 
-def evaluated(world: World, known: float = 1, random: Any = None) -> Evaluation:  # noqa: ANN401  # hypothesis names no type
+def evaluated(world: World, known: float = 1, random: Any = None) -> Mapping[str, pa.Table]:  # noqa: ANN401  # hypothesis names no type
     """Evaluate with the pairs of a share of the crossing parts; without any when it is negative."""
     blocks = world.blocks()
     crossing = listed(crossing_parts(blocks, DAY))
@@ -93,29 +92,29 @@ def evaluated(world: World, known: float = 1, random: Any = None) -> Evaluation:
     return evaluate(blocks, DAY, LATE // 1_000_000, pairs, tapped_targets(blocks))
 
 
-def unproven_ids(found: Evaluation) -> set[Key]:
+def unproven_ids(found: Mapping[str, pa.Table]) -> set[Key]:
     return {
         Key(row["gateway"], row["route"], row["target"], row["run"], counter)
-        for row in found.unproven.to_pylist()
+        for row in found["unproven"].to_pylist()
         for first, last in zip(row["first"], row["last"], strict=True)
         for counter in range(first, last + 1)
     }
 
 
-def joined(world: World, found: Evaluation) -> list[Element]:
+def joined(world: World, found: Mapping[str, pa.Table]) -> list[Element]:
     """Return the rows that the evaluation leaves to the join."""
     ids = unproven_ids(found)
-    return [each for each in world.elements(listed(found.parts)) if each.key in ids]
+    return [each for each in world.elements(listed(found["parts"])) if each.key in ids]
 
 
-def proven_counts(found: Evaluation) -> Mapping[tuple[Any, ...], tuple[int, int, int]]:
+def proven_counts(found: Mapping[str, pa.Table]) -> Mapping[tuple[Any, ...], tuple[int, int, int]]:
     return {
         (*[row[name] for name in ("gateway", "route", "target")], micros(row["minute"])): (
             row["received"],
             row["converted"],
             row["redelivered"],
         )
-        for row in found.proven.to_pylist()
+        for row in found["proven"].to_pylist()
     }
 
 
@@ -123,7 +122,7 @@ def micros(moment: Any) -> int:  # noqa: ANN401  # a time of Arrow
     return int(pa.scalar(moment, pa.timestamp("us", tz="UTC")).value)
 
 
-def assert_law(world: World, found: Evaluation) -> None:
+def assert_law(world: World, found: Mapping[str, pa.Table]) -> None:
     tapped = tapped_targets(world.blocks())
     truth = judge(world.elements(), tapped)
     ids = unproven_ids(found)
@@ -135,7 +134,7 @@ def assert_law(world: World, found: Evaluation) -> None:
     everything = tallied(truth.items(), MIDNIGHT)
     assert tallied(rest.items(), MIDNIGHT) + tallied(proven.items(), MIDNIGHT) == everything
     assert proven_counts(found) == _counts(proven)
-    buckets = sum(sum(row["latency"]) for row in found.proven.to_pylist())
+    buckets = sum(sum(row["latency"]) for row in found["proven"].to_pylist())
     assert buckets == len(proven)
 
 
@@ -270,10 +269,10 @@ def test_a_faultless_day_is_proven_without_a_row() -> None:
     world = world_of(messages(range(10)), messages(range(10, 20)), restarted)
 
     found = evaluated(world, known=-1)
-    assert found.unproven.equals(UNPROVEN.empty_table())
-    assert found.parts.equals(PARTS.empty_table())
-    assert found.proven.schema.equals(PROVEN)
-    assert [row["received"] for row in found.proven.to_pylist()] == [25]
+    assert found["unproven"].equals(UNPROVEN.empty_table())
+    assert found["parts"].equals(PARTS.empty_table())
+    assert found["proven"].schema.equals(PROVEN)
+    assert [row["received"] for row in found["proven"].to_pylist()] == [25]
     assert_law(world, found)
 
 
@@ -284,7 +283,7 @@ def test_only_the_block_of_a_fault_is_joined() -> None:
 
     found = evaluated(world)
     assert {key.counter for key in unproven_ids(found)} == {13}
-    assert listed(found.parts) == [("f1", 0)]
+    assert listed(found["parts"]) == [("f1", 0)]
     assert_law(world, found)
 
 
@@ -315,7 +314,7 @@ def test_a_replay_on_a_later_day_reopens_its_copy() -> None:
 
     found = evaluated(world)
     assert {key.counter for key in unproven_ids(found)} == {*range(10)}  # all of its block
-    assert listed(found.parts) == [("f0", 0), ("f1", 0)]
+    assert listed(found["parts"]) == [("f0", 0), ("f1", 0)]
     assert_law(world, found)
 
 
@@ -383,7 +382,7 @@ def test_a_tapped_target_is_joined_with_all_its_blocks() -> None:
 def test_an_archive_without_rows_has_nothing_to_prove() -> None:
     found = evaluated(World({}))
 
-    assert (len(found.proven), len(found.unproven), len(found.parts)) == (0, 0, 0)
+    assert (len(found["proven"]), len(found["unproven"]), len(found["parts"])) == (0, 0, 0)
 
 
 @given(world=worlds())
@@ -391,7 +390,7 @@ def test_targets_can_be_evaluated_apart(world: World) -> None:
     blocks = world.blocks()
     keys = ["gateway", "route", "target"]
     tapped = tapped_targets(blocks)
-    apart: list[Evaluation] = []
+    apart: list[Mapping[str, pa.Table]] = []
     for target in blocks.select(keys).group_by(keys).aggregate([]).to_pylist():
         own = blocks
         for name, value in target.items():
@@ -404,4 +403,6 @@ def test_targets_can_be_evaluated_apart(world: World) -> None:
     assert unproven_ids(together) == set().union(*map(unproven_ids, apart))
     counts = [proven_counts(each) for each in apart]
     assert proven_counts(together) == {key: each[key] for each in counts for key in each}
-    assert set(listed(together.parts)) == {part for each in apart for part in listed(each.parts)}
+    assert set(listed(together["parts"])) == {
+        part for each in apart for part in listed(each["parts"])
+    }
