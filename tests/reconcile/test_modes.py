@@ -124,7 +124,7 @@ def test_both_modes_agree_and_a_failed_run_changes_nothing(
     assert not by_sets.report.findings
     assert max(by_sets.jobs, by_row.jobs) <= MAX_JOBS
 
-    output = root.with_name("full-True")
+    output = root.with_name("full-True") / f"date={DAY}"
     before = {path: path.read_bytes() for path in output.rglob("*") if path.is_file()}
     write = ResultFolder.write
 
