@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import pytest
+
 from gateway.endpoints.settings.memory import MemorySettings
 from gateway.endpoints.settings.mqtt import MqttSettings
 from gateway.model.message import Headers, Message, Payload
 from gateway.model.outcome import ACCEPTED
 from tests.runtime.gateway.running import PLANT_AND_EMS, BrokerClient, archive_rows, running
 from tests.waiting import until
+
+pytestmark = pytest.mark.usefixtures("no_time_to_convert")
 
 ORDERS = (
     PLANT_AND_EMS

@@ -6,6 +6,8 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import pytest
+
 from gateway.model.message import Message
 from gateway.runtime.gateway import Gateway
 from gateway.runtime.status import take_status
@@ -13,6 +15,8 @@ from gateway.trial.brokers.listening import free_port
 from gateway.web.snapshot import StatusSnapshot, snapshot_json
 from tests.runtime.gateway.running import PLANT_AND_EMS, BrokerClient, configured
 from tests.waiting import PATIENCE, until
+
+pytestmark = pytest.mark.usefixtures("no_time_to_convert")
 
 AWAY = """\
 spool: {{path: spool}}

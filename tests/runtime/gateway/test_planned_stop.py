@@ -22,6 +22,8 @@ from tests.runtime.gateway.running import configured, wait_until_connected
 from tests.systems import SYSTEMS
 from tests.waiting import PATIENCE, until
 
+pytestmark = pytest.mark.usefixtures("no_time_to_convert")
+
 COUNT = 5_000  # more than one batch
 CONFIRMED = Headers(mode=DeliveryMode.AT_LEAST_ONCE)
 YAML = """\

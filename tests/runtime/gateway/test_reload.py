@@ -27,6 +27,8 @@ from tests.runtime.gateway.running import (
 )
 from tests.waiting import PATIENCE, until
 
+pytestmark = pytest.mark.usefixtures("no_time_to_convert")
+
 ORDERS = """\
 routes:
   orders:

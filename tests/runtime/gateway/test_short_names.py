@@ -24,6 +24,8 @@ from tests.runtime.gateway.running import (
 )
 from tests.waiting import PATIENCE, until
 
+pytestmark = pytest.mark.usefixtures("no_time_to_convert")
+
 SHORTEN = """\
 routes:
   there:

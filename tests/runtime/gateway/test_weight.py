@@ -14,6 +14,8 @@ from tests.runtime.gateway.frames import counting
 from tests.runtime.gateway.running import PLANT_AND_EMS, BrokerClient, running
 from tests.waiting import until
 
+pytestmark = pytest.mark.usefixtures("no_time_to_convert")
+
 ROUTE = """\
 routes:
   orders:
