@@ -242,3 +242,17 @@ def new_copy_ids(configuration: Configuration) -> Iterator[ConfigError]:
             hint = "let the receiver compare what the publisher writes, such as a number"
             yield location.error("new-copy-id", reason, hint, "note")
             break
+
+
+DOUBTS: Final = (
+    forward_only_rules,
+    memory_targets,
+    short_retention,
+    unlimited_brokers,
+    other_separators,
+    unseen_drops,
+    kept_shares,
+    separate_sessions,
+    changing_instance,
+    new_copy_ids,
+)

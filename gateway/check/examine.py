@@ -5,18 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from gateway.check.doubts import (
-    changing_instance,
-    forward_only_rules,
-    kept_shares,
-    memory_targets,
-    new_copy_ids,
-    other_separators,
-    separate_sessions,
-    short_retention,
-    unlimited_brokers,
-    unseen_drops,
-)
+from gateway.check.doubts import DOUBTS, memory_targets, unlimited_brokers
 from gateway.check.encryption import open_connections
 from gateway.check.files import path_faults
 from gateway.check.header_typos import header_typos
@@ -57,15 +46,10 @@ def examine(configuration: Configuration) -> list[ConfigError]:
     for route in configuration.routes:
         if route.inverse and not route.name.endswith(REVERSE_SUFFIX):
             found += _echo_notes(route, configuration)
-    found += [*header_typos(configuration), *forward_only_rules(configuration)]
-    found += [*open_connections(configuration), *memory_targets(configuration)]
+    found += [*header_typos(configuration), *open_connections(configuration)]
     found += [*path_faults(configuration), *_settings_faults(configuration), *configuration.notes]
-    found += [*selector_faults(configuration), *short_retention(configuration)]
-    found += [*unlimited_brokers(configuration), *other_separators(configuration)]
-    found += [*unseen_drops(configuration), *kept_shares(configuration)]
-    found += separate_sessions(configuration)
-    found += changing_instance(configuration)
-    found += [*new_copy_ids(configuration), *pair_findings(configuration)]
+    found += [*selector_faults(configuration), *pair_findings(configuration)]
+    found += [each for doubt in DOUBTS for each in doubt(configuration)]
     return configuration.references.hide_all_in(found, configuration.locations)
 
 
