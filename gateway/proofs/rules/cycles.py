@@ -172,7 +172,8 @@ def prove_cycles(flows: Sequence[Flow]) -> Iterator[RouteFinding]:
     for start in graph:
         start_question()
         try:
-            for cycle, names in search.cycles(start):
+            own = NameSet(start.pattern, start.source.excludes)
+            for cycle, names in search.cycles((start,), [own]):
                 key = frozenset((flow.source.number, flow.target_index) for flow in cycle)
                 if key not in seen and (finding := judge_cycle(cycle, names)) is not None:
                     seen.add(key)
@@ -249,11 +250,11 @@ class _Search:
     order: dict[Flow, int]
     steps_left: int = field(default=MAX_STEPS_BACK)
 
-    def cycles(self, start: Flow) -> Iterator[tuple[Cycle, list[NameSet]]]:
-        """Yield the cycles whose first flow is `start`, and the names there that travel them."""
-        yield from self._back((start,), [NameSet(start.pattern, start.source.excludes)])
+    def cycles(self, path: Cycle, names: list[NameSet]) -> Iterator[tuple[Cycle, list[NameSet]]]:
+        """Yield the cycles that end with `path`, begun by its last flow, and the names there.
 
-    def _back(self, path: Cycle, names: list[NameSet]) -> Iterator[tuple[Cycle, list[NameSet]]]:
+        `names` travel the path.
+        """
         start = path[-1]
         for sender in self.graph[path[0]]:
             if self.order[sender] < self.order[start] or (sender in path and sender is not start):
@@ -267,4 +268,4 @@ class _Search:
             if sender is start:
                 yield (start, *path[:-1]), before
             elif len(path) < MAX_CYCLE_LENGTH:
-                yield from self._back((sender, *path), before)
+                yield from self.cycles((sender, *path), before)

@@ -18,14 +18,23 @@ _NAME_DEPENDENT_RULES = frozenset({"not-allowed", "missing-part"})  # other name
 
 
 def prove_reachable(source: RouteSource) -> Iterator[RouteFinding]:
-    """Yield findings about a route without names, idle excludes, and a wider subscription."""
+    """Yield findings about no name, the system's own, idle excludes, a wide subscription."""
     start_question()
     try:
         if find_example([source.patterns], source.excludes) is None:
             yield _unreachable(source)
             return
-        yield from _names_of_system(source)
-        yield from _idle_excludes(source)
+        text = source.route.source.text
+        if source.route.names_system:
+            reason = f"{text!r} takes names that belong to {source.route.dialect.name} itself"
+            hint = "nothing to do; nobody can send to them, so no route brings them back"
+            yield source.finding("system-names", "note", reason, hint)
+        for exclude in source.route.excludes:
+            if find_example([source.patterns, selected_patterns(exclude)]) is None:
+                reason = f"{exclude.text!r} excludes no name of {text!r}"
+                yield source.finding(
+                    "idle-exclude", "warning", reason, "correct it, or leave it out"
+                )
         yield from _widened(source)
     except SearchBudgetExceeded:
         text = f"the names of {source.route.source.text!r} are not proved: {SEARCH_TOO_LONG}"
@@ -46,22 +55,6 @@ def _unreachable(source: RouteSource) -> RouteFinding:
     if name is not None:
         reason += f", such as {name!r}"
     return source.finding("unreachable", "error", reason, hint, () if name is None else (name,))
-
-
-def _names_of_system(source: RouteSource) -> Iterator[RouteFinding]:
-    """Yield a note when the route takes names that its system keeps for itself."""
-    if source.route.names_system:
-        text = source.route.source.text
-        reason = f"{text!r} takes names that belong to {source.route.dialect.name} itself"
-        hint = "nothing to do; nobody can send to them, so no route brings them back"
-        yield source.finding("system-names", "note", reason, hint)
-
-
-def _idle_excludes(source: RouteSource) -> Iterator[RouteFinding]:
-    for exclude in source.route.excludes:
-        if find_example([source.patterns, selected_patterns(exclude)]) is None:
-            text = f"{exclude.text!r} excludes no name of {source.route.source.text!r}"
-            yield source.finding("idle-exclude", "warning", text, "correct it, or leave it out")
 
 
 def _widened(source: RouteSource) -> Iterator[RouteFinding]:

@@ -38,9 +38,8 @@ def translate_towards(flow: Flow, goal: Pattern) -> Iterator[TranslatedName | Re
 def bind_levels(positions: tuple[int, ...], levels: tuple[str, ...]) -> Bindings:
     """Bind one level to each variable, and the rest to the last."""
     last = len(positions) - 1
-    groups = {at: levels[number : number + 1] for number, at in enumerate(positions[:-1])}
-    groups[positions[-1]] = levels[last:]
-    return {at: tuple(map(Literal, texts)) for at, texts in groups.items()}
+    groups = [*((text,) for text in levels[:last]), levels[last:]]
+    return {at: tuple(map(Literal, texts)) for at, texts in zip(positions, groups, strict=False)}
 
 
 def sendable_name(flow: Flow) -> TranslatedName | None:
