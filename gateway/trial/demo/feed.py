@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping
 from random import Random
 from typing import Final
@@ -71,11 +72,7 @@ def is_reading(topic: str) -> bool:
 
 def is_temperature(topic: str) -> bool:
     """Return whether a reading matches the tag filter, whose `*` needs a character."""
-    match topic.split("/"):
-        case ["plant", _, unit, "temperature"]:
-            return unit != ""
-        case _:
-            return False
+    return re.fullmatch(r"plant/[^/]*/[^/]+/temperature", topic) is not None
 
 
 def expected(number: int, predicates: Mapping[str, Callable[[str], bool]]) -> dict[str, int]:

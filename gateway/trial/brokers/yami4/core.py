@@ -109,10 +109,6 @@ class BrokerCore:
                     details = heading.message_name == b"get-details"
                     self._post(client, encode_reply(message_id), self._statistics(details=details))
 
-    def end_warm_up(self) -> None:
-        """Accept messages from now on."""
-        self.warming_up = False
-
     def posted_to(self) -> list[ClientConnection]:
         """Return the clients to which something was posted since the last call."""
         peers = list(self._posted_to)
@@ -205,14 +201,17 @@ class BrokerCore:
 
     def _is_full(self, subscription: SubscriptionRow) -> bool:
         """Return whether the queue is full, after one more attempt to write it."""
-        options, client = self._options, subscription.client
-        if subscription.pending < options.max_client_queue and self._has_room(client):
+        if not self._is_over(subscription):
             return False
-        client.flush()
-        return subscription.pending >= options.max_client_queue or not self._has_room(client)
+        subscription.client.flush()
+        return self._is_over(subscription)
 
-    def _has_room(self, client: ClientConnection) -> bool:
-        return client.output.unwritten < self._options.max_peer_bytes and not self.memory.is_full
+    def _is_over(self, subscription: SubscriptionRow) -> bool:
+        return (
+            subscription.pending >= self._options.max_client_queue
+            or subscription.client.output.unwritten >= self._options.max_peer_bytes
+            or self.memory.is_full
+        )
 
     def _update(self, subscription: SubscriptionRow, head: bytes, body: bytes) -> None:
         self._posted += 1

@@ -33,7 +33,7 @@ class Yami4Broker(ServedBroker):
             self.resources.callback(path.unlink, missing_ok=True)
 
     async def _serve(self) -> None:
-        self._loop.call_later(self._options.warm_up, self._core.end_warm_up)
+        self._loop.call_later(self._options.warm_up, setattr, self._core, "warming_up", False)
         await super()._serve()
 
     def _client(self) -> ClientConnection:
