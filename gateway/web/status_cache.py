@@ -133,13 +133,9 @@ class StatusCache:
 
 def redacted(status: Status, redact: Callable[[str], str]) -> Status:
     """Return the status without secrets, which a driver or a broker may repeat in its errors."""
-
-    def end(each: EndpointStatus) -> EndpointStatus:
-        return replace(each, reason=redact(each.reason)) if each.reason else each
-
     return replace(
         status,
-        endpoints=tuple(map(end, status.endpoints)),
+        endpoints=tuple(replace(end, reason=redact(end.reason)) for end in status.endpoints),
         archive_failure=redact(status.archive_failure),
         spool_failure=redact(status.spool_failure),
         thread_failure=redact(status.thread_failure),

@@ -112,12 +112,10 @@ def _assumed(
 def _lines(
     result: RouteResult, assumed: Mapping[str, Value], message: RouteMessage
 ) -> Iterator[str]:
-    head = f"{result.route}: from {result.endpoint}, {result.pattern}"
+    yield f"{result.route}: from {result.endpoint}, {result.pattern}"
     if result.why_not:
-        yield head
         yield f"  not taken: {result.why_not}"
         return
-    yield head
     for name, taken in result.captures:
         yield f"  {{{name}}} = {taken!r}"
     if result.selector:
