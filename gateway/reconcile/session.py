@@ -81,8 +81,8 @@ def spark_session(
             java = {"spark.driver.extraJavaOptions": _QUICK_JAVA} if short else {}
             if short and master.startswith(LOCAL):
                 java["spark.buffer.pageSize"] = _PAGE_SIZE
-            spark = _start(_conf(master, folder, {**java, **(extra or {})}), sink, log)
-        process: Any = spark.sparkContext._gateway  # noqa: SLF001  # no public way to end it
+            conf = _conf(master, folder, {**java, **(extra or {})})
+            spark, process = _start(conf, sink, log)
         try:
             if not master.startswith(LOCAL):
                 package = Path(gateway.__file__).parent  # executors may have only what it needs
@@ -140,7 +140,8 @@ def _conf(master: str, folder: str, extra: Mapping[str, str]) -> SparkConf:
     return SparkConf(loadDefaults=False).setAll(list(settings.items()))
 
 
-def _start(conf: SparkConf, sink: TextIO, log: Path) -> SparkSession:
+def _start(conf: SparkConf, sink: TextIO, log: Path) -> tuple[SparkSession, Any]:
+    """Return a new session, and its Java process with what py4j knows of it."""
     if conf.get("spark.master", LOCAL).startswith(LOCAL):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # the default is python3 on PATH
@@ -151,7 +152,7 @@ def _start(conf: SparkConf, sink: TextIO, log: Path) -> SparkSession:
         # tasks, and the command ends them when its work is done.
         options = {"stdout": sink, "stderr": sink, "process_group": 0}
         java = launch_gateway(conf, options)  # type: ignore[no-untyped-call]  # pyspark left it untyped
-        return SparkSession(SparkContext(conf=conf, gateway=java))
+        return SparkSession(SparkContext(conf=conf, gateway=java)), java
     except (*SPARK_FAULTS, OSError) as error:
         text = f"spark: does not start on {conf.get('spark.master')!r}: {root_cause(error)}"
         _end(java)  # after the error text, which is read from the Java process
@@ -191,7 +192,7 @@ def _stop(spark: SparkSession) -> None:
 
 def _end(java: Any) -> None:  # noqa: ANN401
     """End the Java process, so that the next session starts a new one."""
-    SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001
+    SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001  # no public way to forget it
     if java is not None:
         with suppress(Py4JError, OSError):  # it has ended by itself
             java.shutdown()
