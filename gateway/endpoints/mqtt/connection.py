@@ -1,4 +1,4 @@
-"""One MQTT connection: its socket, its keep alive, and the thread that reads it.
+"""One MQTT connection: its socket, its log-in and log-out, and the thread that reads it.
 
 It never reconnects: a lost connection stays lost, and the next `open` of its owner makes a new
 one. So nothing is sent twice without the owner's knowledge.
@@ -18,6 +18,7 @@ from gateway.clock import now
 from gateway.endpoints.leader_followers import CHECK_INTERVAL, Leadership
 from gateway.endpoints.mqtt.client_id import ClosedConnections
 from gateway.endpoints.mqtt.connection_errors import ConnectionErrors
+from gateway.endpoints.mqtt.keep_alive import KeepAlive
 from gateway.endpoints.mqtt.read_rate import GATHER_PAUSE, ReadRate
 from gateway.endpoints.mqtt.session import MqttSession, RequestedSubscription
 from gateway.endpoints.mqtt.sockets import NonBlockingSocket, connect
@@ -81,13 +82,11 @@ class MqttConnection:
         self.failure: GatewayError | None = None
         self._closed_for = self._errors.not_connected("is closed; open it first")
         self._closing = self._write_failed = False
-        self._ping_sent = 0.0  # when the unanswered ping was sent; 0 without one
         self._ping_lock = threading.Lock()  # from the number of a ping to its bytes
         self.pings = 0  # PINGREQs that were sent; the broker answers them in order
         self._reading = True
         self._last_block = 0  # bytes
         self._answers = 0  # bytes of answers since nothing waited to be written
-        self._written, self._written_at = 0, 0.0  # bytes that the socket had taken, and when
         self._rate = ReadRate()
         self.answer_awaited = False  # a thread waits for an answer
         self._clock_checked = 0.0
@@ -117,7 +116,7 @@ class MqttConnection:
         deadline = monotonic() + self._settings.connect_timeout
         self._socket = NonBlockingSocket(connect(self._settings, self._closed.handshake_ended))
         self._leadership.attach(self._socket.fileno)
-        self._last_read = self._last_write = self._written_at = monotonic()
+        self._alive = KeepAlive(monotonic())
         try:
             self._log_in(deadline)
             packets = self.session.subscribe(wanted(self.session.present))
@@ -139,7 +138,7 @@ class MqttConnection:
         failure = self.failure
         if failure is not None:
             raise failure
-        self._last_write = monotonic()
+        self._alive.last_write = monotonic()
         try:
             done = self._socket.write(pieces)
         except OSError as error:
@@ -182,7 +181,7 @@ class MqttConnection:
     @property
     def silence(self) -> float:
         """Seconds since the last bytes of the broker."""
-        return monotonic() - self._last_read
+        return monotonic() - self._alive.last_read
 
     def needs_own_thread(self) -> bool:
         """Return whether the traffic is heavy, bytes wait to be written, or it is over."""
@@ -221,7 +220,7 @@ class MqttConnection:
             lambda: (
                 self.session.subscribed
                 or not self._owner.wants_more()
-                or (monotonic() >= deadline and self._last_read > self._answer_awaited_since)
+                or (monotonic() >= deadline and self._alive.last_read > self._answer_awaited_since)
             ),
             deadline,
             "the subscriptions",
@@ -325,7 +324,7 @@ class MqttConnection:
 
     def _measure(self, packets: int, size: int) -> None:
         """Count a block of packets and its bytes."""
-        self._rate.count(packets, size, self._last_read)
+        self._rate.count(packets, size, self._alive.last_read)
         self._last_block = size
         if not self._may_gather():
             self._socket.acknowledge()
@@ -338,8 +337,7 @@ class MqttConnection:
         if not data:
             self._fail(self._errors.closed_by_broker(connected=self.session.connected))
             return 0, 0
-        self._last_read = monotonic()
-        self._ping_sent = 0.0
+        self._alive.received(monotonic())
         packets = self._decoder.feed(data)
         for packet in packets.session:
             over = self.session.receive(packet)
@@ -351,19 +349,16 @@ class MqttConnection:
         return len(packets.messages) + len(packets.acked_ids), len(data)
 
     def _check_clock(self, now: float) -> None:
-        keepalive = self.session.keepalive
-        if not self._socket.backlog or self._socket.written != self._written:
-            self._written, self._written_at = self._socket.written, now
-        elif now - self._written_at >= keepalive:  # although its own bytes may arrive
-            self._fail(self._errors.not_connected(f"the broker reads nothing for {keepalive} s"))
+        alive, keepalive, socket = self._alive, self.session.keepalive, self._socket
+        waiting = socket.backlog > 0
+        if lost := alive.lost(now, keepalive, socket.written, waiting=waiting, reads=self._reading):
+            self._fail(self._errors.not_connected(lost))
             return
-        if not self._reading:  # the answer to a ping may wait in the socket
-            self._ping_sent = self._ping_sent and now
-        if self._ping_sent and now - self._ping_sent >= keepalive:
-            self._fail(self._errors.not_connected(f"no answer to a ping for {keepalive} s"))
-            return
-        if keepalive and now - min(self._last_read, self._last_write) >= keepalive * 0.75:
-            self._ping(now, keepalive)
+        if alive.asks(now, keepalive):
+            try:
+                self.ping()
+            except GatewayError as error:
+                self._fail(error)
         failure = self._owner.tick(now) or self._check_subscriptions(now)
         if failure is not None:
             self._fail(failure)
@@ -374,18 +369,9 @@ class MqttConnection:
             return None
         if not self._reading:  # the SUBACK may wait in the socket
             self._answer_awaited_since = now
-        since = max(self._answer_awaited_since, self._last_read)
+        since = max(self._answer_awaited_since, self._alive.last_read)
         late = now - since >= self._settings.connect_timeout
         return self._errors.no_answer("the subscriptions") if late else None
-
-    def _ping(self, now: float, keepalive: int) -> None:
-        if self._ping_sent and now - self._last_write < keepalive * 0.75:
-            return
-        self._ping_sent = self._ping_sent or now
-        try:
-            self.ping()
-        except GatewayError as error:
-            self._fail(error)
 
     def _fail(self, failure: GatewayError) -> None:
         if self.failure is None:
