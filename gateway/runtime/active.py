@@ -204,9 +204,8 @@ class ActiveEndpoints:
             == wiring.connection_parameters(wanted, each.endpoint)
         }
         gone = [self.taps.pop(each) for each in self.taps.keys() - kept]
-        _run_in_parallel(
-            [partial(tap.stop, 0.0) for tap in gone]
-        )  # traffic goes on: no end to read
+        # Without time to read: traffic goes on, and there is no end.
+        _run_in_parallel([partial(tap.stop, 0.0) for tap in gone])
         for tap in self.taps.values():
             tap.state.hasten()
         for target in targets:

@@ -44,30 +44,27 @@ def gaps_of_tap(folder: Path) -> list[SourceGap]:
     return merge_gaps(rows)[1:]
 
 
-def test_a_stop_records_what_the_broker_has_for_the_tap(
-    tmp_path: Path, start_mosquitto: StartMosquitto
-) -> None:
+@pytest.fixture
+def port(tmp_path: Path, start_mosquitto: StartMosquitto) -> int:
+    """The port of a broker that has messages for the tap of a gateway that ran."""
     broker = start_mosquitto()
     assert tapped(tmp_path, broker.port).stop(PATIENCE)
     publish(broker.port)
+    return broker.port
 
-    assert tapped(tmp_path, broker.port).stop(PATIENCE)
+
+def test_a_stop_records_what_the_broker_has_for_the_tap(tmp_path: Path, port: int) -> None:
+    assert tapped(tmp_path, port).stop(PATIENCE)
 
     observed = [row for row in archived(tmp_path) if row["leg"] == "observed"]
     assert len(observed) == MESSAGES
     assert not any(gap.counts for gap in gaps_of_tap(tmp_path))
 
 
-def test_a_tap_without_time_has_a_gap_until_it_is_back(
-    tmp_path: Path, start_mosquitto: StartMosquitto
-) -> None:
-    broker = start_mosquitto()
-    assert tapped(tmp_path, broker.port).stop(PATIENCE)
-    publish(broker.port)
-
-    tapped(tmp_path, broker.port).stop(CLOSE_TIMEOUT)
+def test_a_tap_without_time_has_a_gap_until_it_is_back(tmp_path: Path, port: int) -> None:
+    tapped(tmp_path, port).stop(CLOSE_TIMEOUT)
     (gap,) = gaps_of_tap(tmp_path)
     assert gap.counts
 
-    assert tapped(tmp_path, broker.port).stop(PATIENCE)
+    assert tapped(tmp_path, port).stop(PATIENCE)
     assert not any(gap.counts for gap in gaps_of_tap(tmp_path))
