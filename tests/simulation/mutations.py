@@ -30,7 +30,7 @@ from gateway.endpoints.yami4 import request_encoder as yami4_encoder
 from gateway.endpoints.yami4.request_state import RequestState as Yami4State
 from gateway.model.message import Headers, Message, Payload
 from gateway.model.outcome import ACCEPTED, NO_ROOM, REPEAT, RETRY, Outcome
-from gateway.runtime import pump
+from gateway.runtime import relay
 from gateway.runtime.active import ActiveEndpoints
 from gateway.runtime.delivery.actions import Close
 from gateway.runtime.delivery.backlog import MemoryBacklog, SpoolBacklog
@@ -212,7 +212,7 @@ def _commit_whole(self: SpoolDatabase, changes: Any) -> int:  # noqa: ANN401
 
 def _hand_over_whole(real: Method) -> Method:
     def hand_over(*arguments: Any) -> None:  # noqa: ANN401
-        vars(pump)["MAX_PART_BYTES"] = 1 << 30  # the end of a run restores it
+        vars(relay)["MAX_PART_BYTES"] = 1 << 30  # the end of a run restores it
         real(*arguments)
 
     return hand_over
@@ -328,7 +328,7 @@ MUTATIONS: Final = (
              _instead(lambda _self: None)),
     Mutation("new copies leave the reserve of a full disk", SpoolDatabase, "_make_reserve",
              _instead(lambda _self: True)),
-    Mutation("a batch larger than the room on the disk goes in parts", pump, "_hand_over",
+    Mutation("a batch larger than the room on the disk goes in parts", relay, "_hand_over",
              _hand_over_whole),
     Mutation("a read-only disk ends no thread", spool_db, "suppress", _raise_errors_of_disks),
     Mutation("a thread that ends by an error ends the process", run, "end_without_thread",

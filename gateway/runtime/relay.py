@@ -1,0 +1,208 @@
+"""The way of a received batch: recognised, routed, copied, handed to lanes and recorded."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Final
+
+from gateway.endpoints.base import Batch
+from gateway.errors import ArchiveError
+from gateway.routing.router import RouteMatch
+from gateway.runtime.context import GatewayContext, SourceBinding, TraceBatch
+from gateway.runtime.delivery.admission import Admission
+from gateway.runtime.delivery.distribution import ByLane, Refused, distribute
+from gateway.runtime.delivery.duplicates import DuplicateFilter
+from gateway.runtime.delivery.outbound_batch import OutboundBatch
+from gateway.runtime.delivery.received_batch import ReceivedBatch
+from gateway.runtime.delivery.rows import BatchOrigin, Cut
+from gateway.runtime.inbound.copy_maker import CopyMaker, HeaderMapper
+from gateway.runtime.inbound.in_flight import InFlightBatch
+from gateway.runtime.outbound.lane import Lane
+from gateway.runtime.record.counters import EndpointState
+from gateway.translate.shorten import ShortNames
+
+log = logging.getLogger(__name__)
+
+LOOP_LOG_INTERVAL: Final = 60.0  # seconds between two log lines about loops
+STORE_INTERVAL: Final = 1.0  # seconds between attempts to store short names
+MAX_PART_BYTES: Final = 1 << 20  # of a batch that is handed to a lane at once
+
+
+class Relay:
+    """Relays the batches of one source by its binding, and knows which are not settled.
+
+    `note_cuts` gets the messages that routes left out, before their batch can be settled.
+    Mutable: only the thread of the pump calls `relay` and `rebind`; settlements arrive on the
+    threads of the targets.
+    """
+
+    def __init__(
+        self,
+        binding: SourceBinding,
+        state: EndpointState,
+        context: GatewayContext,
+        note_cuts: Callable[[Sequence[Cut]], None],
+        stop: threading.Event,
+    ) -> None:
+        self.duplicates = DuplicateFilter()
+        self.in_flight: set[InFlightBatch] = set()
+        self._state, self._context = state, context
+        self._note_cuts, self._stop = note_cuts, stop
+        self._admission = Admission(context.gateway, self.duplicates, context.echoes.take_origin)
+        self._loops_cut = 0
+        self._log_loops_at = 0.0  # monotonic seconds
+        self.rebind(binding)
+
+    def rebind(self, binding: SourceBinding) -> None:
+        """Relay by the routes of `binding` from now on."""
+        context = self._context
+        self._binding = binding
+        mapper = HeaderMapper(context.gateway, binding.router.dialect, context.ledger.counters)
+        self._copies = CopyMaker(self._state.name, mapper)
+
+    @property
+    def oldest_unsettled(self) -> int:
+        """The receipt of the oldest batch in flight, in row microseconds; 0 for none."""
+        times = [each.received.origin.time for each in self.in_flight.copy()]
+        return min(times, default=0)
+
+    def relay(self, batch: Batch) -> None:
+        """Hand the copies of a batch to their lanes; it is settled when all outcomes are durable.
+
+        Raises:
+            ArchiveError: shortened names cannot be stored, and the gateway stops.
+        """
+        self._state.messages += len(batch.messages)
+        in_flight = self._track(batch)
+        received = in_flight.received
+        self._admit(in_flight)
+        groups, by_lane, refused = distribute(received.matches)
+        outbound = self._copy(in_flight, by_lane, refused)
+        if self._binding.short_names is not None:
+            self._store_short_names(in_flight, self._binding.short_names)
+        for original in {id(each): each for each in received.earlier.values()}.values():
+            if original is not in_flight:  # settle a duplicate no sooner than its original
+                in_flight.expect_answer()
+                original.when_settled(in_flight.release)
+        if self._context.heartbeats:
+            for positions, matches in groups.values():
+                self._note_heartbeats(in_flight, positions, matches)
+        for position, delivery in refused:
+            in_flight.refuse(position, delivery)
+        for lane, made in outbound:
+            _hand_over(in_flight, lane, made, self._context.trace)
+        for positions, matches in groups.values():  # after sending: recording delays no message
+            in_flight.record_received(positions, matches)
+        if received.cuts:
+            self._note_cuts(received.cuts)
+            in_flight.record_cuts()
+        in_flight.release()
+
+    def _copy(
+        self, in_flight: InFlightBatch, by_lane: ByLane, refused: Refused
+    ) -> list[tuple[Lane, OutboundBatch]]:
+        """Make the copies of every lane, which may shorten names."""
+        outbound: list[tuple[Lane, OutboundBatch]] = []
+        for (endpoint, when_full), copies in by_lane.items():
+            lane = self._context.lanes.get(endpoint)
+            if lane is None:  # a reload removed it while this thread waited
+                for at, each in zip(*copies, strict=True):
+                    reason = "a reload removed it"
+                    refused.append((at, replace(each, rule="target-removed", reason=reason)))
+                continue
+            made = self._copies.make(in_flight, copies, when_full, lane.binding.carries)
+            if made.messages:
+                outbound.append((lane, made))
+        return outbound
+
+    def _admit(self, in_flight: InFlightBatch) -> None:
+        """Recognise echoes and duplicates, which changes their messages, and route the rest."""
+        received = in_flight.received
+        self._admission.recognise(received, self._binding.rules, in_flight)
+        for position in received.loops:
+            self._log_loop(received.messages[position].address)
+        self._admission.match(received, self._binding.rules.router)
+        for route, reason in received.left_out:
+            self._context.ledger.counters[route].count_left_out(reason)
+        for failure in received.failures:
+            log.error(
+                "internal error while routing",
+                exc_info=failure,
+                extra={"endpoint": self._state.name},
+            )
+
+    def _log_loop(self, name: str) -> None:
+        """Say that a message of this name has gone round too often, at times."""
+        self._loops_cut += 1
+        if time.monotonic() < self._log_loops_at:
+            return
+        self._log_loops_at = time.monotonic() + LOOP_LOG_INTERVAL
+        log.warning(
+            "loop: %r came back again and again, and was cut; %d messages were cut so far. Find the"
+            " gateways that return it, or set `loop_window: 0` if an application repeats it",
+            name, self._loops_cut,
+            extra={"endpoint": self._state.name},
+        )  # fmt: skip
+
+    def _store_short_names(self, in_flight: InFlightBatch, short_names: ShortNames) -> None:
+        """Make the names durable that the batch has shortened; wait while the disk is full.
+
+        Raises:
+            ArchiveError: they cannot be stored, and the gateway stops; the source delivers again.
+        """
+        waits = False
+        while True:
+            try:
+                return short_names.commit()
+            except ArchiveError as error:
+                if not waits:
+                    log.error("%s; the source waits", error, extra={"endpoint": self._state.name})  # noqa: TRY400  # the text is complete
+                waits = True
+                if self._stop.wait(STORE_INTERVAL):
+                    self.in_flight.discard(in_flight)
+                    raise
+
+    def _note_heartbeats(
+        self, in_flight: InFlightBatch, positions: Sequence[int], matches: Sequence[RouteMatch]
+    ) -> None:
+        """Note the heartbeats among the messages at `positions`."""
+        for position, match in zip(positions, matches, strict=True):
+            heartbeat = self._context.heartbeats.get(match.route.name) if match.route else None
+            message = in_flight.received.messages[position]
+            if (
+                heartbeat
+                and message.address == heartbeat.name
+                and heartbeat.is_ours(message.payload)
+            ):
+                heartbeat.note_received()
+                in_flight.when_settled(heartbeat.note_delivered)
+
+    def _track(self, batch: Batch) -> InFlightBatch:
+        ledger, message_ids = self._context.ledger, self._context.message_ids
+        first = message_ids.reserve(len(batch.messages))
+        system = self._binding.rules.router.dialect.name
+        origin = BatchOrigin(self._state.name, system, ledger.clock(), message_ids.run, first)
+        received = ReceivedBatch(
+            batch.messages, origin, batch.identities, archived=ledger.archive is not None
+        )
+        in_flight = InFlightBatch(batch, received, ledger, self.in_flight.discard)
+        self.in_flight.add(in_flight)
+        return in_flight
+
+
+def _hand_over(
+    in_flight: InFlightBatch, lane: Lane, batch: OutboundBatch, trace: TraceBatch | None
+) -> None:
+    """Deliver the copies, in parts that a nearly full disk takes one after the other."""
+    if batch.size > MAX_PART_BYTES and len(batch.messages) > 1:
+        for half in batch.halves():
+            _hand_over(in_flight, lane, half, trace)
+        return
+    if trace is not None:
+        trace(batch, lane.binding.carries)
+    in_flight.expect_answer()
+    lane.deliver(batch)
