@@ -207,11 +207,12 @@ def _with_hops(
     """Write the tables of the messages between gateways; return the report with them."""
     segments = inputs.all if scope.hops.brokers else []
     found = hops.judged_hops(spark, scope, segments, job.late * SECOND, inputs.rows).persist()
-    table = hops.hop_table(hops.hop_counts(found).toArrow())
+    messages = hops.with_waiting(found, scope)
+    table = hops.hop_table(hops.hop_counts(messages).toArrow())
     listed = _sum(table, "expected") - _sum(table, CopyClass.DELIVERED.value)
     results = job.results
     results.write("hops", table)
-    results.write_frame(_HOP_EXCEPTIONS, hops.hop_exceptions(found), listed, hops.HOP_EXCEPTIONS)
+    results.write_frame(_HOP_EXCEPTIONS, hops.hop_exceptions(messages), listed, hops.HOP_EXCEPTIONS)
     found.unpersist()
     written = results.written(_HOP_EXCEPTIONS, hops.HOP_EXCEPTIONS)
     worst = worst_first(table.to_pylist(), strict=job.strict)[: tables.MAX_ROWS]

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from functools import partial, reduce
 from itertools import chain, groupby, repeat
-from operator import itemgetter
+from operator import and_, itemgetter
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -30,7 +30,9 @@ from gateway.reconcile.grouping import filled, summed
 from gateway.reconcile.input.executors import PARTITION_ROWS, divided, map_tables, read_tasks
 
 _KEY: Final = ("key", "name", "identity")  # of the events that belong together
-# Delivered messages are counted together; every other one has a row of its own.
+_READER_KEYS: Final = ("broker", "receiver", "receiver_route")
+# Delivered messages are counted together, with their latest times; every other one has a row of
+# its own.
 HOP_MESSAGES: Final[Mapping[str, str]] = {
     "class": "string", **dict.fromkeys(HOP_KEYS, "string"), "id": "string",
     "sent_time": "timestamp", "received_time": "timestamp", "marked": "boolean", "name": "string",
@@ -61,7 +63,9 @@ def judge(late: int, events: pa.Table) -> Iterator[pa.Table]:
     fits = sent[send] & ~sent[receipt] & ~cut[receipt] & same.to_numpy()
     send, receipt = send[fits], receipt[fits]
     on_time = time[receipt] - at[send] <= late
-    yield _counted(events.select(HOP_KEYS).take(pa.array(send[own[send] & on_time])))
+    prompt = own[send] & on_time
+    delivered = events.select((*HOP_KEYS, "at")).take(pa.array(send[prompt]))
+    yield _counted(delivered.append_column("time", pa.array(time[receipt[prompt]])))
     tardy = own[send] & ~on_time
     sends = events.take(pa.array(send[tardy])).to_pylist()
     received = time[receipt[tardy]].tolist()
@@ -91,6 +95,28 @@ def judged_hops(
     return map_tables(events.repartition(number, *_KEY), HOP_MESSAGES, partial(judge, late))
 
 
+def with_waiting(messages: DataFrame, scope: HopScope) -> DataFrame:
+    """Return HOP_MESSAGES in which those that still wait at the broker are in flight, not missing.
+
+    A broker hands out messages in order. Where the latest one reached its reader an hour after its
+    delivery, none that was delivered in the last hour of the reader's rows has reached it.
+    """
+    missing = F.col("class") == CopyClass.MISSING.value
+    sent, received = F.unix_micros("sent_time"), F.unix_micros("received_time")
+    facts = {"missing": missing, "sent": F.when(received.isNotNull(), sent), "received": received}
+    latest = [F.max(value).alias(name) for name, value in facts.items()]
+    readers = messages.groupBy(*_READER_KEYS).agg(*latest).where("missing AND received > sent")
+    waiting = F.lit(False)
+    for row in readers.collect():
+        ends = [scope.until[each] for each in row["receiver"].split(", ") if each in scope.until]
+        if ends:
+            begin = max(min(ends) - (row["received"] - row["sent"]), scope.spooled_since)
+            of_reader = reduce(and_, (F.col(name) == row[name] for name in _READER_KEYS))
+            waiting |= of_reader & (sent >= begin)
+    known = F.when(missing & waiting, CopyClass.IN_FLIGHT.value).otherwise(F.col("class"))
+    return messages.withColumn("class", known)
+
+
 def hop_counts(messages: DataFrame) -> DataFrame:
     """Return the number of messages by hop, class and mark."""
     grouped = messages.groupBy(*HOP_KEYS, "class", "marked")
@@ -104,8 +130,10 @@ def hop_exceptions(messages: DataFrame) -> DataFrame:
 
 def _counted(delivered: pa.Table) -> pa.Table:
     """Return messages that were delivered once, unchanged and in time, counted by their hop."""
-    groups = delivered.group_by(list(HOP_KEYS)).aggregate([([], "count_all")])
+    numbers = [([], "count_all"), ("at", "max"), ("time", "max")]
+    groups = delivered.group_by(list(HOP_KEYS)).aggregate(numbers)
     columns = {name: groups[name] for name in HOP_KEYS}
+    columns |= {"sent_time": groups["at_max"], "received_time": groups["time_max"]}
     counted = {"class": CopyClass.DELIVERED.value, "copies": groups["count_all"], "marked": False}
     return filled(schema_of(HOP_MESSAGES), groups.num_rows, columns | counted)
 
@@ -188,16 +216,13 @@ def _of(events: Iterable[Event], *, cut: bool) -> list[Event]:
 
 
 def _message(send: Event, name: str, received: int | None, *, marked: bool = False) -> Event:
-    counted = {**{key: send[key] for key in HOP_KEYS}, "class": name, "marked": marked, "copies": 1}
+    counted = {
+        **{key: send[key] for key in HOP_KEYS}, "class": name, "marked": marked, "copies": 1,
+        "sent_time": send["at"], "received_time": received,
+    }  # fmt: skip
     if name == CopyClass.DELIVERED.value:
         return counted
-    return {
-        **counted,
-        "id": send["id"].hex(),
-        "sent_time": send["at"],
-        "received_time": received,
-        "name": send["name"],
-    }
+    return {**counted, "id": send["id"].hex(), "name": send["name"]}
 
 
 def hop_table(counts: pa.Table) -> pa.Table:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 
 import pyarrow as pa
 import pytest
+from pyspark.sql import SparkSession
 
 from gateway.archive.gaps import SourceGap
 from gateway.archive.journal.records import Cell
@@ -17,13 +19,14 @@ from gateway.archive.location import ArchiveLocation
 from gateway.archive.routes import write_routes
 from gateway.archive.storage import LocalStorage
 from gateway.reconcile.classify.hop_events import HopScope, run_events
-from gateway.reconcile.classify.hops import hop_table, judge
+from gateway.reconcile.classify.hops import hop_table, judge, with_waiting
 from gateway.reconcile.input.hop_routes import find_hops
 from gateway.reconcile.input.inputs import day_range, find_inputs
 from gateway.reconcile.input.route_history import read_history
 from tests.archive.samples import DAY, NOON, digest, identity
 from tests.reconcile.hop_chain import CLOSED, HOUR, SECOND, Chain
 
+MINUTE = 60 * SECOND
 BOTH = pytest.mark.parametrize("ids", [True, False], ids=["ids", "hashes"])
 FIRST, SECOND_HOP = ("plant", "bus", "core"), ("core", "hub", "office")
 
@@ -37,6 +40,18 @@ def found(
     retired: Mapping[str, int] = MappingProxyType({}),
 ) -> Counter[tuple[object, ...]]:
     """The messages by gateway, broker, receiver and class, with the mark and the id's number."""
+    _, messages = judged(root, gaps=gaps, until=until, late=late, retired=retired)
+    return counted(messages)
+
+
+def judged(
+    root: Path,
+    *,
+    gaps: Sequence[SourceGap] = (),
+    until: int = CLOSED,
+    late: int = 300,
+    retired: Mapping[str, int] = MappingProxyType({}),
+) -> tuple[HopScope, pa.Table]:
     location = ArchiveLocation(root)
     history, findings = read_history(LocalStorage(root), CLOSED, None)
     assert not findings
@@ -47,14 +62,17 @@ def found(
     )
     segments = find_inputs(location, DAY).all
     events = pa.concat_tables(run_events(scope, segments))
-    messages = pa.concat_tables(judge(late * SECOND, events))
-    counted: Counter[tuple[object, ...]] = Counter()
+    return scope, pa.concat_tables(judge(late * SECOND, events))
+
+
+def counted(messages: pa.Table) -> Counter[tuple[object, ...]]:
+    counts: Counter[tuple[object, ...]] = Counter()
     for row in messages.to_pylist():
         number = None if row["id"] is None else int(row["id"][16:], 16)
         mark = ("marked",) if row["marked"] else ()
         ends = (row["gateway"], row["broker"], row["receiver"])
-        counted[(*ends, row["class"], number, *mark)] += row["copies"]
-    return counted
+        counts[(*ends, row["class"], number, *mark)] += row["copies"]
+    return counts
 
 
 def clean(number: int) -> Counter[tuple[object, ...]]:
@@ -182,6 +200,40 @@ def test_late_gaps_and_open_journals_have_their_classes(tmp_path: Path, *, ids: 
     )
     early = found(tmp_path / "archive", gaps=[gap], until=NOON + 100 * 60 * SECOND)
     assert early[(*FIRST, "in flight", 4)] == 1
+
+
+@pytest.mark.spark
+@pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
+@BOTH
+def test_messages_wait_at_the_broker_while_their_reader_is_behind(
+    spark: SparkSession, tmp_path: Path, *, ids: bool
+) -> None:
+    """`core` is an hour behind when its rows end; `office` is not, and lost the same number."""
+    chain = Chain(ids)
+    for number, before in ((1, 90), (2, 75), (3, 65), (4, 50), (5, 1)):
+        chain.relay("plant", number, CLOSED - before * MINUTE)
+    for number in (1, 3):
+        chain.receive("core", number, CLOSED - (31 - 10 * number) * MINUTE)
+    for number, before in ((11, 90), (12, 50)):
+        chain.deliver("core", number, CLOSED - before * MINUTE)
+    chain.receive("office", 11, CLOSED - 90 * MINUTE + SECOND)
+    chain.write(tmp_path / "archive")
+
+    scope, messages = judged(tmp_path / "archive", late=2 * 3600)
+    frame = with_waiting(spark.createDataFrame(messages), scope)
+    assert counted(frame.toArrow()) == Counter(
+        {
+            (*FIRST, "delivered", None): 2,
+            (*FIRST, "missing", 2): 1,
+            (*FIRST, "in flight", 4): 1,
+            (*FIRST, "in flight", 5): 1,
+            (*SECOND_HOP, "delivered", None): 1,
+            (*SECOND_HOP, "missing", 12): 1,
+        }
+    )
+    long_ago = replace(scope, spooled_since=CLOSED - 30 * MINUTE)
+    old = counted(with_waiting(spark.createDataFrame(messages), long_ago).toArrow())
+    assert (old[*FIRST, "missing", 4], old[*FIRST, "in flight", 5]) == (1, 1)
 
 
 def test_a_receiver_is_expected_once_its_routes_are_in_force_for_long(tmp_path: Path) -> None:
