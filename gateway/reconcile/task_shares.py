@@ -1,19 +1,25 @@
-"""The share done of the current step of a Spark job: its completed tasks, polled in a thread."""
+"""The share done of the current step of a Spark job: its completed tasks, polled in a thread.
+
+A job for which no executor is free waits for ever, and only the log of Spark says so.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from threading import Event, Thread
+from time import monotonic
 from typing import Final
 
 from py4j.protocol import Py4JError
-from pyspark import StatusTracker
+from pyspark import SparkStageInfo, StatusTracker
 from pyspark.sql import SparkSession
 
 from gateway.terminal.progress import ShowStep
 
 _POLL_SECONDS: Final = 1.0
+_PATIENCE: Final = 15.0  # seconds in which a cluster starts executors
+_WAITS: Final = "no executor has taken a task: see the workers, and their memory, at {}"
 
 
 @contextmanager
@@ -28,11 +34,16 @@ def task_shares(spark: SparkSession, show_step: ShowStep) -> Iterator[ShowStep]:
         show_step(text, share)
 
     def poll() -> None:
+        busy = monotonic()  # the last time at which an executor had taken a task
         with suppress(Py4JError, OSError):  # Spark has stopped
             while not stopping.wait(_POLL_SECONDS):
                 share = active_share(tracker)
+                if share is None or is_taken(tracker):
+                    busy = monotonic()
                 if share is not None and current:
-                    show_step(current, share)
+                    waits = monotonic() - busy > _PATIENCE
+                    why = f"; {_WAITS.format(spark.sparkContext.master)}" if waits else ""
+                    show_step(current + why, share)
 
     thread = Thread(target=poll, name="task-shares", daemon=True)
     thread.start()
@@ -45,7 +56,17 @@ def task_shares(spark: SparkSession, show_step: ShowStep) -> Iterator[ShowStep]:
 
 def active_share(tracker: StatusTracker) -> float | None:
     """Return the share of completed tasks of all active jobs; None without a known task."""
+    stages = _stages(tracker)
+    total = sum(stage.numTasks for stage in stages)
+    return sum(stage.numCompletedTasks for stage in stages) / total if total else None
+
+
+def is_taken(tracker: StatusTracker) -> bool:
+    """Return whether an executor runs a task of the active jobs, or has completed one."""
+    return any(stage.numActiveTasks or stage.numCompletedTasks for stage in _stages(tracker))
+
+
+def _stages(tracker: StatusTracker) -> list[SparkStageInfo]:
     jobs = [tracker.getJobInfo(job) for job in tracker.getActiveJobsIds()]
     stages = [tracker.getStageInfo(stage) for job in jobs if job for stage in job.stageIds]
-    total = sum(stage.numTasks for stage in stages if stage)
-    return sum(stage.numCompletedTasks for stage in stages if stage) / total if total else None
+    return [stage for stage in stages if stage]

@@ -123,6 +123,23 @@ def classes(location: ArchiveLocation, folder: Path) -> dict[Copy, str]:
     return found
 
 
+def test_a_night_says_that_it_waits_for_workers(
+    tmp_path: Path, spark_cluster: Cluster, python: str
+) -> None:
+    """The first test of the cluster: it has no workers yet."""
+    made = night(11, hours=FEW_HOURS)
+    root = str(written(made, tmp_path / "archive"))
+
+    with submitted(spark_cluster.url, python, [], "reconcile", root, *NIGHT) as child:
+        assert child.stdout is not None
+        *_, waits = lines_to("no executor has taken a task", child.stdout)
+        spark_cluster.grow(2)
+        rest, _ = child.communicate()
+
+    assert waits.rstrip().endswith(f"and their memory, at {spark_cluster.url} (0%)")
+    assert child.returncode == 1, rest
+
+
 def test_a_night_in_a_bucket_is_reconciled_exactly(
     tmp_path: Path, spark_cluster: Cluster, python: str, bucket: Bucket
 ) -> None:
