@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
 from gateway.errors import TranslationError
 from gateway.model.message import DeliveryMode, Headers, Value
@@ -57,9 +57,7 @@ class HeaderDraft:
 
     def __init__(self, headers: Headers, now_us: int) -> None:
         self._before, self._now = headers, now_us
-        self._priority, self._expiry, self._mode = headers.priority, headers.expiry, headers.mode
-        self._content_type, self._reply_to = headers.content_type, headers.reply_to
-        self._correlation = headers.correlation_id
+        self._fields: dict[str, Any] = {}  # the written ones, as `Headers` has them
         self.properties = dict(headers.properties)
         self._changed = False  # a property; `finish` compares the fields
 
@@ -70,25 +68,19 @@ class HeaderDraft:
         """
         if not name.is_field:
             return self.properties.get(name.text)
-        if name.text not in {"expiry", "ttl"}:
-            return self._read_field(name.text)
-        if self._expiry is None:
-            return None
-        left = (self._expiry - self._now) / MICROS_PER_SECOND
-        return self._expiry // MICROS_PER_MILLI if name.text == "expiry" else max(0.0, left)
-
-    def _read_field(self, name: str) -> Value:
-        match name:
-            case "priority":
-                return self._priority
+        field_name = "expiry" if name.text == "ttl" else name.text
+        known = field_name in self._fields
+        value: Any = self._fields[field_name] if known else getattr(self._before, field_name)
+        match name.text:
             case "mode":
-                return self._mode.name.lower()
-            case "content_type":
-                return self._content_type
-            case "reply_to":
-                return self._reply_to
+                return DeliveryMode(value).name.lower()
+            case "expiry" if value is not None:
+                return int(value // MICROS_PER_MILLI)
+            case "ttl" if value is not None:
+                return max(0.0, float((value - self._now) / MICROS_PER_SECOND))
             case _:
-                return self._correlation
+                found: Value = value
+                return found
 
     def write(self, name: HeaderName, value: Value) -> None:
         """Set a value; None removes it.
@@ -98,30 +90,24 @@ class HeaderDraft:
         """
         if not name.is_field:
             self._write_property(name.text, value)
-            return
+        elif name.text == "mode":
+            self._fields["mode"] = _mode_value(name, value)
+        else:
+            field_name = "expiry" if name.text == "ttl" else name.text
+            self._fields[field_name] = None if value is None else self._field_value(name, value)
+
+    def _field_value(self, name: HeaderName, value: Value) -> int | str | bytes:
         match name.text:
             case "priority":
-                self._priority = (
-                    None if value is None else _integer_value(name, value, MAX_PRIORITY)
-                )
+                return _integer_value(name, value, MAX_PRIORITY)
             case "expiry":
-                self._expiry = (
-                    None
-                    if value is None
-                    else _integer_value(name, value, MAX_EXPIRY_MS) * MICROS_PER_MILLI
-                )
+                return _integer_value(name, value, MAX_EXPIRY_MS) * MICROS_PER_MILLI
             case "ttl":
-                self._expiry = None if value is None else self._now + _ttl_value(name, value)
-            case "mode":
-                self._mode = _mode_value(name, value)
-            case "content_type":
-                self._content_type = None if value is None else _text_value(name, value)
-            case "reply_to":
-                self._reply_to = None if value is None else _text_value(name, value)
-            case _ if value is None or isinstance(value, bytes):
-                self._correlation = value
+                return self._now + _ttl_value(name, value)
+            case "correlation_id" if isinstance(value, bytes):
+                return value
             case _:
-                self._correlation = _text_value(name, value)
+                return _text_value(name, value)
 
     def _write_property(self, name: str, value: Value) -> None:
         before = self.properties.get(name)
@@ -135,19 +121,10 @@ class HeaderDraft:
 
     def finish(self) -> Headers:
         """Return the changed headers, or the original object when nothing changed."""
-        before = self._before
-        made = replace(
-            before,
-            mode=self._mode,
-            priority=self._priority,
-            expiry=self._expiry,
-            content_type=self._content_type,
-            correlation_id=self._correlation,
-            reply_to=self._reply_to,
-        )
+        made = replace(self._before, **self._fields)
         if self._changed:
             return replace(made, properties=MappingProxyType(self.properties))
-        return before if made == before else made
+        return self._before if made == self._before else made
 
 
 def simple_text(value: Value) -> str | None:
