@@ -42,14 +42,10 @@ GRAMMAR = r"""
 ?denied: NOT denied | test
 ?test: total
     | total COMPARISON total -> compare
-    | total BETWEEN total _AND total -> between
-    | total NOT BETWEEN total _AND total -> not_between
-    | total IN texts -> one_of
-    | total NOT IN texts -> not_one_of
-    | total LIKE TEXT [_ESCAPE TEXT] -> like
-    | total NOT LIKE TEXT [_ESCAPE TEXT] -> not_like
-    | total IS _NULL -> is_null
-    | total IS NOT _NULL -> is_not_null
+    | total [NOT] BETWEEN total _AND total -> between
+    | total [NOT] IN texts -> one_of
+    | total [NOT] LIKE TEXT [_ESCAPE TEXT] -> like
+    | total IS [NOT] _NULL -> is_null
 texts: "(" TEXT ("," TEXT)* ")"
 ?total: product (SIGN product)*
 ?product: sign (SCALE sign)*
@@ -121,39 +117,22 @@ class _Nodes(Transformer[Token, Node]):
     def compare(self, left: Node, operator: Token, right: Node) -> Node:
         return make_comparison(str(operator), left, right)
 
-    def between(self, operand: Node, _: Token, low: Node, high: Node) -> Node:
-        return Logic(
-            "AND",
-            (make_comparison(">=", operand, low), make_comparison("<=", operand, high)),
-            operand.offset,
-        )
+    def between(self, operand: Node, no: Token | None, _: Token, low: Node, high: Node) -> Node:
+        word, above, below = ("AND", ">=", "<=") if no is None else ("OR", "<", ">")
+        both = make_comparison(above, operand, low), make_comparison(below, operand, high)
+        return Logic(word, both, operand.offset)
 
-    def not_between(self, operand: Node, _not: Token, _: Token, low: Node, high: Node) -> Node:
-        return Logic(
-            "OR",
-            (make_comparison("<", operand, low), make_comparison(">", operand, high)),
-            operand.offset,
-        )
+    def one_of(self, field: Node, no: Token | None, _: Token, texts: frozenset[str]) -> Node:
+        return _denied(no, OneOf(check_field(field, "IN"), texts, field.offset))
 
-    def one_of(self, field: Node, _: Token, texts: frozenset[str]) -> Node:
-        return OneOf(check_field(field, "IN"), texts, field.offset)
-
-    def not_one_of(self, field: Node, _not: Token, word: Token, texts: frozenset[str]) -> Node:
-        return Not(self.one_of(field, word, texts), field.offset)
-
-    def like(self, field: Node, _: Token, pattern: Token, escape: Token | None = None) -> Node:
-        return _like(field, pattern, escape)
-
-    def not_like(
-        self, field: Node, _not: Token, _: Token, pattern: Token, escape: Token | None = None
+    def like(
+        self, field: Node, no: Token | None, _: Token, pattern: Token, escape: Token | None
     ) -> Node:
-        return Not(_like(field, pattern, escape), field.offset)
+        return _denied(no, _like(field, pattern, escape))
 
-    def is_null(self, field: Node, _: Token) -> Node:
-        return IsNull(check_field(field, "IS NULL"), field.offset)
-
-    def is_not_null(self, field: Node, _: Token, _not: Token) -> Node:
-        return Not(IsNull(check_field(field, "IS NOT NULL"), field.offset), field.offset)
+    def is_null(self, field: Node, _: Token, no: Token | None) -> Node:
+        word = "IS NULL" if no is None else "IS NOT NULL"
+        return _denied(no, IsNull(check_field(field, word), field.offset))
 
     def texts(self, *texts: Token) -> frozenset[str]:
         return frozenset(map(_unquoted, texts))
@@ -203,6 +182,10 @@ class _Nodes(Transformer[Token, Node]):
             reason = f"{quoted(str(token))} cannot stand in a selector (JMS 2.0, 3.8.1.1){hint}"
             raise type_error(_offset(token), "header", reason)
         return SelectorField(str(token), _offset(token))
+
+
+def _denied(no: Token | None, test: Node) -> Node:
+    return test if no is None else Not(test, test.offset)
 
 
 def _arithmetic(first: Node, rest: Sequence[Node | Token]) -> Node:
