@@ -111,6 +111,10 @@ class Dialect:
         """Return whether a filter cannot begin with this level, as `$share` in MQTT."""
         return bool(self.shared_prefix) and first_level + self.separator == self.shared_prefix
 
+    def spelled_later(self, text: str) -> str:
+        """Return the spelling of a canonical level that is not the first of its name."""
+        return self.codec.encode(["x", text])[1]
+
     @cached_property
     def safe_size(self) -> tuple[int, int, int]:
         """Characters, ASCII characters and levels of a name that no limit can exclude."""

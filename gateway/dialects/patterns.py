@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from gateway.dialects.canonical import canonical_patterns
 from gateway.dialects.dialect import Dialect, WildcardPlacement
@@ -83,18 +83,9 @@ def render_pattern(pattern: Pattern, dialect: Dialect) -> str:
         TranslationError: the dialect has no such subscription, for example because its wildcards
             exclude other levels. `translate_pattern` finds the nearest subscription.
     """
-    codec = dialect.codec
-    words: list[str] = []
-    for at, level in enumerate(pattern.levels):
-        match level:
-            case Literal(text):
-                words.append(codec.encode([text])[0] if at == 0 else codec.encode(["x", text])[1])
-            case AnyOne():
-                words.append(dialect.any_one)
-            case AnyMany():
-                words.append(dialect.any_many)
-            case Glob(parts):
-                words.append(dialect.any_one.join(parts))
+    words = [level_text(level, dialect, dialect.spelled_later) for level in pattern.levels]
+    if pattern.levels and isinstance(first := pattern.levels[0], Literal):
+        words[0] = dialect.codec.encode([first.text])[0]
     text = dialect.leading + dialect.separator.join(words)
     try:
         same = parse_pattern(text, dialect) == (pattern,)
@@ -104,6 +95,19 @@ def render_pattern(pattern: Pattern, dialect: Dialect) -> str:
         reason = "no subscription selects exactly this"
         raise TranslationError(dialect.name, text, "no-such-pattern", reason)
     return text
+
+
+def level_text(level: Level, dialect: Dialect, literal: Callable[[str], str]) -> str:
+    """Return a level of a subscription of `dialect`; `literal` spells one without a wildcard."""
+    match level:
+        case Literal(text):
+            return literal(text)
+        case Glob(parts):
+            return dialect.any_one.join(parts)
+        case AnyOne():
+            return dialect.any_one
+        case AnyMany():
+            return dialect.any_many
 
 
 def matches_text(pattern: str, name: str, dialect: Dialect) -> bool:

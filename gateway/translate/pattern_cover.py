@@ -13,6 +13,7 @@ from gateway.dialects.canonical import canonical_exclusions
 from gateway.dialects.dialect import Dialect, WildcardPlacement
 from gateway.dialects.globs import escape_glob
 from gateway.dialects.names import refuse_reserved
+from gateway.dialects.patterns import level_text
 from gateway.errors import TranslationError
 from gateway.model.pattern import AnyMany, AnyOne, Glob, Level, Literal, Pattern
 
@@ -93,8 +94,8 @@ def _with_rest_last(
     behind = levels[rests[0] :]
     minimum = sum(level.minimum if isinstance(level, AnyMany) else 1 for level in behind)
     ones: list[Level] = [AnyOne()] * (minimum - 1)
-    texts = source.separator.join(_level_text(level, source) for level in behind)
-    reason = f"from {source.level_noun} {rests[0] + 1} on matches {texts!r}"
+    texts = (level_text(level, source, source.spelled_later) for level in behind)
+    reason = f"from {source.level_noun} {rests[0] + 1} on matches {source.separator.join(texts)!r}"
     return (*levels[: rests[0]], *ones, AnyMany(min(minimum, 1))), (reason,)
 
 
@@ -115,18 +116,6 @@ def _with_minimum(levels: Levels, source: Dialect, target: Dialect) -> Iterator[
         yield (AnyMany(0),), ""  # every name has a level
 
 
-def _level_text(level: Level, source: Dialect) -> str:
-    match level:
-        case Literal(text):
-            return source.codec.encode(["x", text])[1]
-        case Glob(parts):
-            return source.any_one.join(parts)
-        case AnyOne():
-            return source.any_one
-        case AnyMany():
-            return source.any_many
-
-
 def _not_itself(before: Levels, source: Dialect) -> str:
     texts = [level.text for level in before if isinstance(level, Literal)]
     if len(texts) < len(before):
@@ -139,7 +128,7 @@ def _spelled(level: Level, target: Dialect, *, first: bool, last: bool) -> tuple
     """Return the narrowest level of a subscription of the target, and its surplus in words."""
     match level:
         case Literal(text):
-            encoded = target.codec.encode([text] if first else ["x", text])[-1]
+            encoded = target.codec.encode([text])[0] if first else target.spelled_later(text)
             return _literal(encoded, text, target, last=last)
         case Glob():
             return _glob(level, target, first=first)

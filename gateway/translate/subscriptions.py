@@ -9,7 +9,7 @@ from gateway.dialects.canonical import canonical_patterns
 from gateway.dialects.dialect import TAG_SEPARATOR, Dialect
 from gateway.dialects.limits import exceeded_limit
 from gateway.dialects.names import split_levels
-from gateway.dialects.patterns import matches_text, read_pattern
+from gateway.dialects.patterns import level_text, matches_text, read_pattern
 from gateway.dialects.tags import read_tag_pattern
 from gateway.errors import LimitError, SearchBudgetExceeded, TranslationError
 from gateway.model.language import covers
@@ -217,17 +217,7 @@ def _texts(made: dict[Levels, tuple[str, ...]], target: Dialect) -> dict[str, tu
 
 
 def _text(levels: Levels, target: Dialect) -> str:
-    words: list[str] = []
-    for level in levels:
-        match level:
-            case Literal(text):
-                words.append(text)
-            case Glob(parts):
-                words.append(target.any_one.join(parts))
-            case AnyOne():
-                words.append(target.any_one)
-            case AnyMany():
-                words.append(target.any_many)
+    words = (level_text(level, target, str) for level in levels)
     return target.leading + target.separator.join(words)
 
 
