@@ -121,9 +121,10 @@ class HeaderDraft:
 
     def finish(self) -> Headers:
         """Return the changed headers, or the original object when nothing changed."""
-        made = replace(self._before, **self._fields)
         if self._changed:
-            return replace(made, properties=MappingProxyType(self.properties))
+            properties = MappingProxyType(self.properties)
+            return replace(self._before, **self._fields, properties=properties)
+        made = replace(self._before, **self._fields)
         return self._before if made == self._before else made
 
 
