@@ -62,7 +62,7 @@ def made(  # noqa: PLR0913  # the parts of a route
     source_pattern = _source(source, pattern)
     there = DIALECTS[SYSTEMS[target]]
     text = there.leading + there.separator.join(template)
-    parsed = parse_template(text, there, source_pattern) if template else None
+    parsed = (parse_template(text, there, source_pattern),) if template else ()
     sink = Target(target, target, Renderer(there), parsed, _allowed(target))
     excludes = tuple(_source(source, levels) for levels in exclude)
     dialect = DIALECTS[SYSTEMS[source]]

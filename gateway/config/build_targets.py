@@ -15,7 +15,7 @@ from gateway.endpoints.registry import find_kind
 from gateway.errors import GatewayError
 from gateway.routing.header_rules import NO_RULES, HeaderRules, parse_header_rules
 from gateway.routing.payload_conversion import parse_conversion
-from gateway.routing.route import Target, WhenFull, fixed_kind, for_template
+from gateway.routing.route import Target, WhenFull, fixed_kind, for_templates
 from gateway.routing.source_pattern import SourcePattern
 from gateway.routing.tags import TagMode, TagRule
 from gateway.routing.template import parse_template
@@ -127,10 +127,9 @@ def _target(  # noqa: PLR0913, PLR0917  # where it stands and what it may use
     return Target(
         label,
         settings.endpoint,
-        for_template(renderer, templates[0] if templates else None),
-        templates[0] if templates else None,
+        for_templates(renderer, templates),
+        tuple(templates),
         endpoint.allow,
-        more_templates=tuple(templates[1:]),
         rules=rules,
         conversion=conversion,
         lossy=settings.lossy,
@@ -138,7 +137,7 @@ def _target(  # noqa: PLR0913, PLR0917  # where it stands and what it may use
         add_message_id=settings.add_message_id or (settings.observe is not None and carries_id),
         observe=settings.observe or "",
         broker_id=endpoint.broker_id,
-        kind=fixed_kind(templates[0] if templates else None, source.pattern, dialect),
+        kind=fixed_kind(templates, source.pattern, dialect),
         payload_encoding=find_kind(endpoint.settings).payload_encoding,
     )
 

@@ -138,7 +138,7 @@ def routes_of(entry: RouteEntry, dialect: Dialect) -> Iterator[Route]:
             target.endpoint if number == 1 else f"{target.endpoint}:{number}",
             target.endpoint,
             Renderer(dialect),
-            parse_template(target.template, dialect, source),
+            (parse_template(target.template, dialect, source),),
             lossy=target.lossy,
         )
         for number, target in enumerate(entry.targets, 1)

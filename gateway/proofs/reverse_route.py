@@ -46,7 +46,7 @@ def both_ways(
         forward.endpoint,
         forward.endpoint,
         replace(target.renderer, dialect=forward.dialect),
-        parse_template(forward.source.text, forward.dialect, pattern),
+        (parse_template(forward.source.text, forward.dialect, pattern),),
         allow,
         rules=target.rules.inverted(),
         when_full=target.when_full,
@@ -122,7 +122,7 @@ def _unmatched(identity: Flow, pattern: Pattern) -> Iterator[Pattern]:
 
 def _identity_flow(flow: Flow) -> Flow:
     """Return a flow of the same names to themselves, with names that wildcards never match."""
-    target = replace(flow.target, template=None)
+    target = replace(flow.target, templates=())
     exclusions = replace(NO_EXCLUSIONS, whole_levels=flow.pattern.exclusions.whole_levels)
     pattern = replace(flow.pattern, exclusions=exclusions)
     return make_flow(flow.source, flow.target_index, target, flow.broker, pattern)

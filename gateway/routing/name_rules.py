@@ -16,7 +16,7 @@ from gateway.dialects.name_limits import NameLimits
 from gateway.dialects.registry import find_dialect
 from gateway.errors import GatewayError
 from gateway.model.pattern import AnyMany, AnyOne, Glob, Literal, Pattern, WildcardExclusions
-from gateway.routing.route import BrokerAccess, Route, Target, fixed_kind, for_template
+from gateway.routing.route import BrokerAccess, Route, Target, fixed_kind, for_templates
 from gateway.routing.router import Router
 from gateway.routing.source_pattern import SourcePattern, parse_source
 from gateway.routing.tags import TagMode, TagRule
@@ -188,11 +188,10 @@ def _target(
     return Target(
         rules["label"],
         rules["endpoint"],
-        for_template(renderer, templates[0] if templates else None),
-        templates[0] if templates else None,
+        for_templates(renderer, templates),
+        tuple(templates),
         _patterns(rules["allow"], dialect),
-        more_templates=tuple(templates[1:]),
-        kind=fixed_kind(templates[0] if templates else None, source, dialect),
+        kind=fixed_kind(templates, source, dialect),
         access=BrokerAccess(**rules["access"]),
     )
 

@@ -54,7 +54,7 @@ NO_ACCESS = BrokerAccess()
 
 @dataclass(frozen=True)
 class Target:
-    """One destination of a route; without a `template` a message keeps its name.
+    """One destination of a route; without `templates` a message keeps its name.
 
     `label` is unique in its route: the name of the endpoint, numbered from its second target on.
     """
@@ -62,9 +62,8 @@ class Target:
     label: str
     endpoint: str
     renderer: Renderer
-    template: Template | None = None
+    templates: tuple[Template, ...] = ()  # one; for a target with tag lists one for each tag
     allow: tuple[SourcePattern, ...] = ()  # other names are refused; empty: all names are allowed
-    more_templates: tuple[Template, ...] = ()  # for further tags, at a target with tag lists
     rules: HeaderRules = NO_RULES
     conversion: PayloadConversion | None = None
     lossy: bool = False  # the mapping allows that different names become one
@@ -77,9 +76,9 @@ class Target:
     access: BrokerAccess = NO_ACCESS
 
     @property
-    def templates(self) -> tuple[Template, ...]:
-        """All its templates; none when messages keep their name."""
-        return () if self.template is None else (self.template, *self.more_templates)
+    def template(self) -> Template | None:
+        """Its first template; None when messages keep their name."""
+        return self.templates[0] if self.templates else None
 
     @property
     def system(self) -> str:
@@ -93,12 +92,9 @@ class Target:
             TranslationError: the target has no form for it, or does not allow it.
             LimitError: it is too long or too deep.
         """
-        if self.template is None:
+        if not self.templates:
             return self._spell(subject)
-        if not self.more_templates:
-            return self._spell(self.template.expand(captures))
-        every = (self.template, *self.more_templates)
-        return join_tags(self._spell(template.expand(captures)) for template in every)
+        return join_tags(self._spell(each.expand(captures)) for each in self.templates)
 
     def _spell(self, subject: Subject) -> str:
         name = self.renderer.render(subject)
@@ -130,12 +126,12 @@ class Target:
             raise TranslationError(self.system, name, "destination-kind", reason)
 
 
-def for_template(renderer: Renderer, template: Template | None) -> Renderer:
-    """Return `renderer`, opened for replies where the template's own text names where they go.
+def for_templates(renderer: Renderer, templates: Sequence[Template]) -> Renderer:
+    """Return `renderer`, opened for replies where the first template itself names where they go.
 
     Then the mapping sends there, and not a publisher who chose the name.
     """
-    fixed = template.text.partition("{")[0] if template else ""
+    fixed = templates[0].text.partition("{")[0] if templates else ""
     dialect = renderer.dialect
     opened = [each for rule in dialect.prefix_rules for each in rule.reply_only]
     opened += dialect.inbox_levels
@@ -143,12 +139,12 @@ def for_template(renderer: Renderer, template: Template | None) -> Renderer:
     return replace(renderer, replies=True) if replies else renderer
 
 
-def fixed_kind(template: Template | None, source: SourcePattern, dialect: Dialect) -> str:
+def fixed_kind(templates: Sequence[Template], source: SourcePattern, dialect: Dialect) -> str:
     """Return the kind prefix that the mapping's own text gives to the names of a target.
 
     Without a template that text is the pattern of the source.
     """
-    return dialect.find_kind(source.text if template is None else template.text)
+    return dialect.find_kind(templates[0].text if templates else source.text)
 
 
 @dataclass(frozen=True)

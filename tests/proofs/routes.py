@@ -41,7 +41,7 @@ def route(  # what a route has
             f"{endpoint}:{number}",
             endpoint,
             Renderer(dialect_of(endpoint), escape, length),
-            None if template is None else parse_template(template, dialect_of(endpoint), taken),
+            () if template is None else (parse_template(template, dialect_of(endpoint), taken),),
             lossy=lossy,
         )
         for number, (endpoint, template) in enumerate(targets, 1)
@@ -86,5 +86,5 @@ def tagged(template: str, *others: str) -> Route:
     """Return a route to a tag list."""
     one = route("mqtt", "o/{x}/{y}", ("yami4", template))
     yami = DIALECTS["yami4"]
-    more = tuple(parse_template(text, yami, one.source) for text in others)
-    return replace(one, targets=(replace(one.targets[0], more_templates=more),))
+    every = tuple(parse_template(text, yami, one.source) for text in (template, *others))
+    return replace(one, targets=(replace(one.targets[0], templates=every),))

@@ -69,7 +69,7 @@ def parsed_route(name: str, source: _From, targets: list[_To], inverse: str) -> 
                 f"{target['endpoint']}:{len(made) + 1}",
                 target["endpoint"],
                 Renderer(there, OnUnmappable(target.get("on_unmappable", "escape"))),
-                None if template is None else parse_template(template, there, pattern),
+                () if template is None else (parse_template(template, there, pattern),),
                 lossy=target.get("lossy", False),
             )
         )

@@ -288,7 +288,7 @@ def test_captures_of_other_tags_are_taken_as_given() -> None:
     one = route("yami4", "orders.{id}", ("mqtt", None))
     template = parse_template("o/{id}/{desk}", mqtt, one.source, require_tags=(require_tags,))
     tags = TagRule(TagMode.COMBINE, require_tags=(require_tags,))
-    one = replace(one, tags=tags, targets=(replace(one.targets[0], template=template),))
+    one = replace(one, tags=tags, targets=(replace(one.targets[0], templates=(template,)),))
 
     assert findings(one) == []
 

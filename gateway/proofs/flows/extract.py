@@ -51,12 +51,9 @@ def _flows(source: RouteSource, brokers: Mapping[str, str]) -> list[Flow]:
 
 def _by_template(target: Target) -> list[Target]:
     """Return the target once for each of its templates."""
-    if not target.more_templates:
+    if len(target.templates) <= 1:
         return [target]
-    return [
-        replace(target, template=each, more_templates=())
-        for each in (target.template, *target.more_templates)
-    ]
+    return [replace(target, templates=(each,)) for each in target.templates]
 
 
 def make_flow(
@@ -74,7 +71,7 @@ def whole_target_flow(flow: Flow) -> Flow:
     For the proof of injectivity: the tags of a list together identify the source name.
     """
     target = flow.source.route.targets[flow.target_index]
-    if not target.more_templates:
+    if len(target.templates) <= 1:
         return flow
     levels = tuple(
         level

@@ -85,9 +85,9 @@ class RouteSource:
 class Flow:
     """The translation of the names of one pattern for one target.
 
-    `target` has one template; a target with several templates has one flow for each. `broker`
-    identifies the broker of the target. `target_pattern` matches every target name, and further
-    names when a wildcard is used twice.
+    `target` has one template at most; a target with several templates has one flow for each.
+    `broker` identifies the broker of the target. `target_pattern` matches every target name, and
+    further names when a wildcard is used twice.
     """
 
     source: RouteSource
@@ -143,7 +143,7 @@ class Flow:
     @property
     def keeps_name(self) -> bool:
         """Whether the target keeps the source name."""
-        return self.target.template is None
+        return not self.target.templates
 
 
 def source_levels(pattern: Pattern) -> tuple[SourceLevel, ...]:
@@ -207,6 +207,6 @@ def _shape(flow: Flow) -> object:
     renderer = target.renderer
     return (
         (flow.pattern, id(route.dialect), route.source, route.excludes, route.tags.require_tags),
-        (target.template, target.more_templates, target.allow, id(renderer.dialect)),
+        (target.templates, target.allow, id(renderer.dialect)),
         (renderer.on_unmappable, renderer.on_too_long, renderer.replacement, renderer.replies),
     )

@@ -167,7 +167,9 @@ def documented(name: str, pattern: str, taken: str, given: str) -> str | None:
 def produced(name: str, draft: RouteDraft) -> str | None:
     """Return the name at the target of a route in one direction."""
     source = parse_source(draft.source_pattern, MQTT)
-    target = Target("to", "to", Renderer(MQTT), parse_template(draft.target_template, MQTT, source))
+    target = Target(
+        "to", "to", Renderer(MQTT), (parse_template(draft.target_template, MQTT, source),)
+    )
     route = Route("r", "from", MQTT, source, (target,))
     subject = parse_subject(name, MQTT)
     if not route.takes(subject.levels):
