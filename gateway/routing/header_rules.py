@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from types import MappingProxyType
@@ -12,7 +12,7 @@ from gateway.model.message import NO_HEADERS, Headers, Value
 from gateway.routing.header_draft import HeaderDraft, HeaderName, parse_header_name, simple_text
 from gateway.routing.source_pattern import SourcePattern
 from gateway.routing.template import NO_CONSTANTS, LevelPart, RestPlaceholder, find_placeholders
-from gateway.routing.template_functions import Levels, Report, TextLocation, refuse
+from gateway.routing.template_functions import Levels, Report, TextLocation, refuse, reported
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,20 +191,16 @@ def parse_header_rules(  # noqa: PLR0913  # the keys of a configuration
         *(partial(_check_value, name, made) for name, made in _mapped_values(maps)),
     ]
     for check in checks:
-        _attempt(check, report)
+        with reported(report):
+            check()
     parsed_renames: tuple[tuple[HeaderName, HeaderName], ...] = ()
-    try:
+    with reported(report):
         parsed_renames = _parse_renames(renames)
-    except SubjectError as error:
-        report(error)
     values: list[tuple[str, Value | TextTemplate]] = []
     for name, text in sets.items():
-        try:
+        with reported(report):
             value = _value(text, source, constants)
             _check_value(name, value)
-        except SubjectError as error:
-            report(error)
-        else:
             values.append((name, value))
     return HeaderRules(
         tuple(
@@ -215,13 +211,6 @@ def parse_header_rules(  # noqa: PLR0913  # the keys of a configuration
         tuple(map(parse_header_name, keeps)),
         tuple((parse_header_name(name), value) for name, value in values),
     )
-
-
-def _attempt(check: Callable[[], None], report: Report) -> None:
-    try:
-        check()
-    except SubjectError as error:
-        report(error)
 
 
 def _mapped_values(maps: Mapping[str, Mapping[str, Value]]) -> Iterator[tuple[str, Value]]:

@@ -27,6 +27,7 @@ from gateway.routing.template_functions import (
     apply_functions,
     parse_functions,
     refuse,
+    reported,
 )
 
 NO_CONSTANTS: Mapping[str, str] = MappingProxyType({})
@@ -191,11 +192,9 @@ def find_placeholders(
             report(location.error("unknown-capture", reason, found.start()))
         rest = spans.get(name, False)
         chain = TextLocation(location.dialect, text, found.start(3))
-        try:
+        functions: tuple[TemplateFunction, ...] = ()
+        with reported(report):
             functions = parse_functions(found[3], chain, single_level=not rest)
-        except SubjectError as error:
-            report(error)
-            functions = ()
         part: LevelPart | RestPlaceholder = Placeholder(name, functions)
         if rest and not any(function.single_level for function in functions):
             part = RestPlaceholder(name, functions)

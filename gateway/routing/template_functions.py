@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from enum import Enum
@@ -37,6 +38,15 @@ def refuse(error: SubjectError) -> None:
         SubjectError: always.
     """
     raise error
+
+
+@contextmanager
+def reported(report: Report) -> Iterator[None]:
+    """Give `report` the fault of one part, so that the other parts are read, too."""
+    try:
+        yield
+    except SubjectError as error:
+        report(error)
 
 
 @dataclass(frozen=True, slots=True)
