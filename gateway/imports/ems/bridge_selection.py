@@ -102,12 +102,11 @@ def _source_fault(bridge: Bridge) -> str | None:
 def _lines(bridge: Bridge, omitted: list[OmittedLine]) -> Iterator[SelectedBridge]:
     targets: set[tuple[str, str, str]] = set()
     for target in bridge.targets:
-        item = f"target {target.kind} {target.name!r}"
         key = (target.kind, target.name, target.selector)
         if fault := _target_fault(bridge, target):
-            omitted.append(OmittedLine(target.location, item, fault))
+            omitted.append(target.omitted(fault))
         elif key in targets:
-            omitted.append(OmittedLine(target.location, item, "it repeats a line above it"))
+            omitted.append(target.omitted("it repeats a line above it"))
         else:
             targets.add(key)
             own = endpoint_address(target.kind, target.name)
@@ -160,33 +159,26 @@ def _without_duplicates(
         same = [each for each in earlier if may_overlap(each.bridge.name, line.bridge.name, EMS)]
         overlaps += len(same)
         if overlaps > MAX_OVERLAPS:
-            omitted.append(_too_many(line))
+            reason = (
+                f"more than {MAX_OVERLAPS:,} pairs of lines send the same messages to one target;"
+                " write fewer and wider bridges"
+            )
+            omitted.append(line.target.omitted(reason))
             continue
         sources = [endpoint_address(TOPIC, each.bridge.name) for each in same]
         exclude = tuple(dict.fromkeys([*line.exclude, *sources]))
         if same:
-            item = f"target {line.target.kind} {line.target.name!r}"
             locations = ", ".join(str(each.target.location) for each in same)
             reason = (
                 f"{locations} sends the same messages there, and the server delivers two copies;"
                 " the mapping delivers one"
             )
-            omitted.append(OmittedLine(line.target.location, item, reason))
+            omitted.append(line.target.omitted(reason))
         if same and is_covered(endpoint_address(TOPIC, line.bridge.name), exclude, EMS):
             continue
         found.append(replace(line, exclude=exclude))
         earlier.append(line)
     return found
-
-
-def _too_many(line: SelectedBridge) -> OmittedLine:
-    reason = (
-        f"more than {MAX_OVERLAPS:,} pairs of lines send the same messages to one target;"
-        " write fewer and wider bridges"
-    )
-    return OmittedLine(
-        line.target.location, f"target {line.target.kind} {line.target.name!r}", reason
-    )
 
 
 def _chains(lines: Sequence[SelectedBridge]) -> Iterator[OmittedLine]:

@@ -34,6 +34,9 @@ class BridgeTarget:
     selector: str = ""
     comments: tuple[str, ...] = ()
 
+    def omitted(self, reason: str) -> OmittedLine:
+        return OmittedLine(self.location, f"target {self.kind} {self.name!r}", reason)
+
 
 @dataclass(frozen=True, slots=True)
 class Bridge:

@@ -41,7 +41,7 @@ def find_echoes(drafts: Sequence[RouteDraft]) -> Iterator[OmittedLine]:
             f"it returns messages of {draft.lines[0].location} under another name, and mosquitto"
             " returns nothing over the connection it came by; exclude them if they are unwanted"
         )
-        yield OmittedLine(line.location, f"the topic {line.pattern!r}", reason)
+        yield line.omitted(reason)
 
 
 def _echo_pairs(drafts: Sequence[RouteDraft], direction: Direction) -> Iterator[tuple[int, int]]:
@@ -126,7 +126,7 @@ def import_mosquitto(file: str, data: bytes, include: Include = no_folders) -> D
 def _drafts(connection: BridgeConnection, omitted: list[OmittedLine]) -> list[RouteDraft]:
     for line in connection.topics[MAX_TOPICS:]:
         reason = f"a connection of more than {MAX_TOPICS} topics is not read to its end"
-        omitted.append(OmittedLine(line.location, f"the topic {line.pattern!r}", reason))
+        omitted.append(line.omitted(reason))
     drafts, partly_replaced = draft_routes(connection.topics[:MAX_TOPICS])
     omitted += [*partly_replaced, *find_echoes(drafts)]
     return drafts

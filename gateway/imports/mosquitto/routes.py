@@ -66,7 +66,11 @@ def draft_routes(lines: Sequence[TopicLine]) -> tuple[list[RouteDraft], list[Omi
     distinct = _distinct(lines)
     overlapping = _overlaps(distinct)
     if overlapping is None:
-        return [], [_too_many(line) for line in lines]
+        reason = (
+            f"more than {MAX_OVERLAPS:,} pairs of topics of this connection overlap, so that none"
+            " was read; write fewer and wider topics"
+        )
+        return [], [line.omitted(reason) for line in lines]
     for topics in _clusters(distinct, overlapping):
         both = _bidirectional(topics)
         drafts += both
@@ -77,7 +81,8 @@ def draft_routes(lines: Sequence[TopicLine]) -> tuple[list[RouteDraft], list[Omi
                     draft = _one_way(topic, direction, topics[:number], both)
                     drafts += [] if draft is None else [draft]
     used = {line for draft in drafts for line in draft.lines}
-    omitted += [_unused(line) for line in lines if line not in used]
+    reason = "lines before it, or with a prefix, cover it, so mosquitto does not use it"
+    omitted += [line.omitted(reason) for line in lines if line not in used]
     return sorted(drafts, key=lambda draft: draft.lines[0].location), omitted
 
 
@@ -213,19 +218,6 @@ def _one_way(
     return RouteDraft(topic.local, topic.remote, topic.stem, direction, topic.lines, exclude)
 
 
-def _unused(line: TopicLine) -> OmittedLine:
-    reason = "lines before it, or with a prefix, cover it, so mosquitto does not use it"
-    return OmittedLine(line.location, f"the topic {line.pattern!r}", reason)
-
-
-def _too_many(line: TopicLine) -> OmittedLine:
-    reason = (
-        f"more than {MAX_OVERLAPS:,} pairs of topics of this connection overlap, so that none was"
-        " read; write fewer and wider topics"
-    )
-    return OmittedLine(line.location, f"the topic {line.pattern!r}", reason)
-
-
 def _ambiguous(draft: RouteDraft, topics: Sequence[RouteDraft]) -> Iterator[OmittedLine]:
     """Report names that an earlier line renames differently, in one direction only."""
     for direction in (Direction.OUT, Direction.IN):
@@ -247,6 +239,4 @@ def _ambiguous(draft: RouteDraft, topics: Sequence[RouteDraft]) -> Iterator[Omit
                     " which cross under two names, and mosquitto uses the name of that line only;"
                     " decide which you want"
                 )
-                yield OmittedLine(
-                    draft.lines[0].location, f"the topic {draft.lines[0].pattern!r}", reason
-                )
+                yield draft.lines[0].omitted(reason)

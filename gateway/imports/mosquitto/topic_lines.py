@@ -13,7 +13,7 @@ from string import ascii_lowercase
 from gateway.dialects.base import parse_pattern
 from gateway.dialects.systems.mqtt import MQTT
 from gateway.imports.route_checks import fault_of, find_brace_fault
-from gateway.imports.source_lines import SourceLine
+from gateway.imports.source_lines import OmittedLine, SourceLine
 
 EMPTY = '""'
 SHARED = "$share/"
@@ -41,6 +41,9 @@ class TopicLine:
     local: str = ""
     remote: str = ""
     comments: tuple[str, ...] = ()
+
+    def omitted(self, reason: str) -> OmittedLine:
+        return OmittedLine(self.location, f"the topic {self.pattern!r}", reason)
 
 
 def parse_topic(value: str, location: SourceLine, comments: tuple[str, ...] = ()) -> TopicLine:
