@@ -137,9 +137,11 @@ def refuse_surrogate(text: str, dialect: Dialect) -> None:
         raise TranslationError(dialect.name, text, "surrogate", "a surrogate is no character")
 
 
-def too_long(text: str, levels: Sequence[str], dialect: Dialect) -> LimitError | None:
-    """Return the error of a name that exceeds a limit of those that the gateway makes."""
-    exceeded = exceeded_limit(text, levels, dialect, made=True)
+def too_long(
+    text: str, levels: Sequence[str], dialect: Dialect, *, made: bool = True
+) -> LimitError | None:
+    """Return the error of a name that the gateway makes, or of another text, past a limit."""
+    exceeded = exceeded_limit(text, levels, dialect, made=made)
     if exceeded is None:
         return None
     limit, actual, maximum = exceeded
@@ -248,7 +250,7 @@ def check_joined(levels: Sequence[str], text: str, dialect: Dialect) -> None:
     for other in dialect.joined:
         there = respelled(levels, dialect, other)
         try:
-            canonical_levels(read_name(there, other), there, other)
+            parse_subject(there, other)
         except SubjectError as error:
             fault = _rule_and_reason(there, other, error)
             raise SubjectError(dialect.name, text, 0, *fault) from error

@@ -7,11 +7,10 @@ from dataclasses import dataclass, field
 
 from gateway.dialects.canonical import canonical_patterns
 from gateway.dialects.dialect import TAG_SEPARATOR, Dialect
-from gateway.dialects.limits import exceeded_limit
-from gateway.dialects.names import split_levels
+from gateway.dialects.names import split_levels, too_long
 from gateway.dialects.patterns import level_text, matches_text, read_pattern
 from gateway.dialects.tags import read_tag_pattern
-from gateway.errors import LimitError, SearchBudgetExceeded, TranslationError
+from gateway.errors import SearchBudgetExceeded, TranslationError
 from gateway.model.language import covers
 from gateway.model.matching import matches
 from gateway.model.pattern import AnyMany, AnyOne, Glob, Level, Literal, Pattern
@@ -208,10 +207,8 @@ def _texts(made: dict[Levels, tuple[str, ...]], target: Dialect) -> dict[str, tu
             tag_covers(levels, reasons) if target.tag_lists else [(_text(levels, target), reasons)]
         )
         for text, surplus in pairs:
-            exceeded = exceeded_limit(text, split_levels(text, target), target, made=False)
-            if exceeded is not None:
-                limit, actual, maximum = exceeded
-                raise LimitError(target.name, text, limit.rule, limit.unit.value, actual, maximum)
+            if error := too_long(text, split_levels(text, target), target, made=False):
+                raise error
             found[text] = (*found.get(text, ()), *surplus)
     return found
 
