@@ -1,11 +1,12 @@
-"""Warnings about names and subscriptions that are legal and likely to cause trouble."""
+"""Advice about legal names and subscriptions: warnings, and the part of each limit they use."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from gateway.dialects.dialect import Dialect
-from gateway.dialects.limits import exceeded_limit
+from gateway.dialects.limits import exceeded_limit, measure
 from gateway.dialects.names import split_levels
 from gateway.model.limits import Limit
 
@@ -45,3 +46,20 @@ def _exceeded(text: str, levels: Sequence[str], dialect: Dialect) -> list[tuple[
         for limit in dialect.advised_limits
     )
     return [each for each in found if each is not None]
+
+
+@dataclass(frozen=True, slots=True)
+class LimitUsage:
+    """`actual` of at most `maximum`; `unit` is the unit of both."""
+
+    unit: str
+    actual: int
+    maximum: int
+
+
+def limit_usage(name: str, dialect: Dialect) -> Iterator[LimitUsage]:
+    """Yield the usage of each limit of `dialect` by a legal `name` that the gateway makes."""
+    levels = split_levels(name, dialect)
+    for limit in dialect.limits:
+        maximum = limit.maximum_made(len(levels))
+        yield LimitUsage(limit.unit.value, measure(name, levels, limit.unit, 0), maximum)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from gateway.dialects.advice import LimitUsage, limit_usage
 from gateway.dialects.base import parse_subject
-from gateway.dialects.limit_usage import LimitUsage, limit_usage
 from gateway.errors import SubjectError, TranslationError
 from gateway.model.message import Headers
 from gateway.model.subject import Subject

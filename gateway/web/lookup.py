@@ -7,9 +7,8 @@ from dataclasses import asdict
 from time import monotonic
 from typing import Final
 
-from gateway.dialects.advice import warnings_of
+from gateway.dialects.advice import limit_usage, warnings_of
 from gateway.dialects.dialect import Dialect
-from gateway.dialects.limit_usage import limit_usage
 from gateway.dialects.names import check_name, render_subject
 from gateway.dialects.patterns import parse_pattern, read_pattern
 from gateway.dialects.registry import DIALECTS
