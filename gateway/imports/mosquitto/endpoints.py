@@ -13,7 +13,6 @@ from gateway.imports.source_lines import OmittedLine, SourceLine
 from gateway.setting import fields_by_key
 
 VERSIONS = {"mqttv50": "5", "mqttv311": "3.1.1"}
-TRUTH = {"true": True, "false": False}
 PORT, TLS_FILES = 1883, {"ca_file": "cafile", "cert_file": "certfile", "key_file": "keyfile"}
 TLS_OPTIONS = ("bridge_cafile", "bridge_capath", "bridge_psk")  # each enables encryption
 
@@ -102,8 +101,7 @@ class _BridgeSide:
         if others:
             each = [f"{name}:{number or PORT}" for name, number in ((host, port), *others)]
             yield EndpointSetting("host", ", ".join(each), str(option.location))
-            robin = self._options.get("round_robin")
-            if robin is None or robin.value.lower() != "true":
+            if not self._is_true("round_robin"):
                 note = "As mosquitto does without round_robin."
                 yield EndpointSetting("fail_back", value=True, note=note)
             return
@@ -185,10 +183,9 @@ class _BridgeSide:
 
     def session(self, name: str) -> Iterator[EndpointSetting]:
         option = self._options.get(name)
-        clean = option is not None and TRUTH.get(option.value.lower())
-        if option is not None and option.value.lower() not in TRUTH:
+        if option is not None and option.value.lower() not in {"true", "false"}:
             self._omit(option, "it is neither true nor false")
-        if clean and option is not None:
+        if option is not None and self._is_true(name):
             yield EndpointSetting("session_expiry", 0, f"{option.location}: a clean session.")
         elif self._side == "remote":
             name, key = "bridge_session_expiry_interval", "session_expiry"
@@ -232,9 +229,12 @@ class _BridgeSide:
         return EndpointSetting("qos", found[-1], note if len(found) > 1 else "")
 
     def _encrypted(self) -> bool:
-        own = self._options.get("bridge_tls_use_os_certs")
-        trusted = own is not None and own.value.lower() == "true"
-        return trusted or any(name in self._options for name in TLS_OPTIONS)
+        return self._is_true("bridge_tls_use_os_certs") or any(
+            name in self._options for name in TLS_OPTIONS
+        )
+
+    def _is_true(self, name: str) -> bool:
+        return name in self._options and self._options[name].value.lower() == "true"
 
     def _without_reference(self, option: Option, text: str) -> str:
         """Return `text`, or omit the option when the configuration would replace a part of it."""
