@@ -223,7 +223,8 @@ class PacketSink:
 
         connection = Connection(broker, self.client, stand_ins.running_process(), received, lost)
         link = SimulatedMqttConnection(self.client, connection)
-        state.use(cast(MqttConnection, link))
+        state.connection = cast(MqttConnection, link)
+        state.apply_limits()
         self._state, self._link = state, link
         broker.log("connected", f"{self.client} to {broker.name}")
 
@@ -242,7 +243,7 @@ class PacketSink:
             if link.failure is not None:
                 raise link.failure
         broker.senders.add(self.client)
-        state.send(cast(MqttConnection, link), messages, settled)
+        state.send(messages, settled)
 
     def close(self) -> None:
         state, self._state = self._state, None

@@ -236,9 +236,9 @@ def _only_fast_rounds(real: Method) -> Method:
 
 
 def _confirm_at_once(real: Method) -> Method:
-    def confirm(self: PublishState, connection: Any, batch: Any, positions: Any) -> None:  # noqa: ANN401
-        real(self, connection, batch, positions)
-        self._unconfirmed.answered(connection.pings + 1)
+    def confirm(self: PublishState, batch: Any, positions: Any) -> None:  # noqa: ANN401
+        real(self, batch, positions)
+        self._unconfirmed.answered(self.connection.pings + 1)
 
     return confirm
 

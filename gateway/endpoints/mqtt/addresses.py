@@ -10,7 +10,7 @@ from typing import Final
 
 from gateway.endpoints.mqtt.witness import Witness
 from gateway.endpoints.settings.mqtt import MqttSettings
-from gateway.errors import EndpointError, NotConnectedError
+from gateway.errors import EndpointError, LeftError, NotConnectedError
 
 log = logging.getLogger(__name__)
 
@@ -73,9 +73,10 @@ class Addresses:
             return
         self._raise(failures)
 
-    def return_to_first(self) -> None:
-        """Let the next `connect` begin with the first address."""
+    def return_to_first(self) -> LeftError:
+        """Let the next `connect` begin with the first address; return why the connection ends."""
         self._next = 0
+        return LeftError(f"{self._each[0].name}: {self.first} answers again")
 
     def leave_in_time(self) -> bool:
         """Return whether there is still time to wait for a quiet moment; if not, ask again."""

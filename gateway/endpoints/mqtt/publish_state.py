@@ -36,8 +36,11 @@ SUCCESS = 0
 class PublishState(ConnectionOwner):
     """Messages sent over one connection that have no answer yet.
 
+    Its owner sets `connection` before that opens.
     Thread-safe: guarded by self._changed; self._sending serialises batches.
     """
+
+    connection: MqttConnection
 
     def __init__(self, settings: MqttSettings) -> None:
         self._settings = settings
@@ -52,12 +55,10 @@ class PublishState(ConnectionOwner):
         self._progress_since = 0.0
         self._window = settings.send_window
         self._encoder = PublishEncoder(settings)
-        self.connection: MqttConnection | None = None
 
-    def use(self, connection: MqttConnection) -> None:
-        """Use an open connection and apply the limits of its broker."""
-        self.connection = connection
-        limits = connection.session.limits
+    def apply_limits(self) -> None:
+        """Apply the limits of the broker, once the connection is open."""
+        limits = self.connection.session.limits
         if limits.qos < self._settings.qos:
             log.warning(
                 "%s: the broker accepts QoS %d at most, %d was requested",
@@ -66,16 +67,14 @@ class PublishState(ConnectionOwner):
         self._window = min(self._window, limits.receive_maximum)
         self._encoder.apply_limits(limits.qos, limits.max_packet, retain=limits.retain)
 
-    def send(
-        self, connection: MqttConnection, messages: Sequence[Message], settled: Settle
-    ) -> None:
+    def send(self, messages: Sequence[Message], settled: Settle) -> None:
         """Send as `Sink.send` does."""
         batch = PublishBatch(len(messages), settled)
         with self._changed:
             self._in_flight[batch] = None
         try:
             with self._sending:
-                self._write_all(connection, batch, messages)
+                self._write_all(batch, messages)
         except NotConnectedError:
             with self._changed:
                 self._remove(batch)
@@ -85,9 +84,7 @@ class PublishState(ConnectionOwner):
         if finished:
             settled(batch.settlements)
 
-    def _write_all(
-        self, connection: MqttConnection, batch: PublishBatch, messages: Sequence[Message]
-    ) -> None:
+    def _write_all(self, batch: PublishBatch, messages: Sequence[Message]) -> None:
         encoder, now = self._encoder, clock.now()
         encoder.start(now)
         settled = 0
@@ -95,8 +92,8 @@ class PublishState(ConnectionOwner):
         unconfirmed = 0  # messages of QoS 0
         for position, message in enumerate(messages):
             if not ids and encoder.needs_id(message):
-                self._flush(connection, encoder)
-                ids = self._reserve_ids(connection, batch, len(messages) - position)
+                self._flush()
+                ids = self._reserve_ids(batch, len(messages) - position)
             try:
                 packet_id = encoder.add(message, ids[-1] if ids else 0)
             except Exception as error:  # noqa: BLE001  # of this message; the others are written
@@ -108,48 +105,43 @@ class PublishState(ConnectionOwner):
                 else:
                     unconfirmed += 1
             if encoder.size >= WRITE_SIZE:
-                self._flush(connection, encoder)
-                self._wait_for_socket(connection)
-        self._write_rest(connection, batch, messages, unconfirmed)
+                self._flush()
+                self._wait_for_socket()
+        self._write_rest(batch, messages, unconfirmed)
         with self._changed:
             for packet_id in ids:
                 self._owners.pop(packet_id, None)
             if settled:
                 self._count_settled(batch, settled)
 
-    def _flush(self, connection: MqttConnection, encoder: PublishEncoder) -> None:
-        if encoder.size:
-            connection.write(*encoder.take())
+    def _flush(self) -> None:
+        if self._encoder.size:
+            self.connection.write(*self._encoder.take())
 
     def _write_rest(
-        self,
-        connection: MqttConnection,
-        batch: PublishBatch,
-        messages: Sequence[Message],
-        unconfirmed: int,
+        self, batch: PublishBatch, messages: Sequence[Message], unconfirmed: int
     ) -> None:
         """Write what is left of a batch with so many messages of QoS 0."""
         settlements, needs_id = batch.settlements, self._encoder.needs_id
         if not unconfirmed:
-            self._flush(connection, self._encoder)
+            self._flush()
         elif unconfirmed == len(messages):
-            self._confirm(connection, batch, range(unconfirmed))
+            self._confirm(batch, range(unconfirmed))
         else:
             positions = [
                 position
                 for position, message in enumerate(messages)
                 if settlements[position] is ACCEPTED and not needs_id(message)
             ]
-            self._confirm(connection, batch, positions)
+            self._confirm(batch, positions)
 
-    def _confirm(
-        self, connection: MqttConnection, batch: PublishBatch, positions: Sequence[int]
-    ) -> None:
+    def _confirm(self, batch: PublishBatch, positions: Sequence[int]) -> None:
         """Write what is left; the answer to a ping after it settles the messages of QoS 0."""
+        connection = self.connection
         connection.follow()
         number = 0
         if self._unconfirmed.is_asking(connection.pings):
-            self._flush(connection, self._encoder)
+            self._flush()
         else:
             number = connection.ping(*(self._encoder.take() if self._encoder.size else ()))
         with self._changed:
@@ -160,19 +152,19 @@ class PublishState(ConnectionOwner):
         if asks:
             connection.ping()
 
-    def _wait_for_socket(self, connection: MqttConnection) -> None:
+    def _wait_for_socket(self) -> None:
+        connection = self.connection
         with self._changed:
             while connection.backlog > MAX_BACKLOG and connection.failure is None:
                 self._changed.wait(CHECK_INTERVAL)
 
-    def _reserve_ids(
-        self, connection: MqttConnection, batch: PublishBatch, wanted: int
-    ) -> list[int]:
+    def _reserve_ids(self, batch: PublishBatch, wanted: int) -> list[int]:
         """Return free packet ids, at least one and as many as the window allows, last one first."""
+        connection = self.connection
         connection.follow()
         if self._is_full():
             connection.answer_awaited = True
-            self._wait_for_room(connection)
+            self._wait_for_room()
             connection.answer_awaited = False
         with self._changed:
             ids = self._free_ids(min(wanted, self._window - len(self._owners)))
@@ -186,7 +178,8 @@ class PublishState(ConnectionOwner):
     def _is_full(self) -> bool:
         return len(self._owners) >= self._window
 
-    def _wait_for_room(self, connection: MqttConnection) -> None:
+    def _wait_for_room(self) -> None:
+        connection = self.connection
         while self._is_full():
             if connection.failure is not None:
                 raise connection.failure
@@ -195,8 +188,9 @@ class PublishState(ConnectionOwner):
                     if self._is_full():
                         self._changed.wait(CHECK_INTERVAL)
 
-    def all_answered(self, connection: MqttConnection) -> bool:
+    def all_answered(self) -> bool:
         """Return whether every sent message has its answer; wait a moment for one."""
+        connection = self.connection
         if self._in_flight and not connection.lead_for_answer(CHECK_INTERVAL):
             with self._changed:
                 if self._in_flight and connection.failure is None:
@@ -241,13 +235,10 @@ class PublishState(ConnectionOwner):
 
     def _respond(self, pubrels: bytes) -> None:
         """Send the PUBRELs, and the ping that messages of QoS 0 wait for."""
-        connection = self.connection
-        if connection is None:
-            return
         if pubrels:
-            connection.answer(pubrels)
-        if self._unconfirmed.must_ask(connection.pings):
-            connection.ping()
+            self.connection.answer(pubrels)
+        if self._unconfirmed.must_ask(self.connection.pings):
+            self.connection.ping()
 
     def _settle(self, packet_id: int, kind: int, reason: int, finished: list[PublishBatch]) -> None:
         batch = self._owners.pop(packet_id, None)
@@ -281,8 +272,7 @@ class PublishState(ConnectionOwner):
 
     def _bytes_moved(self) -> int:
         """Return the bytes that the socket has taken, while more wait for it."""
-        connection = self.connection
-        return connection.written if connection is not None and connection.backlog else 0
+        return self.connection.written if self.connection.backlog else 0
 
     def connection_lost(self, failure: GatewayError) -> None:
         """Settle every message without an answer as `RETRY`."""

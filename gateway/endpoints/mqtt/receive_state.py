@@ -36,8 +36,11 @@ class ReceiveState(ConnectionOwner):
     use such an id for another message, and repeat that one too: a repeat has the same content. It
     repeats what has no answer before it sends a new message (4.4 and 4.6), so the ids that are not
     repeated by then are forgotten.
-    Mutable: filled by the connection's leader; any thread may settle.
+    Mutable: filled by the connection's leader; any thread may settle. Its owner sets `connection`
+    before that opens.
     """
+
+    connection: MqttConnection
 
     def __init__(
         self, settings: MqttSettings, subscriptions: Sequence[Subscription], kept: KeptSession
@@ -60,7 +63,6 @@ class ReceiveState(ConnectionOwner):
         self.leaves = False  # for another address: nothing more is read
         self.queue = message_queue(settings.receive_window_bytes, self._confirm, self._wake)
         self._pongs = self._last_ping = 0
-        self.connection: MqttConnection | None = None
 
     def packets_received(self, packets: DecodedPackets) -> None:
         messages, acks = packets.messages, packets.acks
@@ -187,12 +189,10 @@ class ReceiveState(ConnectionOwner):
     def _confirm(self, count: int) -> None:
         acks = self._acks
         self._acknowledge([acks.popleft() for _ in range(count)])
-        if self.connection is not None:
-            self.connection.resume_reading()
+        self.connection.resume_reading()
 
     def _wake(self) -> None:
-        if self.connection is not None:
-            self.connection.wake()
+        self.connection.wake()
 
     def _acknowledge(self, acks: list[int]) -> None:
         for ack in acks:
@@ -201,7 +201,7 @@ class ReceiveState(ConnectionOwner):
         self._write(encode_acks(acks))
 
     def _write(self, data: bytes) -> None:
-        if data and self.connection is not None:
+        if data:
             with suppress(NotConnectedError):  # `connection_lost` follows; the broker sends again
                 self.connection.answer(data)
 

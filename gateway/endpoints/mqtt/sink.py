@@ -10,7 +10,7 @@ from gateway.endpoints.mqtt.client_id import ClosedConnections, client_id
 from gateway.endpoints.mqtt.connection import MqttConnection
 from gateway.endpoints.mqtt.publish_state import PublishState
 from gateway.endpoints.settings.mqtt import MqttSettings
-from gateway.errors import LeftError, NotConnectedError
+from gateway.errors import NotConnectedError
 from gateway.model.message import Message
 
 
@@ -26,7 +26,6 @@ class MqttSink:
         self._addresses = Addresses(settings, self._client_id)
         self._closed = ClosedConnections()
         self._state: PublishState | None = None
-        self._connection: MqttConnection | None = None
 
     @property
     def address(self) -> str:
@@ -39,40 +38,39 @@ class MqttSink:
         return self._addresses.first_answers
 
     def open(self) -> None:
-        if self._connection is not None and self._connection.failure is None:
+        if self._state is not None and self._state.connection.failure is None:
             return
         self.close()
         self._addresses.connect(self._open)
 
     def _open(self, settings: MqttSettings) -> None:
         state = PublishState(settings)
-        connection = MqttConnection(
+        state.connection = MqttConnection(
             settings, self._client_id, clean=True, owner=state, closed=self._closed
         )
-        connection.open(lambda _session_present: ())
-        state.use(connection)
-        self._state, self._connection = state, connection
+        state.connection.open(lambda _session_present: ())
+        state.apply_limits()
+        self._state = state
 
     def send(self, messages: Sequence[Message], settled: Settle) -> None:
-        state, connection = self._state, self._connection
-        if state is None or connection is None:
+        state = self._state
+        if state is None:
             raise NotConnectedError(f"{self._settings.name}: is closed; open it first")
-        if self.returns and connection.failure is None:
-            self._return(state, connection)
-        if connection.failure is not None:
-            raise connection.failure
-        state.send(connection, messages, settled)
+        if self.returns and state.connection.failure is None:
+            self._return(state)
+        if state.connection.failure is not None:
+            raise state.connection.failure
+        state.send(messages, settled)
 
-    def _return(self, state: PublishState, connection: MqttConnection) -> None:
+    def _return(self, state: PublishState) -> None:
         """Leave for the first address, unless the answers take too long."""
-        while not state.all_answered(connection):
+        while not state.all_answered():
             if not self._addresses.leave_in_time():
                 return
-        self._addresses.return_to_first()
-        connection.close(LeftError(f"{self._settings.name}: {self._addresses.first} answers again"))
+        state.connection.close(self._addresses.return_to_first())
 
     def close(self) -> None:
         self._addresses.close()
-        connection, self._connection, self._state = self._connection, None, None
-        if connection is not None:
-            connection.close()
+        state, self._state = self._state, None
+        if state is not None:
+            state.connection.close()

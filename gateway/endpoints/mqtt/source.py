@@ -19,7 +19,7 @@ from gateway.endpoints.mqtt.session import RequestedSubscription
 from gateway.endpoints.mqtt.witness import Witness
 from gateway.endpoints.redelivery_queue import MAX_BATCH
 from gateway.endpoints.settings.mqtt import MqttSettings
-from gateway.errors import ClientIdDisputeError, GatewayError, LeftError, NotConnectedError
+from gateway.errors import ClientIdDisputeError, GatewayError, NotConnectedError
 from gateway.wire.mqtt.topic_filters import SHARED, inner_filter, selects
 
 log = logging.getLogger(__name__)
@@ -69,13 +69,12 @@ class MqttSource:
         return self._addresses.first_answers
 
     def open(self) -> None:
-        if self._state is not None and self._is_up(self._state):
+        if self._state is not None and self._state.connection.failure is None:
             return
         self.close()
         self._addresses.connect(self._open)
-        state = self._state
-        if state is not None and state.connection is not None:
-            self._continuity.retention = self._retention(state.connection)
+        if self._state is not None:
+            self._continuity.retention = self._retention(self._state.connection)
         self._session_is_new = False
 
     def _open(self, settings: MqttSettings) -> None:
@@ -131,32 +130,30 @@ class MqttSource:
         if state is None:
             raise NotConnectedError(f"{self._settings.name}: is closed; open it first")
         queue, connection = state.queue, state.connection
-        if self.returns and connection is not None and connection.failure is None:
-            self._return(state, connection)
+        if self.returns and connection.failure is None:
+            self._return(state)
         deadline = monotonic() + timeout
         while (batch := queue.take_batch(MAX_BATCH, 0.0)) is None and (
             left := deadline - monotonic()
         ) > 0:
-            if connection is None or not connection.lead(left):
+            if not connection.lead(left):
                 return queue.take_batch(MAX_BATCH, left)
         return batch
 
-    def _return(self, state: ReceiveState, connection: MqttConnection) -> None:
+    def _return(self, state: ReceiveState) -> None:
         """Leave for the first address when nothing is unsettled; read nothing until then."""
         state.leaves = True
         if not state.queue.held:
-            self._addresses.return_to_first()
-            text = f"{self._settings.name}: {self._addresses.first} answers again"
-            connection.close(LeftError(text))
+            state.connection.close(self._addresses.return_to_first())
         elif not self._addresses.leave_in_time():
             state.leaves = False
-            connection.resume_reading()
+            state.connection.resume_reading()
 
     @property
     def continuity(self) -> Continuity:
         """The state for the runtime; a ping a few times a minute is a sign of the broker."""
         state = self._state
-        if state is not None and state.connection is not None:
+        if state is not None:
             silence = int(state.connection.silence * 1_000_000)
             self._continuity.heard = self._continuity.clock() - silence
         if self._kept.has_qos_0:
@@ -165,7 +162,7 @@ class MqttSource:
 
     def end_intake(self) -> None:
         state = self._state
-        if state is not None and state.connection is not None:
+        if state is not None:
             state.end_after(state.connection.ping())
 
     @property
@@ -177,7 +174,7 @@ class MqttSource:
         self._addresses.close()
         state, self._state = self._state, None
         self._dismiss_witness()
-        if state is not None and state.connection is not None:
+        if state is not None:
             self._note_end(state.connection)
             state.connection.close()
             self._kept.filters -= state.connection.session.unsubscribed
@@ -208,10 +205,6 @@ class MqttSource:
         if self._witness is not None:
             self._witness.close()
             self._witness = None
-
-    @staticmethod
-    def _is_up(state: ReceiveState) -> bool:
-        return state.connection is not None and state.connection.failure is None
 
     def _retention(self, connection: MqttConnection) -> Retention:
         """Return what the broker did with the messages before this connection.

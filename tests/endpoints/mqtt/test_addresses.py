@@ -259,8 +259,7 @@ def test_a_sink_returns_when_all_is_answered(brokers: tuple[Mosquitto, Mosquitto
         sink_left = pytest.raises(LeftError, match="answers again")
         state = sink._state  # noqa: SLF001  # a message in flight
         assert state is not None
-        assert sink._connection is not None  # noqa: SLF001
-        state.send(sink._connection, [Message("t", b"x", ONCE)], answer)  # noqa: SLF001
+        state.send([Message("t", b"x", ONCE)], answer)
         second.thaw()
         with sink_left:
             sink.send([Message("t", b"y", ONCE)], lambda _: None)

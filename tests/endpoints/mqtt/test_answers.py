@@ -129,7 +129,7 @@ def test_qos_0_is_delivered_when_the_broker_answers_a_ping_after_it(peer: Peer) 
 
 def test_only_the_answer_to_its_own_ping_confirms_qos_0(peer: Peer) -> None:
     sink, answer = connected(peer), Answer()
-    connection = sink._connection  # type: ignore[attr-defined]  # noqa: SLF001  # its own ping
+    connection = sink._state.connection  # type: ignore[attr-defined]  # noqa: SLF001  # its own ping
     connection.ping()
     sink.send([Message("a", b"")], answer)
     assert [peer.read()[0] for _ in range(2)] == [0xC0, 0x30]
