@@ -55,31 +55,6 @@ class _ErrorInfo(ctypes.Structure):
 
 
 _U32, _INT, _BYTES = ctypes.c_uint32, ctypes.c_int, ctypes.c_char_p
-_SIGNATURES: Final[dict[str, tuple[Any, ...]]] = {
-    "msg_getSMFPtr": (Pointer, ctypes.POINTER(Pointer), ctypes.POINTER(_U32)),
-    "msg_getMsgId": (Pointer, ctypes.POINTER(ctypes.c_uint64)),
-    "msg_setBinaryAttachment": (Pointer, _BYTES, _U32),
-    "msg_setBinaryAttachmentString": (Pointer, _BYTES),
-    "msg_setReplyTo": (Pointer, ctypes.POINTER(NativeDestination), ctypes.c_size_t),
-    "msg_setAsReplyMsg": (Pointer, ctypes.c_ubyte),
-    "msg_setDestination": (Pointer, ctypes.POINTER(NativeDestination), ctypes.c_size_t),
-    "msg_setSenderTimestamp": (Pointer, ctypes.c_int64),
-    "msg_setCorrelationId": (Pointer, _BYTES),
-    "msg_setApplicationMessageId": (Pointer, _BYTES),
-    "msg_setDeliveryMode": (Pointer, _U32),
-    "msg_setCorrelationTagPtr": (Pointer, _BYTES, _U32),
-    "session_sendMsg": (Pointer, Pointer),
-    "flow_settleMsg": (Pointer, ctypes.c_uint64, _INT),
-    "session_modifyClientInfo": (Pointer, ctypes.POINTER(_BYTES), _INT, _BYTES),
-    "session_endpointProvision": (
-        ctypes.POINTER(_BYTES),
-        Pointer,
-        _INT,
-        _BYTES,
-        _BYTES,
-        ctypes.c_size_t,
-    ),
-}
 
 
 class NativeLibrary:
@@ -94,21 +69,32 @@ class NativeLibrary:
         Raises:
             EndpointError: the installed version lacks one.
         """
-        found = {name: _function(name, types) for name, types in _SIGNATURES.items()}
-        self._frame, self._id = found["msg_getSMFPtr"], found["msg_getMsgId"]
-        self._bytes = found["msg_setBinaryAttachment"]
-        self._text = found["msg_setBinaryAttachmentString"]
-        self._reply_to, self._topic = found["msg_setReplyTo"], found["msg_setDestination"]
-        self._as_reply = found["msg_setAsReplyMsg"]
-        self._time, self._mode = found["msg_setSenderTimestamp"], found["msg_setDeliveryMode"]
-        self._correlation = found["msg_setCorrelationId"]
-        self._message_id = found["msg_setApplicationMessageId"]
-        self._tag, self._settle = found["msg_setCorrelationTagPtr"], found["flow_settleMsg"]
-        self._provision = found["session_endpointProvision"]
-        self._modify = found["session_modifyClientInfo"]
-        self.send: Callable[[Pointer, Pointer], int] = found["session_sendMsg"]
-        self._last_error = _function("getLastErrorInfo", (), ctypes.POINTER(_ErrorInfo))
-        self._subcode = _function("subCodeToString", (_INT,), _BYTES)
+        topic, text, number = ctypes.POINTER(NativeDestination), _BYTES, _U32
+        size, texts = ctypes.c_size_t, ctypes.POINTER(_BYTES)
+        self._frame = _function(
+            "msg_getSMFPtr", Pointer, ctypes.POINTER(Pointer), ctypes.POINTER(number)
+        )
+        self._id = _function("msg_getMsgId", Pointer, ctypes.POINTER(ctypes.c_uint64))
+        self._bytes = _function("msg_setBinaryAttachment", Pointer, text, number)
+        self._text = _function("msg_setBinaryAttachmentString", Pointer, text)
+        self._reply_to = _function("msg_setReplyTo", Pointer, topic, size)
+        self._topic = _function("msg_setDestination", Pointer, topic, size)
+        self._as_reply = _function("msg_setAsReplyMsg", Pointer, ctypes.c_ubyte)
+        self._time = _function("msg_setSenderTimestamp", Pointer, ctypes.c_int64)
+        self._mode = _function("msg_setDeliveryMode", Pointer, number)
+        self._correlation = _function("msg_setCorrelationId", Pointer, text)
+        self._message_id = _function("msg_setApplicationMessageId", Pointer, text)
+        self._tag = _function("msg_setCorrelationTagPtr", Pointer, text, number)
+        self._settle = _function("flow_settleMsg", Pointer, ctypes.c_uint64, _INT)
+        self._provision = _function(
+            "session_endpointProvision", texts, Pointer, _INT, text, text, size
+        )
+        self._modify = _function("session_modifyClientInfo", Pointer, texts, _INT, text)
+        self.send: Callable[[Pointer, Pointer], int] = _function(
+            "session_sendMsg", Pointer, Pointer
+        )
+        self._last_error = _function("getLastErrorInfo", result=ctypes.POINTER(_ErrorInfo))
+        self._subcode = _function("subCodeToString", _INT, result=_BYTES)
         self._start, self._size, self._number = Pointer(), _U32(), ctypes.c_uint64()
         self._cells = ctypes.byref(self._start), ctypes.byref(self._size)
         self._number_cell = ctypes.byref(self._number)
@@ -222,7 +208,7 @@ def message_pointer(message: Any) -> Pointer:  # noqa: ANN401  # the driver's me
     return pointer
 
 
-def _function(name: str, argument_types: tuple[Any, ...], result_type: Any = _INT) -> Any:  # noqa: ANN401
+def _function(name: str, *arguments: Any, result: Any = _INT) -> Any:  # noqa: ANN401
     """Return a separate function object: the driver sets other types on its own."""
     try:
         found = solace.CORE_LIB[f"solClient_{name}"]
@@ -231,7 +217,7 @@ def _function(name: str, argument_types: tuple[Any, ...], result_type: Any = _IN
             f"solace: the installed solace-pubsubplus is not supported: {error};"
             " 1.9 to 1.11 are known to work"
         ) from error
-    found.argtypes, found.restype = argument_types, result_type
+    found.argtypes, found.restype = arguments, result
     return found
 
 
