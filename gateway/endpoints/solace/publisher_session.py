@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Sequence
+from itertools import count
 from queue import Empty, SimpleQueue
 from threading import Event, Lock, Thread, current_thread
 from typing import Final
@@ -26,15 +27,50 @@ from gateway.endpoints.solace.native_library import (
     Pointer,
     SendResult,
 )
-from gateway.endpoints.solace.receipts import PUBLISHER_KEY, PendingReceipts
 from gateway.errors import GatewayError, NotConnectedError
 from gateway.model.outcome import ACCEPTED, RETRY, Settlement
 
 log = logging.getLogger(__name__)
 
+_PUBLISHER_KEY: Final = b"gateway\0"  # eight bytes: the key in the library's table of publishers
+_ASYNCHRONOUS: Final = b"\2"  # the type of receipt that the library passes to that table
 _INBOX: Final = b"#P2P/"  # begins the topics of single clients and queues
 _ROOM_CHECK_INTERVAL: Final = 0.05  # seconds, for a library that never reports room
 _RECEIPT_CHECK_INTERVAL: Final = 0.25  # seconds at most
+
+
+class _PendingReceipts:
+    """The messages that wait for receipts, and the time of the last receipt.
+
+    Tags stay here after the connection ends: the library holds their addresses until it is closed.
+    Thread-safe: each step is one operation on a dict.
+    """
+
+    def __init__(self) -> None:
+        self._numbers = count()
+        self._pending: dict[bytes, tuple[SentBatch, int]] = {}  # by tag
+        self._last_sign = 0.0  # time of the last receipt, or of the first message after a pause
+
+    def expect(self, batch: SentBatch, position: int) -> bytes:
+        """Return the tag of the receipt for the message at `position`."""
+        if not self._pending:
+            self._last_sign = time.monotonic()
+        tag = _ASYNCHRONOUS + _PUBLISHER_KEY + next(self._numbers).to_bytes(8, "little")
+        self._pending[tag] = batch, position
+        return tag
+
+    def take(self, tag: bytes) -> tuple[SentBatch, int] | None:
+        """Return the batch and the position of a receipt, or None for a repeated receipt."""
+        self._last_sign = time.monotonic()
+        return self._pending.pop(tag, None)
+
+    def silent_for(self) -> float:
+        """Return the seconds without a receipt, or 0 when no message waits for one."""
+        return time.monotonic() - self._last_sign if self._pending else 0.0
+
+    def batches(self) -> list[SentBatch]:
+        """Return the batches that wait, oldest first."""
+        return list(dict.fromkeys(batch for batch, _ in list(self._pending.values())))
 
 
 class PublisherSession:
@@ -51,7 +87,7 @@ class PublisherSession:
             EndpointError: the broker refused permanently, or the settings are impossible.
         """
         self._settings, self._native = settings, native
-        self._receipts = PendingReceipts()
+        self._receipts = _PendingReceipts()
         self._failure: GatewayError | None = None
         self._send_lock = Lock()  # held while the library sends, so that `close` waits
         self._answered: SimpleQueue[SentBatch | None] = SimpleQueue()
@@ -63,7 +99,7 @@ class PublisherSession:
         self._pointer: Pointer = driver.session_pointer
         self._room = driver.can_send_received  # the library sets it when it has room
         # Never unregistered: that keeps the tags alive as long as the library refers to them.
-        driver.register_acknowledgement_handler(self._on_receipt, PUBLISHER_KEY)
+        driver.register_acknowledgement_handler(self._on_receipt, _PUBLISHER_KEY)
         self.writer = SolaceMessageWriter(
             self._connection.service.message_builder(),
             native,
@@ -199,14 +235,14 @@ class PublisherSession:
         """Ask for the direct messages that wait, one question at a time, until the session ends."""
         while self._question.wait() and not self.is_over:
             self._question.clear()
-            count = len(self._unconfirmed)
-            if count and not self._native.ask(self._pointer):
+            waiting = len(self._unconfirmed)
+            if waiting and not self._native.ask(self._pointer):
                 self._end(NotConnectedError(f"{self._settings.name}: no answer to a question"))
                 return
-            for batch, positions in self._unconfirmed[:count]:
+            for batch, positions in self._unconfirmed[:waiting]:
                 if batch.settle(positions, ACCEPTED):
                     self._answered.put(batch)
-            del self._unconfirmed[:count]
+            del self._unconfirmed[:waiting]
 
     def _guard(self, call: Callable[[], None]) -> None:
         try:
