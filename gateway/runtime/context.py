@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from gateway.endpoints.base import Source
-from gateway.endpoints.kept_subscriptions import SubscriptionStore
+from gateway.endpoints.continuity import SubscriptionStore
 from gateway.routing.router import Router
 from gateway.runtime.delivery.admission import AdmissionRules
 from gateway.runtime.delivery.outbound_batch import OutboundBatch

@@ -19,7 +19,7 @@ from gateway.config.nodes import KeyPath
 from gateway.config.process import ArchiveSettings
 from gateway.config.values import WrittenPath
 from gateway.endpoints.base import Source, Subscription
-from gateway.endpoints.kept_subscriptions import KeepsSubscriptions, SubscriptionStore
+from gateway.endpoints.continuity import KeepsSubscriptions, SubscriptionStore
 from gateway.endpoints.registry import find_kind, make_sink, make_source
 from gateway.endpoints.settings.base import EndpointSettings
 from gateway.routing.name_rules import to_rules

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from gateway.endpoints.base import Source, Subscription, address_of
-from gateway.endpoints.kept_subscriptions import SubscriptionStore
+from gateway.endpoints.continuity import SubscriptionStore
 from gateway.endpoints.registry import make_sink, make_source
 from gateway.endpoints.settings.rabbitmq import RabbitmqSettings
 from gateway.errors import EndpointError, NotConnectedError

@@ -12,8 +12,7 @@ from urllib.parse import urlsplit
 
 from gateway.endpoints.jms import jvm
 from gateway.endpoints.jms.connection_factory import ACTIVEMQ, ACTIVEMQ_FACTORY, TIBCO, open_factory
-from gateway.endpoints.jms.java_errors import gateway_error, is_permanent
-from gateway.endpoints.jms.jvm import Java, JavaError, JmsLibrary
+from gateway.endpoints.jms.jvm import Java, JavaError, JmsLibrary, gateway_error, is_permanent
 from gateway.endpoints.settings.jms import EMS_FACTORY, JmsSettings
 from gateway.endpoints.tls import encryption_hint
 from gateway.errors import EndpointError, GatewayError, NotConnectedError

@@ -19,8 +19,7 @@ from gateway.endpoints.jms.addresses import TOPIC
 from gateway.endpoints.jms.connection import JmsConnection
 from gateway.endpoints.jms.connection_factory import ACTIVEMQ
 from gateway.endpoints.jms.consumers import ConsumerSpec
-from gateway.endpoints.jms.java_errors import describe
-from gateway.endpoints.jms.jvm import Java, JavaError
+from gateway.endpoints.jms.jvm import Java, JavaError, describe
 
 log = logging.getLogger(__name__)
 

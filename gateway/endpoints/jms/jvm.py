@@ -1,4 +1,4 @@
-"""The Java virtual machine of the process, and a class loader for each JMS library.
+"""The Java virtual machine of the process, a class loader for each JMS library, and their errors.
 
 A process can start the JVM only once. Each class path has its own loader, so that two vendors, or
 `javax.jms` and `jakarta.jms`, are kept apart.
@@ -20,7 +20,7 @@ from typing import Any, TypeAlias, TypeVar
 import jpype
 import jpype.config
 
-from gateway.errors import DriverMissingError, EndpointError
+from gateway.errors import DriverMissingError, EndpointError, GatewayError, NotConnectedError
 
 log = logging.getLogger(__name__)
 
@@ -40,6 +40,13 @@ DEFAULT_COLLECTOR = "-XX:+UseSerialGC"  # given two collectors, Java ends the pr
 CLASSPATH_HELP = (
     "for EMS up to 8.6 put jms-2.0.jar and tibjms.jar in `classpath`, from 8.7 on"
     " jakarta.jms-api-2.0.3.jar and tibjms.jar; both are in lib of the EMS installation"
+)
+_PERMANENT = frozenset(  # exceptions after which another attempt fails as well
+    {"JMSSecurityException", "InvalidDestinationException", "InvalidSelectorException"}
+)
+
+DUPLICATE_ID = (
+    "perhaps another client uses this id; give each client an id of its own (`client_id`)"
 )
 _start_lock = threading.Lock()
 
@@ -225,3 +232,25 @@ def text(value: str | None) -> Java:
     """Return a Java string, or a null typed as one, which selects the right overload."""
     string = jpype.java.lang.String
     return jpype.JObject(None, string) if value is None else string(value)
+
+
+def describe(error: BaseException) -> str:
+    """Return a Java exception in one line, its class without the package."""
+    name = type(error).__name__.rpartition(".")[2]
+    text = " ".join(str(error).split())
+    return text if text.startswith(name) else f"{name}: {text}"
+
+
+def is_permanent(error: BaseException) -> bool:
+    """Return whether another attempt would fail in the same way."""
+    return type(error).__name__.rpartition(".")[2] in _PERMANENT
+
+
+def gateway_error(where: str, error: BaseException, hint: str = "") -> GatewayError:
+    """Return the gateway's error for a Java exception raised on connecting or subscribing."""
+    if isinstance(error, TypeError):
+        return DriverMissingError(f"{where}: {error}")
+    if type(error).__name__.endswith("InvalidClientIDException"):
+        hint = f"; {DUPLICATE_ID}"
+    error_class = EndpointError if is_permanent(error) else NotConnectedError
+    return error_class(f"{where}: {describe(error)}{hint}")

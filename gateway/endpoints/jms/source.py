@@ -19,7 +19,7 @@ from time import monotonic
 from typing import Protocol
 
 from gateway.endpoints.base import Batch, Settle, Subscription
-from gateway.endpoints.continuity import Continuity, Retention
+from gateway.endpoints.continuity import Continuity, Retention, SubscriptionStore
 from gateway.endpoints.jms import jvm
 from gateway.endpoints.jms.addresses import DESTINATION_KINDS, QUEUE
 from gateway.endpoints.jms.connection import (
@@ -32,11 +32,9 @@ from gateway.endpoints.jms.connection import (
 )
 from gateway.endpoints.jms.consumers import ConsumerSpec, make_consumer, read_subscriptions
 from gateway.endpoints.jms.discard_advisories import DiscardAdvisories, discard_advisories
-from gateway.endpoints.jms.java_errors import describe, is_permanent
-from gateway.endpoints.jms.jvm import JavaError, JmsLibrary
+from gateway.endpoints.jms.jvm import JavaError, JmsLibrary, describe, is_permanent
 from gateway.endpoints.jms.message_reader import BatchReader, DrainedBatch
 from gateway.endpoints.jms.subscription_filter import SubscriptionFilter
-from gateway.endpoints.kept_subscriptions import SubscriptionStore
 from gateway.endpoints.redelivery_queue import mark_redelivered, message_queue
 from gateway.endpoints.settings.jms import JmsSettings
 from gateway.errors import NotConnectedError, SubscriptionRefusedError

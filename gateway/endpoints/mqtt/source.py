@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from time import monotonic
 
 from gateway.endpoints.base import Batch, Subscription
-from gateway.endpoints.continuity import Continuity, Retention
-from gateway.endpoints.kept_subscriptions import SubscriptionStore
+from gateway.endpoints.continuity import Continuity, Retention, SubscriptionStore
 from gateway.endpoints.mqtt.addresses import Addresses
 from gateway.endpoints.mqtt.client_id import ClosedConnections, client_id
 from gateway.endpoints.mqtt.connection import MqttConnection

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, TypeAlias
 
-from gateway.endpoints.kept_subscriptions import SubscriptionStore
+from gateway.endpoints.continuity import SubscriptionStore
 
 Place: TypeAlias = tuple[str, int]  # the time of a stream, and a number in it
 AHEAD: Final = 10_000  # messages that may be read before the memory of them is written again

@@ -19,8 +19,7 @@ from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy
 from nats.js.errors import NotFoundError
 
 from gateway.endpoints.base import Batch, Subscription
-from gateway.endpoints.continuity import Continuity, Retention
-from gateway.endpoints.kept_subscriptions import SubscriptionStore
+from gateway.endpoints.continuity import Continuity, Retention, SubscriptionStore
 from gateway.endpoints.nats.connection import NatsConnection
 from gateway.endpoints.nats.headers import read_headers
 from gateway.endpoints.nats.place import StreamPlace

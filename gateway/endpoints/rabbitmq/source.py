@@ -19,8 +19,7 @@ from typing import Any, Final, TypeAlias
 from pika.exceptions import AMQPError, ChannelClosedByBroker
 
 from gateway.endpoints.base import Batch, Subscription
-from gateway.endpoints.continuity import Continuity, Retention
-from gateway.endpoints.kept_subscriptions import SubscriptionStore
+from gateway.endpoints.continuity import Continuity, Retention, SubscriptionStore
 from gateway.endpoints.rabbitmq.addresses import read_key
 from gateway.endpoints.rabbitmq.connection import NOT_FOUND, RabbitmqConnection, refusal
 from gateway.endpoints.rabbitmq.headers import STREAM_OFFSET, read_properties

@@ -24,8 +24,7 @@ from solace.messaging.utils.life_cycle_control import TerminationNotificationLis
 
 from gateway.clock import now
 from gateway.endpoints.base import Batch, Subscription
-from gateway.endpoints.continuity import Continuity, Retention
-from gateway.endpoints.kept_subscriptions import SubscriptionStore
+from gateway.endpoints.continuity import Continuity, Retention, SubscriptionStore
 from gateway.endpoints.received_messages import ReceivedMessage, ReceivedMessages
 from gateway.endpoints.settings.solace import SolaceSettings
 from gateway.endpoints.solace.connection import SolaceConnection, detach_finalizers

@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 
 
 class SessionFile:
-    """A store of subscriptions (`endpoints.kept_subscriptions`).
+    """A store of subscriptions (`endpoints.continuity`).
 
     Thread-safe: guarded by self._lock.
     """
