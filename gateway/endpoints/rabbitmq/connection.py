@@ -134,22 +134,27 @@ class RabbitmqConnection:
             EndpointError: the server refuses.
             NotConnectedError: no answer in time, or the connection is lost.
         """
+
+        def request(future: Future[Any]) -> None:
+            if channel is not None:
+                channel.add_on_close_callback(lambda _, error: _fail(future, error))
+            work(lambda answer: _answer(future, answer))
+
+        return self._await(request)
+
+    def _await(self, request: Callable[[Future[Any]], object]) -> Any:  # noqa: ANN401
+        """Call `request` in the connection's thread, and return what its future gets."""
         future: Future[Any] = Future()
         self._asked = future
 
         def start() -> None:
             try:
-                if channel is not None:
-                    channel.add_on_close_callback(lambda _, error: _fail(future, error))
-                work(lambda answer: _answer(future, answer))
+                request(future)
             except Exception as error:  # noqa: BLE001  # for the thread that asks
                 _fail(future, error)
 
-        self.check()
+        self.check()  # an end from now on fails the future
         self.spawn(start)
-        return self._result(future)
-
-    def _result(self, future: Future[Any]) -> Any:  # noqa: ANN401
         try:
             return future.result(self._settings.answer_timeout)
         except (TimeoutError, LateError) as error:
@@ -218,24 +223,16 @@ class RabbitmqConnection:
         raise NotConnectedError(f"{failure or self._settings.name}{hint}") from failure
 
     def _try(self, url: str) -> Any:  # noqa: ANN401  # the driver's
-        future: Future[Any] = Future()
-        self._asked = future
         parameters = self._parameters(url)
-
-        def start() -> None:
-            try:
-                _Connection(
-                    parameters,
-                    on_open_callback=lambda connection: _answer(future, connection),
-                    on_open_error_callback=lambda _, error: _fail(future, error),
-                    on_close_callback=self._ended,
-                    custom_ioloop=self.loop,
-                )
-            except Exception as error:  # noqa: BLE001  # for the thread that asks
-                _fail(future, error)
-
-        self.spawn(start)
-        return self._result(future)
+        return self._await(
+            lambda future: _Connection(
+                parameters,
+                on_open_callback=lambda connection: _answer(future, connection),
+                on_open_error_callback=lambda _, error: _fail(future, error),
+                on_close_callback=self._ended,
+                custom_ioloop=self.loop,
+            )
+        )
 
     def _parameters(self, url: str) -> pika.ConnectionParameters:
         settings = self._settings
