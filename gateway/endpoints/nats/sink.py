@@ -40,8 +40,7 @@ _Outgoing: TypeAlias = tuple[str, bytes, dict[str, str], str]  # subject to repl
 class NatsSink:
     """Publishes.
 
-    `repeats` counts messages that the stream knew by their id. Thread-safe: each connection has a
-    window of its own.
+    Thread-safe: each connection has a window of its own.
     """
 
     def __init__(self, settings: NatsSettings, instance: str = "") -> None:
@@ -52,11 +51,7 @@ class NatsSink:
         self._window: SendWindow[str] = SendWindow(settings.send_window)  # of subjects
         self._inbox = ""
         self._order = asyncio.Lock()
-        self.repeats = 0
-
-    @property
-    def counts(self) -> dict[str, int]:
-        return {"repeats": self.repeats}
+        self.counts = {"repeats": 0}  # messages that the stream knew by their id
 
     @property
     def address(self) -> str:
@@ -175,7 +170,7 @@ class NatsSink:
         else:
             answer = json.loads(message.data)
             settlement = _settlement(self._settings.name, answer)
-            self.repeats += settlement is REPEATED
+            self.counts["repeats"] += settlement is REPEATED
         window.settle((number,), settlement)
 
     async def _explain(self, connection: NatsConnection, subject: str | None) -> Settlement:

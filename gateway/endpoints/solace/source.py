@@ -7,7 +7,7 @@ copies and decodes the bytes, and ends the connection if that fails.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, Final, TypeAlias
 
@@ -51,7 +51,8 @@ _SETTLEMENTS: Final = {
 class SolaceSource:
     """Receives from a queue or from direct subscriptions.
 
-    `lost` counts the gaps at which direct messages were dropped, `undecoded` malformed messages.
+    In `counts`, `lost` are the gaps at which direct messages were dropped, `undecoded` malformed
+    messages.
     Thread-safe: guarded by the queue; one thread receives.
     """
 
@@ -81,11 +82,7 @@ class SolaceSource:
         self._receiver: Any = None
         self._arrivals: ArrivalQueue = ReceivedMessages(settings.receive_window_bytes)
         self._arrivals.fail(NotConnectedError(f"{settings.name}: is closed; open it first"))
-        self.lost = self.undecoded = 0
-
-    @property
-    def counts(self) -> Mapping[str, int]:
-        return {"lost": self.lost, "undecoded": self.undecoded}
+        self.counts = {"lost": 0, "undecoded": 0}
 
     def open(self) -> None:
         self.close()
@@ -218,7 +215,7 @@ class SolaceSource:
         dropped = message.get_message_discard_notification().has_internal_discard_indication()
         self._native.release(message)
         if dropped or has_discard_flag(frame):
-            self.lost += 1
+            self.counts["lost"] += 1
             where = "here; raise direct_buffer" if dropped else "by the broker"
             log.warning("%s: direct messages were dropped %s", self._settings.name, where)
             self.continuity.report_loss(f"direct messages were dropped {where}")
@@ -229,7 +226,7 @@ class SolaceSource:
         """Decode a message that arrived at `at` (microseconds); count and log a malformed one."""
         message = self._reader.read(frame, at)
         if not message.address:
-            self.undecoded += 1
+            self.counts["undecoded"] += 1
             error = decoding_error(message)
             log.warning("%s: a message cannot be read: %s", self._settings.name, error)
         # the application message id is no identity: senders may use one for many messages

@@ -116,7 +116,7 @@ def test_a_malformed_message_is_received_as_its_bytes_and_settled(
 
     assert good.address == "a/good"
     assert [message.address for message in bad] == [""] * 3
-    assert source.undecoded == 3
+    assert source.counts["undecoded"] == 3
     for number, message in enumerate(bad):
         assert isinstance(message.payload, bytes)
         assert message.payload.endswith(payload + metadata)
@@ -150,7 +150,7 @@ def test_more_malformed_messages_than_the_window_do_not_stop_the_source(
         until(lambda: system.depth() == 0, "all are settled")
 
     assert got[-1].address == "a/good"
-    assert source.undecoded == 600
+    assert source.counts["undecoded"] == 600
 
 
 def test_an_error_of_the_reader_makes_only_that_message_undecodable(
