@@ -30,6 +30,7 @@ from gateway.wire.mqtt.packets import (
     PacketDecoder,
     PacketTooLargeError,
 )
+from gateway.wire.mqtt.session_packets import DISCONNECT_PACKET
 
 log = logging.getLogger(__name__)
 
@@ -211,7 +212,7 @@ class MqttConnection:
             self._serve_socket(0.0)
             raise self.failure or error from error
         self._serve_until(lambda: self.session.connected, deadline, "the log-in")
-        self._errors.logged_in()
+        self._closed.logged_in()
 
     def _await_subscriptions(self, deadline: float) -> None:
         """Serve until the last SUBACK, or until the rest of the backlog has to be received."""
@@ -386,7 +387,7 @@ class MqttConnection:
         """
         deadline = monotonic() + CLOSE_TIMEOUT
         try:
-            self.write(self.session.log_out())
+            self.write(DISCONNECT_PACKET)
             while monotonic() < deadline and self._socket.read() != b"":
                 self._socket.flush()
                 writing = select.POLLOUT if self._socket.backlog else 0

@@ -24,9 +24,6 @@ class ConnectionErrors:
         self._settings, self._client_id, self._closed = settings, client_id, closed
         self.label = f"{settings.name}: {settings.address}"
 
-    def logged_in(self) -> None:
-        self._closed.logged_in()
-
     def note(self, failure: GatewayError) -> None:
         """Count the end of the connection unless the broker closed it."""
         if not isinstance(failure, ClosedByBrokerError):

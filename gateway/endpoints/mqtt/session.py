@@ -1,4 +1,4 @@
-"""The session with a broker: log-in, subscriptions and log-out, as packets in and out."""
+"""The session with a broker: log-in and subscriptions, as packets in and out."""
 
 from __future__ import annotations
 
@@ -25,7 +25,6 @@ from gateway.wire.mqtt.reasons import (
 from gateway.wire.mqtt.session_packets import (
     CONNACK,
     DISCONNECT,
-    DISCONNECT_PACKET,
     MAXIMUM_PACKET_SIZE,
     MAXIMUM_QOS,
     REASON_STRING,
@@ -150,10 +149,6 @@ class MqttSession:
             self._unsubscribing[self._last_id] = part
             packets.append(encode_unsubscribe(self._last_id, part, five=self._five))
         return packets
-
-    def log_out(self) -> bytes:
-        """Return a DISCONNECT."""
-        return DISCONNECT_PACKET
 
     def refuse_packet(self) -> bytes:
         """Return the last bytes to a broker that has sent a packet over the limit."""
