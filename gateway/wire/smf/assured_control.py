@@ -87,11 +87,7 @@ class AssuredControl:
     response: SmfResponse | None = None
 
     def get(self, field: ControlField) -> bytes | None:
-        found = None
-        for number, value in self.fields:
-            if number == field:
-                found = value
-        return found
+        return dict(self.fields).get(field)
 
     def get_int(self, field: ControlField, default: int = 0) -> int:
         """Return a number.
@@ -102,7 +98,7 @@ class AssuredControl:
         value = self.get(field)
         if value is None:
             return default
-        width = _width(field)
+        width = _WIDTHS.get(field, 4)
         if any(value[:-width]):
             raise WireError(f"smf: assured control field 0x{field:02x} has more than {width} bytes")
         return int.from_bytes(value[-width:], "big")
@@ -123,20 +119,18 @@ class AssuredControl:
 _V2: Final = 2
 _HEAD_SIZES: Final = {2: 3, 3: 6, 4: 6}
 _WORD: Final = 4
-_ONE_BYTE_FIELDS: Final = frozenset(
-    {
-        ControlField.WINDOW,
-        ControlField.DURABILITY,
-        ControlField.ACCESS,
-        ControlField.FLOW_TYPE,
-        ControlField.RESPECTS_TTL,
-        ControlField.ACTIVE,
-        ControlField.WANTS_CHANGES,
-    }
-)
-_EIGHT_BYTE_FIELDS: Final = frozenset(
-    {ControlField.LAST_SENT, ControlField.LAST_ACKED, ControlField.LAST_RECEIVED}
-)
+_WIDTHS: Final = {  # bytes of a number; any other has four
+    ControlField.LAST_SENT: 8,
+    ControlField.LAST_ACKED: 8,
+    ControlField.WINDOW: 1,
+    ControlField.DURABILITY: 1,
+    ControlField.ACCESS: 1,
+    ControlField.LAST_RECEIVED: 8,
+    ControlField.FLOW_TYPE: 1,
+    ControlField.RESPECTS_TTL: 1,
+    ControlField.ACTIVE: 1,
+    ControlField.WANTS_CHANGES: 1,
+}
 _TEXT_FIELDS: Final = frozenset({ControlField.QUEUE, ControlField.FLOW_NAME})
 
 
@@ -144,15 +138,11 @@ def encode_field(number: ControlField, value: int | bytes) -> tuple[int, bytes]:
     """Return a field of an `AssuredControl`, with the width of its type."""
     if isinstance(value, bytes):
         return number, value + b"\0" if number in _TEXT_FIELDS else value
-    return number, value.to_bytes(_width(number), "big")
+    return number, value.to_bytes(_WIDTHS.get(number, 4), "big")
 
 
 def encode_fields(*fields: tuple[ControlField, int | bytes]) -> tuple[tuple[int, bytes], ...]:
     return tuple(encode_field(*field) for field in fields)
-
-
-def _width(number: ControlField) -> int:
-    return 1 if number in _ONE_BYTE_FIELDS else 8 if number in _EIGHT_BYTE_FIELDS else 4
 
 
 def decode_control(frame: bytes) -> AssuredControl:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
-from struct import Struct
 from types import MappingProxyType
 from typing import Final
 
@@ -19,30 +18,25 @@ from gateway.wire.smf.parameters import (
     SUMMARY,
     TIME_TO_LIVE,
     TOPIC,
+    U32,
 )
 from gateway.wire.smf.sdt import decode_value
 
-_U32: Final = Struct(">I")
 _XML, _ATTACHMENT, _METADATA = 1, 2, 4  # elements of the content summary
 _EMPTY_MAP: Final[Mapping[str, Value]] = MappingProxyType({})
 _DECODED_KINDS: Final = frozenset({TOPIC, SUMMARY, PRIORITY, DELIVERY_MODE, TIME_TO_LIVE})
 
 
 class SmfPayloadForm(Enum):
-    """The type of the payload, as its sender declares it."""
+    """The type of the payload, as its sender declares it by a code."""
 
-    BYTES = "bytes"
-    TEXT = "text"
-    MAP = "map"
-    STREAM = "stream"
+    TEXT = 0x07
+    MAP = 0x0A
+    STREAM = 0x0B
+    BYTES = 0x80
 
 
-_FORM_CODES: Final = {
-    0x07: SmfPayloadForm.TEXT,
-    0x0A: SmfPayloadForm.MAP,
-    0x0B: SmfPayloadForm.STREAM,
-    0x80: SmfPayloadForm.BYTES,
-}
+_FORMS: Final = {form.value: form for form in SmfPayloadForm}
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +78,7 @@ def body_start(frame: bytes) -> int:
         raise WireError(
             f"smf: a message of {len(frame)} bytes is shorter than a header of {HEADER_SIZE}"
         )
-    start: int = _U32.unpack_from(frame, 4)[0]
+    start: int = U32.unpack_from(frame, 4)[0]
     return start
 
 
@@ -106,7 +100,7 @@ def decode_header(parameters: bytes) -> MessageHeader:
         size = parameters[position + 1] if position + 1 < end else 0
         start = position + 2
         if not size and start + 4 <= end:
-            size, start = _U32.unpack_from(parameters, start)[0], position + 6
+            size, start = U32.unpack_from(parameters, start)[0], position + 6
         if not start <= position + size <= end:
             raise WireError(f"smf: header parameter 0x{first:02x} ends outside its header")
         if kind in _DECODED_KINDS:
@@ -173,7 +167,7 @@ def decode_metadata(metadata: bytes) -> MessageMetadata:
     first = kinds[0][0] if kinds and kinds[0] else 0
     content = maps[0] if maps else _EMPTY_MAP
     return MessageMetadata(
-        _FORM_CODES.get(first),
+        _FORMS.get(first),
         _as_map(content.get("h")),
         _as_map(content.get("p")),
     )
@@ -194,7 +188,7 @@ def decode_payload(payload: bytes, form: SmfPayloadForm | None) -> bytes | str |
         return dict(value)
     if isinstance(value, list) and form is SmfPayloadForm.STREAM:
         return {"stream": value}
-    raise WireError(f"smf: the payload is declared as {form.value} and is not")
+    raise WireError(f"smf: the payload is declared as {form.name.lower()} and is not")
 
 
 def _read_summary(summary: bytes) -> tuple[tuple[int, int, int], ...]:
