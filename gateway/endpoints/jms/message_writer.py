@@ -65,16 +65,12 @@ class MessageWriter:
         self._extras: LimitedCache[int, tuple[Headers, Extra]] = LimitedCache(MAX_REMEMBERED_SIZE)
         self._weaker_mode = RELIABLE if settings.delivery == "reliable" else NON_PERSISTENT
         self._best_mode = PERSISTENT if settings.delivery == "persistent" else self._weaker_mode
-        self._ems_properties: list[tuple[str, Value]] = [
-            (name, True)
-            for name, wanted in (
-                ("JMS_TIBCO_COMPRESS", settings.compress),
-                ("JMS_TIBCO_PRESERVE_UNDELIVERED", settings.preserve_undelivered),
-            )
-            if wanted
-        ]
-        if settings.trace:
-            self._ems_properties.append(("JMS_TIBCO_MSG_TRACE", None))
+        requests: tuple[tuple[str, Value, bool], ...] = (
+            ("JMS_TIBCO_COMPRESS", True, settings.compress),
+            ("JMS_TIBCO_PRESERVE_UNDELIVERED", True, settings.preserve_undelivered),
+            ("JMS_TIBCO_MSG_TRACE", None, settings.trace),
+        )
+        self._ems_properties = [(name, value) for name, value, wanted in requests if wanted]
 
     def write(self, message: Message) -> tuple[bytes, bool]:
         """Return one record, and whether it is persistent.

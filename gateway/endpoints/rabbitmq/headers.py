@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Mapping
-from typing import Any, Final
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeAlias
 
 from gateway.endpoints.rabbitmq.tables import MAX_SHORT, TableReader, encode_table, short_text
 from gateway.endpoints.settings.rabbitmq import QUEUE, RabbitmqSettings
@@ -28,7 +28,14 @@ _MICROSECONDS: Final = 1_000_000
 _PER_MS: Final = 1_000
 _MAX_TTL: Final = 4_294_967_295  # ms: rabbit_misc:check_expiry
 _MAX_PRIORITY: Final = 9
-_TEXT, _TABLE, _OCTET, _SECONDS = range(4)
+_Kind: TypeAlias = tuple[Callable[[Any, str], bytes], Callable[[TableReader], Any]]
+_TEXT: Final[_Kind] = (short_text, TableReader.short)
+_TABLE: Final[_Kind] = (lambda value, _: encode_table(value), TableReader.table)
+_OCTET: Final[_Kind] = (lambda value, _: bytes((value,)), lambda reader: reader.take(1)[0])
+_SECONDS: Final[_Kind] = (
+    lambda value, _: struct.pack(">Q", value),
+    lambda reader: int.from_bytes(reader.take(8), "big"),
+)
 _FIELDS: Final = (  # by their flags, from bit 15 down: AMQP 0-9-1, class basic
     ("content_type", _TEXT), ("content_encoding", _TEXT), ("headers", _TABLE),
     ("delivery_mode", _OCTET), ("priority", _OCTET), ("correlation_id", _TEXT),
@@ -171,20 +178,10 @@ def _plain(value: object) -> str | None:
 
 def _encode(fields: Mapping[str, Any]) -> bytes:
     flags, parts = 0, []
-    for place, (name, kind) in enumerate(_FIELDS):
-        value = fields.get(name)
-        if value is None:
-            continue
-        flags |= 1 << (15 - place)
-        match kind:
-            case 0:
-                parts.append(short_text(value, f"`{name}`"))
-            case 1:
-                parts.append(encode_table(value))
-            case 2:
-                parts.append(bytes((value,)))
-            case _:
-                parts.append(struct.pack(">Q", value))
+    for place, (name, (write, _)) in enumerate(_FIELDS):
+        if (value := fields.get(name)) is not None:
+            flags |= 1 << (15 - place)
+            parts.append(write(value, f"`{name}`"))
     return struct.pack(">H", flags) + b"".join(parts)
 
 
@@ -192,16 +189,7 @@ def _decode(data: bytes) -> dict[str, Any]:
     reader = TableReader(data)
     flags = int.from_bytes(reader.take(2), "big")
     fields: dict[str, Any] = {}
-    for place, (name, kind) in enumerate(_FIELDS):
-        if not flags & 1 << (15 - place):
-            continue
-        match kind:
-            case 0:
-                fields[name] = reader.short()
-            case 1:
-                fields[name] = reader.table()
-            case 2:
-                fields[name] = reader.take(1)[0]
-            case _:
-                fields[name] = int.from_bytes(reader.take(8), "big")
+    for place, (name, (_, read)) in enumerate(_FIELDS):
+        if flags & 1 << (15 - place):
+            fields[name] = read(reader)
     return fields

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Hashable, Mapping
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from solace.messaging.errors.pubsubplus_client_error import PubSubPlusClientError
 
@@ -40,6 +40,7 @@ _MAX_REMEMBERED_HEADERS: Final = 8 << 20  # bytes
 _MAX_KEPT_HEADERS: Final = 1_024  # bytes of headers whose prepared message is kept
 _MAX_KEPT_PAYLOAD: Final = 65_536  # bytes that a prepared message may keep
 
+_Content: TypeAlias = str | bytearray | dict[str, Any]  # a payload as the library takes it
 NO_EXTRA: Final[Mapping[str, str]] = MappingProxyType({})
 
 
@@ -164,26 +165,17 @@ class SolaceMessageWriter:
         self._last_headers = None
 
     def _build_single_use(
-        self,
-        payload: str | bytearray | dict[str, Any],
-        headers: Headers,
-        key: str,
-        extra: Mapping[str, str] = NO_EXTRA,
+        self, content: _Content, headers: Headers, key: str, extra: Mapping[str, str] = NO_EXTRA
     ) -> Pointer:
-        self._single_use = self._build(payload, headers, key, extra)
+        self._single_use = self._build(content, headers, key, extra)
         return message_pointer(self._single_use)
 
     def _build(
-        self,
-        payload: str | bytearray | dict[str, Any],
-        headers: Headers,
-        key: str,
-        extra: Mapping[str, str] = NO_EXTRA,
+        self, content: _Content, headers: Headers, key: str, extra: Mapping[str, str] = NO_EXTRA
     ) -> Any:  # noqa: ANN401
-        properties = build_properties(headers, key, self._now)
-        properties.update(extra)
+        properties = {**build_properties(headers, key, self._now), **extra}
         try:
-            built = self._builder.build(payload, properties)
+            built = self._builder.build(content, properties)
         except (PubSubPlusClientError, ValueError, ctypes.ArgumentError) as error:
             raise TranslationError("solace", "message", "library", error_text(error)) from error
         pointer = message_pointer(built)
