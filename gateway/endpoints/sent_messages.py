@@ -171,7 +171,8 @@ class SendWindow(Generic[T]):
 
     def content(self, number: int) -> T | None:
         """Return the content of a message; None for one that is settled."""
-        sent = self._sent.get(number)
+        with self._changed:
+            sent = self._sent.get(number)
         return None if sent is None else sent.content
 
     def messages(self) -> list[tuple[int, SentMessage[T]]]:

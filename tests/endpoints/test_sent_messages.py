@@ -23,3 +23,17 @@ def test_a_connection_that_ends_while_messages_are_published_leaves_none_without
     window.send(batch, [(0, "a")], lambda: None, publish)
     ending.join()
     assert answers == [[RETRY]]
+
+
+def test_an_answer_that_comes_while_messages_are_published_finds_its_message() -> None:
+    window: SendWindow[str] = SendWindow(10)
+    found: list[str | None] = []
+    answer = Thread(target=lambda: found.append(window.content(1)))
+
+    def publish(_numbers: range) -> None:
+        answer.start()
+        answer.join(0.2)  # it waits for the window, or has looked before the messages were noted
+
+    window.send(SentBatch(1, lambda _: None), [(0, "a")], lambda: None, publish)
+    answer.join()
+    assert found == ["a"]
