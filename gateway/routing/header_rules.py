@@ -19,7 +19,6 @@ from gateway.routing.template_functions import Levels, Report, TextLocation, ref
 class TextTemplate:
     """A parsed text template; `parts` are plain texts and placeholders, in order."""
 
-    text: str
     parts: tuple[LevelPart, ...]
 
     @property
@@ -63,7 +62,7 @@ def parse_text_template(
         parts += [location.text[position : placeholder.start], placeholder.part]
         position = placeholder.stop
     parts.append(location.text[position:])
-    return TextTemplate(location.text, tuple(part for part in parts if part != ""))
+    return TextTemplate(tuple(part for part in parts if part != ""))
 
 
 MAP_DEFAULT = "*"  # key of a map: the value for all values without a key

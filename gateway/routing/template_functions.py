@@ -72,14 +72,6 @@ class TemplateFunction:
     single_level: bool
     run: LevelFunction = field(compare=False, repr=False)
 
-    def apply(self, levels: Levels) -> Levels:
-        """Apply the function to the levels of a capture.
-
-        Raises:
-            TranslationError: the levels lack what the function needs (`split`: too few parts).
-        """
-        return self.run(levels)
-
 
 class AcceptedLevels(Enum):
     """The captures that a function accepts, by their number of levels."""
@@ -120,7 +112,11 @@ def parse_functions(
 
 
 def apply_functions(functions: Sequence[TemplateFunction], levels: Levels) -> Levels:
-    """Apply every function in turn."""
+    """Apply every function in turn to the levels of a capture.
+
+    Raises:
+        TranslationError: the levels lack what a function needs (`split`: too few parts).
+    """
     for function in functions:
         levels = function.run(levels)
     return levels
