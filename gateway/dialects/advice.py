@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from gateway.dialects.dialect import Dialect
-from gateway.dialects.limits import exceeded_limit, measure
+from gateway.dialects.limits import measure
 from gateway.dialects.names import split_levels
 from gateway.model.limits import Limit
 
@@ -18,9 +18,11 @@ def warnings_of(text: str, dialect: Dialect) -> tuple[str, ...]:
     Guide, Destination Name Syntax), and names that are not bridged.
     """
     levels = split_levels(text, dialect)
+    used = ((limit, _usage(text, levels, limit)) for limit in dialect.advised_limits)
     found = [
-        f"is {actual} {limit.unit.value}; {limit.reference} advises {maximum} at most"
-        for limit, actual, maximum in _exceeded(text, levels, dialect)
+        f"is {each.actual} {each.unit}; {limit.reference} advises {each.maximum} at most"
+        for limit, each in used
+        if each.actual > each.maximum
     ]
     if dialect.warn_unprintable:
         unusual = next((char for char in text if char == " " or not char.isprintable()), None)
@@ -40,14 +42,6 @@ def warnings_of(text: str, dialect: Dialect) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _exceeded(text: str, levels: Sequence[str], dialect: Dialect) -> list[tuple[Limit, int, int]]:
-    found = (
-        exceeded_limit(text, levels, dialect, made=True, limits=[limit])
-        for limit in dialect.advised_limits
-    )
-    return [each for each in found if each is not None]
-
-
 @dataclass(frozen=True, slots=True)
 class LimitUsage:
     """`actual` of at most `maximum`; `unit` is the unit of both."""
@@ -58,8 +52,11 @@ class LimitUsage:
 
 
 def limit_usage(name: str, dialect: Dialect) -> Iterator[LimitUsage]:
-    """Yield the usage of each limit of `dialect` by a legal `name` that the gateway makes."""
+    """Return the usage of each limit of `dialect` by a legal `name` that the gateway makes."""
     levels = split_levels(name, dialect)
-    for limit in dialect.limits:
-        maximum = limit.maximum_made(len(levels))
-        yield LimitUsage(limit.unit.value, measure(name, levels, limit.unit, 0), maximum)
+    return (_usage(name, levels, limit) for limit in dialect.limits)
+
+
+def _usage(text: str, levels: Sequence[str], limit: Limit) -> LimitUsage:
+    maximum = limit.maximum_made(len(levels))
+    return LimitUsage(limit.unit.value, measure(text, levels, limit.unit, 0), maximum)

@@ -9,23 +9,16 @@ from gateway.model.limits import Limit, Unit
 
 
 def exceeded_limit(
-    text: str,
-    levels: Sequence[str],
-    dialect: Dialect,
-    *,
-    made: bool,
-    limits: Sequence[Limit] | None = None,
+    text: str, levels: Sequence[str], dialect: Dialect, *, made: bool
 ) -> tuple[Limit, int, int] | None:
     """Return the first limit that `text` exceeds, the actual size and the maximum.
 
-    `made` selects the maximum for names the gateway makes. Default of `limits`: the dialect's.
+    `made` selects the maximum for names the gateway makes.
     """
-    if limits is None:
-        characters, _, depth = dialect.safe_size
-        if len(text) <= characters and len(levels) <= depth:
-            return None
-        limits = dialect.limits
-    for limit in limits:
+    characters, _, depth = dialect.safe_size
+    if len(text) <= characters and len(levels) <= depth:
+        return None
+    for limit in dialect.limits:
         count = len(levels)
         maximum = limit.maximum_made(count) if made else limit.maximum_received(count)
         actual = measure(text, levels, limit.unit, maximum)
