@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import operator as operators
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
@@ -62,8 +61,7 @@ def promoted(left: Value, right: Value) -> tuple[float, float] | None:
 
 
 def _signed(read: ReadValue, factor: int) -> ReadValue:
-    multiplied = _OPERATIONS["*"]
-    return lambda headers: multiplied(read(headers), factor)
+    return lambda headers: _multiplied(read(headers), factor)
 
 
 def _arithmetic(first: ReadValue, steps: list[ArithmeticStep]) -> ReadValue:
@@ -76,14 +74,19 @@ def _arithmetic(first: ReadValue, steps: list[ArithmeticStep]) -> ReadValue:
     return read
 
 
-def _operation(apply: Callable[[float, float], float]) -> Callable[[Value, Value], Value]:
-    """Return an operation that has a result for every two numbers."""
+def _added(left: Value, right: Value) -> Value:
+    pair = promoted(left, right)
+    return None if pair is None else _long(pair[0] + pair[1])
 
-    def run(left: Value, right: Value) -> Value:
-        pair = promoted(left, right)
-        return None if pair is None else _long(apply(*pair))
 
-    return run
+def _subtracted(left: Value, right: Value) -> Value:
+    pair = promoted(left, right)
+    return None if pair is None else _long(pair[0] - pair[1])
+
+
+def _multiplied(left: Value, right: Value) -> Value:
+    pair = promoted(left, right)
+    return None if pair is None else _long(pair[0] * pair[1])
 
 
 def _divided(left: Value, right: Value) -> Value:
@@ -148,8 +151,8 @@ _HEADERS: Mapping[str, ReadValue] = {
     "JMSCorrelationID": _correlation,
 }  # JMSType is a property with that name
 _OPERATIONS: Mapping[str, Callable[[Value, Value], Value]] = {
-    "+": _operation(operators.add),
-    "-": _operation(operators.sub),
-    "*": _operation(operators.mul),
+    "+": _added,
+    "-": _subtracted,
+    "*": _multiplied,
     "/": _divided,
 }
