@@ -16,22 +16,11 @@ from secrets import token_hex
 from typing import Any
 from weakref import finalize
 
-from solace.messaging.config.authentication_strategy import (
-    ClientCertificateAuthentication,
-    OAuth2,
-)
-from solace.messaging.config.solace_properties import (
-    authentication_properties as user,
-)
-from solace.messaging.config.solace_properties import (
-    service_properties as service,
-)
-from solace.messaging.config.solace_properties import (
-    transport_layer_properties as transport,
-)
-from solace.messaging.config.solace_properties import (
-    transport_layer_security_properties as security,
-)
+import solace.messaging.config.solace_properties.authentication_properties as user
+import solace.messaging.config.solace_properties.service_properties as service
+import solace.messaging.config.solace_properties.transport_layer_properties as transport
+import solace.messaging.config.solace_properties.transport_layer_security_properties as security
+from solace.messaging.config.authentication_strategy import ClientCertificateAuthentication, OAuth2
 from solace.messaging.errors.pubsubplus_client_error import PubSubPlusClientError
 from solace.messaging.messaging_service import (
     MessagingService,

@@ -7,7 +7,7 @@ copies and decodes the bytes, and ends the connection if that fails.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Final, TypeAlias
 
@@ -135,12 +135,8 @@ class SolaceSource:
             receiver = self._receiver = make(connection)
             receiver.start()
             self._remove(receiver, unwanted)
-            receiver.receive_async(
-                _ArrivalHandler(partial(put, queue), connection, self._settings.name)
-            )
-            receiver.set_termination_notification_listener(
-                _TerminationListener(connection, self._settings.name)
-            )
+            receiver.receive_async(_ArrivalHandler(partial(put, queue), connection))
+            receiver.set_termination_notification_listener(_TerminationListener(connection))
         except (PubSubPlusClientError, ValueError) as error:
             failure = connect_error(self._settings, error)
             if failure.retryable:
@@ -256,27 +252,28 @@ class SolaceSource:
 
 
 class _ArrivalHandler(MessageHandler):  # type: ignore[misc]  # the driver has no types
-    def __init__(self, put: Any, connection: SolaceConnection, name: str) -> None:  # noqa: ANN401
-        self._put, self._connection, self._name = put, connection, name
+    def __init__(self, put: Callable[[Any], None], connection: SolaceConnection) -> None:
+        self._put, self._connection = put, connection
 
     def on_message(self, message: Any) -> None:  # noqa: ANN401
         try:
             self._put(message)
         except Exception as error:  # the library swallows exceptions
-            failure = NotConnectedError(f"{self._name}: cannot queue a received message: {error}")
+            name = self._connection.name
+            failure = NotConnectedError(f"{name}: cannot queue a received message: {error}")
             if self._connection.end(failure):
-                log.exception("%s: a received message could not be queued", self._name)
+                log.exception("%s: a received message could not be queued", name)
 
 
 class _TerminationListener(TerminationNotificationListener):  # type: ignore[misc]  # the driver has no types
     """Ends the connection when the broker unbinds the flow from its queue."""
 
-    def __init__(self, connection: SolaceConnection, name: str) -> None:
-        self._connection, self._name = connection, name
+    def __init__(self, connection: SolaceConnection) -> None:
+        self._connection = connection
 
     def on_termination(self, termination_notification_event: Any) -> None:  # noqa: ANN401
-        cause = termination_notification_event.cause
-        self._connection.end(NotConnectedError(f"{self._name}: the broker ended the flow: {cause}"))
+        name, cause = self._connection.name, termination_notification_event.cause
+        self._connection.end(NotConnectedError(f"{name}: the broker ended the flow: {cause}"))
 
 
 def _topics(patterns: Sequence[str]) -> list[Any]:

@@ -113,17 +113,6 @@ def decode_response(value: bytes) -> SmfResponse:
     return SmfResponse(U32.unpack_from(value)[0], value[4:].decode("utf-8", "replace"))
 
 
-def read_number(value: bytes, what: str, size: int) -> int:
-    """Decode an unsigned number of exactly `size` bytes.
-
-    Raises:
-        WireError: `value` has another size.
-    """
-    if len(value) != size:
-        raise WireError(f"smf: {what} has {len(value)} bytes instead of {size}")
-    return int.from_bytes(value, "big")
-
-
 def read_extended(value: bytes) -> dict[int, bytes]:
     """Return the elements of parameter 0x1f by their type.
 

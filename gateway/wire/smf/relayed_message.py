@@ -24,7 +24,6 @@ from gateway.wire.smf.parameters import (
     U32,
     U64,
     encode_parameter,
-    read_number,
     read_parameters,
 )
 
@@ -137,4 +136,8 @@ def encode_direct(message: PublishedMessage) -> bytes:
 
 
 def _number(found: dict[int, bytes], kind: int, size: int) -> int:
-    return read_number(found.get(kind, b""), f"parameter 0x{kind:02x} of a message", size)
+    value = found.get(kind, b"")
+    if len(value) != size:
+        what = f"parameter 0x{kind:02x} of a message"
+        raise WireError(f"smf: {what} has {len(value)} bytes instead of {size}")
+    return int.from_bytes(value, "big")
