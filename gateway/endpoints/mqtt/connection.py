@@ -211,43 +211,41 @@ class MqttConnection:
         except NotConnectedError as error:  # the broker's last packets give a better reason
             self._serve_socket(0.0)
             raise self.failure or error from error
-        self._serve_until(lambda: self.session.connected, deadline, "the log-in")
+        if not self._serve_until(lambda: self.session.connected, deadline):
+            raise self._errors.no_answer("the log-in")
         self._closed.logged_in()
 
     def _await_subscriptions(self, deadline: float) -> None:
         """Serve until the last SUBACK, or until the rest of the backlog has to be received."""
         self._answer_awaited_since = monotonic()
-        self._serve_until(
+        if not self._serve_until(
             lambda: (
                 self.session.subscribed
                 or not self._owner.wants_more()
                 or (monotonic() >= deadline and self._alive.last_read > self._answer_awaited_since)
             ),
             deadline,
-            "the subscriptions",
-        )
+        ):
+            raise self._errors.no_answer("the subscriptions")
 
     def _await_count(self, deadline: float) -> None:
         """Serve until the broker has answered for the count: one that hangs up does so now."""
         session, owner = self.session, self._owner
-        while (
-            session.count_unanswered
-            and session.subscribed
-            and owner.wants_more()
-            and (left := deadline - monotonic()) > 0
-        ):
-            self._serve_socket(min(left, CHECK_INTERVAL))
-            if self.failure is not None:
-                raise self.failure
+        self._serve_until(
+            lambda: not (session.count_unanswered and session.subscribed and owner.wants_more()),
+            deadline,
+        )
 
-    def _serve_until(self, is_done: Callable[[], bool], deadline: float, request: str) -> None:
+    def _serve_until(self, is_done: Callable[[], bool], deadline: float) -> bool:
+        """Serve until `is_done`; return False at the deadline, and raise why it is over."""
         while not is_done():
             left = deadline - monotonic()
             if left <= 0:
-                raise self._errors.no_answer(request)
+                return False
             self._serve_socket(min(left, CHECK_INTERVAL))
             if self.failure is not None:
                 raise self.failure
+        return True
 
     def finish(self) -> None:
         """Log out unless the connection broke, release everything, and call the owner."""

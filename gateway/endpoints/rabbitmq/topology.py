@@ -54,10 +54,15 @@ def find_queue(connection: RabbitmqConnection, settings: RabbitmqSettings, queue
     """Look for the queue of a source, or create it; return whether it was there.
 
     Raises:
-        EndpointError: the server does not create it.
+        EndpointError: the server does not tell, or does not create it.
     """
-    if has_queue(connection, settings, queue):
+    error = _attempt(
+        connection, lambda channel, done: channel.queue_declare(queue, passive=True, callback=done)
+    )
+    if error is None:
         return True
+    if error.reply_code != NOT_FOUND:
+        raise refusal(settings, error) from error
     arguments: dict[str, Any] = {"x-queue-type": settings.queue_type}
     if settings.queue_type != "stream":  # two readers would divide a subject, and its order
         arguments["x-single-active-consumer"] = True
@@ -70,20 +75,6 @@ def find_queue(connection: RabbitmqConnection, settings: RabbitmqSettings, queue
     if error is not None:
         raise refusal(settings, error) from error
     return False
-
-
-def has_queue(connection: RabbitmqConnection, settings: RabbitmqSettings, queue: str) -> bool:
-    """Return whether there is this queue.
-
-    Raises:
-        EndpointError: the server refuses to tell.
-    """
-    error = _attempt(
-        connection, lambda channel, done: channel.queue_declare(queue, passive=True, callback=done)
-    )
-    if error is not None and error.reply_code != NOT_FOUND:
-        raise refusal(settings, error) from error
-    return error is None
 
 
 def bind(
