@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import islice
+from operator import itemgetter
 from time import monotonic
 from typing import Generic, NamedTuple, TypeAlias, TypeVar
 
@@ -276,16 +277,12 @@ class RedeliveryQueue(Generic[Item]):
             self._announce_retried()
 
     def _retry(self, number: int, item: Item) -> None:
-        insort(self._retried, (number, self._mark(item)), key=_number)
+        insort(self._retried, (number, self._mark(item)), key=itemgetter(0))
 
     def _announce_retried(self) -> None:
         self._available.notify_all()
         if self._on_retry is not None:
             self._on_retry()
-
-
-def _number(entry: tuple[int, object]) -> int:
-    return entry[0]
 
 
 def message_queue(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from hashlib import blake2s
+from itertools import chain
 from typing import Final
 
 from gateway.endpoints.settings.jms import KIND_PREFIXES
@@ -61,23 +62,18 @@ def find_name_error(
     refuse names that a server laxer than EMS accepts. `joined` names the systems that EMS imports
     from and exports to.
     """
-    return next(_find_errors(name, ems=ems, pattern=pattern, joined=joined), None)
-
-
-def _find_errors(
-    name: str, *, ems: bool, pattern: bool, joined: Sequence[str]
-) -> Iterator[tuple[str, str]]:
     size = len(name.encode("utf-8", "surrogatepass"))
     if not name:
-        yield "empty", "the name is empty"
-    elif size > MAX_NAME_BYTES:
-        yield "length", f"the name is {size} bytes, limit {MAX_NAME_BYTES}"
-    elif name.startswith(ADVISORY_PREFIX) and not pattern:
-        yield "reserved", "ActiveMQ reserves these names for its advisory messages"
-    elif ems:
-        elements = name.split(".")
-        yield from _find_ems_errors(name, elements, pattern=pattern)
-        yield from _find_joined_errors(elements, joined)
+        return "empty", "the name is empty"
+    if size > MAX_NAME_BYTES:
+        return "length", f"the name is {size} bytes, limit {MAX_NAME_BYTES}"
+    if name.startswith(ADVISORY_PREFIX) and not pattern:
+        return "reserved", "ActiveMQ reserves these names for its advisory messages"
+    if not ems:
+        return None
+    elements = name.split(".")
+    errors = _find_ems_errors(name, elements, pattern=pattern)
+    return next(chain(errors, _find_joined_errors(elements, joined)), None)
 
 
 def _find_ems_errors(name: str, elements: list[str], *, pattern: bool) -> Iterator[tuple[str, str]]:

@@ -74,7 +74,7 @@ class JmsLibrary:
 
     def has(self, resource: str) -> bool:
         """Return whether a jar has the file `resource`."""
-        return _has(self.loader, resource)
+        return self.loader.findResource(resource) is not None
 
     def jms(self, name: str) -> Java:
         """Return a type of the JMS interfaces."""
@@ -172,7 +172,7 @@ def load_library(jars: tuple[str, ...], api: str, factory: str) -> JmsLibrary:
     """
     packages = ("javax", "jakarta") if api == "auto" else (api,)
     vendor = _load(jars, "")
-    present = [each for each in packages if _has(vendor.loader, f"{each}/jms/Session.class")]
+    present = [each for each in packages if vendor.has(f"{each}/jms/Session.class")]
     if not present:
         wanted = " or ".join(f"{each}.jms" for each in packages)
         raise DriverMissingError(
@@ -206,10 +206,6 @@ def _make_loader(urls: list[Java]) -> Java:
 
 def _url(path: Path) -> Java:
     return jpype.java.io.File(str(path)).toURI().toURL()
-
-
-def _has(loader: Java, resource: str) -> bool:
-    return loader.findResource(resource) is not None
 
 
 def java_list(values: Sequence[Java]) -> Java:
