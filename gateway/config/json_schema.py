@@ -9,13 +9,13 @@ from typing import Any, Literal, Union, get_args, get_origin
 
 import yaml
 
-from gateway.config.schema import SECTIONS, CommonEndpointSettings
+from gateway.config.schema import NAME_PATTERN, SECTIONS, CommonEndpointSettings
 from gateway.config.value_reader import MAX_FLOAT
 from gateway.config.values import unit_pattern
 from gateway.endpoints.registry import ENDPOINT_KINDS
 from gateway.setting import fields_by_key, is_required, type_hints
 
-NAME_PATTERN = "^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$"
+WHOLE_NAME = f"^{NAME_PATTERN}$"
 REFERENCE_PATTERN = r"\$\{(env|file):[^}]*\}"
 
 Schema = dict[str, Any]
@@ -49,7 +49,7 @@ def json_schema() -> Schema:
 
 def _name() -> Schema:
     """Schema of a name as a value, which YAML may read as a number."""
-    text = {"type": "string", "pattern": f"{NAME_PATTERN}|{REFERENCE_PATTERN}"}
+    text = {"type": "string", "pattern": f"{WHOLE_NAME}|{REFERENCE_PATTERN}"}
     return {
         "type": ["string", "number", "boolean"],
         "anyOf": [text, {"type": ["number", "boolean"], "minimum": 0}],
@@ -59,7 +59,7 @@ def _name() -> Schema:
 def _named(schema: Schema) -> Schema:
     return {
         "type": "object",
-        "propertyNames": {"pattern": NAME_PATTERN},
+        "propertyNames": {"pattern": WHOLE_NAME},
         "additionalProperties": schema,
     }
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from gateway.config.process import (
     ArchiveSettings,
@@ -28,12 +28,12 @@ from gateway.setting import seconds, setting, size
 Scalar: TypeAlias = str | int | float | bool | None
 UnmappableText: TypeAlias = Literal["escape", "reject", "replace"]
 TooLongText: TypeAlias = Literal["refuse", "shorten"]
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
+NAME_PATTERN: Final = "[A-Za-z0-9][A-Za-z0-9_.-]{0,63}"
 
 
 def is_legal_name(text: str) -> bool:
     """Return whether `text` can name a gateway, endpoint or route: in files, metrics and logs."""
-    return _NAME.fullmatch(text) is not None
+    return re.fullmatch(NAME_PATTERN, text) is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
