@@ -65,13 +65,20 @@ def run_follow(args: argparse.Namespace, errors: Console) -> int:
 def _check(args: argparse.Namespace) -> None:
     if named_location(args.archive).url:
         raise ReconcileError(f"archive {args.archive!r}: --follow needs a local folder")
+    usual = args.command_parser.get_default("in_flight_seconds")
     nightly = {
         "--date": args.date,
+        "--from": args.first,
+        "--to": args.last,
+        "--expect": args.expect,
         "--full": args.full,
         "--sets": args.full is False,
         "--mapping": args.mapping,
         "--hops": args.hops,
         "--accept-gaps": args.accept_gaps,
+        "--metrics": args.metrics,
+        "--seal-key": args.seal_key,
+        "--in-flight-seconds": args.in_flight_seconds != usual,
     }
     if wrong := [name for name, value in nightly.items() if value]:
         raise ReconcileError(f"{', '.join(wrong)}: is for the nightly run; omit it, or --follow")

@@ -268,14 +268,30 @@ def test_a_damaged_state_is_an_error(tmp_path: Path, content: str | None, text: 
     [
         pytest.param(["--follow", "--date", "2026-03-14"], "--date: is for the nightly", id="both"),
         pytest.param(["--follow", "--full"], "--full: is for the nightly", id="full"),
+        *[
+            pytest.param(["--follow", *option], f"{option[0]}: is for the nightly", id=option[0])
+            for option in (
+                ("--from", "2026-03-14"),
+                ("--to", "2026-03-14"),
+                ("--expect", "0" * 64),
+                ("--metrics", "verdict.prom"),
+                ("--seal-key", "key"),
+                ("--in-flight-seconds", "9"),
+            )
+        ],
         pytest.param(["--follow", "--every", "0"], "--every is more than 0", id="no-time"),
         pytest.param(["--from", "2026-03-14"], "--from D and --to D belong together", id="half"),
         pytest.param(["--date", "2026-03-14", "--once"], "--once needs --follow", id="once"),
     ],
 )
 def test_wrong_arguments_are_an_error(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], options: list[str], text: str
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    options: list[str],
+    text: str,
 ) -> None:
+    monkeypatch.chdir(tmp_path)
     summary_file = tmp_path / "summary.json"
 
     assert command.run(parsed(tmp_path, *options, "--json", str(summary_file))) == 2
