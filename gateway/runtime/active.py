@@ -18,7 +18,8 @@ from gateway.runtime import wiring
 from gateway.runtime.context import GatewayContext, SourceBinding
 from gateway.runtime.delivery.duplicates import Identity
 from gateway.runtime.monitor.watchdog import Heartbeat
-from gateway.runtime.outbound.lane import Lane, SinkBinding
+from gateway.runtime.outbound.lane import Lane
+from gateway.runtime.outbound.sink_binding import SinkBinding
 from gateway.runtime.pump import Pump
 from gateway.runtime.record.counters import EndpointState
 from gateway.runtime.tap import Tap, TapTarget

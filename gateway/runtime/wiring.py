@@ -31,7 +31,7 @@ from gateway.runtime.delivery.lane import LaneLimits
 from gateway.runtime.inbound.echo_cache import EchoCache
 from gateway.runtime.inbound.session_file import SessionFile
 from gateway.runtime.inbound.subscriptions import subscriptions
-from gateway.runtime.outbound.lane import SinkBinding
+from gateway.runtime.outbound.sink_binding import SinkBinding
 from gateway.runtime.outbound.spool_db import SpoolDatabase
 from gateway.runtime.tap import Tap, TapTarget
 from gateway.translate.names import OnTooLong

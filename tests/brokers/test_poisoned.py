@@ -18,7 +18,8 @@ from gateway.endpoints.settings.yami4 import Yami4Settings
 from gateway.model.message import DeliveryMode, Headers, Message
 from gateway.model.outcome import Outcome, Settlement
 from gateway.runtime.delivery.lane import LaneLimits
-from gateway.runtime.outbound.lane import Lane, SinkBinding
+from gateway.runtime.outbound.lane import Lane
+from gateway.runtime.outbound.sink_binding import SinkBinding
 from gateway.runtime.record.counters import EndpointState
 from gateway.trial.brokers.yami4 import Yami4Broker
 from tests.brokers.controlled_smf import SmfBroker

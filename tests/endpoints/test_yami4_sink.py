@@ -15,7 +15,8 @@ from gateway.errors import NotConnectedError
 from gateway.model.message import NO_HEADERS, DeliveryMode, Headers, Message
 from gateway.model.outcome import ACCEPTED, NO_ROOM, RETRY, Outcome, Settlement
 from gateway.runtime.delivery.lane import LaneLimits
-from gateway.runtime.outbound.lane import Lane, SinkBinding
+from gateway.runtime.outbound.lane import Lane
+from gateway.runtime.outbound.sink_binding import SinkBinding
 from gateway.runtime.record.counters import EndpointState
 from gateway.trial.brokers.yami4 import OverflowPolicy, Yami4Broker, Yami4BrokerOptions
 from gateway.wire.yami4.messages import MessageHeading

@@ -19,7 +19,8 @@ from gateway.runtime.delivery.duplicates import SettledBatch
 from gateway.runtime.delivery.lane import LaneLimits
 from gateway.runtime.delivery.rows import fingerprint
 from gateway.runtime.inbound.echo_cache import EchoCache
-from gateway.runtime.outbound.lane import Lane, SinkBinding
+from gateway.runtime.outbound.lane import Lane
+from gateway.runtime.outbound.sink_binding import SinkBinding
 from gateway.runtime.pump import Pump
 from gateway.runtime.record.connection_log import ConnectionLog
 from gateway.runtime.record.counters import EndpointState, RouteCounters

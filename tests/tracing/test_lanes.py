@@ -21,7 +21,8 @@ from gateway.model.outcome import ACCEPTED, SPOOLED, Settlement, rejected
 from gateway.runtime.delivery.lane import LaneLimits
 from gateway.runtime.delivery.outbound_batch import OutboundBatch, PendingRow
 from gateway.runtime.monitor.tracing import Sampler, Tracer, open_span_recorder
-from gateway.runtime.outbound.lane import Lane, SinkBinding
+from gateway.runtime.outbound.lane import Lane
+from gateway.runtime.outbound.sink_binding import SinkBinding
 from gateway.runtime.record.counters import EndpointState
 from gateway.tracing import spans as exporting
 from gateway.tracing.context import context_of

@@ -6,17 +6,14 @@ import logging
 import random
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from time import monotonic
-from typing import Final, TypeAlias
+from typing import Final
 
 from gateway.clock import now
 from gateway.dialects.registry import DIALECTS
-from gateway.endpoints.base import Sink
 from gateway.errors import GatewayError, NotConnectedError, unexpected_error
-from gateway.model.message import Message
-from gateway.model.outcome import RETRY, Settlement
+from gateway.model.outcome import Settlement
 from gateway.runtime.delivery.actions import (
     Action,
     Check,
@@ -32,35 +29,18 @@ from gateway.runtime.delivery.actions import (
     Wait,
 )
 from gateway.runtime.delivery.backlog import MemoryBacklog
-from gateway.runtime.delivery.lane import LaneLimits, LaneState
+from gateway.runtime.delivery.lane import LaneState
 from gateway.runtime.delivery.lane_phase import Phase
 from gateway.runtime.delivery.outbound_batch import OutboundBatch
 from gateway.runtime.delivery.poisoned_names import PoisonedNames
+from gateway.runtime.outbound.sink_binding import NotedSends, SinkBinding
 from gateway.runtime.outbound.spool import Spool
 from gateway.runtime.record.counters import ConnectionState, EndpointState
 
 log = logging.getLogger(__name__)
 
-AfterSend: TypeAlias = Callable[[Sequence[Message], Sequence[Settlement]], None]
-
 FAULT_PAUSE: Final = 1.0  # seconds after an unexpected error, or until the next event
 ROOM_INTERVAL: Final = 0.05  # seconds between checks for room that the oldest batches make
-
-
-@dataclass(frozen=True, slots=True)
-class SinkBinding:
-    """A sink with the fields its system carries and the limits of its lane.
-
-    `before_send` is called with the messages of every send, and `after_send` once for each of these
-    calls, with the answers: RETRY where there was none before the connection was lost.
-    """
-
-    sink: Sink
-    system: str
-    carries: frozenset[str]
-    limits: LaneLimits
-    before_send: Callable[[Sequence[Message]], None] | None = None
-    after_send: AfterSend | None = None
 
 
 class Lane:
@@ -95,7 +75,7 @@ class Lane:
         self._lock = threading.Lock()
         self._room = threading.Condition(self._lock)  # any event that may make room
         self._work = threading.Condition(self._lock)  # any event that concerns the thread
-        self._noted: dict[int, tuple[AfterSend, Sequence[Message]]] = {}  # by number of the send
+        self._noted = NotedSends()
         self._thread = threading.Thread(target=self._run, name=f"lane-{state.name}", daemon=True)
 
     def start(self) -> None:
@@ -225,7 +205,7 @@ class Lane:
             self._notify()
         for action in actions:
             self._perform(action)
-        self._note_no_answers()
+        self._noted.end()
         if self.spool is not None:
             self.spool.stop()
         if self._thread.is_alive() and not connects:
@@ -315,27 +295,20 @@ class Lane:
         binding, messages = self.binding, send.batch.messages_at(send.positions)
         try:
             self._require_lease()  # last: a frozen process wakes up here, and sends nothing
-            if binding.before_send is not None and binding.after_send is not None:
-                binding.before_send(messages)
-                self._noted[send.number] = binding.after_send, messages
+            if binding.before_send is not None:
+                self._noted.note(send.number, binding, messages)
             binding.sink.send(messages, partial(self._answered, send))
         except GatewayError as error:
-            self._note_answers(send.number)
+            self._noted.answered(send.number)
             self._lose(error, ours=error.ours)
         except Exception as error:  # a fault of the driver, perhaps caused by this message
             log.exception("unexpected error in a driver", extra={"endpoint": self.state.name})
-            self._note_answers(send.number)
+            self._noted.answered(send.number)
             self._lose(unexpected_error(self.state.name, error))
 
-    def _note_answers(self, number: int, answers: Sequence[Settlement] | None = None) -> None:
-        """Tell the binding the answers to a send, or that there are none, unless it knows."""
-        after_send, messages = self._noted.pop(number, (None, ()))
-        if after_send is not None:
-            after_send(messages, answers or [RETRY] * len(messages))
-
     def _answered(self, send: Send, settlements: Sequence[Settlement]) -> None:
-        if self._noted:
-            self._note_answers(send.number, settlements)
+        if self._noted.waiting:
+            self._noted.answered(send.number, settlements)
         with self._lock:
             action = self._lane.answered(send.number, settlements, monotonic())
             self._notify()
@@ -419,12 +392,7 @@ class Lane:
         with self._send_lock, self._lock:
             self._lane.recover(monotonic(), random.random())  # noqa: S311  # jitter
             self._room.notify_all()
-        self._note_no_answers()
-
-    def _note_no_answers(self) -> None:
-        """No send is in progress, and no answer comes any more."""
-        for number in list(self._noted):
-            self._note_answers(number)
+        self._noted.end()
 
     def _check(self) -> None:
         """Check the connection while it is idle."""

@@ -17,7 +17,8 @@ from gateway.runtime.delivery.lane import MAX_HELD_BYTES, LaneLimits
 from gateway.runtime.delivery.outbound_batch import PendingRow
 from gateway.runtime.delivery.rows import fingerprint
 from gateway.runtime.outbound.dead_letters import DeadLetters, from_row
-from gateway.runtime.outbound.lane import Lane, SinkBinding
+from gateway.runtime.outbound.lane import Lane
+from gateway.runtime.outbound.sink_binding import SinkBinding
 from gateway.runtime.outbound.spool import Spool
 from gateway.runtime.outbound.spool_db import SpoolDatabase
 from gateway.runtime.record.counters import EndpointState, RouteCounters

@@ -18,7 +18,8 @@ from gateway.endpoints.settings.mqtt import MqttSettings
 from gateway.model.message import DeliveryMode, Headers, Message
 from gateway.model.outcome import Outcome, Settlement
 from gateway.runtime.delivery.lane import LaneLimits
-from gateway.runtime.outbound.lane import Lane, SinkBinding
+from gateway.runtime.outbound.lane import Lane
+from gateway.runtime.outbound.sink_binding import SinkBinding
 from gateway.runtime.record.counters import EndpointState
 from tests.runtime.outbound_batches import batch_of
 from tests.waiting import until

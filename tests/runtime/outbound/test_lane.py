@@ -13,7 +13,8 @@ from gateway.model.outcome import ACCEPTED, Outcome, Settlement, rejected
 from gateway.runtime.delivery import lane as lane_states
 from gateway.runtime.delivery.lane import LaneLimits
 from gateway.runtime.delivery.outbound_batch import OutboundBatch
-from gateway.runtime.outbound.lane import Lane, SinkBinding
+from gateway.runtime.outbound.lane import Lane
+from gateway.runtime.outbound.sink_binding import SinkBinding
 from gateway.runtime.record.counters import EndpointState
 from tests.runtime.outbound_batches import batch_of
 from tests.runtime.targets import ScriptedSink
