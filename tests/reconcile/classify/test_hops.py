@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -31,16 +32,9 @@ BOTH = pytest.mark.parametrize("ids", [True, False], ids=["ids", "hashes"])
 FIRST, SECOND_HOP = ("plant", "bus", "core"), ("core", "hub", "office")
 
 
-def found(
-    root: Path,
-    *,
-    gaps: Sequence[SourceGap] = (),
-    until: int = CLOSED,
-    late: int = 300,
-    retired: Mapping[str, int] = MappingProxyType({}),
-) -> Counter[tuple[object, ...]]:
+def found(root: Path, **options: Any) -> Counter[tuple[object, ...]]:  # noqa: ANN401  # of `judged`
     """The messages by gateway, broker, receiver and class, with the mark and the id's number."""
-    _, messages = judged(root, gaps=gaps, until=until, late=late, retired=retired)
+    _, messages = judged(root, **options)
     return counted(messages)
 
 
