@@ -38,7 +38,7 @@ def task_shares(spark: SparkSession, show_step: ShowStep) -> Iterator[ShowStep]:
         with suppress(Py4JError, OSError):  # Spark has stopped
             while not stopping.wait(_POLL_SECONDS):
                 share = active_share(tracker)
-                if share is None or is_taken(tracker):
+                if share is None or share or is_running(tracker):
                     busy = monotonic()
                 if share is not None and current:
                     waits = monotonic() - busy > _PATIENCE
@@ -61,9 +61,9 @@ def active_share(tracker: StatusTracker) -> float | None:
     return sum(stage.numCompletedTasks for stage in stages) / total if total else None
 
 
-def is_taken(tracker: StatusTracker) -> bool:
-    """Return whether an executor runs a task of the active jobs, or has completed one."""
-    return any(stage.numActiveTasks or stage.numCompletedTasks for stage in _stages(tracker))
+def is_running(tracker: StatusTracker) -> bool:
+    """Return whether an executor runs a task of the active jobs."""
+    return any(stage.numActiveTasks for stage in _stages(tracker))
 
 
 def _stages(tracker: StatusTracker) -> list[SparkStageInfo]:
