@@ -21,6 +21,7 @@ from __future__ import annotations
 import os
 import select
 import threading
+from collections.abc import Callable
 from contextlib import suppress
 from time import monotonic, sleep
 from typing import Protocol
@@ -60,6 +61,7 @@ class Leadership:
         self._wake_lock = threading.Lock()
         self.leader_lock = threading.Lock()
         self._own_thread_called = threading.Event()
+        self.answer_awaited = False  # a thread waits for one
         self._led_elsewhere = False  # another thread than our own has led recently
         self._leader = _current.poller  # of that thread
         self._leader_follows = False  # that thread leads another connection and follows this one
@@ -103,16 +105,22 @@ class Leadership:
         poller.release_followed()
         return False
 
-    def lead_for_answer(self, timeout: float) -> bool:
-        """Lead as `lead` does, in a thread that waits for an answer.
+    def await_answer(
+        self, changed: threading.Condition, is_done: Callable[[], bool], timeout: float
+    ) -> None:
+        """Lead until something happens, or wait until `is_done`, which `changed` guards.
 
         Only a thread that waits for messages at other times leads here. With any other thread,
         the own thread would have to be called back each time, and both would race for the answers.
         """
         poller = _current.poller
+        self.answer_awaited = True
         led = poller.receives and self._take_over(poller, timeout)
         self.follow()
-        return led
+        if not led:
+            with changed:
+                changed.wait_for(is_done, timeout)
+        self.answer_awaited = False
 
     def follow(self) -> None:
         """Have the calling thread handle answers here while it waits for messages elsewhere.
@@ -165,7 +173,8 @@ class Leadership:
     def wait(self, mask: int, timeout: float, *, pause: float = 0.0) -> int:
         """Return the events on the socket, at most `timeout` seconds from now or when woken.
 
-        When an event is there already, wait `pause` seconds first, so that more data arrives.
+        When an event is there already, wait `pause` seconds first, so that more data arrives,
+        unless a thread waits for an answer that this one would read.
         """
         sockets = {self._fileno: mask, self._wake_read: select.POLLIN}
         events = _current.poller.wait(sockets, timeout, pause)
@@ -252,7 +261,7 @@ class ThreadPoller:
             sockets |= dict.fromkeys(self.followed.values(), select.POLLIN)
         if sockets != self._registered:
             self._register(sockets)
-        if pause and self._poll.poll(0):
+        if pause and not any(each.answer_awaited for each in self.followed) and self._poll.poll(0):
             sleep(pause)
             timeout = 0.0
         events = dict(self._poll.poll(timeout * 1000))

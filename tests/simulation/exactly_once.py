@@ -6,7 +6,7 @@ the broker's side of the four packets (`tests.simulation.brokers`) are simulated
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import cast
 
@@ -49,7 +49,6 @@ class SimulatedMqttConnection:
     session = _Session()
     backlog = written = 0
     pings = 0
-    answer_awaited = False
 
     def __init__(self, client: str, connection: Connection) -> None:
         self._client, self.connection = client, connection
@@ -95,9 +94,11 @@ class SimulatedMqttConnection:
     def follow(self) -> None:
         """No thread leads."""
 
-    def lead_for_answer(self, timeout: float) -> bool:
-        del timeout
-        return False
+    def await_answer(
+        self, changed: stand_ins.Condition, is_done: Callable[[], bool], timeout: float
+    ) -> None:
+        with changed:
+            changed.wait_for(is_done, timeout)
 
 
 class ExactlyOnceSource:

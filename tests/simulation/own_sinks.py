@@ -293,9 +293,11 @@ class Leadership:
     def follow(self) -> None:
         """No other thread leads."""
 
-    def lead_for_answer(self, timeout: float) -> bool:
-        del timeout
-        return False
+    def await_answer(
+        self, changed: stand_ins.Condition, is_done: Callable[[], bool], timeout: float
+    ) -> None:
+        with changed:
+            changed.wait_for(is_done, timeout)
 
     def wait(self, mask: int, timeout: float) -> int:
         woken = self._event.wait(timeout)

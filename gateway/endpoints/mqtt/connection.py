@@ -89,11 +89,10 @@ class MqttConnection:
         self._last_block = 0  # bytes
         self._answers = 0  # bytes of answers since nothing waited to be written
         self._rate = ReadRate()
-        self.answer_awaited = False  # a thread waits for an answer
         self._clock_checked = 0.0
         self._answer_awaited_since = 0.0  # when the last SUBACK could have been read
         leadership = self._leadership = Leadership(self)
-        self.lead, self.lead_for_answer = leadership.lead, leadership.lead_for_answer
+        self.lead, self.await_answer = leadership.lead, leadership.await_answer
         self.follow, self.wake = leadership.follow, leadership.wake
 
     def open(
@@ -298,7 +297,7 @@ class MqttConnection:
 
     def _may_gather(self) -> bool:
         """Return whether packets arrive fast and no thread waits for one of them."""
-        return self._rate.fast and not self.answer_awaited
+        return self._rate.fast and not self._leadership.answer_awaited
 
     def _handle(self, events: int) -> None:
         """Write and read after these events on the socket."""

@@ -162,10 +162,10 @@ class PublishState(ConnectionOwner):
         """Return free packet ids, at least one and as many as the window allows, last one first."""
         connection = self.connection
         connection.follow()
-        if self._is_full():
-            connection.answer_awaited = True
-            self._wait_for_room()
-            connection.answer_awaited = False
+        while self._is_full():
+            if connection.failure is not None:
+                raise connection.failure
+            connection.await_answer(self._changed, lambda: not self._is_full(), CHECK_INTERVAL)
         with self._changed:
             ids = self._free_ids(min(wanted, self._window - len(self._owners)))
             self._owners.update(dict.fromkeys(ids, batch))
@@ -178,23 +178,11 @@ class PublishState(ConnectionOwner):
     def _is_full(self) -> bool:
         return len(self._owners) >= self._window
 
-    def _wait_for_room(self) -> None:
-        connection = self.connection
-        while self._is_full():
-            if connection.failure is not None:
-                raise connection.failure
-            if not connection.lead_for_answer(CHECK_INTERVAL):
-                with self._changed:
-                    if self._is_full():
-                        self._changed.wait(CHECK_INTERVAL)
-
     def all_answered(self) -> bool:
         """Return whether every sent message has its answer; wait a moment for one."""
         connection = self.connection
-        if self._in_flight and not connection.lead_for_answer(CHECK_INTERVAL):
-            with self._changed:
-                if self._in_flight and connection.failure is None:
-                    self._changed.wait(CHECK_INTERVAL)
+        if self._in_flight and connection.failure is None:
+            connection.await_answer(self._changed, lambda: not self._in_flight, CHECK_INTERVAL)
         return not self._in_flight
 
     def _free_ids(self, count: int) -> list[int]:

@@ -159,9 +159,7 @@ class RequestState:
         deadline = time.monotonic() + timeout
         while not (self._over or is_done()) and (left := deadline - time.monotonic()) > 0:
             left = min(left, _CHECK_INTERVAL)
-            if not self._leadership.lead_for_answer(left):
-                with self._changed:
-                    self._changed.wait_for(lambda: self._over or is_done(), left)
+            self._leadership.await_answer(self._changed, lambda: self._over or is_done(), left)
 
     def _send_chunk(
         self, batch: SentBatch, messages: Sequence[Message], start: int, room: int

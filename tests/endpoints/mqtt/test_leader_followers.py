@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import select
 import socket
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 
 import pytest
 
-from gateway.endpoints.leader_followers import Leadership, wait_readable
+from gateway.endpoints import leader_followers
+from gateway.endpoints.leader_followers import Leadership, ThreadPoller, wait_readable
 from gateway.endpoints.mqtt.connection import MqttConnection
 from tests.endpoints.mqtt.peer import Peer
 from tests.endpoints.mqtt.test_connection import (
@@ -96,6 +99,11 @@ def test_the_own_thread_reads_answers_when_no_other_leads(source: Side, sink: Si
         until(lambda: sink.is_read_by(leader))
 
 
+def await_answer(connection: MqttConnection) -> None:
+    """Wait as a sink does that has no room, and gets none."""
+    connection.await_answer(threading.Condition(), lambda: False, 0.5)
+
+
 @contextmanager
 def repeated(action: Callable[[], object]) -> Iterator[threading.Thread]:
     """A thread that repeats the action."""
@@ -123,7 +131,7 @@ def test_a_thread_that_waits_for_an_answer_serves_what_it_follows(
         sink.connection.follow()
         other_sink.connection.follow()
         if full.is_set():
-            sink.connection.lead_for_answer(0.5)
+            await_answer(sink.connection)
         else:
             source.connection.lead(0.5)
 
@@ -201,11 +209,39 @@ def test_the_own_thread_reads_answers_when_the_led_connection_gets_heavy(
 def test_a_thread_that_never_receives_does_not_follow(sink: Side) -> None:
     def wait() -> None:
         sink.connection.follow()
-        assert not sink.connection.lead_for_answer(1.0)
+        await_answer(sink.connection)
 
     with repeated(wait) as waiting:
         for _ in range(3):
             assert not sink.is_read_by(waiting)
+
+
+def test_a_leader_makes_no_pause_while_another_thread_waits_for_an_answer_that_it_reads(
+    sink: Side, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pauses: list[float] = []
+    monkeypatch.setattr(leader_followers, "sleep", pauses.append)
+    followed, poller = sink.connection._leadership, ThreadPoller()  # noqa: SLF001
+    poller.waiting, poller.followed = True, {followed: sink.connection._socket.fileno}  # noqa: SLF001
+    answered, changed = threading.Event(), threading.Condition()
+    ours, theirs = socket.socketpair()
+    with ours, theirs, ThreadPoolExecutor() as threads:
+        theirs.send(b"a message")
+        ours_fileno = ours.fileno()
+        gather = partial(poller.wait, {ours_fileno: select.POLLIN}, 0.0, 0.004)
+        await_answer = sink.connection.await_answer
+        waiting = threads.submit(await_answer, changed, answered.is_set, PATIENCE)
+        until(lambda: followed.answer_awaited)
+
+        events, before = gather(), [*pauses]
+
+        answered.set()
+        with changed:
+            changed.notify_all()
+        waiting.result(PATIENCE)
+        assert gather() == events
+    assert events == {ours_fileno: select.POLLIN}
+    assert (before, pauses) == ([], [0.004])
 
 
 def test_two_senders_over_a_connection_do_not_both_wait_for_it(
