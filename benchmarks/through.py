@@ -16,6 +16,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
@@ -202,7 +203,9 @@ def broker_process(system: str, *options: str) -> Iterator[tuple[str, int]]:
 
 @contextmanager
 def opened(endpoint: Endpoint) -> Iterator[Endpoint]:
-    endpoint.open()
+    # In a thread that only opens: one that receives would also read the answers of the sink.
+    with ThreadPoolExecutor() as threads:
+        threads.submit(endpoint.open).result()
     try:
         yield endpoint
     finally:
