@@ -25,7 +25,7 @@ from gateway.model.message import Message
 from gateway.model.outcome import ACCEPTED, Outcome, Settlement
 
 MAX_BATCH = 1_000  # messages that a source hands out at once
-MAX_BATCH_BYTES = 1 << 20  # of more than one message; the work of a turn grows with their bytes
+MAX_BATCH_BYTES = 2 << 20  # of more than one message; the work of a turn grows with their bytes
 
 Item = TypeVar("Item")
 # Answers the items that were handed out together, and returns their settlements in the queue.
