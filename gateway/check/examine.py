@@ -50,7 +50,7 @@ def examine(configuration: Configuration) -> list[ConfigError]:
     found += [*path_faults(configuration), *_settings_faults(configuration), *configuration.notes]
     found += [*selector_faults(configuration), *pair_findings(configuration)]
     found += [each for doubt in DOUBTS for each in doubt(configuration)]
-    return configuration.references.hide_all_in(found, configuration.locations)
+    return configuration.hidden.hide_all_in(found, configuration.locations)
 
 
 def _settings_faults(configuration: Configuration) -> Iterator[ConfigError]:
@@ -66,7 +66,7 @@ def startup_warnings(configuration: Configuration) -> list[ConfigError]:
     found = [*open_connections(configuration), *memory_targets(configuration)]
     found += [*unlimited_brokers(configuration), *pair_findings(configuration)]
     warnings = [each for each in found if each.severity == "warning"]
-    return configuration.references.hide_all_in(warnings, configuration.locations)
+    return configuration.hidden.hide_all_in(warnings, configuration.locations)
 
 
 def _as_config_error(finding: RouteFinding, configuration: Configuration) -> ConfigError:

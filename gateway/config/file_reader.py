@@ -10,6 +10,7 @@ from typing import Any
 import yaml
 
 from gateway.config.build_endpoint import Endpoint, make_endpoint, setting_faults
+from gateway.config.hidden_values import HiddenValues
 from gateway.config.nodes import (
     KeyPath,
     SourceLocation,
@@ -20,7 +21,6 @@ from gateway.config.nodes import (
     location_of,
 )
 from gateway.config.place import Place
-from gateway.config.references import References
 from gateway.config.route_defaults import RouteDefaults
 from gateway.config.schema import (
     SECTIONS,
@@ -59,7 +59,7 @@ class FileReader:
         self.routes: dict[str, tuple[RouteSettings, ConfigReader]] = {}
         self.tests: dict[str, MappingTest] = {}
         self.sections: dict[str, tuple[Any, ConfigReader]] = {}  # those of the process, by name
-        self.references = References(secret=not without_secrets)
+        self.hidden = HiddenValues(secret=not without_secrets)
         self._environment = environment
         self._without_secrets = without_secrets
         self._readers: list[ConfigReader] = []
@@ -80,7 +80,7 @@ class FileReader:
             self.names_complete = False
             return
         reader = ConfigReader(
-            str(path), self._environment, self.references, without_secrets=self._without_secrets
+            str(path), self._environment, self.hidden, without_secrets=self._without_secrets
         )
         self._readers.append(reader)
         reader.findings += key_faults(str(path), root)
@@ -118,7 +118,7 @@ class FileReader:
             *self.file_findings,
             *(each for reader in self._readers for each in reader.findings),
         ]
-        return self.references.hide_all_in(found, self.locations())
+        return self.hidden.hide_all_in(found, self.locations())
 
     def add_setting_faults(self) -> None:
         """Report the settings with which no connection is possible, beside other findings."""
@@ -154,7 +154,7 @@ class FileReader:
             else:
                 written = node.value[number].value if isinstance(node.value, list) else node.value
                 if written != name:
-                    self.references.add_path(written, str(path))
+                    self.hidden.add_path(written, str(path))
                 self.read(path)
         self.names_complete &= len(reader.findings) == before
 

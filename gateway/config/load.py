@@ -9,6 +9,7 @@ from pathlib import Path
 from gateway.config.build import build_routes, check_dead_letters
 from gateway.config.build_endpoint import Endpoint, RouteContext
 from gateway.config.file_reader import FileReader
+from gateway.config.hidden_values import HiddenValues
 from gateway.config.nodes import KeyPath, SourceLocation
 from gateway.config.place import Place
 from gateway.config.process import (
@@ -20,7 +21,6 @@ from gateway.config.process import (
     TracingSettings,
     WebSettings,
 )
-from gateway.config.references import References
 from gateway.config.schema import MappingTest
 from gateway.config.values import WrittenPath
 from gateway.errors import ConfigError, ConfigErrors
@@ -46,7 +46,7 @@ class Configuration:
     web: WebSettings | None = None
     tracing: TracingSettings | None = None
     standby: StandbySettings | None = None
-    references: References = field(default_factory=References)
+    hidden: HiddenValues = field(default_factory=HiddenValues)
     paths: Mapping[KeyPath, WrittenPath] = field(default_factory=dict)
     without_secrets: bool = False
     placeholders: frozenset[KeyPath] = frozenset()  # keys with unknown values
@@ -112,7 +112,7 @@ def _finish(path: Path, files: FileReader) -> Configuration:
         dictionary=dictionary,
         locations=files.locations(),
         tests=files.tests,
-        references=files.references,
+        hidden=files.hidden,
         paths=files.paths(),
         placeholders=files.placeholders(),
         notes=findings,

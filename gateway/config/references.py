@@ -1,150 +1,98 @@
-"""Values that references of a configuration stand for, and findings without these values."""
+"""References of a configuration to variables and files, and placeholders for absent secrets.
+
+`${env:NAME}` refers to a variable, `${file:PATH}` to the content of a file. A placeholder is legal
+where its reference stands, and the same at each place. It is never printed.
+"""
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Iterable, Mapping
-from typing import Final
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final, Literal, get_args, get_origin
+from zlib import crc32
 
-from gateway.config.nodes import KeyPath, SourceLocation
-from gateway.errors import ConfigError, FindingExample
-
-MIN_LENGTH: Final = 4  # characters; a shorter value is replaced only where it stands alone
-MIN_WORD: Final = 8  # characters of a word that is replaced without the value around it
-_QUOTED: Final = re.compile(r"(?<=')(?:[^'\\]|\\.)+(?=')|(?<=\")(?:[^\"\\]|\\.)+(?=\")")
-_WORD: Final = re.compile(rf"\w{{{MIN_WORD},}}")
-_NAMES: Final = (("routes",), ("tests",), ("defaults",))  # sections with patterns and names
-_NAMES_OF_ENDPOINT: Final = (("allow",), ("limits",))
-_MARK: Final = re.compile("\0([0-9]+)\0")  # the place of a value, until all are found
+MAX_SECRET: Final = 1 << 20  # bytes; a larger or endless file is not a secret
+REFERENCE: Final = re.compile(r"\$\{(env|file):([^}]*)\}")
+MAX_WORD: Final = 16  # characters of a reference's name in its placeholder
+SECRET_LENGTH: Final = 32  # characters
+FIRST_PORT: Final = 1_024
+PORTS: Final = 60_000
+_BEFORE_PORT: Final = re.compile(r"://[^/]*:$")
 
 
-class References:
-    """Replaces each value of a reference by the text of the file, such as `${env:NAME}`.
+class ReferenceValues:
+    """Variables of an environment, and files relative to `folder`; or placeholders for all."""
 
-    A finding is printed, logged and sent to the machine that checks a file. The value may be a
-    secret at any key. It is looked for only where the text of its key can be: in texts about the
-    same section, and a declared secret in texts about its own key, so that no name that happens to
-    contain it is changed.
-    Mutable: the readers of the files add to it.
+    def __init__(
+        self, environment: Mapping[str, str] | None, folder: Path, *, without_secrets: bool
+    ) -> None:
+        self.without_secrets = without_secrets
+        self._environment = os.environ if environment is None else environment
+        self._folder = folder
+
+    def find(self, found: re.Match[str]) -> str | None:
+        """Return the value of a match of `REFERENCE`, or None when there is none."""
+        if self.without_secrets:
+            return placeholder_text(found)
+        source, name = found.groups()
+        return self._environment.get(name) if source == "env" else self._content(name)
+
+    def hint(self, found: re.Match[str]) -> str:
+        """Return what to do about a reference without a value."""
+        if found[1] == "env":
+            return "set the variable before the gateway starts"
+        return f"create or mount the file {self._folder / found[2]} before the gateway starts"
+
+    def _content(self, name: str) -> str | None:
+        try:
+            with (self._folder / name).open("rb") as file:
+                data = file.read(MAX_SECRET + 1)
+            return None if len(data) > MAX_SECRET else data.decode().rstrip("\r\n")
+        except (OSError, ValueError):
+            return None
+
+
+def placeholder_text(found: re.Match[str]) -> str:
+    """Return a text in place of a reference, or the digits of a port behind a host of a URL.
+
+    The text is legal as a host name, as a name and as a level of every system. It is as short as
+    real values are, because the names of a route have limits.
     """
-
-    def __init__(self, *, secret: bool = True) -> None:
-        self._secret = secret  # also parts of values are replaced; placeholders are no secrets
-        self._added: dict[tuple[str, str, KeyPath], None] = {}  # written, value, place
-        self._paths: dict[str, str] = {}  # text of the file, by the path that it stands for
-        self._replacements: dict[KeyPath, _Replacements] = {}  # by the place of a text
-
-    def add_path(self, written: str, path: str) -> None:
-        """Note that a reference in `written` led to the file at `path`."""
-        self._paths[path] = written
-
-    def add(self, written: str, value: str, at: KeyPath, *, declared: bool = False) -> None:
-        """Note that `written` in a file stands for `value` at the key `at`.
-
-        `declared`: the setting is declared a secret.
-        """
-        if value.strip():
-            self._added[written, value, at if declared else _place(at)] = None
-            self._replacements.clear()
-
-    def hide(self, text: str, at: KeyPath = ()) -> str:
-        """Return `text` about the key `at` with the text of the file in place of every value.
-
-        Without `at`, every value is looked for.
-        """
-        if not self._added:
-            return text
-        about = _place(at)
-        key = at if any(each == at for _, _, each in self._added) else about
-        if key not in self._replacements:
-            visible = [
-                (written, value)
-                for written, value, place in self._added
-                if not at or place in {about, at}
-            ]
-            self._replacements[key] = _Replacements(visible, secret=self._secret)
-        return self._replacements[key].hide(text)
-
-    def hide_all_in(
-        self, findings: Iterable[ConfigError], locations: Mapping[KeyPath, SourceLocation]
-    ) -> list[ConfigError]:
-        """Return distinct findings without values, in the order of files, lines and columns.
-
-        `locations` tell which key a finding is about.
-        """
-        keys = {
-            (each.path, each.line, each.column): at
-            for at, each in sorted(locations.items(), key=lambda item: len(item[0]))
-        }
-        hidden = [
-            self._hide_in(each, keys.get((each.path, each.line, each.column), ()))
-            for each in findings
-        ]
-        shown = {str(each): each for each in hidden}
-        return sorted(shown.values(), key=lambda each: (each.path, each.line, each.column))
-
-    def _hide_in(self, finding: ConfigError, at: KeyPath) -> ConfigError:
-        """Return the finding without values in its texts; its location is the same."""
-        examples = tuple(
-            FindingExample(self.hide(each.name, at), each.endpoint, each.system)
-            for each in finding.examples
-        )
-        reason, hint = self.hide(finding.reason, at), self.hide(finding.hint, at)
-        path = self._paths.get(finding.path, finding.path)
-        location = (path, finding.line, finding.column)
-        return ConfigError(*location, finding.rule, reason, hint, finding.severity, examples)
+    number = crc32(found[0].encode("utf-8", "surrogatepass"))
+    if _BEFORE_PORT.search(found.string[: found.start()]):
+        return str(FIRST_PORT + number % PORTS)
+    word = re.sub(r"[^A-Za-z0-9]+", "-", found[2]).strip("-")[:MAX_WORD]
+    return f"{word}-{number:08x}"
 
 
-class _Replacements:
-    """The values that one text may contain, and the texts of the file for them."""
+def placeholder_setting(text: str, meta: Mapping[str, Any], *, whole: bool) -> str:
+    """Return a text with placeholders as a legal value of its setting.
 
-    def __init__(self, added: Iterable[tuple[str, str]], *, secret: bool) -> None:
-        self._secret = secret
-        self._written: list[str] = []  # texts of the file; a mark has the position of one
-        self._values: dict[str, int] = {}  # position, by the value and by its `repr`
-        self._words: dict[str, int] = {}  # position, by each long word of a value
-        for written, value in added:
-            position = len(self._written)
-            self._written.append(written)
-            for form in (value, repr(value)[1:-1]):
-                self._values.setdefault(form, position)
-            for word in _WORD.findall(value) if secret else ():
-                self._words.setdefault(word, position)
-        ordered = sorted(self._values, key=len, reverse=True)  # one may contain another
-        self._pattern = re.compile("|".join(map(_whole, ordered)) if ordered else "(?!)")
-
-    def hide(self, text: str) -> str:
-        text = text.replace("\0", "\\0")
-        if self._secret:
-            text = _QUOTED.sub(lambda found: self._part(found[0]), text)
-        text = self._pattern.sub(lambda found: _mark(self._values[found[0]]), text)
-        text = _WORD.sub(lambda found: self._word(found[0]), text)
-        return _MARK.sub(lambda found: self._written[int(found[1])], text)
-
-    def _part(self, content: str) -> str:
-        """Return a mark for the part of a value that an error quotes; other content as it is."""
-        if len(content) >= MIN_LENGTH:
-            for value, position in self._values.items():
-                if content in value:
-                    return _mark(position)
-        return content
-
-    def _word(self, word: str) -> str:
-        position = self._words.get(word)
-        return word if position is None else _mark(position)
+    A secret is long enough. A `whole` value is a URL when the default of the setting is one: a URL
+    with TLS, about which there are fewer findings.
+    """
+    if meta.get("secret"):
+        return text.ljust(SECRET_LENGTH, "x")
+    default = meta.get("default") if whole else None
+    first = default[0] if isinstance(default, tuple) and default else default
+    scheme, mark, _ = str(first).partition("://")
+    return f"{scheme}s{mark}{text}:{FIRST_PORT}" if mark else text
 
 
-def _place(at: KeyPath) -> KeyPath:
-    """Return the section whose texts may have the value of a key: names stand in all findings."""
-    if at[:1] in _NAMES or (at[:1] == ("endpoints",) and at[2:3] in _NAMES_OF_ENDPOINT):
-        return ("routes",)
-    return at[:1]
-
-
-def _mark(position: int) -> str:
-    return f"\0{position}\0"
-
-
-def _whole(value: str) -> str:
-    pattern = re.escape(value)
-    return pattern if len(value) >= MIN_LENGTH else rf"(?<!\w){pattern}(?!\w)"
+def placeholder_value(kind: Any, meta: Mapping[str, Any]) -> Any:  # noqa: ANN401  # of the type `kind`
+    """Return a legal value of a setting that is not free text; None when it is."""
+    if get_origin(kind) not in {None, Literal}:
+        return None  # a list or an optional value: its inner type decides
+    default = meta.get("default")
+    choices = get_args(kind) if get_origin(kind) is Literal else meta.get("choices", ())
+    if choices:
+        return default if default in choices else choices[0]
+    if kind is bool:
+        return default is True
+    if kind not in {int, float}:
+        return None
+    if isinstance(default, int | float):
+        return default
+    return kind(min(max(meta.get("minimum", 1), 1), meta.get("maximum", 1)))

@@ -15,6 +15,7 @@ from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin
 
 import yaml
 
+from gateway.config.hidden_values import HiddenValues
 from gateway.config.nodes import (
     KeyPath,
     SourceLocation,
@@ -26,19 +27,20 @@ from gateway.config.nodes import (
     location_of,
     raw_text,
 )
-from gateway.config.references import References
-from gateway.config.values import (
-    EXAMPLES,
+from gateway.config.references import (
     REFERENCE,
     ReferenceValues,
+    placeholder_setting,
+    placeholder_text,
+    placeholder_value,
+)
+from gateway.config.values import (
+    EXAMPLES,
     WrittenPath,
     digest_of,
     may_be,
     parse_number,
     parse_with_unit,
-    placeholder_setting,
-    placeholder_text,
-    placeholder_value,
     used_path,
 )
 from gateway.errors import ConfigError, quoted
@@ -72,13 +74,13 @@ class ConfigReader:
         self,
         path: str,
         environment: Mapping[str, str] | None = None,
-        references: References | None = None,
+        hidden: HiddenValues | None = None,
         *,
         without_secrets: bool = False,
     ) -> None:
         self.path = path
         self.folder = Path(path).parent
-        self.references = references or References()
+        self.hidden = hidden or HiddenValues()
         self.findings: list[ConfigError] = []
         self.locations: dict[KeyPath, SourceLocation] = {}
         self.paths: dict[KeyPath, WrittenPath] = {}
@@ -254,7 +256,7 @@ class ConfigReader:
         if self._is_placeholder(node):
             whole = REFERENCE.fullmatch(node.value) is not None
             text = placeholder_setting(text, meta, whole=whole)
-            self.references.add(node.value, text, at, declared=declared)
+            self.hidden.add(node.value, text, at, declared=declared)
         return text if text is _INVALID else self._encodable(text, at)
 
     def _placeholder(self, node: yaml.Node, kind: Any, at: KeyPath, meta: Mapping[str, Any]) -> Any:
@@ -297,7 +299,7 @@ class ConfigReader:
             resolved = self._values.find(found)
             if resolved is None:
                 missing.append(found)
-            self.references.add(found[0], resolved or "", at, declared=declared)
+            self.hidden.add(found[0], resolved or "", at, declared=declared)
             return resolved or ""
 
         resolved = REFERENCE.sub(value, text)
@@ -305,7 +307,7 @@ class ConfigReader:
             reason, hint = f"nothing found for {missing[0][0]}", self._values.hint(missing[0])
             return self._fail(at, "missing-secret", reason, hint)
         if resolved != text:
-            self.references.add(text, resolved, at, declared=declared)
+            self.hidden.add(text, resolved, at, declared=declared)
         return resolved
 
     def _number(

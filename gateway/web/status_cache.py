@@ -90,7 +90,7 @@ class StatusCache:
         return configuration.routes
 
     def hide(self, text: str) -> str:
-        return self._running.configuration.references.hide(text, ("routes",))
+        return self._running.configuration.hidden.hide(text, ("routes",))
 
     def redact(self, text: str) -> str:
         return self._redactor.redact(text)
@@ -111,7 +111,7 @@ class StatusCache:
             self._redactor.hide(secrets_of(configuration))
             self._expiries = expiries(configuration.paths)  # a reload takes other files into use
         status = redacted(take_status(self._running), self._redactor.redact)
-        hide = configuration.references.hide
+        hide = configuration.hidden.hide
         routes = (
             replace(each, source=hide(each.source, ("routes", each.name))) for each in status.routes
         )

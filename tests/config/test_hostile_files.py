@@ -9,7 +9,7 @@ import pytest
 
 from gateway.check.examine import examine
 from gateway.config.load import load
-from gateway.config.values import MAX_SECRET
+from gateway.config.references import MAX_SECRET
 from gateway.errors import ConfigError, ConfigErrors
 
 ENDPOINT = "endpoints: {a: {kind: memory, dialect: mqtt}}\n"

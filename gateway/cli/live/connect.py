@@ -31,7 +31,7 @@ def run(args: argparse.Namespace) -> int:
         except GatewayError as error:
             refused += 1
             line = str(error)
-        print_line(configuration.references.hide(line, ("endpoints", name)))
+        print_line(configuration.hidden.hide(line, ("endpoints", name)))
     return int(refused > 0)
 
 

@@ -117,7 +117,7 @@ def _lines(
     if expiry is not None:  # the rules are applied at NOW
         headers = replace(message.headers, expiry=NOW + expiry - at)
         message = replace(message, headers=headers)
-    hide = partial(configuration.references.hide, at=("routes",))
+    hide = partial(configuration.hidden.hide, at=("routes",))
     found = list(copies([route], message, configuration))
     if found:
         yield f"{moment(at):%H:%M:%S.%f}Z {route.endpoint} {message.address}"

@@ -51,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _route_lines(route: Route, configuration: Configuration) -> Iterator[str]:
     def hidden(text: str) -> str:
-        return configuration.references.hide(text, ("routes", route.name))
+        return configuration.hidden.hide(text, ("routes", route.name))
 
     source = hidden(route.source.text)
     yield f"{route.name}: {route.endpoint} ({route.dialect.name}) {source}"

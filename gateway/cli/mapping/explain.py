@@ -60,7 +60,7 @@ def add_parsers(commands: Commands) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print the result of every route; exit status 0 when a target accepts the name, else 1."""
     configuration = load(args.config, without_secrets=args.without_secrets)
-    hide = partial(configuration.references.hide, at=("routes",))
+    hide = partial(configuration.hidden.hide, at=("routes",))
     given = TypedMessage(args)
     results = [
         replace(each, pattern=hide(each.pattern), selector=hide(each.selector))

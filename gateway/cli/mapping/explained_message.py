@@ -76,7 +76,7 @@ class TypedMessage:
         found = list(copies([route], message, configuration))
 
         def hide(text: str) -> str:
-            return configuration.references.hide(text, ("routes",))
+            return configuration.hidden.hide(text, ("routes",))
 
         return RouteMessage(
             tuple(name for name in names if name not in carries),

@@ -13,7 +13,7 @@ from typing import Final
 
 import yaml
 
-from gateway.config.values import REFERENCE
+from gateway.config.references import REFERENCE
 from gateway.dialects.registry import find_dialect
 from gateway.endpoints.registry import starters
 from gateway.errors import GatewayError

@@ -34,7 +34,7 @@ def run(args: argparse.Namespace) -> int:
     failed = [result for result in results if not result.passed]
     for result in failed:
         for line in _lines(result):
-            print_line(configuration.references.hide(line, ("tests", result.name)))
+            print_line(configuration.hidden.hide(line, ("tests", result.name)))
     passed = len(results) - len(failed)
     print_line(f"{passed} tests passed" + (f", {len(failed)} failed" if failed else ""))
     return int(bool(failed))

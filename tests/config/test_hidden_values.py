@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from gateway.check.examine import examine
 from gateway.cli import main
+from gateway.config.hidden_values import HiddenValues
 from gateway.config.load import load
-from gateway.config.references import References
 from gateway.endpoints.registry import ENDPOINT_KINDS
 from gateway.errors import ConfigError, ConfigErrors
 from gateway.runtime.gateway import Gateway
@@ -112,10 +112,10 @@ def test_the_path_of_an_included_file_has_no_value(tmp_path: Path) -> None:
 
 
 def test_a_nul_character_is_no_place_of_a_value() -> None:
-    references = References()
-    references.add("${env:N}", "value", ("web", "address"))
+    hidden = HiddenValues()
+    hidden.add("${env:N}", "value", ("web", "address"))
 
-    assert references.hide("\x007\x00 value") == r"\07\0 ${env:N}"
+    assert hidden.hide("\x007\x00 value") == r"\07\0 ${env:N}"
 
 
 def test_the_routes_that_check_prints_have_no_value(
@@ -190,10 +190,10 @@ def test_the_page_shows_the_details_of_a_route_without_values(
 
 
 def test_a_short_value_is_replaced_only_where_it_stands_alone() -> None:
-    references = References()
-    references.add("${env:N}", "a", ("web", "address"))
+    hidden = HiddenValues()
+    hidden.add("${env:N}", "a", ("web", "address"))
 
-    assert references.hide("'a' at 1: a pattern") == "'${env:N}' at 1: ${env:N} pattern"
+    assert hidden.hide("'a' at 1: a pattern") == "'${env:N}' at 1: ${env:N} pattern"
 
 
 @given(
@@ -201,9 +201,9 @@ def test_a_short_value_is_replaced_only_where_it_stands_alone() -> None:
     st.text(string.ascii_lowercase + "' ", max_size=20),
 )
 def test_a_value_is_hidden_in_every_text(value: str, around: str) -> None:
-    references = References()
-    references.add("${}", value, ("web", "address"))
-    hidden = references.hide(f"{around}{value}: {value!r} {around}").replace("${}", "\0")
+    values = HiddenValues()
+    values.add("${}", value, ("web", "address"))
+    hidden = values.hide(f"{around}{value}: {value!r} {around}").replace("${}", "\0")
 
     assert value not in hidden
     assert repr(value)[1:-1] not in hidden
