@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from typing import Final
 
 from gateway.endpoints.mqtt.session import MqttSession
+from gateway.endpoints.settings.mqtt import MqttSettings
+from gateway.errors import GatewayError
 
 log = logging.getLogger(__name__)
 
@@ -24,30 +27,43 @@ class CountRequest:
         self._name, self._topic = name, topic
         self._unanswered = 0
         self._skips = False
+        self.ended_last = False  # the request may be why the last connection is lost
 
     @property
     def topic(self) -> str:
         """The topic to subscribe to over the next connection; empty for none."""
         return "" if self._skips or self._unanswered >= MAX_UNANSWERED else self._topic
 
+    def attempt(self, connect: Callable[[MqttSettings], None], settings: MqttSettings) -> None:
+        """Connect; a second time, without the request, when it may have ended the connection.
+
+        Raises:
+            GatewayError: of `connect`.
+        """
+        try:
+            connect(settings)
+        except GatewayError:
+            if not self.ended_last:
+                raise
+            connect(settings)
+
     def connected(self) -> None:
         """Note a connection that is subscribed."""
         self._skips = False
 
-    def ended(self, session: MqttSession, *, lost: bool) -> bool:
-        """Note the end of a connection; return whether the request may be why it is `lost`."""
+    def ended(self, session: MqttSession, *, lost: bool) -> None:
+        """Note the end of a connection, and whether it was `lost`."""
+        self.ended_last = False
         if session.count_refused:
             self._unanswered = MAX_UNANSWERED
         elif session.count_asked and not session.count_unanswered:
             self._unanswered = 0
         elif session.count_unanswered and lost:
             self._unanswered += 1
-            self._skips = True
+            self._skips = self.ended_last = True
             log.warning(
                 "%s: the connection ended before the broker answered the subscription to"
                 " `dropped_topic` %r: messages that the broker drops are in no gap; set"
                 ' `dropped_topic: ""` if the broker takes no such subscription',
                 self._name, self._topic,
             )  # fmt: skip
-            return True
-        return False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from functools import partial
 from time import monotonic
 
 from gateway.endpoints.base import Batch, Subscription
@@ -51,7 +52,6 @@ class MqttSource:
         self.subscription_store: SubscriptionStore | None = None
         self._session_is_new = False  # made since the last successful `open`
         self._closed = ClosedConnections()
-        self._ended_by_count = False  # the last connection, by the request for the count
         self._witness: Witness | None = None  # while the id seems disputed
         self._state: ReceiveState | None = None
         keeps = settings.session_expiry > 0 and settings.qos > 0
@@ -71,19 +71,10 @@ class MqttSource:
         if self._state is not None and self._state.connection.failure is None:
             return
         self.close()
-        self._addresses.connect(self._open)
+        self._addresses.connect(partial(self._count_request.attempt, self._connect))
         if self._state is not None:
             self._continuity.retention = self._retention(self._state.connection)
         self._session_is_new = False
-
-    def _open(self, settings: MqttSettings) -> None:
-        """Open the source at the one address of `settings`."""
-        try:
-            self._connect(settings)
-        except GatewayError:
-            if not self._ended_by_count:
-                raise
-            self._connect(settings)
 
     def _use_session(self, settings: MqttSettings) -> None:
         """Take the session at the one address of `settings`; a cluster has one for all."""
@@ -92,6 +83,7 @@ class MqttSource:
         self._session = f"{key} {self._client_id}"
 
     def _connect(self, settings: MqttSettings) -> None:
+        """Open the source at the one address of `settings`."""
         self._use_session(settings)
         if settings.address != self._addresses.in_use:
             self._continuity.dropped = None  # each broker, and each node, counts its own
@@ -110,7 +102,7 @@ class MqttSource:
             state.connection.open(self._wanted, self._unwanted, self._count_request.topic)
         except GatewayError as error:
             self._note_end(state.connection)
-            if isinstance(error, ClientIdDisputeError) and not self._ended_by_count:
+            if isinstance(error, ClientIdDisputeError) and not self._count_request.ended_last:
                 raise self._judged(error) from error
             raise
         self._state = state
@@ -186,9 +178,8 @@ class MqttSource:
 
     def _note_end(self, connection: MqttConnection) -> None:
         """Note whether the connection ended at the request for the count."""
-        lost = connection.failure is not None
-        self._ended_by_count = self._count_request.ended(connection.session, lost=lost)
-        if self._ended_by_count:
+        self._count_request.ended(connection.session, lost=connection.failure is not None)
+        if self._count_request.ended_last:
             self._closed.ended_otherwise()
 
     def _judged(self, error: ClientIdDisputeError) -> ClientIdDisputeError:
