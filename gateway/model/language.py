@@ -1,28 +1,31 @@
 """Exact answers about unions of patterns: cover, overlap, and a subject as a counterexample.
 
 A subject is a word whose letters are levels (`alphabet`), and a pattern is an automaton over them
-(`chain`). One breadth-first search answers every question. After `MAX_STEPS` moves (about a
-second) it raises `SearchBudgetExceeded` and gives no answer.
+(`chain`). One breadth-first search answers every question, or raises `SearchBudgetExceeded` after
+a number of moves.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import TypeAlias
 
 from gateway.errors import SearchBudgetExceeded
 from gateway.model.alphabet import sample_levels
-from gateway.model.chain import Automaton, chain_of, collect_tests, only_level
+from gateway.model.chain import chain_of, collect_tests, only_level
 from gateway.model.pattern import Glob, Pattern
 from gateway.model.quick_overlap import quick_overlap
 
-MAX_STEPS = 2_000_000
+MAX_STEPS = 2_000_000  # about a second
 EMPTY_WORD = -1
 
-_State: TypeAlias = tuple[int, int]  # number of a chain in its union, and state in that chain
-_States: TypeAlias = frozenset[_State]
-_Distinctions: TypeAlias = tuple[tuple[str, ...], tuple[Glob, ...]]
+_Positions: TypeAlias = frozenset[tuple[int, int]]  # a chain of a union, and the state in it
+_State: TypeAlias = tuple[_Positions, ...]
+
+cached_chain = lru_cache(maxsize=16_384)(chain_of)
+cached_levels = lru_cache(maxsize=4_096)(sample_levels)
 
 
 def covers(wide: Sequence[Pattern], narrow: Sequence[Pattern]) -> bool:
@@ -40,14 +43,14 @@ def overlaps(a: Sequence[Pattern], b: Sequence[Pattern]) -> bool:
                 return True
             if overlap is None:
                 undecided.append((one, other))
-    return any(_Search([one], [other], both=True).example() for one, other in undecided)
+    return any(search_example([[one], [other]]) for one, other in undecided)
 
 
 def intersection_example(a: Sequence[Pattern], b: Sequence[Pattern]) -> tuple[str, ...] | None:
     """Return a subject that both match, the shortest for the first pair that overlaps."""
     pairs = ((one, other) for one in a for other in b)
     close = ((one, other) for one, other in pairs if quick_overlap(one, other) is not False)
-    found = (_Search([one], [other], both=True).example() for one, other in close)
+    found = (search_example([[one], [other]]) for one, other in close)
     return next(filter(None, found), None)
 
 
@@ -57,107 +60,127 @@ def difference_example(a: Sequence[Pattern], b: Sequence[Pattern]) -> tuple[str,
         if one in b:
             continue
         near = [other for other in b if quick_overlap(one, other) is not False]
-        if found := _Search([one], near, both=False).example():
+        if found := search_example([[one]], near):
             return found
     return None
 
 
-class _Search:
-    """One breadth-first search for a subject that `a` matches and that `b` matches or does not.
+def search_example(
+    every: Sequence[Sequence[Pattern]],
+    none: Sequence[Pattern] = (),
+    max_steps: int | None = None,
+    spend: Callable[[int], None] = lambda _: None,
+    levels_of: Callable[[tuple[str, ...], tuple[Glob, ...]], tuple[str, ...]] = cached_levels,
+) -> tuple[str, ...] | None:
+    """Return a subject of the fewest levels that each union of `every` matches and `none` does not.
 
-    A state of `a` is followed alone, because one way to match is sufficient. The states of `b`
-    are followed alone when one of them has to match (`both`), and together when none may match.
+    `spend` gets the moves of each state that is left; `levels_of` returns a level of each class.
+
+    Raises:
+        SearchBudgetExceeded: it takes more than `max_steps` moves (default `MAX_STEPS`).
+    """
+    return _Search(every, none, max_steps, spend, levels_of).example()
+
+
+class _Search:
+    """One breadth-first search: the positions in all unions that the same levels lead to.
+
     Mutable: owned by the function that asks the question.
     """
 
-    def __init__(self, a: Sequence[Pattern], b: Sequence[Pattern], *, both: bool) -> None:
-        self._question, self._both = (a, b), both
-        self._a = [chain_of(pattern) for pattern in a]
-        self._b = [chain_of(pattern) for pattern in b]
+    def __init__(
+        self,
+        every: Sequence[Sequence[Pattern]],
+        none: Sequence[Pattern],
+        max_steps: int | None,
+        spend: Callable[[int], None],
+        levels_of: Callable[[tuple[str, ...], tuple[Glob, ...]], tuple[str, ...]],
+    ) -> None:
+        self._unions = [[cached_chain(one) for one in union] for union in (*every, none)]
         self._accept_all = frozenset(
             (number, len(chain.steps))
-            for number, chain in enumerate(self._b)
+            for number, chain in enumerate(self._unions[-1])
             if len(chain.steps) in chain.loops and not chain.exclusions.whole_levels
         )
-        self._alphabets: dict[_Distinctions, tuple[str, ...]] = {}
+        self._steps, self._max_steps = 0, MAX_STEPS if max_steps is None else max_steps
+        self._spend, self._levels_of = spend, levels_of
         self._words: list[tuple[int, str]] = []  # the previous word, and the level added to it
-        self._visited: set[tuple[_State, _States]] = set()
-        self._smallest_tails: dict[_State, list[_States]] = {}
-        self._steps = 0
+        self._visited: set[_State] = set()
+        self._smallest_tails: dict[_State, list[_Positions]] = {}
 
     def example(self) -> tuple[str, ...] | None:
-        starts = frozenset((number, 0) for number in range(len(self._b)))
-        queue = deque(
-            ((number, 0), states, EMPTY_WORD)
-            for number in range(len(self._a))
-            for states in self._split_tails(starts)
-        )
+        start = tuple(frozenset((at, 0) for at in range(len(union))) for union in self._unions)
+        queue: deque[tuple[_State, int]] = deque([(start, EMPTY_WORD)])
         while queue:
-            head, tail, word = queue.popleft()
+            state, word = queue.popleft()
+            before = self._steps
             first = word == EMPTY_WORD
-            for level in self._letters(head, tail, first=first):
-                heads = self._after(self._a, [head], level, first=first)
-                if not heads:
+            for level in self._letters(state, first=first):
+                self._count(sum(map(len, state)))
+                after = self._after(state, level, first=first)
+                if after is None:
                     continue
-                tails = self._after(self._b, tail, level, first=first)
-                if _accepting(self._a, heads) and _accepting(self._b, tails) is self._both:
+                if self._accepts(after):
                     return (*self._subject_of(word), level)
-                self._words.append((word, level))
-                queue.extend(
-                    (one, states, len(self._words) - 1)
-                    for one in heads
-                    for states in self._split_tails(tails)
-                    if self._is_new(one, states)
-                )
+                if self._is_new(after):
+                    self._words.append((word, level))
+                    queue.append((after, len(self._words) - 1))
+            self._spend(self._steps - before)
         return None
 
-    def _split_tails(self, states: _States) -> Iterable[_States]:
-        return [frozenset({state}) for state in states] if self._both else [states]
+    def _after(self, state: _State, level: str, *, first: bool) -> _State | None:
+        """Return the state after `level`; None when no subject can follow."""
+        reached: list[_Positions] = []
+        for union, positions in zip(self._unions, state, strict=True):
+            moved: dict[int, list[int]] = {}
+            for number, at in positions:
+                if after := union[number].moves(at, level, first=first):
+                    moved.setdefault(number, []).extend(after)
+            if not moved and len(reached) < len(state) - 1:
+                return None
+            reached.append(
+                frozenset(
+                    (number, at)
+                    for number, after in moved.items()
+                    for at in union[number].pruned(after)
+                )
+            )
+        return tuple(reached) if self._accept_all.isdisjoint(reached[-1]) else None
 
-    def _after(
-        self, chains: Sequence[Automaton], states: Iterable[_State], level: str, *, first: bool
-    ) -> _States:
-        moved: dict[int, list[int]] = {}
-        for number, state in states:
-            self._count(1)
-            if after := chains[number].moves(state, level, first=first):
-                moved.setdefault(number, []).extend(after)
-        return frozenset(
-            (number, state)
-            for number, after in moved.items()
-            for state in chains[number].pruned(after)
+    def _accepts(self, state: _State) -> bool:
+        *every, none = (
+            any(at == len(union[number].steps) for number, at in positions)
+            for union, positions in zip(self._unions, state, strict=True)
         )
+        return all(every) and not none
 
-    def _is_new(self, head: _State, tail: _States) -> bool:
-        """Return whether no earlier pair reaches at least the same subjects.
+    def _is_new(self, state: _State) -> bool:
+        """Return whether no earlier state reaches at least the same subjects.
 
-        A subset of `tail` reaches more subjects, because fewer patterns have to fail.
+        A subset of the last positions reaches more subjects, because fewer patterns have to fail.
         """
-        if (head, tail) in self._visited:
+        if state in self._visited:
             return False
-        self._visited.add((head, tail))
-        if self._both:
-            return True
-        known = self._smallest_tails.setdefault(head, [])
+        self._visited.add(state)
+        known = self._smallest_tails.setdefault(state[:-1], [])
         self._count(len(known))
-        if not self._accept_all.isdisjoint(tail) or any(old <= tail for old in known):
+        if any(old <= state[-1] for old in known):
             return False
-        known.append(tail)
+        known.append(state[-1])
         return True
 
-    def _letters(self, head: _State, tail: _States, *, first: bool) -> tuple[str, ...]:
+    def _letters(self, state: _State, *, first: bool) -> tuple[str, ...]:
         """Return the levels to try: one of every class that the patterns distinguish here."""
+        for union, positions in zip(self._unions[:-1], state, strict=False):
+            only = {only_level(union[number], at) for number, at in positions}
+            if None not in only:
+                return tuple(sorted({level.text for level in only if level}, key=_empty_last))
         exact: dict[str, None] = {}
         globs: dict[Glob, None] = {}
-        if only := only_level(self._a[head[0]], head[1]):
-            return (only.text,)
-        collect_tests(self._a[head[0]], head[1], exact, globs, first=first)
-        for number, state in tail:
-            collect_tests(self._b[number], state, exact, globs, first=first)
-        distinctions = (tuple(exact), tuple(globs))
-        if distinctions not in self._alphabets:
-            self._alphabets[distinctions] = sample_levels(*distinctions)
-        return self._alphabets[distinctions]
+        for union, positions in zip(self._unions, state, strict=True):
+            for number, at in sorted(positions):
+                collect_tests(union[number], at, exact, globs, first=first)
+        return self._levels_of(tuple(exact), tuple(globs))
 
     def _subject_of(self, word: int) -> tuple[str, ...]:
         levels: list[str] = []
@@ -168,10 +191,12 @@ class _Search:
 
     def _count(self, steps: int) -> None:
         self._steps += steps
-        if self._steps > MAX_STEPS:
-            question = repr(self._question)
-            raise SearchBudgetExceeded("pattern algebra", question, "steps", self._steps, MAX_STEPS)
+        if self._steps > self._max_steps:
+            sizes = " & ".join(str(len(union)) for union in self._unions)
+            raise SearchBudgetExceeded(
+                "pattern algebra", sizes, "steps", self._steps, self._max_steps
+            )
 
 
-def _accepting(chains: Sequence[Automaton], states: Iterable[_State]) -> bool:
-    return any(state == len(chains[number].steps) for number, state in states)
+def _empty_last(text: str) -> tuple[bool, str]:
+    return not text, text

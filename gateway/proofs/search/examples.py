@@ -1,20 +1,18 @@
 """Search a subject that each of several unions of patterns matches, and another union does not.
 
-`gateway.model.language` compares two unions; the proofs need one subject under several conditions
-(taken by this route, made by that template, not excluded). The search is exact or raises.
+The proofs need one name under several conditions (taken by this route, made by that template, not
+excluded). Plain names are tried first; then the search is exact or raises.
 """
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import combinations, product
-from typing import TypeAlias
 
 from gateway.errors import SearchBudgetExceeded
 from gateway.model.alphabet import PREFERRED_CHARACTERS, sample_levels
-from gateway.model.chain import Automaton, chain_of, collect_tests, only_level
+from gateway.model.language import search_example
 from gateway.model.matching import matches
 from gateway.model.pattern import AnyMany, AnyOne, Glob, Literal, Pattern
 from gateway.model.quick_overlap import quick_overlap
@@ -26,10 +24,7 @@ PAIR, MAX_PAIRED = 2, 4
 LEVELS_PER_STEP = 16  # that are compared in a step
 MAX_TEXTS = 2_000  # that are searched for the letters of one level; under 0.1 s
 
-_Positions: TypeAlias = frozenset[tuple[int, int]]  # a chain of a union, and the state in it
-_State: TypeAlias = tuple[_Positions, ...]
-
-cached_chain = lru_cache(maxsize=16_384)(chain_of)
+_ONE_EMPTY_LEVEL = Pattern((Literal(""),))  # a subject, and no name
 
 
 def exact_pattern(levels: Iterable[str]) -> Pattern:
@@ -48,7 +43,7 @@ def find_example(
     found = _obvious_example(every, none)
     if found is not None or _are_disjoint(every):
         return found
-    return _search_example(every, none)
+    return search_example(every, [*none, _ONE_EMPTY_LEVEL], MAX_STEPS, spend, _levels)
 
 
 def examples(
@@ -114,84 +109,8 @@ def _plainest(pattern: Pattern) -> tuple[str, ...] | None:
     return None if found == [""] else tuple(found) or (PREFERRED_CHARACTERS[0],)
 
 
-def _search_example(
-    every: Sequence[Sequence[Pattern]], none: Sequence[Pattern]
-) -> tuple[str, ...] | None:
-    unions = [
-        *([cached_chain(one) for one in union] for union in every),
-        list(map(cached_chain, none)),
-    ]
-    start: _State = tuple(frozenset((at, 0) for at in range(len(union))) for union in unions)
-    seen = {start}
-    queue: deque[tuple[_State, tuple[str, ...]]] = deque([(start, ())])
-    steps = counted = 0
-    while queue:
-        state, word = queue.popleft()
-        for level in _letters(unions, state, first=not word):
-            steps += sum(map(len, state))
-            after = _after(unions, state, level, first=not word)
-            if after is None:
-                continue
-            if _accepted(unions, after) and (level or word):  # no name is one empty level
-                return (*word, level)
-            if after not in seen:
-                seen.add(after)
-                queue.append((after, (*word, level)))
-        spend(steps - counted)
-        counted = steps
-        if steps > MAX_STEPS:
-            text = " & ".join(str(len(union)) for union in unions)
-            raise SearchBudgetExceeded("proofs", text, "steps", steps, MAX_STEPS)
-    return None
-
-
-def _after(
-    unions: Sequence[Sequence[Automaton]], state: _State, level: str, *, first: bool
-) -> _State | None:
-    """Return the state after `level`; None when no subject can follow."""
-    after: list[_Positions] = []
-    for at, (union, positions) in enumerate(zip(unions, state, strict=True)):
-        moved = frozenset(
-            (number, to)
-            for number, at in positions
-            for to in union[number].moves(at, level, first=first)
-        )
-        unwanted = at == len(unions) - 1
-        if not moved and not unwanted:
-            return None
-        if unwanted and any(_is_sink(union[number], at) for number, at in moved):
-            return None
-        after.append(moved)
-    return tuple(after)
-
-
-def _is_sink(chain: Automaton, at: int) -> bool:
-    return at == len(chain.steps) and at in chain.loops and not chain.exclusions.whole_levels
-
-
-def _accepted(unions: Sequence[Sequence[Automaton]], state: _State) -> bool:
-    ends = [
-        any(at == len(union[number].steps) for number, at in positions)
-        for union, positions in zip(unions, state, strict=True)
-    ]
-    return all(ends[:-1]) and not ends[-1]
-
-
-def _letters(
-    unions: Sequence[Sequence[Automaton]], state: _State, *, first: bool
-) -> tuple[str, ...]:
-    """Return one level for each class that the patterns distinguish in this state."""
-    for union, positions in zip(unions[:-1], state, strict=False):
-        only = {only_level(union[number], at) for number, at in positions}
-        if None not in only:
-            texts = {level.text for level in only if level is not None}
-            return tuple(sorted(filter(None, texts))) + ("",) * ("" in texts)
-    exact: dict[str, None] = {"": None} if first else {}
-    globs: dict[Glob, None] = {}
-    for union, positions in zip(unions, state, strict=True):
-        for number, at in sorted(positions):
-            collect_tests(union[number], at, exact, globs, first=first)
-    found = _alphabet(tuple(exact), tuple(globs))
+def _levels(exact: tuple[str, ...], globs: tuple[Glob, ...]) -> tuple[str, ...]:
+    found = _alphabet(exact, globs)
     if isinstance(found, SearchBudgetExceeded):
         raise found.with_traceback(None)
     return found
