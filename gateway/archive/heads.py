@@ -11,7 +11,6 @@ JSON with the `mac` of a seal. Times are microseconds since 1970-01-01 UTC.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -20,11 +19,11 @@ from gateway.archive.durable import make_folders, read_regular, replacing
 from gateway.archive.gaps import SourceGap
 from gateway.archive.layout import DAMAGED, HEADS, is_replay, listed, parse_journal_name
 from gateway.archive.signed_json import NO_TERM, Previous, SignedStatement, Term
+from gateway.archive.threads import in_threads
 
 if TYPE_CHECKING:  # the gateway itself never loads Arrow
     from gateway.archive.storage import Storage
 
-_THREADS: Final = 16  # of a reader: requests to a remote storage wait
 _SUFFIX: Final = ".json"
 _OPEN: Final = 1 << 62  # microseconds: after every date
 _SET_ASIDE: Final = (
@@ -147,8 +146,7 @@ def read_heads(storage: Storage, key: bytes | None = None) -> list[StoredHead]:
     """
     names = [name for name in storage.names(Path(HEADS)) if not name.startswith(".")]
     paths = [Path(HEADS) / name for name in names if name.endswith(_SUFFIX)]
-    with ThreadPoolExecutor(_THREADS) as pool:
-        contents = list(pool.map(storage.read, paths))
+    contents = in_threads(storage.read, paths)
     found = [
         parsed(path, content or b"", key) for path, content in zip(paths, contents, strict=True)
     ]

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from gateway.archive.findings import Finding
-from gateway.archive.layout import NIGHTS
+from gateway.archive.layout import NIGHTS, JournalName
 from gateway.archive.signed_json import NO_TERM, Previous, SignedStatement, Term
 
 if TYPE_CHECKING:  # the gateway itself never loads Arrow
@@ -110,6 +110,11 @@ class Night(SignedStatement):
     def unsettled(self) -> tuple[DateRecord, ...]:
         """The dates that the next night judges again."""
         return tuple(each for each in self.dates if not each.settled)
+
+    def has_judged(self, journal: JournalName) -> bool:
+        """Return whether this night or an earlier one judged the journal of this name."""
+        writer, start, number = journal
+        return any(each.has(start, number) for each in self.seen if each.writer == writer)
 
 
 def night_path(number: int) -> Path:

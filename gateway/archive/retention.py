@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import date, timedelta
 from functools import partial
@@ -21,9 +20,10 @@ from gateway.archive.layout import (
 )
 from gateway.archive.night_record import Night, night_numbers, night_path
 from gateway.archive.routes import remove_routes
-from gateway.archive.seals.store import THREADS, read_seal, seal_days, sealed_journals
+from gateway.archive.seals.store import read_seal, seal_days, sealed_journals
 from gateway.archive.signed_json import SignedStatement
 from gateway.archive.storage import Storage, StoredFile
+from gateway.archive.threads import in_threads
 from gateway.clock import today
 
 # Rows before seals: seals without rows are a finding until the next call, and so are rows without
@@ -120,8 +120,7 @@ def forgotten_dates(storage: Storage) -> dict[Path, tuple[str, ...]]:
 
 
 def _state_forgotten(storage: Storage, day: date, paths: Sequence[Path], key: bytes | None) -> None:
-    with ThreadPoolExecutor(THREADS) as pool:
-        seals = [each.seal for each in pool.map(partial(read_seal, storage), paths)]
+    seals = [each.seal for each in in_threads(partial(read_seal, storage), paths)]
     entries = [entry for seal in seals if seal is not None for entry in seal.segments]
     dates = sorted({each for entry in entries for each in entry.concerns} or {str(day)})
     statement = Forgotten(tuple(dates), len(paths)).signed(key)
@@ -132,16 +131,11 @@ def _unjudged(
     storage: Storage, night: Night | None, begin: date, end: date
 ) -> Iterator[tuple[date, list[Path]]]:
     """Yield the dates from `begin` until before `end` with seals that `night` and no other saw."""
-    seen = {} if night is None else {each.writer: each for each in night.seen}
-    for day in seal_days(storage) if night is not None else ():
-        if not begin <= day < end:
-            continue
-        paths = [
-            path
-            for path, each in sealed_journals(storage, day)
-            if not (each.writer in seen and seen[each.writer].has(each.start, each.number))
-        ]
-        if paths:
+    if night is None:
+        return
+    for day in seal_days(storage):
+        journals = sealed_journals(storage, day) if begin <= day < end else ()
+        if paths := [path for path, name in journals if not night.has_judged(name)]:
             yield day, paths
 
 

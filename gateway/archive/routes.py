@@ -11,16 +11,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from gateway.archive.durable import make_folders, read_regular, replacing, sync_folder
 from gateway.archive.findings import Finding, error
 from gateway.archive.layout import MAX_TIME, ROUTES, listed
 from gateway.archive.signed_json import SignedStatement
+from gateway.archive.threads import in_threads
 from gateway.errors import ArchiveError
 
 if TYPE_CHECKING:  # the gateway itself never loads Arrow
@@ -28,7 +28,6 @@ if TYPE_CHECKING:  # the gateway itself never loads Arrow
 
 Rules: TypeAlias = Sequence[Mapping[str, Any]]
 
-_THREADS: Final = 16  # of a reader: requests to a remote storage wait
 _NAME = re.compile(r"(?P<writer>.+)-(?P<since>\d{1,19})\.json")
 
 
@@ -106,8 +105,7 @@ def read_routes(
     Raises:
         OSError: the archive cannot be read.
     """
-    with ThreadPoolExecutor(_THREADS) as pool:
-        return list(pool.map(lambda file: _read(storage, file, key), files))
+    return in_threads(lambda file: _read(storage, file, key), files)
 
 
 def routes_findings(

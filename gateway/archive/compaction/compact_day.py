@@ -8,7 +8,6 @@ can be repeated: the next compaction finishes an interrupted one.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import date
 from functools import partial
@@ -25,8 +24,9 @@ from gateway.archive.layout import (
 )
 from gateway.archive.location import ArchiveLocation
 from gateway.archive.seals.seal import MergeSeal
-from gateway.archive.seals.store import THREADS, HashFiles, digests_of, write_seal
+from gateway.archive.seals.store import HashFiles, digests_of, write_seal
 from gateway.archive.storage import Storage, open_storage
+from gateway.archive.threads import in_threads
 from gateway.errors import ArchiveError
 
 _FOLDERS: Final = (Path(), Path(COMPACTING))
@@ -77,8 +77,7 @@ def finish(storage: Storage, seal: MergeSeal, hash_files: HashFiles | None = Non
             findings.append(error("changed-segment", path.as_posix(), text))
         else:
             going.append(path)
-    with ThreadPoolExecutor(THREADS) as pool:
-        list(pool.map(storage.delete, going))
+    in_threads(storage.delete, going)
     return findings
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import date
 from functools import partial
@@ -24,12 +23,12 @@ from gateway.archive.layout import (
 from gateway.archive.seals.seal import AnySeal, MergeSeal, from_json
 from gateway.archive.signed_json import Previous, StoredDigest
 from gateway.archive.storage import Storage
+from gateway.archive.threads import in_threads
 
 ReadSeal: TypeAlias = Callable[[Path], "StoredSeal"]  # as `read_seal` does in one storage
 # Hash and size of those files that are present, of files given with their expected bytes.
 HashFiles: TypeAlias = Callable[[Mapping[Path, int]], Mapping[Path, StoredDigest]]
 
-THREADS: Final = 16  # of a reader: requests to a remote storage wait, and hashing needs no lock
 _CHUNK: Final = 1 << 20  # bytes
 _SEGMENT = re.compile(
     r"date=(\d{4}-\d\d-\d\d)/hour=(?:[01]\d|2[0-3])/[A-Za-z0-9~-][A-Za-z0-9_.~@-]*\.parquet",
@@ -94,9 +93,7 @@ def read_seals(storage: Storage, day: date, read: ReadSeal | None = None) -> lis
     """
     folder = seal_folder(Path(), day)
     names = [name for name in storage.names(folder) if not name.startswith(".")]
-    with ThreadPoolExecutor(THREADS) as pool:
-        own = read or partial(read_seal, storage)
-        return list(pool.map(own, [folder / name for name in names]))
+    return in_threads(read or partial(read_seal, storage), [folder / name for name in names])
 
 
 def read_seal(storage: Storage, path: Path) -> StoredSeal:
@@ -146,9 +143,8 @@ def digests_of(storage: Storage, paths: Iterable[Path]) -> dict[Path, StoredDige
         OSError: the storage cannot be read.
     """
     listed = list(paths)
-    with ThreadPoolExecutor(THREADS) as pool:
-        found = pool.map(lambda path: digest_of(storage, path), listed)
-        return {path: each for path, each in zip(listed, found, strict=True) if each is not None}
+    found = in_threads(partial(digest_of, storage), listed)
+    return {path: each for path, each in zip(listed, found, strict=True) if each is not None}
 
 
 def _check_paths(seal: AnySeal, path: Path) -> None:

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from gateway.archive.layout import day_of, days_in
 from gateway.archive.night_record import HeadSeen, Night
 from gateway.archive.seals.seal import Seal
-from gateway.archive.seals.store import THREADS, ReadSeal, seal_days, sealed_journals
+from gateway.archive.seals.store import ReadSeal, seal_days, sealed_journals
 from gateway.archive.storage import Storage
+from gateway.archive.threads import in_threads
 from gateway.archive.verification.waiting import waiting_journals
 from gateway.archive.verification.writers import known_writers
 from gateway.reconcile.job import Job
-from gateway.reconcile.nights.plan import NewJournal, World, is_new
+from gateway.reconcile.nights.plan import NewJournal, World
 
 
 def world_of(  # noqa: PLR0913, PLR0917  # the archive, and what is known of it
@@ -38,7 +38,7 @@ def world_of(  # noqa: PLR0913, PLR0917  # the archive, and what is known of it
         numbers[name.writer].add(name.number)
     ordered = sorted(journals, key=lambda sealed: sealed[1].number)
     firsts = _seals({name.writer: path for path, name in reversed(ordered)}.values(), read)
-    unjudged = _seals((path for path, name in journals if is_new(previous, *name)), read)
+    unjudged = _seals((path for path, name in journals if not previous.has_judged(name)), read)
     names = storage.names(job.results.folder.parent)
     hidden = {name.removeprefix(".new-") for name in names if name.startswith(".new-")}
     results = days_in(name for name in names if name not in hidden)
@@ -74,5 +74,4 @@ def _new_journal(seal: Seal) -> NewJournal:
 
 
 def _seals(paths: Iterable[Path], read: ReadSeal) -> list[Seal]:
-    with ThreadPoolExecutor(THREADS) as pool:
-        return [each.seal for each in pool.map(read, paths) if isinstance(each.seal, Seal)]
+    return [each.seal for each in in_threads(read, paths) if isinstance(each.seal, Seal)]

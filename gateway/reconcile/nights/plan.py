@@ -76,11 +76,6 @@ class World:
 NO_NIGHT: Final = Night(0, "", 0, "", 0)  # before the first one
 
 
-def is_new(previous: Night, writer: str, start: int, number: int) -> bool:
-    """Return whether a journal was judged by no night, by its name alone."""
-    return not any(each.has(start, number) for each in previous.seen if each.writer == writer)
-
-
 def plan_night(previous: Night, world: World, *, at: int, spooled_days: int) -> Night:
     """Return the link after `previous`, unsigned, in which no date has its verdict yet.
 

@@ -13,14 +13,13 @@ from datetime import date, timedelta
 from typing import Final
 
 from gateway.archive.findings import Finding as NightFinding
-from gateway.archive.layout import day_start, parse_journal_name
+from gateway.archive.layout import JournalName, day_start, parse_journal_name
 from gateway.archive.night_record import HeadSeen, Night
 from gateway.archive.signed_json import Previous
 from gateway.reconcile.nights.plan import (
     NO_NIGHT,
     NewJournal,
     World,
-    is_new,
     plan_night,
     with_verdict,
 )
@@ -82,7 +81,7 @@ class ProductNights(Nights):
                 tuple(sorted(_date(number) for number in seal.concerns)),
             )
             for seal in archive.seals.values()
-            if is_new(previous, seal.place[0], _START, seal.place[1])
+            if not previous.has_judged(JournalName(seal.place[0], _START, seal.place[1]))
         ]
         folders = {day for _, day in archive.segments} | set(archive.merged)
         prior = archive.last_night()

@@ -14,7 +14,6 @@ from gateway.reconcile.nights.plan import (
     NO_NIGHT,
     NewJournal,
     World,
-    is_new,
     plan_night,
     with_verdict,
 )
@@ -156,8 +155,8 @@ def test_an_interrupted_night_resumes_at_the_dates_that_it_did_not_judge() -> No
 def test_a_late_upload_of_an_older_journal_is_new() -> None:
     _, night = link(NO_NIGHT, world(3, journal(1, 1), journal(4, 2)))
     assert night.seen[0].missing == (Span(2, 3),)
-    assert is_new(night, "a", 1, 3)
-    assert not is_new(night, "a", 1, 4)
+    assert not night.has_judged(JournalName("a", 1, 3))
+    assert night.has_judged(JournalName("a", 1, 4))
 
     dates, night = link(night, world(4, journal(3, 1)))
 
