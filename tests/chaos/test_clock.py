@@ -102,6 +102,7 @@ def test_a_clock_set_back_between_two_runs_keeps_the_order(
     check_times(tmp_path)
 
 
+@pytest.mark.nightly
 @pytest.mark.spark
 @pytest.mark.usefixtures("spark")
 @pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")

@@ -80,16 +80,13 @@ class NamedLoad(Load):
         return Message(f"src/{name}", b"%d " % number, CONFIRMED)
 
 
-FORMS = pytest.mark.parametrize(
+@pytest.mark.parametrize(
     ("messages", "with_night"),
     [
         pytest.param(2_000, False, id="short"),
         pytest.param(10_000, True, id="long", marks=pytest.mark.nightly),
     ],
 )
-
-
-@FORMS
 @pytest.mark.parametrize(("make", "separator"), [NATS])
 def test_three_kills_lose_misname_and_disorder_nothing(
     tmp_path: Path,
@@ -109,14 +106,11 @@ def test_three_kills_lose_misname_and_disorder_nothing(
         check_night(tmp_path / "archive", 2 * sent)
 
 
-@FORMS
+@pytest.mark.nightly
 def test_names_cross_rabbitmq_and_ems_through_three_kills(
     tmp_path: Path,
     start_mosquitto: StartMosquitto,
     activemq: ActiveMq,
-    messages: int,
-    *,
-    with_night: bool,
 ) -> None:
     source, target = start_mosquitto(), start_mosquitto()
     names = [name.replace(",", ";") for name in hard_names()]  # ActiveMQ divides a name there
@@ -127,12 +121,11 @@ def test_names_cross_rabbitmq_and_ems_through_three_kills(
         config.write_text(
             OVER_TWO.format(
                 source=source.port, work=broker.settings, ems=ems, target=target.port,
-                mark=f"hard-{messages}", folder=tmp_path, backoff=FAST_BACKOFF,
+                mark="hard", folder=tmp_path, backoff=FAST_BACKOFF,
             )
         )  # fmt: skip
-        sent = carry_through_kills(config, broker, names, source.port, target.port, messages)
-    if with_night:
-        check_night(tmp_path / "archive", 3 * sent)
+        sent = carry_through_kills(config, broker, names, source.port, target.port, 10_000)
+    check_night(tmp_path / "archive", 3 * sent)
 
 
 def carry_through_kills(

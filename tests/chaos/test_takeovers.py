@@ -295,7 +295,7 @@ def test_a_handover_doubles_nothing(
         assert witness.duplicates == set()
 
 
-@repetitions(5, 40)
+@repetitions(2, 40)
 @pytest.mark.parametrize(("make", "separator"), [JMS, SOLACE, NATS_LATER, RABBITMQ])
 def test_a_pair_between_other_systems_loses_nothing(
     tmp_path: Path,
@@ -316,7 +316,7 @@ def test_a_pair_between_other_systems_loses_nothing(
             check(tmp_path, pair, load, witness)
 
 
-@repetitions(5, 40)
+@repetitions(2, 40)
 def test_a_pair_over_yami4_loses_only_what_its_gaps_name(
     tmp_path: Path, start_mosquitto: StartMosquitto, times: int
 ) -> None:

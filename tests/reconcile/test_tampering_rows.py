@@ -258,7 +258,7 @@ def split_target(row: Mapping[str, Any]) -> tuple[int, str]:
 @pytest.mark.parametrize(
     ("first", "number"),
     [
-        pytest.param(0, 10, id="some"),
+        pytest.param(0, 5, id="some"),
         *(pytest.param(first, BATCH, marks=pytest.mark.nightly) for first in NIGHTLY_SEEDS),
     ],
 )
