@@ -19,6 +19,7 @@ from prometheus_client.metrics_core import (
 )
 from prometheus_client.registry import Collector
 
+from gateway.lease.lease import Role
 from gateway.runtime.record.counters import LATENCY_BUCKETS, ConnectionState, RouteTotals
 from gateway.runtime.status import EndpointStatus, PairStatus, RouteStatus, Status
 from gateway.web.flow_state import MICROSECONDS
@@ -30,10 +31,9 @@ _CONNECTED: Final = ConnectionState.CONNECTED.value
 _BOUNDS: Final = (*map(str, LATENCY_BUCKETS), "+Inf")
 
 
+# Name, documentation, labels, and the samples: label values with a number.
+_Series: TypeAlias = tuple[str, str, tuple[str, ...], Iterable[tuple[tuple[str, ...], float]]]
 # Name, documentation and value of a metric; a name that ends in `_total` is a counter.
-_Series: TypeAlias = tuple[
-    str, str, tuple[str, ...], Iterable[tuple[tuple[str, ...], float]]
-]  # name, documentation, labels, and the samples: label values with a number
 _RouteMetric: TypeAlias = tuple[str, str, Callable[[RouteTotals], float]]
 _EndpointMetric: TypeAlias = tuple[str, str, Callable[[EndpointStatus], float]]
 _ROUTE_METRICS: Final[Sequence[_RouteMetric]] = (
@@ -138,7 +138,7 @@ def _gateway(snapshot: StatusSnapshot) -> Iterator[tuple[str, str, float]]:
 def _pair(pair: PairStatus | None) -> Iterator[tuple[str, str, float]]:
     """Yield the metrics of a pair; a gateway alone has none."""
     if pair is not None:
-        held = pair.role == "holder"
+        held = pair.role == Role.HOLDER.value
         yield "gateway_lease_held", "1 at the instance that holds the lease.", held
         yield "gateway_lease_number", "The number of the lease held, or held last.", pair.number
         doc = "Instances that wait, as the holder sees."
