@@ -14,20 +14,25 @@ from gateway.errors import NotConnectedError
 START_TIMEOUT = 10.0  # seconds
 _FIRST_PORT, _LAST_PORT = 10_000, 32_767
 _TRIES = 100
+_given: set[int] = set()  # nobody may listen on them yet
 
 
 def free_port() -> int:
     """Return a port that nobody listens on, below those that a system gives to clients.
 
-    A port of these could be that of a connection when the broker starts, or starts again.
+    A port of these could be that of a connection when the broker starts, or starts again. Each port
+    is given once: its broker may start later than the next one asks.
 
     Raises:
         NotConnectedError: none was found.
     """
     for _ in range(_TRIES):
         port = _FIRST_PORT + randbelow(_LAST_PORT - _FIRST_PORT + 1)
+        if port in _given:
+            continue
         with closing(socket.socket()) as probe, suppress(OSError):
             probe.bind(("127.0.0.1", port))
+            _given.add(port)
             return port
     raise NotConnectedError(f"no free port from {_FIRST_PORT} to {_LAST_PORT}")
 
