@@ -70,7 +70,7 @@ def configured(yaml: str) -> Configuration:
 
 @contextmanager
 def running(yaml: str) -> Iterator[Gateway]:
-    """Run a gateway that is connected to all its endpoints, and stop it at the end."""
+    """Run a gateway that receives from and sends to all its endpoints, and stop it at the end."""
     gateway = Gateway(configured(yaml))
     gateway.start()
     try:
@@ -82,6 +82,7 @@ def running(yaml: str) -> Iterator[Gateway]:
 
 def wait_until_connected(gateway: Gateway) -> None:
     until(lambda: all(state.connection.value == "connected" for state in gateway.states))
+    until(lambda: all(pump.begun for pump in gateway.pumps.values()))
 
 
 def archive_rows(leg: str | None = None) -> list[Row]:
