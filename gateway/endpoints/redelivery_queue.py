@@ -20,12 +20,13 @@ from typing import Generic, NamedTuple, TypeAlias, TypeVar
 
 from gateway.endpoints.base import Batch, Settle
 from gateway.errors import GatewayError
-from gateway.model.memory_size import messages_size
+from gateway.model.memory_size import messages_size, parsed_size
 from gateway.model.message import Message
 from gateway.model.outcome import ACCEPTED, Outcome, Settlement
 
 MAX_BATCH = 1_000  # messages that a source hands out at once
-MAX_BATCH_BYTES = 2 << 20  # of more than one message; the work of a turn grows with their bytes
+# Several messages have at most this; payloads of bytes do not count, they take little work.
+MAX_BATCH_PARSED = 1 << 20
 
 Item = TypeVar("Item")
 # Answers the items that were handed out together, and returns their settlements in the queue.
@@ -50,24 +51,26 @@ class _Unsettled(NamedTuple, Generic[Item]):
 class RedeliveryQueue(Generic[Item]):
     """Items between the thread that reads a connection and the threads that receive and settle.
 
-    `measure_items` gives bytes; the same items always give the same number. `mark` returns an item
-    marked as redelivered. `confirm` gets how many more items, counted from the oldest unconfirmed
-    one, are finished; it is called with the lock held, one call at a time and in order. `on_retry`
-    is called when a retried item can be taken. `_settling` of a subclass is called once for what
-    was handed out together, with the lock held.
+    `measure_items` gives bytes, `measure_parsed` those without payloads of bytes; the same items
+    always give the same number. `mark` returns an item marked as redelivered. `confirm` gets how
+    many more items, counted from the oldest unconfirmed one, are finished; it is called with the
+    lock held, one call at a time and in order. `on_retry` is called when a retried item can be
+    taken. `_settling` of a subclass is called once for what was handed out together, with the lock
+    held.
     Thread-safe: guarded by one lock, which both conditions share.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917  # how it measures items, and whom it tells
         self,
         capacity: int,
         measure_items: Callable[[Sequence[Item]], int],
+        measure_parsed: Callable[[Sequence[Item]], int],
         mark: Callable[[Item], Item],
         confirm: Callable[[int], None] | None = None,
         on_retry: Callable[[], None] | None = None,
     ) -> None:
         self._capacity = capacity
-        self._measure, self._mark = measure_items, mark
+        self._measure, self._measure_parsed, self._mark = measure_items, measure_parsed, mark
         self._confirm, self._on_retry = confirm, on_retry
         self._settling: Settling[Item] | None = None
         lock = threading.RLock()
@@ -153,8 +156,8 @@ class RedeliveryQueue(Generic[Item]):
 
         None after `timeout` seconds without any.
 
-        Several items have at most `MAX_BATCH_BYTES` together, so that what follows large ones does
-        not wait for all of them.
+        Several items have at most `MAX_BATCH_PARSED` bytes in their names and headers, so that what
+        follows long ones does not wait for all of them.
 
         Raises:
             GatewayError: as given to `fail`, once nothing is left to take.
@@ -216,13 +219,13 @@ class RedeliveryQueue(Generic[Item]):
             self._receivers -= 1
 
     def _take_waiting(self, limit: int) -> tuple[Sequence[Item], Settle]:
-        """Take the first waiting items: at most `limit`, and `MAX_BATCH_BYTES`."""
+        """Take the first waiting items: at most `limit`, and `MAX_BATCH_PARSED`."""
         waiting, size = self._waiting, self._waiting_size
         items = [*islice(waiting, limit)]
+        if size > MAX_BATCH_PARSED:
+            while len(items) > 1 and self._measure_parsed(items) > MAX_BATCH_PARSED:
+                items = items[: len(items) // 2]
         if len(items) < len(waiting):
-            size = self._measure(items)
-        while size > MAX_BATCH_BYTES and len(items) > 1:
-            items = items[: len(items) // 2]
             size = self._measure(items)
         for _ in items:
             waiting.popleft()
@@ -291,4 +294,6 @@ def message_queue(
     on_retry: Callable[[], None] | None = None,
 ) -> RedeliveryQueue[Message]:
     """Return a queue of messages that holds about `capacity` bytes."""
-    return RedeliveryQueue(capacity, messages_size, mark_redelivered, confirm, on_retry)
+    return RedeliveryQueue(
+        capacity, messages_size, parsed_size, mark_redelivered, confirm, on_retry
+    )

@@ -85,3 +85,10 @@ def messages_size(messages: Sequence[Message]) -> int:
     if in_headers < 0:
         in_headers = sum([headers_size(message.headers) for message in messages])
     return size + in_headers + MESSAGE_OVERHEAD * len(sizes)
+
+
+def parsed_size(messages: Sequence[Message]) -> int:
+    """Return the part of `messages_size` that is looked into: all but payloads of bytes."""
+    payloads = (message.payload for message in messages)
+    opaque = sum(len(payload) for payload in payloads if payload.__class__ is bytes)
+    return messages_size(messages) - opaque
