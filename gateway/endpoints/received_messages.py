@@ -14,7 +14,7 @@ from gateway.endpoints.redelivery_queue import (
     Settling,
     mark_redelivered,
 )
-from gateway.model.memory_size import messages_size, parsed_size
+from gateway.model.memory_size import messages_size
 from gateway.model.message import Message
 from gateway.model.outcome import Outcome, Settlement
 
@@ -49,7 +49,7 @@ class ReceivedMessages(RedeliveryQueue[ReceivedMessage[T]]):
         answer: Callable[[list[ReceivedMessage[T]]], None] | None = None,
         answer_each: Settling[ReceivedMessage[T]] | None = None,
     ) -> None:
-        super().__init__(capacity, _measure, _measure_parsed, _mark, self._pass_on)
+        super().__init__(capacity, _measure, _mark, self._pass_on)
         self._settling = self._settle_received
         self.unanswered: deque[ReceivedMessage[T]] = deque()
         self._answer, self._answer_each = answer, answer_each
@@ -84,12 +84,9 @@ class ReceivedMessages(RedeliveryQueue[ReceivedMessage[T]]):
         return settlements
 
 
-def _measure(received: Sequence[ReceivedMessage[T]]) -> int:
-    return messages_size([each.message for each in received]) + OVERHEAD * len(received)
-
-
-def _measure_parsed(received: Sequence[ReceivedMessage[T]]) -> int:
-    return parsed_size([each.message for each in received]) + OVERHEAD * len(received)
+def _measure(received: Sequence[ReceivedMessage[T]], *, opaque: bool = True) -> int:
+    messages = [each.message for each in received]
+    return messages_size(messages, opaque=opaque) + OVERHEAD * len(received)
 
 
 def _mark(received: ReceivedMessage[T]) -> ReceivedMessage[T]:

@@ -16,11 +16,11 @@ from functools import partial
 from itertools import islice
 from operator import itemgetter
 from time import monotonic
-from typing import Generic, NamedTuple, TypeAlias, TypeVar
+from typing import Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from gateway.endpoints.base import Batch, Settle
 from gateway.errors import GatewayError
-from gateway.model.memory_size import messages_size, parsed_size
+from gateway.model.memory_size import messages_size
 from gateway.model.message import Message
 from gateway.model.outcome import ACCEPTED, Outcome, Settlement
 
@@ -29,8 +29,16 @@ MAX_BATCH = 1_000  # messages that a source hands out at once
 MAX_BATCH_PARSED = 1 << 20
 
 Item = TypeVar("Item")
+Item_contra = TypeVar("Item_contra", contravariant=True)
 # Answers the items that were handed out together, and returns their settlements in the queue.
 Settling: TypeAlias = Callable[[Sequence[Item], Sequence[Settlement]], Sequence[Settlement]]
+
+
+class Measure(Protocol[Item_contra]):
+    """Gives the bytes of items; the same items always give the same number."""
+
+    def __call__(self, items: Sequence[Item_contra], /, *, opaque: bool = True) -> int:
+        """Return the bytes; without `opaque`, those without payloads of bytes."""
 
 
 def mark_redelivered(message: Message) -> Message:
@@ -51,26 +59,23 @@ class _Unsettled(NamedTuple, Generic[Item]):
 class RedeliveryQueue(Generic[Item]):
     """Items between the thread that reads a connection and the threads that receive and settle.
 
-    `measure_items` gives bytes, `measure_parsed` those without payloads of bytes; the same items
-    always give the same number. `mark` returns an item marked as redelivered. `confirm` gets how
-    many more items, counted from the oldest unconfirmed one, are finished; it is called with the
-    lock held, one call at a time and in order. `on_retry` is called when a retried item can be
-    taken. `_settling` of a subclass is called once for what was handed out together, with the lock
-    held.
+    `mark` returns an item marked as redelivered. `confirm` gets how many more items, counted from
+    the oldest unconfirmed one, are finished; it is called with the lock held, one call at a time
+    and in order. `on_retry` is called when a retried item can be taken. `_settling` of a subclass
+    is called once for what was handed out together, with the lock held.
     Thread-safe: guarded by one lock, which both conditions share.
     """
 
-    def __init__(  # noqa: PLR0913, PLR0917  # how it measures items, and whom it tells
+    def __init__(
         self,
         capacity: int,
-        measure_items: Callable[[Sequence[Item]], int],
-        measure_parsed: Callable[[Sequence[Item]], int],
+        measure: Measure[Item],
         mark: Callable[[Item], Item],
         confirm: Callable[[int], None] | None = None,
         on_retry: Callable[[], None] | None = None,
     ) -> None:
         self._capacity = capacity
-        self._measure, self._measure_parsed, self._mark = measure_items, measure_parsed, mark
+        self._measure, self._mark = measure, mark
         self._confirm, self._on_retry = confirm, on_retry
         self._settling: Settling[Item] | None = None
         lock = threading.RLock()
@@ -222,10 +227,12 @@ class RedeliveryQueue(Generic[Item]):
         """Take the first waiting items: at most `limit`, and `MAX_BATCH_PARSED`."""
         waiting, size = self._waiting, self._waiting_size
         items = [*islice(waiting, limit)]
-        if size > MAX_BATCH_PARSED:
-            while len(items) > 1 and self._measure_parsed(items) > MAX_BATCH_PARSED:
-                items = items[: len(items) // 2]
         if len(items) < len(waiting):
+            size = self._measure(items)
+        while size > MAX_BATCH_PARSED and len(items) > 1:
+            if self._measure(items, opaque=False) <= MAX_BATCH_PARSED:
+                break
+            items = items[: len(items) // 2]
             size = self._measure(items)
         for _ in items:
             waiting.popleft()
@@ -294,6 +301,4 @@ def message_queue(
     on_retry: Callable[[], None] | None = None,
 ) -> RedeliveryQueue[Message]:
     """Return a queue of messages that holds about `capacity` bytes."""
-    return RedeliveryQueue(
-        capacity, messages_size, parsed_size, mark_redelivered, confirm, on_retry
-    )
+    return RedeliveryQueue(capacity, messages_size, mark_redelivered, confirm, on_retry)

@@ -69,10 +69,11 @@ def headers_size(headers: Headers) -> int:
     return size
 
 
-def messages_size(messages: Sequence[Message]) -> int:
+def messages_size(messages: Sequence[Message], *, opaque: bool = True) -> int:
     """Return about the bytes that `messages` take: names, payloads and headers.
 
-    The sum over the parts of a sequence is the size of the sequence.
+    Without `opaque`, payloads of bytes do not count: nothing looks into them. The sum over the
+    parts of a sequence is the size of the sequence.
     """
     sizes = [
         len(payload) if (payload := message.payload).__class__ is bytes else value_size(payload)
@@ -84,11 +85,7 @@ def messages_size(messages: Sequence[Message]) -> int:
     in_headers = sum([message.headers.size for message in messages])
     if in_headers < 0:
         in_headers = sum([headers_size(message.headers) for message in messages])
+    if not opaque:
+        payloads = (message.payload for message in messages)
+        size -= sum(len(payload) for payload in payloads if payload.__class__ is bytes)
     return size + in_headers + MESSAGE_OVERHEAD * len(sizes)
-
-
-def parsed_size(messages: Sequence[Message]) -> int:
-    """Return the part of `messages_size` that is looked into: all but payloads of bytes."""
-    payloads = (message.payload for message in messages)
-    opaque = sum(len(payload) for payload in payloads if payload.__class__ is bytes)
-    return messages_size(messages) - opaque

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from gateway.endpoints.base import Batch
 from gateway.endpoints.redelivery_queue import MAX_BATCH_PARSED, RedeliveryQueue, message_queue
 from gateway.errors import NotConnectedError
-from gateway.model.memory_size import messages_size, parsed_size
+from gateway.model.memory_size import messages_size
 from gateway.model.message import DeliveryMode, Headers, Message
 from gateway.model.outcome import ACCEPTED, RETRY, Outcome, Settlement, rejected
 from tests.waiting import PATIENCE
@@ -132,7 +132,7 @@ def test_a_batch_has_a_bounded_number_of_bytes_so_that_what_follows_long_names_w
         batches.append(take(queue, 1_000))
 
     assert [m for batch in batches for m in batch.messages][:100] == long
-    assert all(parsed_size(batch.messages) <= MAX_BATCH_PARSED for batch in batches)
+    assert all(messages_size(batch.messages, opaque=False) <= MAX_BATCH_PARSED for batch in batches)
     assert len(batches) < 15, "half of the bound in each is used at least"
     for batch in batches:
         batch.settle([ACCEPTED] * len(batch.messages))

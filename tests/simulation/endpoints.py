@@ -11,7 +11,7 @@ from gateway.endpoints.continuity import Continuity, Retention
 from gateway.endpoints.redelivery_queue import RedeliveryQueue
 from gateway.endpoints.settings.base import EndpointSettings
 from gateway.errors import NotConnectedError
-from gateway.model.memory_size import messages_size, parsed_size
+from gateway.model.memory_size import messages_size
 from gateway.model.message import DeliveryMode, Headers, Message
 from gateway.model.outcome import NO_ROOM, RETRY
 from tests.simulation import stand_ins
@@ -70,7 +70,7 @@ class SimulatedSource:
         broker.check(self.client)
         unconfirmed: deque[Entry] = deque()
         queue: RedeliveryQueue[Message] = RedeliveryQueue(
-            self._flavour.capacity, messages_size, parsed_size, _marked,
+            self._flavour.capacity, messages_size, _marked,
             lambda count: self._confirm(connection, unconfirmed, count),
         )  # fmt: skip
         process = stand_ins.running_process()

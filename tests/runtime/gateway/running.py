@@ -81,6 +81,7 @@ def running(yaml: str) -> Iterator[Gateway]:
 
 
 def wait_until_connected(gateway: Gateway) -> None:
+    """Wait until each sink is connected, and each source begins to receive."""
     until(lambda: all(state.connection.value == "connected" for state in gateway.states))
     until(lambda: all(pump.begun for pump in gateway.pumps.values()))
 
