@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
@@ -10,14 +9,13 @@ from typing import TypeAlias
 from gateway.errors import GatewayError
 from gateway.imports.mosquitto.options import (
     BRIDGE_OPTIONS,
-    BROKER_OPTIONS,
     OPTION_ALIASES,
     SECRET_OPTIONS,
+    omitted_option,
 )
 from gateway.imports.mosquitto.topic_lines import TopicError, TopicLine, parse_topic
 from gateway.imports.source_lines import (
     ContentLine,
-    LineStatus,
     OmittedLine,
     ParsedFile,
     SourceLine,
@@ -92,7 +90,7 @@ def parse_config(parsed: ParsedFile, include: Include = no_folders) -> Mosquitto
         elif name in BRIDGE_OPTIONS or name == "topic":
             _add_option(line, Option(line.location, written, value), current, omitted)
         else:
-            omitted.append(_left(line.location, written))
+            omitted.append(omitted_option(line.location, written))
     ports = [_port(line) for line in parsed.lines if line.text.split(" ")[0] in LISTENERS]
     refusals = [line for line in parsed.lines if line.text.split() == ["allow_anonymous", "false"]]
     return MosquittoConfig(
@@ -171,21 +169,6 @@ def _add_option(
         omitted.append(OmittedLine(line.location, item, reason))
     else:
         connection.options[name] = option
-
-
-def _left(location: SourceLine, written: str) -> OmittedLine:
-    name = re.split(r"[^\w.]", written, maxsplit=1)[0]  # `password=x` is one word, and a secret
-    item = f"option {name!r}"
-    if name == "include_dir":
-        return OmittedLine(location, item, "mosquitto reads it in the main file only")
-    if name in BROKER_OPTIONS or name.startswith(("auth_opt_", "plugin_opt_")):
-        return OmittedLine(
-            location,
-            item,
-            "it is an option of the broker and not of a bridge",
-            LineStatus.STAYS_AT_BROKER,
-        )
-    return OmittedLine(location, item, "it is not a known option of mosquitto.conf")
 
 
 def _port(line: ContentLine) -> int:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Final
+
+from gateway.imports.source_lines import LineStatus, OmittedLine, SourceLine
 
 OPTION_ALIASES: Final[Mapping[str, str]] = {
     "addresses": "address",
@@ -90,3 +93,15 @@ BROKER_OPTIONS = frozenset(
         "websockets_headers_size", "websockets_log_level", "websockets_origin",
     }
 )  # fmt: skip
+
+
+def omitted_option(location: SourceLine, written: str) -> OmittedLine:
+    """Say why an option that no bridge has is not imported; `written` is the line's first word."""
+    name = re.split(r"[^\w.]", written, maxsplit=1)[0]  # `password=x` is one word, and a secret
+    reason, status = "it is not a known option of mosquitto.conf", LineStatus.NOT_CARRIED_OVER
+    if name == "include_dir":
+        reason = "mosquitto reads it in the main file only"
+    elif name in BROKER_OPTIONS or name.startswith(("auth_opt_", "plugin_opt_")):
+        reason = "it is an option of the broker and not of a bridge"
+        status = LineStatus.STAYS_AT_BROKER
+    return OmittedLine(location, f"option {name!r}", reason, status)
