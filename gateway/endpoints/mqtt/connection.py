@@ -20,8 +20,9 @@ from gateway.endpoints.mqtt.client_id import ClosedConnections
 from gateway.endpoints.mqtt.connection_errors import ConnectionErrors
 from gateway.endpoints.mqtt.keep_alive import KeepAlive
 from gateway.endpoints.mqtt.read_rate import GATHER_PAUSE, ReadRate
-from gateway.endpoints.mqtt.session import MqttSession, RequestedSubscription
+from gateway.endpoints.mqtt.session import MqttSession
 from gateway.endpoints.mqtt.sockets import NonBlockingSocket, connect
+from gateway.endpoints.mqtt.subscription_state import RequestedSubscription
 from gateway.endpoints.settings.mqtt import MqttSettings
 from gateway.errors import EndpointError, GatewayError, NotConnectedError, WireError
 from gateway.wire.mqtt.packets import (
@@ -119,9 +120,10 @@ class MqttConnection:
         self._alive = KeepAlive(monotonic())
         try:
             self._log_in(deadline)
-            packets = self.session.subscribe(wanted(self.session.present))
-            counts = self.session.subscribe_count(count_topic) if count_topic else []
-            self.write(*packets, *self.session.unsubscribe(unwanted()), *counts)
+            subscriptions = self.session.subscriptions
+            packets = subscriptions.subscribe(wanted(self.session.present))
+            counts = subscriptions.subscribe_count(count_topic) if count_topic else []
+            self.write(*packets, *subscriptions.unsubscribe(unwanted()), *counts)
             self._await_subscriptions(deadline)
             self._await_count(monotonic() + COUNT_TIMEOUT)
         except BaseException:
@@ -219,7 +221,7 @@ class MqttConnection:
         self._answer_awaited_since = monotonic()
         if not self._serve_until(
             lambda: (
-                self.session.subscribed
+                self.session.subscriptions.answered
                 or not self._owner.wants_more()
                 or (monotonic() >= deadline and self._alive.last_read > self._answer_awaited_since)
             ),
@@ -229,9 +231,9 @@ class MqttConnection:
 
     def _await_count(self, deadline: float) -> None:
         """Serve until the broker has answered for the count: one that hangs up does so now."""
-        session, owner = self.session, self._owner
+        asked, owner = self.session.subscriptions, self._owner
         self._serve_until(
-            lambda: not (session.count_unanswered and session.subscribed and owner.wants_more()),
+            lambda: not (asked.count_unanswered and asked.answered and owner.wants_more()),
             deadline,
         )
 
@@ -341,8 +343,8 @@ class MqttConnection:
             over = self.session.receive(packet)
             if over is not None:
                 self._fail(over)
-            while self.session.warnings:
-                log.warning("%s: %s", self._settings.name, self.session.warnings.pop(0))
+            while warnings := self.session.subscriptions.warnings:
+                log.warning("%s: %s", self._settings.name, warnings.pop(0))
         self._owner.packets_received(packets)
         return len(packets.messages) + len(packets.acked_ids), len(data)
 
@@ -363,7 +365,7 @@ class MqttConnection:
 
     def _check_subscriptions(self, now: float) -> GatewayError | None:
         """Return an error if a SUBACK is missing and nothing has arrived for a while."""
-        if self.session.subscribed:
+        if self.session.subscriptions.answered:
             return None
         if not self._reading:  # the SUBACK may wait in the socket
             self._answer_awaited_since = now

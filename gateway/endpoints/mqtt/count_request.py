@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable
 from typing import Final
 
-from gateway.endpoints.mqtt.session import MqttSession
+from gateway.endpoints.mqtt.subscription_state import SubscriptionState
 from gateway.endpoints.settings.mqtt import MqttSettings
 from gateway.errors import GatewayError
 
@@ -51,14 +51,14 @@ class CountRequest:
         """Note a connection that is subscribed."""
         self._skips = False
 
-    def ended(self, session: MqttSession, *, lost: bool) -> None:
+    def ended(self, subscriptions: SubscriptionState, *, lost: bool) -> None:
         """Note the end of a connection, and whether it was `lost`."""
         self.ended_last = False
-        if session.count_refused:
+        if subscriptions.count_refused:
             self._unanswered = MAX_UNANSWERED
-        elif session.count_asked and not session.count_unanswered:
+        elif subscriptions.count_asked and not subscriptions.count_unanswered:
             self._unanswered = 0
-        elif session.count_unanswered and lost:
+        elif subscriptions.count_unanswered and lost:
             self._unanswered += 1
             self._skips = self.ended_last = True
             log.warning(

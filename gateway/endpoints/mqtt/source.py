@@ -15,7 +15,7 @@ from gateway.endpoints.mqtt.connection import MqttConnection
 from gateway.endpoints.mqtt.count_request import CountRequest
 from gateway.endpoints.mqtt.kept_session import kept_session
 from gateway.endpoints.mqtt.receive_state import ReceiveState
-from gateway.endpoints.mqtt.session import RequestedSubscription
+from gateway.endpoints.mqtt.subscription_state import RequestedSubscription
 from gateway.endpoints.mqtt.witness import Witness
 from gateway.endpoints.redelivery_queue import MAX_BATCH
 from gateway.endpoints.settings.mqtt import MqttSettings
@@ -168,7 +168,7 @@ class MqttSource:
         if state is not None:
             self._note_end(state.connection)
             state.connection.close()
-            self._kept.filters -= state.connection.session.unsubscribed
+            self._kept.filters -= state.connection.session.subscriptions.unsubscribed
             self._remember()
 
     def _remember(self) -> None:
@@ -178,7 +178,9 @@ class MqttSource:
 
     def _note_end(self, connection: MqttConnection) -> None:
         """Note whether the connection ended at the request for the count."""
-        self._count_request.ended(connection.session, lost=connection.failure is not None)
+        self._count_request.ended(
+            connection.session.subscriptions, lost=connection.failure is not None
+        )
         if self._count_request.ended_last:
             self._closed.ended_otherwise()
 
@@ -202,7 +204,7 @@ class MqttSource:
         A broker need not keep messages of QoS 0 (MQTT 5.0, 4.1).
         """
         settings, session = self._settings, connection.session
-        at_most_once = self._kept.has_qos_0 or not min(settings.qos, session.granted)
+        at_most_once = self._kept.has_qos_0 or not min(settings.qos, session.subscriptions.granted)
         if at_most_once or not settings.session_expiry:
             return Retention.NOTHING
         same = settings.cluster or not self._addresses.moved

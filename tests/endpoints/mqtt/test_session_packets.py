@@ -153,7 +153,7 @@ ILLEGAL = [
 def test_an_illegal_filter_is_refused(topic_filter: str) -> None:
     assert not is_legal_filter(topic_filter)
     with pytest.raises(EndpointError, match="not a legal filter"):
-        session().subscribe([("a", 0), (topic_filter, 0)])
+        session().subscriptions.subscribe([("a", 0), (topic_filter, 0)])
 
 
 def test_the_filter_of_a_shared_subscription_is_behind_its_group() -> None:
@@ -201,14 +201,14 @@ def test_version_5_announces_the_longest_packet() -> None:
 @pytest.mark.parametrize("version", VERSIONS)
 def test_filters_that_the_broker_removes_are_noted(version: str) -> None:
     one = connected(version)
-    (packet,) = one.unsubscribe(["a", "b"])
+    (packet,) = one.subscriptions.unsubscribe(["a", "b"])
     assert packet[0] == 0xA2
     assert packet.endswith(b"\x00\x01a\x00\x01b")
     answer = b"\xb0\x05\x00\x01\x00\x11\x87" if version == "5" else b"\xb0\x02\x00\x01"
 
     assert one.receive(answer) is None
 
-    assert one.unsubscribed == ({"a"} if version == "5" else {"a", "b"})
+    assert one.subscriptions.unsubscribed == ({"a"} if version == "5" else {"a", "b"})
 
 
 def test_the_reason_string_of_a_refusal_is_shown() -> None:
@@ -224,16 +224,16 @@ def test_the_reason_string_of_a_refusal_is_shown() -> None:
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_subscription_is_complete_with_the_last_suback(version: str) -> None:
     one = connected(version)
-    packets = one.subscribe([(f"t/{number}", 1) for number in range(9)])
+    packets = one.subscriptions.subscribe([(f"t/{number}", 1) for number in range(9)])
     assert len(packets) == 2
     properties = b"\x00" if version == "5" else b""
     for packet_id, granted in ((1, b"\x01" * 8), (2, b"\x00")):
-        assert not one.subscribed
+        assert not one.subscriptions.answered
         body = bytes([0, packet_id]) + properties + granted
         assert one.receive(b"\x90" + bytes([len(body)]) + body) is None
 
-    assert one.subscribed
-    assert one.granted == 0
+    assert one.subscriptions.answered
+    assert one.subscriptions.granted == 0
 
 
 def test_a_subscribe_has_the_options_of_each_filter() -> None:
