@@ -7,7 +7,7 @@ from concurrent.futures import Future
 from typing import TypeVar
 
 from gateway.trial.brokers import smf
-from gateway.trial.brokers.smf.flows import shut_queue
+from gateway.trial.brokers.smf.consumer_flows import shut_queue
 
 T = TypeVar("T")
 

@@ -11,31 +11,32 @@ from itertools import count
 from gateway.errors import WireError
 from gateway.trial.brokers.serving import MemoryBudget
 from gateway.trial.brokers.smf.client_session import ClientSession
-from gateway.trial.brokers.smf.flows import (
+from gateway.trial.brokers.smf.consumer_flows import (
     acknowledge,
-    acknowledge_all,
     bind,
-    close_publisher,
     create_queue,
     delete_queue,
-    open_publisher,
     release,
-    spool_message,
     unbind,
 )
+from gateway.trial.brokers.smf.direct_messages import relay_direct
 from gateway.trial.brokers.smf.login import log_in
+from gateway.trial.brokers.smf.publisher_flows import (
+    acknowledge_all,
+    close_publisher,
+    open_publisher,
+    spool_message,
+)
 from gateway.trial.brokers.smf.queues import MessageQueue
 from gateway.trial.brokers.smf.store import BrokerStore
 from gateway.trial.brokers.smf.subscription_changes import (
     change_subscription,
-    find_injected_refusal,
     remove_all,
 )
 from gateway.trial.brokers.smf.vpn import BrokerState, Vpn
 from gateway.trial.brokers.smf.write_buffer import WriteBuffer
 from gateway.wire.smf.assured_control import AssuredControl, ControlType, decode_control
 from gateway.wire.smf.frames import GUARANTEED, Protocol, encode_frame, protocol_of
-from gateway.wire.smf.relayed_message import read_topic
 
 log = logging.getLogger(__name__)
 
@@ -80,7 +81,7 @@ class MessageDispatcher:
                     if frame[0] & GUARANTEED:
                         spool_message(session, vpn, frame)
                     else:
-                        self._relay(vpn, frame)
+                        relay_direct(vpn, frame)
                 elif not session.is_over:
                     self._control(session, vpn, frame)
         finally:
@@ -139,11 +140,6 @@ class MessageDispatcher:
                 and now - session.last_received > _MAX_MISSED_KEEPALIVES * session.keepalive + 1
             ):
                 session.end("silent for too long", at_once=True)
-
-    def _relay(self, vpn: Vpn, frame: bytes) -> None:
-        if vpn.faults.publish and find_injected_refusal(vpn.faults.publish, read_topic(frame)):
-            return  # silently: direct messages have no answer
-        vpn.relay(frame)
 
     def _control(self, session: ClientSession, vpn: Vpn | None, frame: bytes) -> None:
         match protocol_of(frame):

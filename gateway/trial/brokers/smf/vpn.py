@@ -8,35 +8,21 @@ from __future__ import annotations
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
 from typing import Final, TypeAlias
 
 from gateway.trial.brokers.smf.options import BrokerOptions, InjectedFaults
 from gateway.trial.brokers.smf.queues import MessageQueue, RecordChange, record_nothing
-from gateway.trial.brokers.smf.responses import (
-    NO_MATCH,
-    OVER_QUOTA,
-    QUEUE_NOT_FOUND,
-    QUEUE_SHUTDOWN,
-    TOO_LONG,
-    TOPIC_PARSE_ERROR,
-)
 from gateway.trial.brokers.smf.store import BrokerStore, StoreChange
-from gateway.trial.brokers.smf.subscription_table import SubscriptionTable, is_topic
+from gateway.trial.brokers.smf.subscription_table import SubscriptionTable
 from gateway.trial.brokers.smf.write_buffer import WriteBuffer
-from gateway.wire.smf.frames import GUARANTEED
-from gateway.wire.smf.parameters import OK, SmfResponse
 from gateway.wire.smf.relayed_message import (
     PublishedMessage,
-    decode_direct,
-    encode_direct,
-    read_topic,
 )
 
 DEAD_MESSAGES: Final = b"#DEAD_MSG_QUEUE"
-_QUEUE_PREFIX: Final = b"#P2P/QUE/"
 
 
 class ShareGroup:
@@ -85,41 +71,6 @@ class Vpn:
     clients: dict[str, object] = field(default_factory=dict)  # by name, while connected
     names: Iterator[int] = field(default_factory=lambda: count(1))
     record: RecordChange = record_nothing  # called with each change that must survive a stop
-
-    def relay(self, frame: bytes) -> None:
-        """Relay a direct message unchanged; one without a receiver is dropped silently."""
-        topic = read_topic(frame)
-        for receiver in self.table.find(topic):
-            if receiver.__class__ is WriteBuffer:
-                receiver.relay(frame)
-            elif isinstance(receiver, ShareGroup):
-                receiver.next_member().relay(frame)
-            elif isinstance(receiver, MessageQueue):
-                self._spool_direct(receiver, frame)
-
-    def publish(self, message: PublishedMessage) -> SmfResponse:
-        """Spool a guaranteed message in every subscribed queue, or refuse it for all of them."""
-        if not is_topic(message.topic):
-            return TOPIC_PARSE_ERROR
-        if len(message.body) > self.options.max_message:
-            return TOO_LONG
-        receivers = self.table.find(message.topic)
-        queues = [receiver for receiver in receivers if isinstance(receiver, MessageQueue)]
-        if message.topic.startswith(_QUEUE_PREFIX):
-            named = self.queues.get(message.topic.removeprefix(_QUEUE_PREFIX))
-            if named is None:
-                return QUEUE_NOT_FOUND
-            queues.append(named)
-        for queue in queues:
-            if queue.is_shut or not self._has_room(queue, message.size):
-                return QUEUE_SHUTDOWN if queue.is_shut else OVER_QUOTA
-        for queue in queues:
-            queue.put(message)
-            queue.deliver_waiting()
-        self._relay_guaranteed(message, receivers)
-        if not receivers and not queues and self.options.reject_unmatched:
-            return NO_MATCH
-        return OK
 
     def add_queue(
         self, name: bytes, *, exclusive: bool = True, durable: bool = True
@@ -189,29 +140,12 @@ class Vpn:
     def keep_rejected(self, message: PublishedMessage) -> None:
         """Put a rejected message into the dead message queue, if there is one."""
         queue = self.queues.get(DEAD_MESSAGES)
-        if queue is not None and self._has_room(queue, message.size):
+        if queue is not None and self.has_room(queue, message.size):
             queue.put(message)
             queue.deliver_waiting()
 
-    def _spool_direct(self, queue: MessageQueue, frame: bytes) -> None:
-        """Spool a direct message in a subscribed queue, or drop it past the quota."""
-        message = decode_direct(frame)
-        if not queue.is_shut and self._has_room(queue, message.size):
-            queue.put(replace(message, flags=message.flags | GUARANTEED))
-            queue.deliver_waiting()
-
-    def _relay_guaranteed(self, message: PublishedMessage, receivers: tuple[Receiver, ...]) -> None:
-        buffers = [
-            receiver.next_member() if isinstance(receiver, ShareGroup) else receiver
-            for receiver in receivers
-            if not isinstance(receiver, MessageQueue)
-        ]
-        if buffers:
-            frame = encode_direct(message)
-            for output in buffers:
-                output.relay(frame)
-
-    def _has_room(self, queue: MessageQueue, size: int) -> bool:
+    def has_room(self, queue: MessageQueue, size: int) -> bool:
+        """Return whether a queue, and the spool of all queues, takes a message of `size` bytes."""
         held = sum(each.size for each in self.queues.values())
         return queue.has_room(size) and held + size <= self.options.spool_bytes
 
