@@ -17,7 +17,7 @@ from paho.mqtt.client import topic_matches_sub
 from gateway.model.language import covers, overlaps
 from gateway.model.matching import matches
 from gateway.model.pattern import AnyMany, AnyOne, Glob, Level, Literal, Pattern, WildcardExclusions
-from gateway.routing.pattern_table import PatternTable
+from gateway.routing.pattern_trie import PatternTrie
 
 SYSTEMS = ("orders", "plant", "md", "fleet", "erp", "audit")
 SITES = [f"site{number}" for number in range(40)]
@@ -77,8 +77,8 @@ def seconds(work: Callable[[], object]) -> float:
     return time.process_time() - start
 
 
-def table_of(patterns: list[Pattern]) -> PatternTable[int]:
-    table: PatternTable[int] = PatternTable()
+def table_of(patterns: list[Pattern]) -> PatternTrie[int]:
+    table: PatternTrie[int] = PatternTrie()
     for number, one in enumerate(patterns):
         table.add(one, number)
     return table

@@ -15,7 +15,7 @@ from gateway.model.limited_cache import LimitedCache
 from gateway.model.memory_size import text_size
 from gateway.model.subject import Subject
 from gateway.routing.header_rules import NO_RULES, HeaderRules
-from gateway.routing.pattern_table import PatternTable
+from gateway.routing.pattern_trie import PatternTrie
 from gateway.routing.route import Route, Target
 from gateway.routing.tags import Tag, TagMode, TagSelection, join_tags, parse_tags, select_tags
 from gateway.translate.shorten import ShortNames, resolved
@@ -78,10 +78,10 @@ class Router(LimitedCache[str, tuple[RouteMatch, ...]]):
         self.routes = tuple(routes)
         self.selective = any(route.selector is not None for route in routes)
         self._dictionary = dictionary
-        self._table: PatternTable[Route] = PatternTable()
+        self._trie: PatternTrie[Route] = PatternTrie()
         for route in routes:
             for pattern in route.source.patterns:
-                self._table.add(pattern, route)
+                self._trie.add(pattern, route)
 
     def __missing__(self, name: str) -> tuple[RouteMatch, ...]:
         matches = self._matches(name)
@@ -95,7 +95,7 @@ class Router(LimitedCache[str, tuple[RouteMatch, ...]]):
             return (
                 RouteMatch(None, (Delivery(None, None, "", rule=error.rule, reason=str(error)),)),
             )
-        found = (route for tag in tags for route in self._table.find(tag.subject.levels))
+        found = (route for tag in tags for route in self._trie.find(tag.subject.levels))
         routes = {id(route): route for route in found}.values()
         matches = (RouteMatch(route, _deliveries(route, name, tags)) for route in routes)
         return tuple(match for match in matches if match.deliveries)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from gateway.archive.journal.converter_process import fetch_others
-from gateway.archive.journal.head_file import HeadFile
+from gateway.archive.journal.local_head import LocalHead
 from gateway.archive.journal.writer import ArchiveWriter
 from gateway.archive.lookup.name_store import NameStore
 from gateway.archive.signed_json import NO_TERM, Term
@@ -214,7 +214,7 @@ class Gateway:
         self._message_ids = MessageIds(run := self._clock())
         term = self._term(run)
         sources = wiring.source_endpoints(self.configuration)
-        head = HeadFile(root, name, settings.writer, options.seal_key, self._clock, instance, term)
+        head = LocalHead(root, name, settings.writer, options.seal_key, self._clock, instance, term)
         self._connections = ConnectionLog(head, sources)  # before our head becomes the newest
         self.archive = ArchiveWriter(
             location, name, run, options, instance=instance, lease=term, clock=self._clock

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TypeAlias
 
-from gateway.archive.journal.head_file import last_end
+from gateway.archive.journal.local_head import last_end
 from gateway.archive.journal.rolling import ArchiveOptions
 from gateway.archive.layout import journal_folder, writer_name
 from gateway.archive.location import ArchiveLocation, parse_location

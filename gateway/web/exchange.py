@@ -9,7 +9,9 @@ from types import MappingProxyType
 from typing import Final
 from urllib.parse import parse_qs
 
-from gateway.web.connections import PeerConnection
+import h11
+
+from gateway.web.admission import PeerConnection
 
 MAX_PARAMETERS: Final = 8  # of one query
 NO_HEADERS: Final[Mapping[str, str]] = MappingProxyType({})
@@ -53,6 +55,23 @@ def request_of(method: str, target: str, headers: Mapping[str, str]) -> HttpRequ
     """Return a request for `target`, the path and query of the request line."""
     path, _, query = target.partition("?")
     return HttpRequest(method, path, query, headers)
+
+
+def request_of_event(event: h11.Request) -> HttpRequest:
+    """Convert a request; header names are in lower case, and the last of a repeated one wins.
+
+    Raises:
+        RemoteProtocolError: the end of the body, or the token, could be read in two ways.
+    """
+    headers = {name.decode("ascii"): value.decode("latin-1") for name, value in event.headers}
+    names = [name for name, _ in event.headers]
+    if "transfer-encoding" in headers and (  # RFC 9112, 6.1 and 6.3
+        "content-length" in headers or event.http_version < b"1.1"
+    ):
+        raise h11.RemoteProtocolError("two lengths of one body", error_status_hint=400)
+    if names.count(b"authorization") > 1:
+        raise h11.RemoteProtocolError("two tokens", error_status_hint=400)
+    return request_of(event.method.decode("ascii"), event.target.decode("latin-1"), headers)
 
 
 def parameters(request: HttpRequest) -> dict[str, str]:

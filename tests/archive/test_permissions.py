@@ -14,7 +14,7 @@ import pytest
 
 from gateway.archive.durable import close_to_others, make_folders, open_private, replace_text
 from gateway.archive.heads import SourceConnection, read_heads
-from gateway.archive.journal.head_file import HeadFile
+from gateway.archive.journal.local_head import LocalHead
 from gateway.archive.layout import converted_journals, days, journals
 from gateway.archive.lookup.name_store import NameStore
 from gateway.archive.parquet import encoded
@@ -87,7 +87,7 @@ def test_others_can_read_nothing_of_an_archive(tmp_path: Path, umask: int) -> No
     names = NameStore(tmp_path, "one")
     names.remember("~a", ("x",))
     names.commit()
-    connections = ConnectionLog(HeadFile(tmp_path, "one", "one"), ["here"])
+    connections = ConnectionLog(LocalHead(tmp_path, "one", "one"), ["here"])
     for durable in (False, True):
         connections.put("here", SourceConnection(1, known=True), durable=durable)
         replace_text(tmp_path / f"{durable}.json", "{}")

@@ -31,7 +31,7 @@ from gateway.routing.payload_conversion import PayloadConversion, PayloadForm, c
 from gateway.routing.selectors.selector import MAX_CHARACTERS, parse_selector
 from gateway.routing.source_pattern import parse_source
 from gateway.routing.template import parse_template
-from gateway.web import connection as web
+from gateway.web import http_connection as web
 from gateway.web.application import WebApplication
 from gateway.web.exchange import HttpRequest, HttpResponse
 from tests.endpoints.jms.test_message_reader import packed

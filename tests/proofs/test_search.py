@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.model.language import overlaps
+from gateway.model.overlap_index import candidate_pairs
 from gateway.model.pattern import AnyMany, AnyOne, Glob, Level, Literal, Pattern, WildcardExclusions
-from gateway.model.pattern_index import candidate_pairs
 from gateway.proofs.flows.extract import extract_flows
 from gateway.proofs.flows.flow import LevelVariable, Part, levels_by_position
 from gateway.proofs.rules.ambiguity import ambiguous_texts
@@ -29,7 +29,7 @@ PATTERNS = st.lists(LEVELS, min_size=1, max_size=4).map(tuple).map(Pattern)
 
 
 @given(st.lists(PATTERNS, max_size=30), st.lists(PATTERNS, max_size=30))
-def test_the_pattern_index_finds_every_pair(lefts: list[Pattern], rights: list[Pattern]) -> None:
+def test_the_overlap_index_finds_every_pair(lefts: list[Pattern], rights: list[Pattern]) -> None:
     found = set(
         candidate_pairs(
             [(one, at) for at, one in enumerate(lefts)],

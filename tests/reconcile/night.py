@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from gateway.archive.journal.head_file import number_of
+from gateway.archive.journal.local_head import number_of
 from gateway.archive.journal.records import Cell, Rows
 from gateway.archive.layout import JournalName
 from gateway.archive.seals.seal import End

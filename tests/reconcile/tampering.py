@@ -17,7 +17,7 @@ from typing import TypeAlias
 
 from gateway.archive.journal.ends import Head
 from gateway.archive.journal.file import Journal
-from gateway.archive.journal.head_file import HeadFile, last_link
+from gateway.archive.journal.local_head import LocalHead, last_link
 from gateway.archive.journal.records import Cell, Rows, pack
 from gateway.archive.layout import HOUR, JournalName, journal_folder, writer_name
 from gateway.archive.segments.convert import convert
@@ -445,7 +445,7 @@ def write_chain(  # the parts of a writer
 
 def state(archive: Archive, of: Head, closed: Previous | None, opened: str | None, at: int) -> None:
     """Write the head of a writer as its process does."""
-    file = HeadFile(archive.root, of.gateway, of.writer, archive.key, lambda: at)
+    file = LocalHead(archive.root, of.gateway, of.writer, archive.key, lambda: at)
     file.change(lambda head: replace(head, closed=closed, open=opened))
 
 

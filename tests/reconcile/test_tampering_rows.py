@@ -18,7 +18,7 @@ from gateway.archive.compaction.compact_day import compact_day
 from gateway.archive.findings import Weight
 from gateway.archive.journal.ends import Head
 from gateway.archive.journal.file import Journal
-from gateway.archive.journal.head_file import last_link
+from gateway.archive.journal.local_head import last_link
 from gateway.archive.journal.records import Cell
 from gateway.archive.layout import HOUR, JournalName, journal_folder
 from gateway.archive.location import ArchiveLocation

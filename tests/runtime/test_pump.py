@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from time import monotonic
 
-from gateway.archive.journal.head_file import HeadFile
+from gateway.archive.journal.local_head import LocalHead
 from gateway.config.load import load
 from gateway.endpoints.base import Batch
 from gateway.endpoints.continuity import Continuity, Retention
@@ -79,7 +79,7 @@ def test_a_stop_ends_the_intake_of_a_source_that_always_has_more(tmp_path: Path)
     file.write_text(ONE_ROUTE)
     source = EndlessSource()
     ledger = Ledger({"all": RouteCounters()}, archive=lambda _, then: then())
-    connections = ConnectionLog(HeadFile(tmp_path, "test", "test"), ["here"])
+    connections = ConnectionLog(LocalHead(tmp_path, "test", "test"), ["here"])
     context = GatewayContext("test", {}, ledger, MessageIds(1), EchoCache(), {}, connections)
     pump = Pump(
         make_source_binding(load(file), "here", source), EndpointState("here", "source"), context

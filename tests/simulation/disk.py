@@ -20,7 +20,7 @@ from greenlet import GreenletExit
 
 from gateway.archive.durable import read_regular
 from gateway.archive.journal.ends import Head, Trailer, link_of, new_hash
-from gateway.archive.journal.head_file import number_of
+from gateway.archive.journal.local_head import number_of
 from gateway.archive.journal.records import Damage, is_journal, read_records
 from gateway.archive.layout import ACK, OPEN, JournalName, journal_folder
 from gateway.archive.schema import REQUIRED
@@ -389,7 +389,7 @@ class SimulatedRollingJournal:
 
 
 def simulated_end(root: Path, gateway: str) -> int:
-    """The end of the last journal of the disk, in place of `head_file.last_end`."""
+    """The end of the last journal of the disk, in place of `local_head.last_end`."""
     del root, gateway
     link = running_disk().last_link()
     return 0 if link is None else link.closed

@@ -16,7 +16,7 @@ from unittest.mock import patch
 
 import gateway.runtime.gateway  # noqa: F401  # its modules must be loaded before they are patched
 from gateway.archive import durable, layout
-from gateway.archive.journal import head_file
+from gateway.archive.journal import local_head
 from gateway.archive.journal.rolling import RollingJournal
 from gateway.endpoints import registry
 from gateway.endpoints.mqtt.publish_encoder import PublishEncoder
@@ -102,7 +102,7 @@ def simulate(
             id(Path): SpoolPath,
             id(PublishEncoder): failing_encoder(unwritable),
             id(RollingJournal): SimulatedRollingJournal,
-            id(head_file.last_end): simulated_end,
+            id(local_head.last_end): simulated_end,
             id(layout.journals): simulated_journals,
             id(durable.read_regular): simulated_content,
             id(registry.make_source): world.make_source,

@@ -17,8 +17,8 @@ from gateway.errors import WebError
 from gateway.trial.brokers.listening import free_port
 from gateway.web.application import HEADERS, WebApplication
 from gateway.web.client import ConnectionOptions, StatusClient
-from gateway.web.connection import serve
 from gateway.web.exchange import HttpRequest, HttpResponse
+from gateway.web.http_connection import serve
 from gateway.web.server import WebServer
 from tests.brokers.test_mqtt_tls import make_certificate
 from tests.waiting import PATIENCE

@@ -19,7 +19,7 @@ from gateway.archive.durable import make_folders
 from gateway.archive.journal.converter_process import Converter
 from gateway.archive.journal.ends import Head
 from gateway.archive.journal.file import Journal, is_in_use
-from gateway.archive.journal.head_file import HeadFile, last_link, number_of
+from gateway.archive.journal.local_head import LocalHead, last_link, number_of
 from gateway.archive.layout import (
     DAY,
     OPEN,
@@ -144,7 +144,7 @@ class RollingJournal:
                 others = journals(root, writer_name(writer.gateway, writer.instance, replay=True))
                 leftover += [path for path in others if not is_in_use(path)]
             key = options.seal_key
-            self._head = HeadFile(
+            self._head = LocalHead(
                 root, writer.gateway, writer.name, key, writer.clock, writer.instance, writer.lease
             )
             self._head.set_aside()

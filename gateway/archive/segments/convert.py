@@ -30,7 +30,7 @@ from gateway.archive.journal.file import (
     remove_done,
     set_aside,
 )
-from gateway.archive.journal.head_file import note_end
+from gateway.archive.journal.local_head import note_end
 from gateway.archive.journal.records import Damage, Rows, fault_of, read_records
 from gateway.archive.layout import (
     DAMAGED,

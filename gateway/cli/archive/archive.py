@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from gateway.cli.archive import compact, forget, names, retire, show, verify
-from gateway.cli.archive.named import parse_date
+from gateway.cli.archive.arguments import parse_date
 from gateway.cli.parsers import SEAL_KEY, Commands, add_command, add_option, seal_key
 from gateway.clock import today
 from gateway.errors import ArchiveError

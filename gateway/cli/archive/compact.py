@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 
 from gateway.archive.findings import Finding, Weight
+from gateway.cli.archive.arguments import named_location, named_storage, parse_date
 from gateway.cli.archive.forget import first_kept_day, remove_old_days
-from gateway.cli.archive.named import named_location, named_storage, parse_date
 from gateway.cli.parsers import (
     ARCHIVE,
     JSON_RESULT,

@@ -9,7 +9,7 @@ from rich.console import Console
 
 from gateway.archive.layout import followed_folder
 from gateway.archive.location import parse_location
-from gateway.cli.archive.named import named_location
+from gateway.cli.archive.arguments import named_location
 from gateway.cli.live.signals import stop_signals
 from gateway.errors import ReconcileError
 from gateway.reconcile.driver import check_driver

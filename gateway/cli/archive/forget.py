@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from gateway.archive.layout import oldest_kept
 from gateway.archive.seals.key import key_from_environment
-from gateway.cli.archive.named import named_storage
+from gateway.cli.archive.arguments import named_storage
 from gateway.cli.parsers import ARCHIVE, Commands, add_documented, add_option
 from gateway.clock import today
 from gateway.errors import ArchiveError

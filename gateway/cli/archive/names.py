@@ -13,6 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from gateway.archive.location import ArchiveLocation
+from gateway.cli.archive.arguments import named_location, named_storage
 from gateway.cli.archive.compact import (
     has_errors,
     names_facts,
@@ -20,7 +21,6 @@ from gateway.cli.archive.compact import (
     print_json,
     print_names,
 )
-from gateway.cli.archive.named import named_location, named_storage
 from gateway.cli.parsers import ARCHIVE, JSON_RESULT, MASTER, Commands, add_documented, add_option
 from gateway.reconcile.driver import check_driver
 from gateway.terminal import print_line

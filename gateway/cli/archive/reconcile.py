@@ -19,8 +19,8 @@ from rich.console import Console
 from gateway import clock
 from gateway.archive.findings import error
 from gateway.archive.night_record import SPOOLED_DAYS
+from gateway.cli.archive.arguments import named_location, parse_date
 from gateway.cli.archive.follow import run_follow
-from gateway.cli.archive.named import named_location, parse_date
 from gateway.cli.parsers import (
     ARCHIVE,
     MASTER,

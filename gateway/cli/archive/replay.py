@@ -18,7 +18,7 @@ from functools import partial
 from itertools import starmap
 from typing import TYPE_CHECKING, Any, Final
 
-from gateway.cli.archive.named import named_storage
+from gateway.cli.archive.arguments import named_storage
 from gateway.cli.parsers import ARCHIVE, Commands, add_documented, add_option
 from gateway.config.load import load
 from gateway.errors import ArchiveError

@@ -9,7 +9,7 @@ import argparse
 from functools import partial
 
 from gateway import clock
-from gateway.cli.archive.named import named_storage
+from gateway.cli.archive.arguments import named_storage
 from gateway.cli.parsers import ARCHIVE, SEAL_KEY, Commands, add_documented, add_option, seal_key
 
 

@@ -12,7 +12,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any, Final
 
-from gateway.cli.archive.named import named_storage, parse_date
+from gateway.cli.archive.arguments import named_storage, parse_date
 from gateway.cli.parsers import ARCHIVE, Commands, add_documented, add_option
 from gateway.terminal import shortened
 

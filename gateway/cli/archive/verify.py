@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from gateway.archive.findings import Weight
 from gateway.archive.location import ArchiveLocation
-from gateway.cli.archive.named import named_location, named_storage, parse_date
+from gateway.cli.archive.arguments import named_location, named_storage, parse_date
 from gateway.cli.parsers import (
     ARCHIVE,
     JSON_RESULT,

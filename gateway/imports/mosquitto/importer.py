@@ -27,7 +27,7 @@ from gateway.imports.mosquitto.routes import RouteDraft, draft_routes
 from gateway.imports.mosquitto.topic_lines import Direction
 from gateway.imports.route_checks import find_refusals, find_route_fault, is_covered, may_overlap
 from gateway.imports.source_lines import OmittedLine, read_mosquitto
-from gateway.model.pattern_index import candidate_pairs
+from gateway.model.overlap_index import candidate_pairs
 
 REVERSED = {Direction.OUT: Direction.IN, Direction.IN: Direction.OUT}
 

@@ -18,7 +18,7 @@ from gateway.dialects.systems.mqtt import MQTT
 from gateway.imports.mosquitto.topic_lines import Direction, TopicLine, intersect, with_captures
 from gateway.imports.route_checks import MAX_OVERLAPS, is_covered, may_overlap
 from gateway.imports.source_lines import OmittedLine
-from gateway.model.pattern_index import candidate_pairs
+from gateway.model.overlap_index import candidate_pairs
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,8 @@ from itertools import islice
 from typing import TypeAlias
 
 from gateway.errors import SearchBudgetExceeded
+from gateway.model.overlap_index import candidate_pairs
 from gateway.model.pattern import Pattern
-from gateway.model.pattern_index import candidate_pairs
 from gateway.proofs.budget import SEARCH_TOO_LONG, start_question
 from gateway.proofs.finding import RouteFinding, Severity
 from gateway.proofs.flows.flow import Flow, shape_numbers

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from itertools import chain
 
-from gateway.model.pattern_index import PatternIndex
+from gateway.model.overlap_index import OverlapIndex
 from gateway.proofs.finding import RouteFinding, Severity
 from gateway.proofs.flows.flow import Flow, shape_numbers
 from gateway.proofs.rules.overlap_search import Overlap, find_overlap, of_one_target
@@ -93,8 +93,8 @@ MAX_FINDINGS_PER_RULE = 3  # of one route; `more` says that there are others
 def prove_overlaps(flows: Sequence[Flow]) -> Iterator[RouteFinding]:
     """Yield messages that arrive twice, and names of different routes or targets that collide."""
     pairs = _Pairs(flows)
-    by_brokers: defaultdict[tuple[str, str], PatternIndex[Flow]] = defaultdict(PatternIndex)
-    by_target: defaultdict[str, PatternIndex[Flow]] = defaultdict(PatternIndex)
+    by_brokers: defaultdict[tuple[str, str], OverlapIndex[Flow]] = defaultdict(OverlapIndex)
+    by_target: defaultdict[str, OverlapIndex[Flow]] = defaultdict(OverlapIndex)
     for flow in flows:
         same_source = by_brokers[flow.source.broker, flow.broker]
         same_target = by_target[flow.broker]

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 from gateway.errors import SearchBudgetExceeded
 from gateway.model.language import covers, intersection_example
-from gateway.model.pattern_index import PatternIndex
+from gateway.model.overlap_index import OverlapIndex
 from gateway.proofs.budget import SEARCH_TOO_LONG
 from gateway.proofs.finding import RouteFinding
 from gateway.proofs.flows.flow import RouteSource
@@ -35,8 +35,8 @@ def prove_shares(sources: Sequence[RouteSource]) -> Iterator[RouteFinding]:
 
 
 def _shared_twice(group: Sequence[RouteSource]) -> Iterator[RouteFinding]:
-    every: PatternIndex[RouteSource] = PatternIndex()
-    shared: PatternIndex[RouteSource] = PatternIndex()
+    every: OverlapIndex[RouteSource] = OverlapIndex()
+    shared: OverlapIndex[RouteSource] = OverlapIndex()
     for source in group:
         share = source.route.source.share
         earlier = every if share else shared  # two routes without a share have one copy

@@ -8,7 +8,7 @@ from gateway.endpoints.base import Subscription
 from gateway.errors import SearchBudgetExceeded
 from gateway.model.language import covers
 from gateway.model.pattern import AnyMany, AnyOne, Glob, Literal, Pattern
-from gateway.routing.pattern_table import PatternTable
+from gateway.routing.pattern_trie import PatternTrie
 from gateway.routing.route import Route
 
 
@@ -19,14 +19,14 @@ def subscriptions(routes: Sequence[Route], selector: str = "") -> list[Subscript
     for each matching subscription. An undecided cover counts as none. A shared subscription
     receives only a part of the messages, so it covers only subscriptions of the same share.
     """
-    table: PatternTable[int] = PatternTable()
+    trie: PatternTrie[int] = PatternTrie()
     for number, route in enumerate(routes):
         for pattern in route.source.patterns:
-            table.add(pattern, number)
+            trie.add(pattern, number)
     kept: dict[int, Route] = {}
     for number, route in enumerate(routes):
         patterns = route.source.patterns
-        found = table.find(_example(patterns[0]))
+        found = trie.find(_example(patterns[0]))
         others = [
             each
             for each in found

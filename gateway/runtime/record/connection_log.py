@@ -13,7 +13,7 @@ from time import monotonic
 from typing import Final
 
 from gateway.archive.heads import SourceConnection
-from gateway.archive.journal.head_file import HeadFile
+from gateway.archive.journal.local_head import LocalHead
 from gateway.errors import ArchiveError
 
 log = logging.getLogger(__name__)
@@ -27,7 +27,7 @@ class ConnectionLog:
     Thread-safe: guarded by self._lock.
     """
 
-    def __init__(self, head: HeadFile, endpoints: Collection[str]) -> None:
+    def __init__(self, head: LocalHead, endpoints: Collection[str]) -> None:
         """Read the states that an earlier run left for `endpoints`, and those of all taps.
 
         The run may be that of another instance, where its head is in reach.

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.archive.journal import head_file
+from gateway.archive.journal import local_head
 from gateway.archive.journal.file import Journal
 from gateway.archive.layout import journals
 from gateway.errors import ArchiveError
@@ -38,7 +38,7 @@ def test_a_head_that_cannot_be_written_opens_no_journal(
     process = Process(tmp_path, options=replace(QUICK, segment_bytes=1))
     process.write(1)
     with monkeypatch.context() as patch:
-        patch.setattr(head_file, "write_head", no_space)
+        patch.setattr(local_head, "write_head", no_space)
         for _ in range(2):
             with pytest.raises(OSError, match="No space left"):
                 process.journal.maintain()

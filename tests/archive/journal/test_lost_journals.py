@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from gateway.archive.heads import head_path
-from gateway.archive.journal import head_file
+from gateway.archive.journal import local_head
 from gateway.archive.journal.records import Rows, pack
 from gateway.archive.layout import ACK, HOUR
 from gateway.archive.storage import LocalStorage
@@ -80,7 +80,7 @@ def test_an_older_journal_never_replaces_a_later_one_in_the_head(tmp_path: Path)
     Process(tmp_path, START + 1, time=NOON + HOUR).stop()
     later = head_of(tmp_path).head
     assert later is not None
-    assert head_file.number_of(later.closed) == 1
+    assert local_head.number_of(later.closed) == 1
 
     convert_all(tmp_path)
 

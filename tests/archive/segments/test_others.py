@@ -12,7 +12,7 @@ import pytest
 
 from gateway.archive.heads import SourceConnection, head_path
 from gateway.archive.journal.converter_process import fetch_others
-from gateway.archive.journal.head_file import HeadFile, last_end
+from gateway.archive.journal.local_head import LocalHead, last_end
 from gateway.archive.layout import HEADS, NAMES
 from gateway.archive.location import ArchiveLocation, parse_location
 from gateway.archive.lookup.name_store import NameStore
@@ -29,7 +29,7 @@ STATE = SourceConnection(heard=NOON, known=True)
 def left(location: ArchiveLocation, gateway: str, instance: str, lease: int, name: str) -> None:
     """Write a head and a short name as an instance does, and upload them."""
     writer = f"{gateway}@{instance}"
-    head = HeadFile(
+    head = LocalHead(
         location.local, gateway, writer, None, lambda: NOON + lease, instance, Term(lease, NOON, 10)
     )
     head.change(lambda found: replace(found, sources={"plant": STATE}))
@@ -63,7 +63,7 @@ def test_an_instance_continues_from_what_another_left_in_the_bucket(
     left(own, "edge", "a", 6, "own")
     left(other, "edge", "b", 7, "one")
     left(foreign, "west", "b", 9, "foreign")
-    head = HeadFile(own.local, "edge", "edge@a", instance="a")
+    head = LocalHead(own.local, "edge", "edge@a", instance="a")
 
     assert fetched(own, "edge@a") == ["edge@b.json", "edge@b.jsonl"]
 

@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 import pyarrow as pa
 
 from gateway.archive.findings import Weight
-from gateway.archive.journal.head_file import number_of
+from gateway.archive.journal.local_head import number_of
 from gateway.archive.layout import HOUR, JournalName, writer_name
 from gateway.archive.seals.seal import End, Seal
 from gateway.archive.seals.store import seal_path

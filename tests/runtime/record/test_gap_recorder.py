@@ -11,7 +11,7 @@ import pytest
 
 from gateway.archive.gaps import SourceGap, merge_gaps
 from gateway.archive.heads import open_gaps, read_heads
-from gateway.archive.journal.head_file import HeadFile
+from gateway.archive.journal.local_head import LocalHead
 from gateway.archive.journal.records import Rows
 from gateway.archive.storage import LocalStorage
 from gateway.config.load import load
@@ -76,7 +76,7 @@ class Recording:
         self.source = QuietSource(retention)
         configuration = load(self._folder / "gateway.yaml")
         binding = make_source_binding(configuration, "here", cast(Source, self.source))
-        connections = ConnectionLog(HeadFile(self._folder, "test", "test"), ["here"])
+        connections = ConnectionLog(LocalHead(self._folder, "test", "test"), ["here"])
         watched = watched_by(binding.router.routes)
         if self.tap is not None:
             watched = [replace(each, target=self.tap) for each in watched]

@@ -26,7 +26,7 @@ class _Node(Generic[T]):
 
     `ended` are the patterns without a further level, `rest` the patterns with a rest wildcard
     here, `children` the nodes by literal, `wildcard` the node of all other levels.
-    Mutable: owned by its `PatternIndex`.
+    Mutable: owned by its `OverlapIndex`.
     """
 
     every: list[tuple[Pattern, T]] = field(default_factory=list)
@@ -81,7 +81,7 @@ class _Node(Generic[T]):
         return size
 
 
-class PatternIndex(Generic[T]):
+class OverlapIndex(Generic[T]):
     """Values by pattern. An iteration of `candidates` may miss patterns added meanwhile.
 
     Mutable: owned by one thread.
@@ -111,7 +111,7 @@ def candidate_pairs(
     lefts: Sequence[tuple[Pattern, L]], rights: Sequence[tuple[Pattern, R]]
 ) -> Iterator[tuple[L, R]]:
     """Yield every pair whose patterns overlap, and a few that only a search can exclude."""
-    index: PatternIndex[L] = PatternIndex()
+    index: OverlapIndex[L] = OverlapIndex()
     for pattern, left in lefts:
         index.add(pattern, left)
     for pattern, right in rights:

@@ -45,7 +45,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class HeadFile:
+class LocalHead:
     """The head of `writer` below the local folder `root`; a `key` signs it."""
 
     root: Path

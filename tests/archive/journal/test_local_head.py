@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from gateway.archive.journal import head_file
-from gateway.archive.journal.head_file import HeadFile
+from gateway.archive.journal import local_head
+from gateway.archive.journal.local_head import LocalHead
 from gateway.archive.journal.records import pack
 from gateway.archive.journal.writer import ArchiveWriter
 from gateway.archive.layout import ACK, HOUR, SEALS, journals
@@ -165,7 +165,7 @@ def test_a_kill_between_trailer_and_head_leaves_no_gap(
     process.write(1)
     before = head_of(tmp_path)
     with monkeypatch.context() as patch:
-        patch.setattr(head_file, "write_head", no_space)  # a full disk ends the same way
+        patch.setattr(local_head, "write_head", no_space)  # a full disk ends the same way
         process.stop()
     assert head_of(tmp_path) == before
 
@@ -241,7 +241,7 @@ def test_a_converter_that_frees_the_last_journal_meanwhile_leaves_no_gap(tmp_pat
 
     assert head is not None
     assert head.closed is not None
-    assert head_file.last_link(tmp_path, "edge") == head.closed
+    assert local_head.last_link(tmp_path, "edge") == head.closed
 
 
 def test_a_kill_before_the_first_record_leaves_nothing(tmp_path: Path) -> None:
@@ -278,10 +278,10 @@ def test_an_instance_continues_where_the_one_before_it_ended(tmp_path: Path) -> 
     writer = ArchiveWriter(tmp_path, "edge", START, QUICK, instance="a", lease=lease, clock=noon)
     put(writer, received([1]), delivered([1]))
     writer.close()
-    other = HeadFile(tmp_path, "edge", "edge@b", instance="b")
+    other = LocalHead(tmp_path, "edge", "edge@b", instance="b")
 
-    assert head_file.last_end(tmp_path, "edge") == NOON
-    assert head_file.last_link(tmp_path, "edge@b") is None
+    assert local_head.last_end(tmp_path, "edge") == NOON
+    assert local_head.last_link(tmp_path, "edge@b") is None
     found = other.newest()
     assert found is not None
     assert (found.writer, found.instance, found.lease) == ("edge@a", "a", lease)

@@ -1,8 +1,8 @@
-"""An index of patterns: finds the values whose patterns match a name.
+"""A trie of patterns: finds the values whose patterns match a name.
 
-A tree by level, with one root for each set of wildcard exclusions. The match follows all reached
-nodes in one pass over the levels of a name: it needs no recursion, and its cost is bounded by
-levels times nodes.
+Names go down level by level, from one root for each set of wildcard exclusions. The match follows
+all reached nodes in one pass over the levels of a name: it needs no recursion, and its cost is
+bounded by levels times nodes.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _Roots: TypeAlias = "dict[tuple[str, ...], _Node]"  # by the prefixes that a fir
 NO_LITERALS: Final[dict[str, _Node]] = {}  # shared by all nodes without literals; stays empty
 
 
-class PatternTable(Generic[T]):
+class PatternTrie(Generic[T]):
     """Values by pattern.
 
     Mutable: `add` fills it; `find` is safe in any thread afterwards.
@@ -63,7 +63,7 @@ class _Node:
     the nearest loop above. A loop is finished when its `awaits` loops below are reached, unless an
     end below it makes it `pinned`.
 
-    Mutable: filled by `PatternTable.add`.
+    Mutable: filled by `PatternTrie.add`.
     """
 
     __slots__ = ("awaits", "ends", "globs", "inside", "literals", "loop", "one", "pinned", "rests")

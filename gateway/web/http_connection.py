@@ -11,7 +11,7 @@ from typing import Final, TypeAlias
 import h11
 
 from gateway.web.application import HEADERS
-from gateway.web.exchange import HttpRequest, HttpResponse, request_of
+from gateway.web.exchange import HttpRequest, HttpResponse, request_of_event
 
 Handler: TypeAlias = Callable[[HttpRequest], Awaitable[HttpResponse]]
 MAX_HEAD_BYTES: Final = 64 << 10  # of a request's first line and headers
@@ -62,7 +62,7 @@ async def _read(peer: h11.Connection, reader: asyncio.StreamReader) -> HttpReque
         if event is h11.NEED_DATA:
             peer.receive_data(await reader.read(CHUNK_BYTES))
         elif isinstance(event, h11.Request):
-            request = _request(event)
+            request = request_of_event(event)
         elif isinstance(event, h11.Data):
             size += len(event.data)
             if size > MAX_BODY_BYTES:
@@ -82,23 +82,6 @@ def _require_plain_lines(received: bytes) -> None:
     end = _HEAD_END.search(received)
     if _AMBIGUOUS.search(received, 0, end.end() if end else len(received)):
         raise h11.RemoteProtocolError("bare LF or folded line", error_status_hint=400)
-
-
-def _request(event: h11.Request) -> HttpRequest:
-    """Convert a request; header names are in lower case, and the last of a repeated one wins.
-
-    Raises:
-        RemoteProtocolError: the end of the body, or the token, could be read in two ways.
-    """
-    headers = {name.decode("ascii"): value.decode("latin-1") for name, value in event.headers}
-    names = [name for name, _ in event.headers]
-    if "transfer-encoding" in headers and (  # RFC 9112, 6.1 and 6.3
-        "content-length" in headers or event.http_version < b"1.1"
-    ):
-        raise h11.RemoteProtocolError("two lengths of one body", error_status_hint=400)
-    if names.count(b"authorization") > 1:
-        raise h11.RemoteProtocolError("two tokens", error_status_hint=400)
-    return request_of(event.method.decode("ascii"), event.target.decode("latin-1"), headers)
 
 
 async def _refuse(peer: h11.Connection, writer: asyncio.StreamWriter, status: int) -> None:
