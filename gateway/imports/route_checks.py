@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 
-from gateway.dialects.base import Dialect, matches_text, parse_pattern
+from gateway.dialects.base import Dialect, parse_pattern
 from gateway.dialects.brokers import with_limits
 from gateway.dialects.name_limits import NameLimits
 from gateway.errors import SearchBudgetExceeded, SubjectError, TranslationError
@@ -60,8 +60,6 @@ def find_brace_fault(name: str) -> str | None:
 
 def may_overlap(one: str, other: str, dialect: Dialect) -> bool:
     """Return whether two legal patterns have a common name; True when the search is too long."""
-    if _differ_early(one, other, dialect):
-        return False
     try:
         return overlaps(_parsed(one, dialect), _parsed(other, dialect))
     except SearchBudgetExceeded:
@@ -77,29 +75,9 @@ def is_covered(pattern: str, others: Sequence[str], dialect: Dialect) -> bool:
         return False
 
 
-def selects(pattern: str, name: str, dialect: Dialect) -> bool:
-    """Return whether a legal pattern selects a legal name."""
-    return not _differ_early(pattern, name, dialect) and matches_text(pattern, name, dialect)
-
-
-def _differ_early(one: str, other: str, dialect: Dialect) -> bool:
-    """Return whether two levels differ before any wildcard: a quick answer for most pairs."""
-    for a, b in zip(*(_levels(each, dialect.separator) for each in (one, other)), strict=False):
-        if dialect.any_many in {a, b}:
-            return False
-        if a != b and dialect.any_one not in {a, b}:
-            return True
-    return False
-
-
 @lru_cache(maxsize=8_192)  # every pair of lines is compared
 def _parsed(text: str, dialect: Dialect) -> Sequence[Pattern]:
     return parse_pattern(text, dialect)
-
-
-@lru_cache(maxsize=8_192)
-def _levels(text: str, separator: str) -> tuple[str, ...]:
-    return tuple(text.split(separator))
 
 
 MAX_ROUTES = 2_000  # beyond them the proofs take too long for an import

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from gateway.dialects.base import parse_pattern, parse_subject
+from gateway.dialects.base import matches_text, parse_pattern, parse_subject
 from gateway.dialects.systems.ems import EMS
 from gateway.imports.document import REFERENCE
 from gateway.imports.ems.config_files import QUEUE, TOPIC, Bridge, BridgeTarget
@@ -22,9 +22,9 @@ from gateway.imports.route_checks import (
     find_route_fault,
     is_covered,
     may_overlap,
-    selects,
 )
 from gateway.imports.source_lines import OmittedLine, SourceLine
+from gateway.routing.pattern_trie import PatternTrie
 from gateway.routing.selectors.selector import parse_selector
 
 ADDRESS_PREFIXES = ("topic:", "queue:", "temptopic:", "tempqueue:")  # addresses of a JMS endpoint
@@ -110,7 +110,7 @@ def _lines(bridge: Bridge, omitted: list[OmittedLine]) -> Iterator[SelectedBridg
         else:
             targets.add(key)
             own = endpoint_address(target.kind, target.name)
-            is_own_source = selects(endpoint_address(TOPIC, bridge.name), own, EMS)
+            is_own_source = matches_text(endpoint_address(TOPIC, bridge.name), own, EMS)
             yield SelectedBridge(bridge, (target,), (own,) if is_own_source else ())
 
 
@@ -183,21 +183,17 @@ def _without_duplicates(
 
 def _chains(lines: Sequence[SelectedBridge]) -> Iterator[OmittedLine]:
     """Report bridges whose messages another route would forward, unlike the server."""
-    by_name: dict[str, list[SelectedBridge]] = {}
+    bridged: PatternTrie[SelectedBridge] = PatternTrie()
     for line in lines:
-        by_name.setdefault("" if has_wildcards(line.bridge.name) else line.bridge.name, []).append(
-            line
-        )
-        if line.reverse is not None:
-            by_name.setdefault(line.target.name, []).append(line)
+        for name in (line.bridge.name, *([line.target.name] if line.reverse else ())):
+            for pattern in parse_pattern(name, EMS):
+                bridged.add(pattern, line)
     for line in lines:
         for location, name in line.target_topics:
             forwarding = [
                 other.bridge.location
-                for other in (*by_name.get(name, ()), *by_name.get("", ()))
-                if other is not line
-                and endpoint_address(TOPIC, name) not in other.exclude
-                and (not has_wildcards(other.bridge.name) or selects(other.bridge.name, name, EMS))
+                for other in bridged.find(parse_subject(name, EMS).levels)
+                if other is not line and endpoint_address(TOPIC, name) not in other.exclude
             ]
             if forwarding:
                 locations = ", ".join(map(str, dict.fromkeys(forwarding)))
