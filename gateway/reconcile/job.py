@@ -26,11 +26,11 @@ from gateway.archive.verification.holders import Holder
 from gateway.archive.verification.writers import KnownWriters, known_writers
 from gateway.clock import moment, now
 from gateway.model.copy_class import TALLIES, CopyClass
-from gateway.reconcile.classify import hops, tables
+from gateway.reconcile.classify import hops, result_tables
 from gateway.reconcile.classify.evidence import Joined, Scope, joined, survey
 from gateway.reconcile.classify.hop_events import HopScope
-from gateway.reconcile.classify.output import ResultFolder, first_rows, hours_of_worst
 from gateway.reconcile.classify.renames import renamed, renamed_findings
+from gateway.reconcile.classify.result_folder import ResultFolder, first_rows, hours_of_worst
 from gateway.reconcile.grouping import summed
 from gateway.reconcile.input.hop_routes import find_hops
 from gateway.reconcile.input.inputs import Inputs, day_range, find_inputs, hashed_by, verify_around
@@ -215,8 +215,8 @@ def _with_hops(
     results.write_frame(_HOP_EXCEPTIONS, hops.hop_exceptions(messages), listed, hops.HOP_EXCEPTIONS)
     found.unpersist()
     written = results.written(_HOP_EXCEPTIONS, hops.HOP_EXCEPTIONS)
-    worst = worst_first(table.to_pylist(), strict=job.strict)[: tables.MAX_ROWS]
-    samples = first_rows(tables.samples(written, job.samples, hops.HOP_EXCEPTIONS))
+    worst = worst_first(table.to_pylist(), strict=job.strict)[: result_tables.MAX_ROWS]
+    samples = first_rows(result_tables.samples(written, job.samples, hops.HOP_EXCEPTIONS))
     return replace(report, hops=worst, hop_samples=samples)
 
 
@@ -226,42 +226,43 @@ def _with_tables(
     """Write all tables; return the report with their rows."""
     results = job.results
     if copies is None:
-        minutes, latencies = tables.MINUTES.empty_table(), tables.LATENCIES.empty_table()
+        minutes = result_tables.MINUTES.empty_table()
+        latencies = result_tables.LATENCIES.empty_table()
     else:
-        counts = tables.counted(copies.classes).toArrow()
-        minutes, latencies = tables.minutes_of(counts), tables.latencies_of(counts)
+        counts = result_tables.counted(copies.classes).toArrow()
+        minutes, latencies = result_tables.minutes_of(counts), result_tables.latencies_of(counts)
     compared = _sum(minutes, "received")
-    exceptional = tables.count_exceptions(minutes)
-    minutes = tables.with_proven(minutes, found.proven)
-    latencies = pa.concat_tables([latencies, tables.proven_latencies(found.proven)])
+    exceptional = result_tables.count_exceptions(minutes)
+    minutes = result_tables.with_proven(minutes, found.proven)
+    latencies = pa.concat_tables([latencies, result_tables.proven_latencies(found.proven)])
     routes = summed(minutes, ("route", "target"), TALLIES)
     gateways = summed(minutes, ["gateway"], TALLIES)
-    hours = tables.per_hour(minutes, latencies, "route", "target")
+    hours = result_tables.per_hour(minutes, latencies, "route", "target")
     if copies is not None and exceptional:
         show_step(f"looking up {exceptional} exceptions")
         listed = copies.exceptions(exceptional)
-        results.write_frame(_EXCEPTIONS, listed, exceptional, tables.EXCEPTIONS)
+        results.write_frame(_EXCEPTIONS, listed, exceptional, result_tables.EXCEPTIONS)
     else:
-        results.write(_EXCEPTIONS, tables.EXCEPTIONS.empty_table())
-    exceptions = partial(results.written, _EXCEPTIONS, tables.EXCEPTIONS)
-    letters = tables.dead_letters(exceptions())
-    names = tables.worst_names(exceptions(), _MAX_NAMES)
+        results.write(_EXCEPTIONS, result_tables.EXCEPTIONS.empty_table())
+    exceptions = partial(results.written, _EXCEPTIONS, result_tables.EXCEPTIONS)
+    letters = result_tables.dead_letters(exceptions())
+    names = result_tables.worst_names(exceptions(), _MAX_NAMES)
     for name, table in {
         "minutes": minutes, "routes": routes, "gateways": gateways, "hours": hours,
         "dead_letters": letters, "names": names,
     }.items():  # fmt: skip
         results.write(name, table)
-    worst = worst_first(routes.to_pylist(), strict=job.strict)[: tables.MAX_ROWS]
+    worst = worst_first(routes.to_pylist(), strict=job.strict)[: result_tables.MAX_ROWS]
     return replace(
         report,
         totals={name: _sum(routes, name) for name in TALLIES},
         routes=worst,
         gateways=first_rows(gateways),
         hours=hours_of_worst(hours, worst),
-        whole_day=first_rows(tables.per_hour(minutes, latencies)),
+        whole_day=first_rows(result_tables.per_hour(minutes, latencies)),
         dead_letters=first_rows(letters),
         names=first_rows(names),
-        samples=first_rows(tables.samples(exceptions(), job.samples)),
+        samples=first_rows(result_tables.samples(exceptions(), job.samples)),
         proof={"copies": _sum(found.proven, "received"), "compared": compared},
     )
 

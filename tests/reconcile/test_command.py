@@ -19,7 +19,7 @@ from gateway.archive.journal.records import Cell, Rows
 from gateway.cli import main
 from gateway.cli.archive import reconcile
 from gateway.reconcile import job
-from gateway.reconcile.classify import tables
+from gateway.reconcile.classify import result_tables
 from gateway.reconcile.report.html import page
 from gateway.reconcile.report.summary import from_json, to_json
 from tests.archive.samples import (
@@ -130,7 +130,7 @@ def faulty(clean: Night, root: Path) -> Iterator[Night]:  # noqa: ARG001  # its 
     damaged.write_bytes(content)
     damaged.with_name("foreign.parquet").write_text("no Parquet")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tables, "MAX_ROWS", LISTED)
+        patch.setattr(result_tables, "MAX_ROWS", LISTED)
         yield run(root)
 
 
@@ -215,7 +215,7 @@ def test_files_that_cannot_be_read_are_findings_and_the_others_count(
 def test_a_loss_among_ten_thousand_routes_is_in_the_verdict(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tables, "MAX_ROWS", min(10_000, tables.MAX_ROWS))
+    monkeypatch.setattr(result_tables, "MAX_ROWS", min(10_000, result_tables.MAX_ROWS))
     routes = [f"route-{number:05}" for number in range(10_002)]
     archive(
         tmp_path / "archive",

@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from gateway.archive.storage import LocalStorage
-from gateway.reconcile.classify.output import ResultFolder
+from gateway.reconcile.classify.result_folder import ResultFolder
 from gateway.reconcile.job import Job, reconcile
 from gateway.reconcile.report.report import Report
 from gateway.reconcile.report.rows import Row

@@ -45,7 +45,7 @@ exec(source.replace("\\n\\nCLASSES: Final", sys.argv[1], 1), module.__dict__)
 from rich.console import Console
 
 from gateway.cli.archive import replay
-from gateway.reconcile.classify import tables
+from gateway.reconcile.classify import result_tables
 from gateway.reconcile.follow.day import FollowOptions
 from gateway.reconcile.follow.follow import Follower
 from gateway.reconcile.follow.state import FollowedDay
@@ -55,7 +55,7 @@ from gateway.reconcile.report.report import Report
 from gateway.reconcile.report.summary import to_json
 from gateway.reconcile.report.terminal import print_report
 
-worst = tables.worst_names([tables.EXCEPTIONS.empty_table()], 1)
+worst = result_tables.worst_names([result_tables.EXCEPTIONS.empty_table()], 1)
 root, day = Path(sys.argv[2]), date(2026, 3, 14)
 row = {"route": "orders", "target": "erp", "received": 9, "delivered": 6, "misplaced": 3}
 name = {"route": "orders", "name": "a/b", "copies": 3, "misplaced": 3}
@@ -77,7 +77,7 @@ print(json.dumps({
     "metrics": (root / "night.prom").read_text(),
     "follow": json.loads(follower.summary()),
     "replay": parser.parse_args([*options, "--class", "misplaced"]).class_,
-    "tables": [*tables.MINUTES.names, *worst.column_names],
+    "tables": [*result_tables.MINUTES.names, *worst.column_names],
 }))
 """
 

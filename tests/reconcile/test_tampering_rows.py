@@ -24,7 +24,7 @@ from gateway.archive.layout import HOUR, JournalName, journal_folder
 from gateway.archive.location import ArchiveLocation
 from gateway.archive.segments.convert import convert
 from gateway.model.copy_class import TALLIES, CopyClass
-from gateway.reconcile.classify import tables
+from gateway.reconcile.classify import result_tables
 from gateway.reconcile.classify.evidence import Scope, classified
 from gateway.reconcile.classify.transforms import COPY_KEYS
 from gateway.reconcile.grouping import summed
@@ -212,10 +212,12 @@ class ManyNights:
         rows = spark.read.schema(spark_schema(JOIN_ROWS)).parquet(str(folder / "rows.parquet"))
         classes = classified(rows, scope, tapped=True)
         found = classes.select(*COPY_KEYS, "class", "marked").toArrow()
-        counts = tables.counted(classes).toArrow()
+        counts = result_tables.counted(classes).toArrow()
         spark.catalog.clearCache()
         proven = [numbered(each.survey.proven, number) for number, each in enumerate(self.nights)]
-        minutes = tables.with_proven(tables.minutes_of(counts), pa.concat_tables(proven))
+        minutes = result_tables.with_proven(
+            result_tables.minutes_of(counts), pa.concat_tables(proven)
+        )
         self._check_classes(found.to_pylist())
         self._check_counts(summed(minutes, ["target"], TALLIES).to_pylist())
         return sum(map(len, self.truths))

@@ -25,7 +25,7 @@ from gateway.archive.verification.contents import VerifiedSegment
 from gateway.model.copy_class import HOP_CLASSES, CopyClass
 from gateway.reconcile.classify.crossing import codes_of
 from gateway.reconcile.classify.hop_events import EVENTS, HOP_KEYS, Event, HopScope, run_events
-from gateway.reconcile.classify.tables import by_class
+from gateway.reconcile.classify.result_tables import by_class
 from gateway.reconcile.grouping import filled, summed
 from gateway.reconcile.input.executors import PARTITION_ROWS, divided, map_tables, read_tasks
 

@@ -16,7 +16,7 @@ from gateway.archive.schema import Leg
 from gateway.model.copy_class import CopyClass
 from gateway.model.outcome import REPEAT
 from gateway.reconcile.classes import FAILURES, class_column, is_marked_duplicate
-from gateway.reconcile.classify.tables import EXCEPTIONS
+from gateway.reconcile.classify.result_tables import EXCEPTIONS
 from gateway.reconcile.grouping import TARGET_KEYS
 
 ID: Final = ("run", "counter")

@@ -24,17 +24,17 @@ from gateway.archive.parquet import encoded
 from gateway.archive.storage import LocalStorage
 from gateway.errors import ReconcileError
 from gateway.model.copy_class import TALLIES, CopyClass
-from gateway.reconcile.classify import tables
+from gateway.reconcile.classify import result_tables
 from gateway.reconcile.classify.evidence import Scope, joined, survey
-from gateway.reconcile.classify.output import unquoted
-from gateway.reconcile.follow.state import FollowedDay
-from gateway.reconcile.follow.tables import (
+from gateway.reconcile.classify.result_folder import unquoted
+from gateway.reconcile.follow.appended_tables import (
     EXCEPTION_ROWS,
     MINUTE_ROWS,
     AppendedTable,
     batches,
     printed,
 )
+from gateway.reconcile.follow.state import FollowedDay
 from gateway.reconcile.grouping import summed
 from gateway.reconcile.input.inputs import Inputs, unreadable_segments
 from gateway.reconcile.report.rows import Row
@@ -112,13 +112,16 @@ class DayReconciler:
         scope = Scope(location, day, options.late, since, {} if sealed else waiting)
         found = survey(self.spark, scope, inputs)
         copies = joined(self.spark, scope, inputs, found)
-        minutes, exceptions = tables.MINUTES.empty_table(), tables.EXCEPTIONS.empty_table()
+        minutes, exceptions = (
+            result_tables.MINUTES.empty_table(),
+            result_tables.EXCEPTIONS.empty_table(),
+        )
         if copies is not None:
             passed = replace(copies, classes=copies.classes.where("not recent"))
-            minutes = tables.minutes_of(tables.counted(passed.classes).toArrow())
-            if number := tables.count_exceptions(minutes):
-                exceptions = passed.exceptions(number).toArrow().cast(tables.EXCEPTIONS)
-        minutes = tables.with_proven(minutes, found.proven)
+            minutes = result_tables.minutes_of(result_tables.counted(passed.classes).toArrow())
+            if number := result_tables.count_exceptions(minutes):
+                exceptions = passed.exceptions(number).toArrow().cast(result_tables.EXCEPTIONS)
+        minutes = result_tables.with_proven(minutes, found.proven)
         self._print(printed(self._append(EXCEPTION_ROWS, day, exceptions)))
         self._append(MINUTE_ROWS, day, minutes)
         return list(summed(minutes, ("route", "target"), TALLIES).to_pylist())

@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 from gateway.archive.location import ArchiveLocation
 from gateway.archive.segments.latency import buckets
 from gateway.model.copy_class import TALLIES, CopyClass
-from gateway.reconcile.classify import evidence, tables, transforms
+from gateway.reconcile.classify import evidence, result_tables, transforms
 from gateway.reconcile.classify.evidence import Scope
 from gateway.reconcile.grouping import summed
 from tests.reconcile.classify.copy_cases import CASES, MARKED, Case
@@ -146,12 +146,12 @@ def test_the_numbers_of_a_route_add_up(spark: SparkSession) -> None:
         replayed(8),
     ]
     classified = classes(spark, rows).persist()
-    counts = tables.counted(classified).toArrow()
+    counts = result_tables.counted(classified).toArrow()
     detailed = transforms.details(spark.createDataFrame(joined(rows)))
     read_again = transforms.exceptions(classified).join(detailed, list(transforms.COPY_KEYS))
-    listed = transforms.described(read_again).toArrow().cast(tables.EXCEPTIONS)
+    listed = transforms.described(read_again).toArrow().cast(result_tables.EXCEPTIONS)
 
-    (route,) = summed(tables.minutes_of(counts), ("route", "target"), TALLIES).to_pylist()
+    (route,) = summed(result_tables.minutes_of(counts), ("route", "target"), TALLIES).to_pylist()
 
     in_one = evidence.classified(
         spark.createDataFrame(joined(rows)),
@@ -161,7 +161,7 @@ def test_the_numbers_of_a_route_add_up(spark: SparkSession) -> None:
     )
     carried = transforms.described(transforms.exceptions(in_one)).toArrow()
     order = [("id", "ascending"), ("class", "ascending")]
-    assert carried.cast(tables.EXCEPTIONS).sort_by(order) == listed.sort_by(order)
+    assert carried.cast(result_tables.EXCEPTIONS).sort_by(order) == listed.sort_by(order)
     assert route == {
         "route": "orders", "target": "erp", "received": 8, "delivered": 3, "duplicated": 1,
         "marked": 1, "altered": 1, "refused": 1, "dead-lettered": 0, "missing": 1, "unexpected": 1,
@@ -175,11 +175,11 @@ def test_the_numbers_of_a_route_add_up(spark: SparkSession) -> None:
     assert (one["id"], one["name"], one["size"]) == (identity(6).hex(), "n6", 3)
     assert (one["rule"], one["reason"]) == ("too-long", "256 bytes")
     assert listed.num_rows == 6
-    (letter,) = tables.dead_letters([listed]).to_pylist()
+    (letter,) = result_tables.dead_letters([listed]).to_pylist()
     assert (letter["rule"], letter["copies"], letter["name"]) == ("too-long", 1, "n6")
-    ids = [each["id"] for each in tables.samples([listed, listed], 1).to_pylist()]
+    ids = [each["id"] for each in result_tables.samples([listed, listed], 1).to_pylist()]
     assert len(ids) == 6
-    worst = tables.worst_names([listed], 2).to_pylist()
+    worst = result_tables.worst_names([listed], 2).to_pylist()
     assert [(each["name"], each["copies"]) for each in worst] == [("n2", 1), ("n5", 1)]
 
 
@@ -188,18 +188,18 @@ LATENCIES = [0, 1, 2, 3, 4, 5, 6, 7, 8, 11, 12, 1_000_000, (1 << 39) + 5, (1 << 
 
 def test_a_bucket_holds_half_an_octave(spark: SparkSession) -> None:
     frame = spark.createDataFrame([(each,) for each in LATENCIES], "latency long")
-    rows = frame.select(tables.bucket(F.col("latency")).alias("bucket")).collect()
+    rows = frame.select(result_tables.bucket(F.col("latency")).alias("bucket")).collect()
     numbers = np.array([each["bucket"] for each in rows])
 
     assert list(numbers) == list(buckets(np.array(LATENCIES)))
     assert list(numbers[:11]) == [0, 1, 2, 3, 4, 4, 5, 5, 6, 6, 7]
-    for latency, most in zip(LATENCIES, tables.upper_bounds(numbers), strict=True):
+    for latency, most in zip(LATENCIES, result_tables.upper_bounds(numbers), strict=True):
         assert latency <= most <= latency * 1.5 + 1
 
 
 def test_a_copy_without_a_latency_has_no_bucket(spark: SparkSession) -> None:
     frame = spark.createDataFrame([(None,), (7,)], "latency long")
 
-    rows = frame.select(tables.bucket(F.col("latency")).alias("bucket")).collect()
+    rows = frame.select(result_tables.bucket(F.col("latency")).alias("bucket")).collect()
 
     assert [each["bucket"] for each in rows] == [None, int(buckets(np.array([7]))[0])]

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from gateway.archive.segments.reading import open_parquet
 from gateway.model.copy_class import TALLIES
-from gateway.reconcile.classify.tables import EXCEPTIONS, MINUTE_KEYS, MINUTES
+from gateway.reconcile.classify.result_tables import EXCEPTIONS, MINUTE_KEYS, MINUTES
 from gateway.reconcile.grouping import TARGET_KEYS, ascending, grouped
 from gateway.reconcile.report.rows import Row
 

@@ -24,7 +24,7 @@ from gateway.archive.remote_lock import CheckHeld
 from gateway.archive.segments.reading import open_parquet
 from gateway.archive.storage import open_storage
 from gateway.errors import ReconcileError
-from gateway.reconcile.classify import tables
+from gateway.reconcile.classify import result_tables
 from gateway.reconcile.grouping import ascending
 from gateway.reconcile.input.executors import write_parts
 from gateway.reconcile.report.charts import HOURS
@@ -109,12 +109,12 @@ def unquoted(table: pa.Table) -> pa.Table:
 
 def first_rows(table: pa.Table) -> list[Row]:
     """Return the rows that the report lists."""
-    return list(table.slice(0, tables.MAX_ROWS).to_pylist())
+    return list(table.slice(0, result_tables.MAX_ROWS).to_pylist())
 
 
 def hours_of_worst(hours: pa.Table, routes: Sequence[Row]) -> list[Row]:
     """Return all hours of the first of `routes`, up to the limit of rows."""
     keys = [hours.schema.field(name) for name in ("route", "target")]
-    worst = pa.Table.from_pylist(list(routes[: tables.MAX_ROWS // HOURS]), pa.schema(keys))
+    worst = pa.Table.from_pylist(list(routes[: result_tables.MAX_ROWS // HOURS]), pa.schema(keys))
     found = hours.join(worst, worst.column_names, join_type="left semi")
     return list(found.sort_by(ascending("route", "target", "hour")).to_pylist())
