@@ -218,7 +218,8 @@ class NatsSource:
         if self._exact and not is_new and gone > known:
             self.continuity.report_loss(DROPPED, gone - known)
         self._last_message = max(end, gone, place.seen if is_new else place.highest)
-        self._returned, self._end = info.num_ack_pending or 0, end
+        # A server that took back a delivery waits for messages behind the last: these come again.
+        self._returned, self._end = info.num_ack_pending or 0 if end > floor else 0, end
         if self._returned:
             await self._return(connection, floor, end, info.delivered.consumer_seq)
 

@@ -170,6 +170,34 @@ def test_what_a_reader_left_behind_comes_before_anything_newer(settings: NatsSet
         assert numbers(got) == list(range(50))
 
 
+def test_a_server_that_takes_back_a_delivery_but_not_its_wait_does_not_stop_the_source(
+    settings: NatsSettings, nats_server: NatsServer, tmp_path: Path
+) -> None:
+    """nats-server 2.9.10 does so when a connection ends while it delivers to it.
+
+    It then waits for an answer to message 1, and the last message that it delivered is 0.
+    """
+    source, sink = source_of(settings), make_sink(settings)
+    with opened(sink, source):
+        send(sink, say(0))
+        hold(source, 1)
+        nats_server.stop()
+        wait_for_loss(source)
+        (state,) = tmp_path.rglob("o.dat")
+        written = bytearray(state.read_bytes())
+        assert written[2:7] == bytes([0, 0, 1, 1, 1])  # answered to, delivered, number of waiting
+        written[5] = 0  # the stream's number of the last delivery
+        state.write_bytes(written)
+        nats_server.start()
+        reopen(sink)
+        send(sink, say(1))
+        reopen(source)
+        got = collect(source, 2)
+
+    assert numbers(got) == [0, 1]
+    assert [each.headers.redelivered for each in got] == [True, False]
+
+
 def test_messages_that_the_server_returns_in_another_order_are_put_in_theirs(
     settings: NatsSettings,
 ) -> None:
