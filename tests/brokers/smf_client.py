@@ -32,12 +32,11 @@ from gateway.wire.smf.parameters import (
     PREVIOUS_ID,
     RESPONSE,
     TOPIC,
-    SmfResponse,
-    decode_response,
     encode_parameter,
     read_parameters,
 )
 from gateway.wire.smf.relayed_message import PublishedMessage, decode_published
+from gateway.wire.smf.responses import SmfResponse, decode_response
 from gateway.wire.smf.subscriptions import SubscriptionChange, SubscriptionRequest
 from tests.waiting import PATIENCE
 from tests.wire.smf_requests import encode_subscription

@@ -27,7 +27,7 @@ from gateway.wire.smf.client_control import (
     encode_login_reply,
 )
 from gateway.wire.smf.frames import Protocol, encode_frame, split_frame
-from gateway.wire.smf.parameters import OK, SmfResponse
+from gateway.wire.smf.responses import OK, SmfResponse
 from gateway.wire.smf.subscriptions import (
     SubscriptionChange,
     SubscriptionRequest,

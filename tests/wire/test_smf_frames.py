@@ -11,13 +11,11 @@ from gateway.wire.smf.frames import Protocol, SmfDecoder, encode_frame, protocol
 from gateway.wire.smf.parameters import (
     LIGHT_TAG,
     RESPONSE,
-    SmfResponse,
-    decode_response,
     encode_parameter,
-    encode_response,
     read_extended,
     read_parameters,
 )
+from gateway.wire.smf.responses import SmfResponse, decode_response, encode_response
 from tests.wire.smf_dumps import DUMPS, dump, survives
 
 FRAMES = st.builds(

@@ -13,14 +13,12 @@ from gateway.wire.smf.parameters import (
     LIGHT_TAG,
     RESPONSE,
     U32,
-    SmfResponse,
-    decode_response,
     encode_parameter,
-    encode_response,
     encode_tag,
     read_parameters,
     value_bounds,
 )
+from gateway.wire.smf.responses import SmfResponse, decode_response, encode_response
 
 
 class ControlType(IntEnum):

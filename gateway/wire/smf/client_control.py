@@ -15,11 +15,10 @@ from gateway.wire.smf.parameters import (
     PASSWORD,
     U32,
     USER,
-    SmfResponse,
-    encode_response,
     read_extended,
     read_parameters,
 )
+from gateway.wire.smf.responses import SmfResponse, encode_response
 
 LOGIN: Final = 0
 UPDATE: Final = 1

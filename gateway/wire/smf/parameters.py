@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from struct import Struct
 from typing import Final, NamedTuple
 
@@ -38,17 +37,6 @@ class Parameter(NamedTuple):
     kind: int  # a standard type, or a negative number for a light one
     value: bytes
     raw: bytes  # the whole parameter, head included
-
-
-@dataclass(frozen=True, slots=True)
-class SmfResponse:
-    """The broker's answer: a code and a text, which clients compare case-sensitively."""
-
-    code: int
-    text: str
-
-
-OK: Final = SmfResponse(200, "OK")
 
 
 def read_parameters(data: bytes) -> Iterator[Parameter]:
@@ -96,21 +84,6 @@ def encode_parameter(kind: int, value: bytes, *, handling: int = 0) -> bytes:
 def encode_tag(tag: bytes) -> bytes:
     """Encode the correlation tag (three bytes, repeated in the answer); an empty one gives b""."""
     return b"\x23" + tag if tag else b""
-
-
-def encode_response(response: SmfResponse) -> bytes:
-    return encode_parameter(RESPONSE, U32.pack(response.code) + response.text.encode())
-
-
-def decode_response(value: bytes) -> SmfResponse:
-    """Decode an answer.
-
-    Raises:
-        WireError: the answer has no code.
-    """
-    if len(value) < U32.size:
-        raise WireError("smf: a response has no code")
-    return SmfResponse(U32.unpack_from(value)[0], value[4:].decode("utf-8", "replace"))
 
 
 def read_extended(value: bytes) -> dict[int, bytes]:

@@ -8,14 +8,8 @@ from typing import Final
 
 from gateway.errors import WireError
 from gateway.wire.smf.frames import Protocol, encode_frame, split_frame
-from gateway.wire.smf.parameters import (
-    LIGHT_TAG,
-    U32,
-    SmfResponse,
-    encode_response,
-    encode_tag,
-    read_parameters,
-)
+from gateway.wire.smf.parameters import LIGHT_TAG, U32, encode_tag, read_parameters
+from gateway.wire.smf.responses import SmfResponse, encode_response
 
 RESPONSE_WANTED: Final = 0x08
 _HEAD_SIZE: Final = 6

@@ -13,7 +13,7 @@ import pytest
 
 from gateway.cli import main
 from gateway.cli.trial.broker import add_parsers
-from gateway.wire.smf.parameters import OK, SmfResponse
+from gateway.wire.smf.responses import OK, SmfResponse
 from tests.brokers.smf_client import SmfClient
 from tests.waiting import PATIENCE
 

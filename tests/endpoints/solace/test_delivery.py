@@ -19,7 +19,7 @@ from gateway.trial.brokers.smf.responses import (
     SUBSCRIPTION_DENIED,
     VPN_NOT_ALLOWED,
 )
-from gateway.wire.smf.parameters import SmfResponse
+from gateway.wire.smf.responses import SmfResponse
 from tests.endpoints.exchange import (
     QUIET,
     Answer,

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.reconcile.report.charts import (
+from gateway.reconcile.report.chart_geometry import (
     HOURS,
     LARGE,
     SMALL,
@@ -20,8 +20,8 @@ from gateway.reconcile.report.charts import (
     bars,
     lines,
 )
-from gateway.reconcile.report.figures import day_of, figures
 from gateway.reconcile.report.formatting import amount, duration
+from gateway.reconcile.report.hourly_charts import day_of, figures
 from gateway.reconcile.report.rows import Row
 from gateway.reconcile.report.timelines import TimelineBar
 from tests.reconcile.summaries import content, lossy

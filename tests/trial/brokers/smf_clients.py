@@ -10,7 +10,7 @@ from gateway.trial.brokers.smf import BrokerOptions, QueueOptions
 from gateway.wire.smf.assured_control import (
     ControlField,
 )
-from gateway.wire.smf.parameters import OK
+from gateway.wire.smf.responses import OK
 from tests.brokers.controlled_smf import SmfBroker
 from tests.brokers.smf_client import SmfClient
 

@@ -11,8 +11,8 @@ import pytest
 from gateway.errors import EndpointError
 from gateway.trial.brokers.smf import BrokerOptions
 from gateway.wire.smf.frames import DISCARDED, Protocol, encode_frame
-from gateway.wire.smf.parameters import OK, SmfResponse
 from gateway.wire.smf.relayed_message import read_topic
+from gateway.wire.smf.responses import OK, SmfResponse
 from gateway.wire.smf.subscriptions import SubscriptionChange
 from tests.brokers.controlled_smf import SmfBroker
 from tests.brokers.smf_client import SmfClient, direct, login

@@ -17,8 +17,8 @@ from gateway.wire.smf.assured_control import (
     encode_field,
 )
 from gateway.wire.smf.frames import Protocol, encode_frame
-from gateway.wire.smf.parameters import OK, SmfResponse
 from gateway.wire.smf.relayed_message import read_topic
+from gateway.wire.smf.responses import OK, SmfResponse
 from tests.brokers.controlled_smf import SmfBroker
 from tests.brokers.smf_client import SmfClient, direct, login
 from tests.trial.brokers.smf_clients import OPTIONS, bound, broker, client, flow_of

@@ -21,7 +21,7 @@ from gateway.wire.smf.assured_control import (
     ControlType,
     encode_field,
 )
-from gateway.wire.smf.parameters import OK
+from gateway.wire.smf.responses import OK
 from gateway.wire.smf.subscriptions import SubscriptionChange
 from tests.brokers.controlled_smf import SmfBroker
 from tests.brokers.smf_client import SmfClient

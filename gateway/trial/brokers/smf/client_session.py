@@ -18,7 +18,7 @@ from gateway.wire.smf.assured_control import (
     encode_fields,
 )
 from gateway.wire.smf.frames import MAX_HEADER, SmfDecoder
-from gateway.wire.smf.parameters import SmfResponse
+from gateway.wire.smf.responses import SmfResponse
 
 if TYPE_CHECKING:
     from gateway.trial.brokers.smf.dispatcher import MessageDispatcher

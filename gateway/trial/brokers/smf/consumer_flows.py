@@ -24,7 +24,7 @@ from gateway.wire.smf.assured_control import (
     encode_fields,
 )
 from gateway.wire.smf.frames import DMQ_ELIGIBLE
-from gateway.wire.smf.parameters import OK, SmfResponse
+from gateway.wire.smf.responses import OK, SmfResponse
 
 MAX_QUEUE_NAME: Final = 200  # bytes
 _TEMPORARY, _NON_EXCLUSIVE, _BROWSER = 2, 2, 2

@@ -24,7 +24,7 @@ from gateway.wire.smf.client_control import (
     encode_login_refusal,
     encode_login_reply,
 )
-from gateway.wire.smf.parameters import OK, SmfResponse
+from gateway.wire.smf.responses import OK, SmfResponse
 
 _INBOX_OVERHEAD = 100  # bytes of an inbox topic beside the client's name
 

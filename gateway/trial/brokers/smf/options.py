@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from gateway.wire.smf.parameters import SmfResponse
+from gateway.wire.smf.responses import SmfResponse
 
 
 @dataclass(frozen=True, slots=True)

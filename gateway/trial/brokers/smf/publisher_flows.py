@@ -26,8 +26,8 @@ from gateway.wire.smf.assured_control import (
     encode_control,
     encode_fields,
 )
-from gateway.wire.smf.parameters import OK, SmfResponse
 from gateway.wire.smf.relayed_message import PublishedMessage, decode_published, encode_direct
+from gateway.wire.smf.responses import OK, SmfResponse
 
 MAX_WINDOW: Final = 255  # unacknowledged messages of a publisher
 _QUEUE_PREFIX: Final = b"#P2P/QUE/"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from gateway.wire.smf.parameters import SmfResponse
+from gateway.wire.smf.responses import SmfResponse
 
 UNAUTHORIZED: Final = SmfResponse(401, "Unauthorized")
 VPN_NOT_ALLOWED: Final = SmfResponse(403, "Message VPN Not Allowed")

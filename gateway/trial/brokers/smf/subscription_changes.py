@@ -12,7 +12,7 @@ from gateway.trial.brokers.smf.responses import (
 )
 from gateway.trial.brokers.smf.subscription_table import compile_pattern, is_pattern
 from gateway.trial.brokers.smf.vpn import ShareGroup, Vpn
-from gateway.wire.smf.parameters import OK, SmfResponse
+from gateway.wire.smf.responses import OK, SmfResponse
 from gateway.wire.smf.subscriptions import (
     SubscriptionChange,
     SubscriptionRequest,

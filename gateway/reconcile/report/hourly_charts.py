@@ -14,7 +14,7 @@ from datetime import date, datetime
 from typing import Final, TypeAlias
 
 from gateway.model.copy_class import CLASSES, CopyClass
-from gateway.reconcile.report.charts import (
+from gateway.reconcile.report.chart_geometry import (
     HOURS,
     SMALL,
     Chart,
