@@ -117,6 +117,9 @@ class Night(SignedStatement):
         return any(each.has(start, number) for each in self.seen if each.writer == writer)
 
 
+NO_NIGHT: Final = Night(0, "", 0, "", 0)  # before the first one
+
+
 def night_path(number: int) -> Path:
     """Return the path of a record in its archive."""
     return NIGHTS / f"{number}.json"

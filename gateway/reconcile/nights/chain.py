@@ -8,10 +8,9 @@ from dataclasses import dataclass
 
 from gateway.archive.findings import Finding, error
 from gateway.archive.layout import NIGHTS
-from gateway.archive.night_record import Night, night_numbers, night_path
+from gateway.archive.night_record import NO_NIGHT, Night, night_numbers, night_path
 from gateway.archive.storage import Storage
 from gateway.errors import ReconcileError
-from gateway.reconcile.nights.plan import NO_NIGHT
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,10 +16,9 @@ from typing import Final
 
 from gateway.archive.compaction.current import current_files
 from gateway.archive.layout import DONE_DAYS, day_folder, is_merged
-from gateway.archive.night_record import Night
+from gateway.archive.night_record import NO_NIGHT, Night
 from gateway.archive.storage import Storage
 from gateway.reconcile.nights.chain import nights_backwards
-from gateway.reconcile.nights.plan import NO_NIGHT
 from gateway.reconcile.report.report import BREACH, CLEAN, GAPS
 
 VERSION: Final = 1

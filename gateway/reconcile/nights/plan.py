@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import date
-from typing import Final
+from collections.abc import Sequence
+from dataclasses import replace
 
-from gateway.archive.findings import Finding, error
-from gateway.archive.layout import JournalName, day_of, day_start, parse_journal_name
 from gateway.archive.night_record import (
     NOT_JUDGED,
     DateRecord,
@@ -17,63 +13,12 @@ from gateway.archive.night_record import (
     Night,
     Seen,
     extended,
-    gaps,
-    joined,
     with_judged,
 )
-from gateway.archive.signed_json import Previous
-from gateway.archive.verification.holders import away, taken_over
-from gateway.archive.verification.writers import missing_head, missing_seal
+from gateway.reconcile.nights.removed_dates import forgotten, late_for_forgotten
+from gateway.reconcile.nights.world import World
+from gateway.reconcile.nights.writers import missing_journals, went_back, writer_findings
 from gateway.reconcile.report.report import NO_ANSWER
-
-
-@dataclass(frozen=True, slots=True)
-class NewJournal:
-    """A journal with a seal that no night judged; `concerns` are the dates of its rows."""
-
-    writer: str
-    start: int
-    number: int
-    mac: str
-    concerns: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class World:
-    """The archive as a night finds it.
-
-    `kept` are the dates with rows, `results` those with published results, and `live` the writers
-    whose process is known to run. `heads` are those that their writers signed. `forgotten` are
-    dates that were removed since the last night with rows that no night judged. `named` are the
-    writers whose routes are archived. `sealed` are the dates with seals. By writer, `numbers` are
-    those of its sealed journals, and `before` is the predecessor of the first of them.
-    """
-
-    today: date
-    heads: Sequence[HeadSeen]
-    journals: Sequence[NewJournal]
-    kept: frozenset[str]
-    results: frozenset[str]
-    retired: frozenset[str] = frozenset()
-    live: frozenset[str] = frozenset()
-    forgotten: frozenset[str] = frozenset()
-    named: frozenset[str] = frozenset()
-    sealed: frozenset[str] = frozenset()
-    numbers: Mapping[str, Collection[int]] = field(default_factory=dict)
-    before: Mapping[str, Previous] = field(default_factory=dict)
-
-    @property
-    def there(self) -> frozenset[str]:
-        """The dates that were not removed."""
-        return self.kept | self.sealed
-
-    @property
-    def oldest(self) -> str:
-        """The first of them."""
-        return min(self.there, default="")
-
-
-NO_NIGHT: Final = Night(0, "", 0, "", 0)  # before the first one
 
 
 def plan_night(previous: Night, world: World, *, at: int, spooled_days: int) -> Night:
@@ -98,12 +43,12 @@ def plan_night(previous: Night, world: World, *, at: int, spooled_days: int) -> 
     dates |= {day: _pending(day, before.get(day), macs[day]) for day in wanted}
     seen = _seen(previous, world)
     findings = [
-        *_head_findings(previous, seen, world),
-        *_missing(seen, world),
-        *_forgotten(unsettled, world),
+        *writer_findings(previous, seen, world),
+        *missing_journals(seen, world),
+        *forgotten(unsettled, world),
     ]
     if previous.n:
-        findings += _late(world, oldest)
+        findings += late_for_forgotten(world, oldest)
     return Night(
         n=previous.n + 1,
         previous=previous.mac,
@@ -135,7 +80,7 @@ def _heads(previous: Night, world: World) -> tuple[HeadSeen, ...]:
     """Return the heads to compare the next ones with: one that vanished or went back stays."""
     heads = {each.writer: each for each in previous.heads}
     for head in world.heads:
-        if head.writer not in heads or not _went_back(heads[head.writer], head):
+        if head.writer not in heads or not went_back(heads[head.writer], head):
             heads[head.writer] = head
     return tuple(heads[writer] for writer in sorted(heads) if writer not in world.retired)
 
@@ -148,122 +93,3 @@ def _seen(previous: Night, world: World) -> dict[str, Seen]:
     for writer, journals in by_writer.items():
         found[writer] = with_judged(found.get(writer), journals, writer)
     return found
-
-
-def _head_findings(previous: Night, seen: Mapping[str, Seen], world: World) -> list[Finding]:
-    """Return the errors about writers that fell silent, and heads that are absent or went back."""
-    found: list[Finding] = []
-    before = {each.writer: each for each in previous.heads}
-    now = {each.writer: each for each in world.heads}
-    for writer in sorted((before.keys() | now.keys() | seen.keys() | world.named) - world.retired):
-        place = f"_heads/{writer}.json"
-        old, head = before.get(writer), now.get(writer)
-        if head is None:
-            found.append(missing_head(writer))
-        elif old is not None and _went_back(old, head):
-            text = f"the head of {writer} states an earlier journal than at the last night"
-            found.append(error("old-head", place, text))
-        elif text := _silence(previous.at, old, head, world):
-            found.append(error("silent-writer", place, text))
-    return found
-
-
-def _silence(before: int, old: HeadSeen | None, head: HeadSeen, world: World) -> str:
-    """Return the text about a writer that did not stop, and may hold rows; empty for another.
-
-    The last night was at `before`, and found the head `old`.
-    """
-    if head.open is None or head.writer in world.live:
-        return ""
-    others = [each.lease for each in world.heads if each.gateway == head.gateway]
-    until = taken_over(head.lease, others)  # by another instance
-    if head.closed and head.closed.journal == head.open and until is not None:
-        return ""  # its process was killed, its last journal is here, and another went on
-    midnight = day_start(world.today)
-    unmoved = old is not None and (old.closed, old.open) == (head.closed, head.open)
-    if head.at >= midnight and not (unmoved and before < midnight):
-        return ""
-    if until is not None:
-        return away(head.writer, head.closed.closed if head.closed else head.lease.since, until)
-    return (
-        f"{head.writer} wrote nothing since its last head, and did not stop: start it, or run"
-        f" gateway archive retire ARCHIVE {head.writer} --why TEXT"
-    )
-
-
-def _went_back(old: HeadSeen, head: HeadSeen) -> bool:
-    """Return whether a head states an earlier journal; a new process may count from the begin."""
-    before, after = _last(old), _last(head)
-    return after[1] < before[1] and after[0] <= before[0]
-
-
-def _last(head: HeadSeen) -> tuple[int, int]:
-    """Return the start and the number of the last journal that a head names."""
-    stem = head.open or (head.closed.journal if head.closed else "")
-    name = parse_journal_name(stem)
-    return (name.start, name.number) if name else (0, -1)
-
-
-def _missing(seen: Mapping[str, Seen], world: World) -> list[Finding]:
-    """Return an error for the journals of each writer that others follow, or that its head names.
-
-    They reached no night, or their seals are gone although no date was removed with them.
-    """
-    closed = {each.writer: each.closed for each in world.heads}
-    found: list[Finding] = []
-    for writer in sorted(closed.keys() | seen.keys()):
-        known, link = seen.get(writer, Seen(writer, 0, -1)), closed.get(writer)
-        numbers = world.numbers.get(writer, ())
-        first = world.before.get(writer) if numbers else link
-        if world.there and (name := _name_if_due(first, world)):
-            text = f"up to {name.number:06} that were closed since {world.oldest}, have no seal"
-            found.append(_without_seal(name, text))
-        last, name = known.number, _name_if_due(link, world)
-        if link and name and not known.has(name.start, name.number):
-            found.append(missing_seal(writer, link))
-            last = max(last, name.number - 1)
-        gone = gaps(min(numbers), last, numbers) if numbers else ()
-        for span in joined([*known.missing, *gone]):
-            rest = f" to {span.last:06}" if span.last > span.first else ""
-            name = JournalName(writer, known.start, span.first)
-            found.append(_without_seal(name, f"{span.first:06}{rest}, have no seal"))
-    return found
-
-
-def _without_seal(name: JournalName, which: str) -> Finding:
-    text = f"journals of {name.writer}, {which}: rows are missing"
-    return error("missing-journal", f"_seals/{name}.json", text)
-
-
-def _name_if_due(link: Previous | None, world: World) -> JournalName | None:
-    """Return the name of a closed journal whose seal should be there: no date took it along."""
-    if link is None or not world.oldest <= str(day_of(link.closed)) < str(world.today):
-        return None
-    return parse_journal_name(link.journal)
-
-
-def _forgotten(unsettled: set[str], world: World) -> list[Finding]:
-    """Return an error for each date that was removed before its copies were resolved."""
-    today = world.today.isoformat()
-    unresolved = "it was removed with unresolved copies"
-    unjudged = "it was removed with rows that no night judged"
-    removed = [day for day in sorted(unsettled - world.there) if day < today]
-    return [
-        *(error("forgotten-unresolved", f"date={day}", unresolved) for day in removed),
-        *(error("forgotten-unjudged", f"date={day}", unjudged) for day in sorted(world.forgotten)),
-    ]
-
-
-def _late(world: World, oldest: str) -> list[Finding]:
-    """Return an error for each new journal and removed date of which it has rows."""
-    return [
-        error(
-            "late-for-forgotten",
-            f"date={day}",
-            f"{JournalName(each.writer, each.start, each.number)} has rows of its messages, and its"
-            " own rows were removed",
-        )
-        for each in world.journals
-        for day in each.concerns
-        if day < oldest
-    ]

@@ -13,13 +13,14 @@ import pytest
 
 from gateway.archive.heads import head_path
 from gateway.archive.layout import SEALS
+from gateway.archive.night_record import NO_NIGHT
 from gateway.archive.retired import retire
 from gateway.archive.seals.store import read_seal
 from gateway.archive.storage import LocalStorage
 from gateway.reconcile.input.inputs import find_inputs
 from gateway.reconcile.job import Job
 from gateway.reconcile.nights.archive_facts import world_of
-from gateway.reconcile.nights.plan import NO_NIGHT, World
+from gateway.reconcile.nights.world import World
 from tests.archive.samples import DAY, NOON, START, archive, delivered, received
 
 _OPENED: list[str] = []

@@ -24,8 +24,10 @@ from gateway.wire.smf.assured_control import (
     encode_fields,
 )
 from gateway.wire.smf.frames import DMQ_ELIGIBLE
+from gateway.wire.smf.relayed_message import PublishedMessage
 from gateway.wire.smf.responses import OK, SmfResponse
 
+DEAD_MESSAGES: Final = b"#DEAD_MSG_QUEUE"
 MAX_QUEUE_NAME: Final = 200  # bytes
 _TEMPORARY, _NON_EXCLUSIVE, _BROWSER = 2, 2, 2
 _ALL_PERMISSIONS: Final = 0x0F
@@ -90,8 +92,16 @@ def acknowledge(session: ClientSession, vpn: Vpn, request: AssuredControl) -> No
     for ack in request.ack_ranges():
         for queued in flow.settle(ack.low, ack.high, ack.outcome):
             if queued.message.flags & DMQ_ELIGIBLE:
-                vpn.keep_rejected(queued.message)
+                _keep_rejected(vpn, queued.message)
     flow.queue.deliver_waiting()
+
+
+def _keep_rejected(vpn: Vpn, message: PublishedMessage) -> None:
+    """Put a rejected message into the dead message queue, if there is one."""
+    queue = vpn.queues.get(DEAD_MESSAGES)
+    if queue is not None and vpn.has_room(queue, message.size):
+        queue.put(message)
+        queue.deliver_waiting()
 
 
 def unbind(session: ClientSession, vpn: Vpn, request: AssuredControl) -> None:

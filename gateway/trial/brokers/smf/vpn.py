@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 from gateway.trial.brokers.smf.options import BrokerOptions, InjectedFaults
 from gateway.trial.brokers.smf.queues import MessageQueue, RecordChange, record_nothing
@@ -21,8 +21,6 @@ from gateway.trial.brokers.smf.write_buffer import WriteBuffer
 from gateway.wire.smf.relayed_message import (
     PublishedMessage,
 )
-
-DEAD_MESSAGES: Final = b"#DEAD_MSG_QUEUE"
 
 
 class ShareGroup:
@@ -136,13 +134,6 @@ class Vpn:
             queue.record(StoreChange.QUEUE, queue.name, queue.exclusive)
             for topic in queue.topics:
                 queue.record(StoreChange.TOPIC, queue.name, topic)
-
-    def keep_rejected(self, message: PublishedMessage) -> None:
-        """Put a rejected message into the dead message queue, if there is one."""
-        queue = self.queues.get(DEAD_MESSAGES)
-        if queue is not None and self.has_room(queue, message.size):
-            queue.put(message)
-            queue.deliver_waiting()
 
     def has_room(self, queue: MessageQueue, size: int) -> bool:
         """Return whether a queue, and the spool of all queues, takes a message of `size` bytes."""
