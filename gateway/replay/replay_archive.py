@@ -19,10 +19,10 @@ from gateway.config.load import Configuration
 from gateway.errors import ArchiveError, EndpointError, TranslationError
 from gateway.model.message import Message
 from gateway.model.outcome import Outcome
+from gateway.replay.restored_message import has_redacted_values, restore
 from gateway.replay.sender import SEND_MESSAGES, ReplaySender
 from gateway.routing.router import Delivery, Router
 from gateway.runtime.delivery.rows import fingerprint
-from gateway.runtime.record.restore import has_redacted_values, restore
 from gateway.runtime.wiring import dictionary_for
 
 REPLAY_ATTEMPT: Final = 2  # attempt of a replayed delivery; the reconciliation reads a redelivery

@@ -12,6 +12,7 @@ from gateway.archive.routes import write_routes
 from gateway.cli import main
 from gateway.reconcile.job import Job
 from gateway.reconcile.nights.run import run_night
+from gateway.reconcile.report.headline import headline
 from gateway.reconcile.report.html import page
 from gateway.reconcile.report.summary import from_json
 from tests.archive.samples import DAY, NOON, digest, identity
@@ -39,7 +40,7 @@ def test_messages_in_flight_between_gateways_are_judged_again_and_losses_break_t
     chain.write(clean, through_writer=True)
     night = run_night(Job(clean, DAY, hops=True, now=CLOSED + 24 * HOUR), lambda *_: None)
     assert (night.report.status, night.report.total("in flight")) == (0, 0)
-    assert night.report.headline.endswith("; between gateways 1 in flight")
+    assert headline(night.report).endswith("; between gateways 1 in flight")
     (record,) = night.link.dates
     assert (record.in_flight, record.settled) == (1, False)
     del chain.rows["plant"][-2:]

@@ -17,6 +17,7 @@ from gateway.model.message import (
     Message,
     Value,
 )
+from gateway.replay.restored_message import restore
 from gateway.routing.router import Router
 from gateway.runtime.delivery.received_batch import ReceivedBatch
 from gateway.runtime.delivery.rows import (
@@ -26,7 +27,6 @@ from gateway.runtime.delivery.rows import (
     header_map,
     payload_bytes,
 )
-from gateway.runtime.record.restore import restore
 from tests.archive.samples import NOON
 from tests.replay.replay_rig import ReplayRig
 

@@ -13,6 +13,7 @@ from gateway.cli.archive.arguments import named_location
 from gateway.cli.live.signals import stop_signals
 from gateway.errors import ReconcileError
 from gateway.reconcile.driver import check_driver
+from gateway.reconcile.report.headline import arrivals
 from gateway.reconcile.report.report import CLEAN, GAPS
 from gateway.terminal import visible
 from gateway.terminal.console import open_console, whether_read_or_not
@@ -90,7 +91,7 @@ def _print_verdicts(follower: Follower, out: Console) -> None:
     """Print a line for each date, the newest last."""
     reports = follower.reports()
     for report in reports:
-        arrived = f" ({report.arrivals})" if report.status in (CLEAN, GAPS) else ""
+        arrived = f" ({arrivals(report)})" if report.status in (CLEAN, GAPS) else ""
         line = f"{report.day}: {report.verdict}{arrived}"
         out.print(line, highlight=False, markup=False, soft_wrap=True)
     if not reports:

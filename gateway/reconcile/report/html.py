@@ -26,6 +26,7 @@ from gateway.reconcile.report import (
     chart_geometry,
     formatting,
     gaps,
+    headline,
     hourly_charts,
     rows,
     timelines,
@@ -38,8 +39,8 @@ from gateway.terminal import MAX_TEXT, escaped, rest, shortened
 _PACKAGE: Final = "gateway.reconcile.report"
 # Their public names are known in the templates.
 _MODULES: Final = (
-    copy_class, actions, advice, chart_geometry, formatting, gaps, hourly_charts, rows, timelines,
-    verdict,
+    copy_class, actions, advice, chart_geometry, formatting, gaps, headline, hourly_charts, rows,
+    timelines, verdict,
 )  # fmt: skip
 _MAX_ATTRIBUTE: Final = 2_000  # characters of an attribute
 

@@ -1,4 +1,4 @@
-"""The report of one reconciled date: its rows, its verdict, and how many of how many arrived."""
+"""The report of one reconciled date: its rows and its verdict."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from datetime import date
 from typing import Final
 
 from gateway.archive.findings import Finding, Weight
-from gateway.model.copy_class import CLASSES, HOP_CLASSES, HOP_LOSSES, TALLIES
+from gateway.model.copy_class import CLASSES, TALLIES
 from gateway.reconcile.report.advice import advice_for
-from gateway.reconcile.report.formatting import amount, counted_as
+from gateway.reconcile.report.formatting import counted_as
 from gateway.reconcile.report.gaps import ReportedGap, outages
 from gateway.reconcile.report.rows import Row, Rows, count, violations
 from gateway.reconcile.report.timelines import Turn
@@ -20,7 +20,6 @@ CLEAN: Final = 0
 BREACH: Final = 1
 NO_ANSWER: Final = 2
 GAPS: Final = 3  # clean for what was received, and a source may have missed messages
-_MAX_NAMED: Final = 4  # classes in the headline, the gravest
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,40 +126,6 @@ class Report:
             return f"clean for what was received, {counted_as(gaps, 'source gap')}"
         return "clean"
 
-    @property
-    def headline(self) -> str:
-        """The verdict for people: how many of how many arrived, and the rest by class."""
-        if not self.answered:
-            absent = f"; {self._unproven_rows()}" if self.unproven else ""
-            return f"No answer: this date could not be reconciled{absent}"
-        if self.status == BREACH:
-            return f"Not clean: {self.arrivals}"
-        gaps = counted_as(self.source_gaps, "source gap") if self.source_gaps else ""
-        if not self.all_arrived:
-            return f"{self.arrivals}; {gaps}" if gaps else self.arrivals
-        if not gaps:
-            return f"Clean: {self.arrivals}"
-        accepted = ", accepted" if self.status == CLEAN else ""
-        return f"Clean for what was received, with {gaps}{accepted}: {self.arrivals}"
-
-    @property
-    def arrivals(self) -> str:
-        """How many of how many copies arrived, and how many did not or are wrong, by class."""
-        if self.is_complete:
-            found = [self._arrived(), *self._others(), *self._hops()]
-            if self.errors:
-                found.append(counted_as(len(self.errors), "error") + " in the archive")
-            return "; ".join(found)
-        cause = self._unproven_rows() if self.unproven else "the archive may lack rows"
-        unknown = f"{cause}, so how many of how many deliveries arrived is not known"
-        return "; among the rest, ".join([unknown, *self._others(), *self._hops()])
-
-    @property
-    def all_arrived(self) -> bool:
-        """Whether every copy is known to have arrived, and every message between gateways."""
-        arrived = self._number_arrived() == self.total("received")
-        return self.is_complete and arrived and not any(map(self.between, HOP_LOSSES))
-
     def _breaches(self) -> Iterator[str]:
         """Yield why the date is not clean."""
         for rows, where in (([self.sums], ""), (self.hops, " between gateways")):
@@ -169,36 +134,6 @@ class Report:
                     yield f"{number} {name}{where}"
         if self.errors:
             yield f"{counted_as(len(self.errors), 'error')} in the archive"
-
-    def _number_arrived(self) -> int:
-        return sum(self.total(name) for name, facts in CLASSES.items() if facts.arrived)
-
-    def _arrived(self) -> str:
-        expected, arrived = self.total("received"), self._number_arrived()
-        if not expected:
-            return "no delivery was expected"
-        if arrived < expected:
-            return f"{amount(arrived)} of {amount(expected)} deliveries arrived"
-        return f"all {amount(expected)} deliveries arrived" if expected > 1 else "1 of 1 arrived"
-
-    def _others(self) -> Iterator[str]:
-        """Yield the numbers of `wanting` copies as one text, unless there are none."""
-        found = [(name, number) for name in CLASSES if (number := self.wanting(name))]
-        named = [f"{amount(number)} {name}" for name, number in found[:_MAX_NAMED]]
-        if others := sum(number for _, number in found[_MAX_NAMED:]):
-            named.append(f"{amount(others)} of other classes")
-        if named:
-            yield ", ".join(named)
-
-    def _hops(self) -> Iterator[str]:
-        """Yield the messages between gateways that are not well as one text, unless all are."""
-        found = [(name, self.between(name)) for name in HOP_CLASSES[:-1]]
-        if named := [f"{amount(number)} {name}" for name, number in found if number]:
-            yield f"between gateways {', '.join(named)}"
-
-    def _unproven_rows(self) -> str:
-        verb = "is" if self.unproven == 1 else "are"
-        return f"{counted_as(self.unproven, 'row')} of the date {verb} absent or not proven"
 
 
 def became_breach(carried: Row) -> bool:

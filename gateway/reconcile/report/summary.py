@@ -10,6 +10,7 @@ from typing import Any, Final, get_type_hints
 
 from gateway.archive.signed_json import document_of, parse
 from gateway.errors import ReconcileError
+from gateway.reconcile.report.headline import headline
 from gateway.reconcile.report.report import NO_ANSWER, Report
 
 SUMMARY: Final = "summary.json"
@@ -25,12 +26,13 @@ def to_json(report: Report) -> str:
 
 def content_of(report: Report) -> dict[str, Any]:
     """Return the members of the JSON of a report."""
-    stated = {name: getattr(report, name) for name in ("headline", "verdict", "status")}
     own = {_OTHER_KEYS.get(name, name): value for name, value in members(report).items()}
     del own["answered"]  # the status tells it
     return {
         "version": VERSION,
-        **stated,
+        "headline": headline(report),
+        "verdict": report.verdict,
+        "status": report.status,
         **own,
         "date": report.day or "",
         "totals": report.sums,

@@ -16,6 +16,7 @@ from rich.text import Text
 
 from gateway.model.copy_class import CLASSES, COLUMNS, HOP_CLASSES, Severity
 from gateway.reconcile.report.gaps import ReportedOutage, outages, rule_of
+from gateway.reconcile.report.headline import headline
 from gateway.reconcile.report.report import Report, became_breach
 from gateway.reconcile.report.rows import Row, Rows, count, hop_ends
 from gateway.reconcile.report.timelines import Turn, clock
@@ -46,7 +47,7 @@ def print_report(report: Report, console: Console) -> None:
     for line in _details(report):
         console.print(Text(visible(line)), soft_wrap=True)  # a name must not begin a line
     style = _STYLES[state(report)[0]]
-    console.print(Text(visible(report.headline), style=style), soft_wrap=True)
+    console.print(Text(visible(headline(report)), style=style), soft_wrap=True)
     for line in _counts(report):
         console.print(Text(line), soft_wrap=True)
 

@@ -13,6 +13,7 @@ from gateway.model.copy_class import CLASSES, HOP_CLASSES, HOP_MEANINGS, CopyCla
 from gateway.reconcile.report.advice import advice_for
 from gateway.reconcile.report.formatting import amount, counted_as
 from gateway.reconcile.report.gaps import outages, rule_of
+from gateway.reconcile.report.headline import all_arrived
 from gateway.reconcile.report.report import CLEAN, GAPS, Report
 from gateway.reconcile.report.rows import count, word
 
@@ -31,7 +32,7 @@ class KeyFigure:
 
 def state(report: Report) -> tuple[str, str]:
     """Return the verdict as a class of the style sheet and as one character."""
-    partly = report.status == CLEAN and not report.all_arrived
+    partly = report.status == CLEAN and not all_arrived(report)
     return _STATES[GAPS if partly else report.status]
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from gateway.archive.findings import Finding, error, warning
 from gateway.model.copy_class import TALLIES
+from gateway.reconcile.report.headline import all_arrived, headline
 from gateway.reconcile.report.report import Report
 from gateway.reconcile.report.summary import to_json
 from tests.reconcile.summaries import DAY, clean, eventful, gappy
@@ -100,7 +101,7 @@ def test_a_gap_of_a_source_makes_the_verdict_one_of_what_was_received(
 
 
 @pytest.mark.parametrize(
-    ("found", "headline"),
+    ("found", "text"),
     [
         pytest.param(report(), "Clean: all 9 deliveries arrived", id="clean"),
         pytest.param(
@@ -170,9 +171,9 @@ def test_a_gap_of_a_source_makes_the_verdict_one_of_what_was_received(
         ),
     ],
 )
-def test_the_headline_says_how_many_of_how_many_arrived(found: Report, headline: str) -> None:
-    assert found.headline == headline
-    assert json.loads(to_json(found))["headline"] == headline
+def test_the_headline_says_how_many_of_how_many_arrived(found: Report, text: str) -> None:
+    assert headline(found) == text
+    assert json.loads(to_json(found))["headline"] == text
 
 
 def test_the_summary_has_recovered_and_carried_copies() -> None:
@@ -198,10 +199,10 @@ def test_the_exit_status_is_that_of_the_worst_date(before: int, after: int, stat
 
 
 def test_the_headline_says_what_is_not_received_between_gateways() -> None:
-    assert between().headline == "Clean: all 9 deliveries arrived"
+    assert headline(between()) == "Clean: all 9 deliveries arrived"
     waiting = between(**{"in flight": 2, "in gap": 1})
-    assert not waiting.all_arrived
-    assert waiting.headline == "all 9 deliveries arrived; between gateways 1 in gap, 2 in flight"
-    assert between(missing=1).headline == (
+    assert not all_arrived(waiting)
+    assert headline(waiting) == "all 9 deliveries arrived; between gateways 1 in gap, 2 in flight"
+    assert headline(between(missing=1)) == (
         "Not clean: all 9 deliveries arrived; between gateways 1 missing"
     )
