@@ -28,16 +28,24 @@ class ReferenceValues:
     def __init__(
         self, environment: Mapping[str, str] | None, folder: Path, *, without_secrets: bool
     ) -> None:
-        self.without_secrets = without_secrets
+        self._without_secrets = without_secrets
         self._environment = os.environ if environment is None else environment
         self._folder = folder
 
     def find(self, found: re.Match[str]) -> str | None:
         """Return the value of a match of `REFERENCE`, or None when there is none."""
-        if self.without_secrets:
+        if self._without_secrets:
             return placeholder_text(found)
         source, name = found.groups()
         return self._environment.get(name) if source == "env" else self._content(name)
+
+    def has_placeholder(self, written: object) -> bool:
+        """Return whether the value of a YAML node is text with a reference that stays unknown."""
+        return (
+            self._without_secrets
+            and isinstance(written, str)
+            and REFERENCE.search(written) is not None
+        )
 
     def hint(self, found: re.Match[str]) -> str:
         """Return what to do about a reference without a value."""

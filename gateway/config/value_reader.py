@@ -159,14 +159,19 @@ class ConfigReader:
             return self._dataclass(_mapping_of(node, meta), kind, at)
         value = self._readers[kind](node, at, meta)
         if value is not _INVALID and meta.get("path"):
-            return self._path(value, at, meta["path"], known=not self._is_placeholder(node))
+            return self._path(
+                value, at, meta["path"], known=not self._values.has_placeholder(node.value)
+            )
         return value if value is _INVALID else self._in_range(value, node, at, meta)
 
     def _optional(self, node: yaml.Node, kind: Any, at: KeyPath, meta: Mapping[str, Any]) -> Any:
         if isinstance(node, yaml.ScalarNode) and node.tag == "tag:yaml.org,2002:null":
             return None
         inner = [each for each in get_args(kind) if each is not type(None)]
-        if self._is_placeholder(node) and placeholder_value(inner[0], meta) is not None:
+        if (
+            self._values.has_placeholder(node.value)
+            and placeholder_value(inner[0], meta) is not None
+        ):
             return meta.get("default")  # such as no limit
         return self._scalar(node, at) if len(inner) > 1 else self._value(node, inner[0], at, meta)
 
@@ -253,7 +258,7 @@ class ConfigReader:
             return self._fail(at, "plain-secret", "the file contains a secret", hint)
         declared = bool(meta.get("secret"))
         text = self._resolve(node.value, at, declared=declared)
-        if self._is_placeholder(node):
+        if self._values.has_placeholder(node.value):
             whole = REFERENCE.fullmatch(node.value) is not None
             text = placeholder_setting(text, meta, whole=whole)
             self.hidden.add(node.value, text, at, declared=declared)
@@ -261,19 +266,12 @@ class ConfigReader:
 
     def _placeholder(self, node: yaml.Node, kind: Any, at: KeyPath, meta: Mapping[str, Any]) -> Any:
         """Note an unknown value; return a placeholder for one that is not text, or None."""
-        if not self._is_placeholder(node):
+        if not self._values.has_placeholder(node.value):
             return None
         self.placeholders.add(at)
         if not REFERENCE.sub("", node.value) or at[-1:] == _SELECTOR:
             self._unknown.add(at)
         return placeholder_value(kind, meta)
-
-    def _is_placeholder(self, node: yaml.Node) -> bool:
-        return (
-            self._values.without_secrets
-            and isinstance(node, yaml.ScalarNode)
-            and REFERENCE.search(node.value) is not None
-        )
 
     def _path(self, text: str, at: KeyPath, kind: PathKind, *, known: bool = True) -> str:
         """Return the path to use, and note both forms of it."""

@@ -1,10 +1,10 @@
-"""Readiness, and a cache of the status: one snapshot serves all clients for half a second."""
+"""A cache of the status: one snapshot serves all clients for half a second."""
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Final, Protocol
@@ -13,11 +13,11 @@ from gateway.config.load import Configuration
 from gateway.logs.redaction import Redactor, secrets_of
 from gateway.routing.route import Route
 from gateway.runtime.gateway import Gateway
-from gateway.runtime.monitor.watchdog import MAX_MISSED
-from gateway.runtime.record.counters import ConnectionState, Refusal
-from gateway.runtime.status import EndpointStatus, Status, take_status
+from gateway.runtime.record.counters import Refusal
+from gateway.runtime.status import Status, take_status
 from gateway.web.certificates import expiries
 from gateway.web.rate_history import RateHistory, message_counts
+from gateway.web.readiness import reasons
 from gateway.web.snapshot import Json, StatusSnapshot, latest_refusals
 
 MAX_AGE: Final = 0.5  # seconds
@@ -141,29 +141,3 @@ def redacted(status: Status, redact: Callable[[str], str]) -> Status:
         thread_failure=redact(status.thread_failure),
         pair=status.pair and replace(status.pair, failure=redact(status.pair.failure)),
     )
-
-
-def reasons(status: Status, spool_percent: float) -> Iterator[str]:
-    """Yield the reasons why the gateway is not ready, one line each; none when it is ready.
-
-    A spool is too full when its used share reaches `spool_percent`.
-    """
-    for end in status.endpoints:
-        yield from _of_endpoint(end, spool_percent)
-    limit = MAX_MISSED * status.heartbeat_seconds
-    for name in sorted({each.name for each in status.routes if (each.heartbeat_age or 0) >= limit}):
-        yield f"route {name}: no heartbeat for more than {limit:g} s"
-    if status.archive_failure:
-        yield f"archive: {status.archive_failure}"
-    if status.spool_failure:
-        yield f"spool: {status.spool_failure}"
-    if status.thread_failure:
-        yield status.thread_failure
-
-
-def _of_endpoint(end: EndpointStatus, spool_percent: float) -> Iterator[str]:
-    if end.connection != ConnectionState.CONNECTED.value:
-        detail = f", {end.reason}" if end.reason else ""
-        yield f"endpoint {end.name} ({end.side}): {end.connection}{detail}"
-    if (used := 100 * end.spool_share) >= spool_percent:
-        yield f"endpoint {end.name}: its spool is {used:.0f} % full, limit {spool_percent:g} %"

@@ -13,9 +13,9 @@ from gateway.runtime.record.counters import LATENCY_BUCKETS, Refusal, RouteTotal
 from gateway.runtime.status import EndpointStatus, PairStatus, RouteStatus, Status
 from gateway.web.application import WebApplication
 from gateway.web.rate_history import RateHistory
+from gateway.web.readiness import reasons
 from gateway.web.server import WebServer
 from gateway.web.snapshot import Json, StatusSnapshot, latest_refusals
-from gateway.web.status_cache import reasons
 
 START = 1_790_000_000
 LOCAL = {"host": "127.0.0.1:8047"}

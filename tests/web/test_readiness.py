@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from gateway.runtime.status import Status
-from gateway.web.status_cache import reasons
+from gateway.web.readiness import reasons
 from tests.web.status_samples import endpoint, route, status
 
 LOST = endpoint(connection="lost", reason="plant: gone")

@@ -24,7 +24,7 @@ from gateway.archive.location import ArchiveLocation
 from gateway.archive.seals.seal import MergeSeal
 from gateway.archive.storage import Storage
 from gateway.archive.verification.contents import Claim, claims_of
-from gateway.archive.verification.evidence import Evidence, EvidenceReader
+from gateway.archive.verification.seal_evidence import Evidence, EvidenceReader
 from gateway.errors import ArchiveError
 
 Inputs: TypeAlias = list[tuple[MergeInput, int]]  # with their bytes

@@ -16,9 +16,9 @@ from gateway.archive.seals.seal import End, Seal
 from gateway.archive.seals.store import link_path, seal_path
 from gateway.archive.segments.journal_facts import CUT
 from gateway.archive.signed_json import Previous, Term
-from gateway.archive.verification.evidence import Period
 from gateway.archive.verification.holders import away, lease_findings, taken_over
 from gateway.archive.verification.lineage import contradictions, is_stopped, lineages
+from gateway.archive.verification.seal_evidence import Period
 from gateway.archive.verification.writers import FOREVER, Facts
 from gateway.clock import moment
 

@@ -13,7 +13,7 @@ from gateway.archive.seals.seal import MergeSeal, Seal, SegmentEntry
 from gateway.archive.seals.store import HashFiles
 from gateway.archive.signed_json import StoredDigest
 from gateway.archive.storage import Storage
-from gateway.archive.verification.evidence import Evidence
+from gateway.archive.verification.seal_evidence import Evidence
 
 
 @dataclass(frozen=True, slots=True)

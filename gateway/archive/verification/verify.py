@@ -38,8 +38,8 @@ from gateway.archive.verification.contents import (
     files_of,
     strangers,
 )
-from gateway.archive.verification.evidence import Evidence, EvidenceReader, Period
 from gateway.archive.verification.holders import Holder, holders
+from gateway.archive.verification.seal_evidence import Evidence, EvidenceReader, Period
 from gateway.archive.verification.waiting import WaitingJournal, waiting_journals
 from gateway.archive.verification.writers import (
     Facts,

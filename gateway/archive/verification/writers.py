@@ -21,7 +21,7 @@ from gateway.archive.seals.seal import Seal
 from gateway.archive.seals.store import link_path
 from gateway.archive.signed_json import Previous
 from gateway.archive.storage import LocalStorage, Storage
-from gateway.archive.verification.evidence import EvidenceReader, Period
+from gateway.archive.verification.seal_evidence import EvidenceReader, Period
 from gateway.archive.verification.waiting import WaitingJournal
 
 FOREVER: Final = 1 << 62  # microseconds
