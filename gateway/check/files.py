@@ -8,7 +8,7 @@ from pathlib import Path
 
 from gateway.config.load import Configuration
 from gateway.config.nodes import KeyPath
-from gateway.config.values import WrittenPath
+from gateway.config.paths import WrittenPath
 from gateway.errors import ConfigError
 
 _NOUNS = {"file": "file", "folder": "folder", "jars": "file"}

@@ -20,6 +20,7 @@ from gateway.config.nodes import (
     load_mapping,
     location_of,
 )
+from gateway.config.paths import WrittenPath
 from gateway.config.place import Place
 from gateway.config.route_defaults import RouteDefaults
 from gateway.config.schema import (
@@ -31,7 +32,6 @@ from gateway.config.schema import (
 )
 from gateway.config.section_checks import SECTION_CHECKS, report_name
 from gateway.config.value_reader import ConfigReader
-from gateway.config.values import WrittenPath
 from gateway.endpoints.registry import ENDPOINT_KINDS
 from gateway.endpoints.settings.base import EndpointSettings
 from gateway.errors import ConfigError, quoted

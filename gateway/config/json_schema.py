@@ -9,9 +9,9 @@ from typing import Any, Literal, Union, get_args, get_origin
 
 import yaml
 
+from gateway.config.numbers import unit_pattern
 from gateway.config.schema import NAME_PATTERN, SECTIONS, CommonEndpointSettings
 from gateway.config.value_reader import MAX_FLOAT
-from gateway.config.values import unit_pattern
 from gateway.endpoints.registry import ENDPOINT_KINDS
 from gateway.setting import fields_by_key, is_required, type_hints
 

@@ -11,6 +11,7 @@ from gateway.config.build_endpoint import Endpoint, RouteContext
 from gateway.config.file_reader import FileReader
 from gateway.config.hidden_values import HiddenValues
 from gateway.config.nodes import KeyPath, SourceLocation
+from gateway.config.paths import WrittenPath
 from gateway.config.place import Place
 from gateway.config.process import (
     ArchiveSettings,
@@ -22,7 +23,6 @@ from gateway.config.process import (
     WebSettings,
 )
 from gateway.config.schema import MappingTest
-from gateway.config.values import WrittenPath
 from gateway.errors import ConfigError, ConfigErrors
 from gateway.routing.route import Route, WhenFull
 from gateway.translate.shorten import ShortNamesInMemory

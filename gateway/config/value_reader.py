@@ -27,21 +27,14 @@ from gateway.config.nodes import (
     location_of,
     raw_text,
 )
+from gateway.config.numbers import EXAMPLES, may_be, parse_number, parse_with_unit
+from gateway.config.paths import WrittenPath, digest_of, used_path
 from gateway.config.references import (
     REFERENCE,
     ReferenceValues,
     placeholder_setting,
     placeholder_text,
     placeholder_value,
-)
-from gateway.config.values import (
-    EXAMPLES,
-    WrittenPath,
-    digest_of,
-    may_be,
-    parse_number,
-    parse_with_unit,
-    used_path,
 )
 from gateway.errors import ConfigError, quoted
 from gateway.setting import (

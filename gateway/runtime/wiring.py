@@ -16,8 +16,8 @@ from gateway.archive.lookup.name_store import NameStore
 from gateway.archive.routes import write_routes
 from gateway.config.load import Configuration
 from gateway.config.nodes import KeyPath
+from gateway.config.paths import WrittenPath
 from gateway.config.process import ArchiveSettings
-from gateway.config.values import WrittenPath
 from gateway.endpoints.base import Source, Subscription
 from gateway.endpoints.continuity import KeepsSubscriptions, SubscriptionStore
 from gateway.endpoints.registry import find_kind, make_sink, make_source

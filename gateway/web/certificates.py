@@ -11,7 +11,7 @@ from typing import Final
 
 from gateway.archive.durable import read_regular
 from gateway.config.nodes import KeyPath
-from gateway.config.values import WrittenPath
+from gateway.config.paths import WrittenPath
 
 _PEM: Final = re.compile(
     r"-----BEGIN CERTIFICATE-----\s.*?\s-----END CERTIFICATE-----", re.DOTALL | re.ASCII

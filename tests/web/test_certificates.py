@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gateway.config.nodes import KeyPath
-from gateway.config.values import WrittenPath
+from gateway.config.paths import WrittenPath
 from gateway.web.certificates import expiries, expiry
 
 

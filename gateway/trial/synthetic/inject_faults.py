@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from gateway.clock import moment
 from gateway.errors import ArchiveError
@@ -22,7 +20,6 @@ from gateway.trial.synthetic.traffic import STARTED_BEFORE, Numbers, Traffic, Wi
 _LATE: Final = 15 * 60_000_000  # microseconds
 _REORDER_WINDOW: Final = 10_000_000  # microseconds between two messages that change places
 _DUPLICATE_DELAY: Final = 1_000_000  # microseconds between a delivery and its duplicate
-_UNIQUE_NAME: Final = "plant/rare/sensor{}/value"
 _UNIQUELY_NAMED: Final = (Fault.LATE, Fault.DUPLICATE, Fault.REORDER)
 
 
@@ -81,26 +78,6 @@ def _reordered_pair(window: Window, position: int, busy: Collection[int]) -> tup
                 return first, other
     number = int(window.number[position])
     raise ArchiveError(f"faults: nothing can overtake message {number}; make longer segments")
-
-
-def message_names(
-    traffic: Traffic, window: Window, faults: FaultAssignment
-) -> tuple[pa.Array, pa.Array]:
-    """Return the source name and the target name of each message."""
-    unique = dict(sorted(faults.unique_names.items()))
-    mask = np.zeros(len(window.number), np.bool_)
-    mask[list(unique)] = True
-    source = [unique_name(int(window.number[position])) for position in unique.values()]
-    sent = [name.replace("/", ".") for name in source]
-    chosen = pa.array(window.name)
-    return (
-        pc.replace_with_mask(traffic.sources.take(chosen), mask, pa.array(source, pa.string())),
-        pc.replace_with_mask(traffic.sent.take(chosen), mask, pa.array(sent, pa.string())),
-    )
-
-
-def unique_name(number: int) -> str:
-    return _UNIQUE_NAME.format(number)
 
 
 def outcomes_at(

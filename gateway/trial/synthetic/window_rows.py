@@ -7,6 +7,7 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from gateway.archive.schema import Leg, RowOutcome
 from gateway.trial.synthetic.faults import Fault
@@ -14,12 +15,11 @@ from gateway.trial.synthetic.inject_faults import (
     FaultAssignment,
     TargetOutcomes,
     gateway_start,
-    message_names,
     outcomes_at,
-    unique_name,
 )
 from gateway.trial.synthetic.traffic import TARGETS, Numbers, Traffic, Window, binary16, ids, rows
 
+_UNIQUE_NAME: Final = "plant/rare/sensor{}/value"
 _TAP_DELAY: Final = 3_000  # microseconds from a delivery to its observation
 
 
@@ -43,7 +43,7 @@ class RowBuilder:
     def __init__(self, traffic: Traffic, window: Window, faults: FaultAssignment) -> None:
         self._traffic = traffic
         self._window = window
-        self._source, self._sent = message_names(traffic, window, faults)
+        self._source, self._sent = _message_names(traffic, window, faults)
         routes = [traffic.route(number) for number in range(traffic.routes)]
         self._route = pa.array(routes).take(pa.array(window.route))
         number = window.number // traffic.gateways
@@ -90,7 +90,7 @@ class RowBuilder:
         at = np.array(outcomes.at[Fault.UNEXPECTED], np.int64)
         number = self._window.number[at]
         start = gateway_start(self._traffic, self._window.gateway, unrecorded=True)
-        names = pa.array([unique_name(each) for each in number.tolist()], pa.string())
+        names = pa.array([_unique_name(each) for each in number.tolist()], pa.string())
         own = {"id": ids(start, number // self._traffic.gateways), "source_name": names}
         own["name"] = pa.array([name.replace("/", ".") for name in names.to_pylist()], pa.string())
         event = (Leg.DELIVERED, RowOutcome.ACCEPTED)
@@ -122,3 +122,23 @@ class RowBuilder:
         chosen = pa.array(at)
         named = {"name": self._sent.take(chosen), "source_name": self._source.take(chosen)}
         return {"endpoint": target, "system": "ems", "target": target, **named}
+
+
+def _message_names(
+    traffic: Traffic, window: Window, faults: FaultAssignment
+) -> tuple[pa.Array, pa.Array]:
+    """Return the source name and the target name of each message."""
+    unique = dict(sorted(faults.unique_names.items()))
+    mask = np.zeros(len(window.number), np.bool_)
+    mask[list(unique)] = True
+    source = [_unique_name(int(window.number[position])) for position in unique.values()]
+    sent = [name.replace("/", ".") for name in source]
+    chosen = pa.array(window.name)
+    return (
+        pc.replace_with_mask(traffic.sources.take(chosen), mask, pa.array(source, pa.string())),
+        pc.replace_with_mask(traffic.sent.take(chosen), mask, pa.array(sent, pa.string())),
+    )
+
+
+def _unique_name(number: int) -> str:
+    return _UNIQUE_NAME.format(number)

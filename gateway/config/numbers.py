@@ -1,47 +1,16 @@
-"""Paths and numbers of settings, as a file writes them and as the process uses them."""
+"""Numbers of settings, with and without a unit, as YAML reads them."""
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from fractions import Fraction
-from glob import escape
-from pathlib import Path
 from typing import Final
 
 import yaml
 
-from gateway.archive.durable import read_regular
 from gateway.config.references import REFERENCE
-from gateway.setting import PathKind, SettingUnit
-
-
-@dataclass(frozen=True, slots=True)
-class WrittenPath:
-    """Path of a setting as the file writes it, and as the process uses it."""
-
-    written: str
-    used: str
-    kind: PathKind
-    content: str = ""  # digest of a file, so that a reload notices another one at its path
-
-
-def used_path(text: str, folder: Path, kind: PathKind) -> str:
-    """Return a path relative to `folder`; a URL and an empty text as they are."""
-    if not text or "://" in text:
-        return text
-    return str(Path(escape(str(folder)) if kind == "jars" else folder) / text)
-
-
-def digest_of(path: Path) -> str:
-    """Return the digest of a regular file; an empty text for one that cannot be read."""
-    try:
-        return hashlib.sha256(read_regular(path)).hexdigest()
-    except (OSError, ValueError):  # ValueError: no path has this character
-        return ""
-
+from gateway.setting import SettingUnit
 
 MAX_DIGITS = 400  # characters of a number; the largest float has 309
 _YAML = yaml.constructor.SafeConstructor()
