@@ -28,6 +28,7 @@ _NICE: Final = ("--nice", "19")  # messages have priority over conversion
 _MAX_NICE_BYTES: Final = 256 << 20  # of journals; with more, freeing the disk has priority
 _ENVIRONMENT: Final = {"MIMALLOC_PURGE_DELAY": "0"}  # Arrow returns freed memory at once
 _MAX_RETRY_INTERVAL: Final = 30.0  # seconds
+_OTHERS_INTERVAL: Final = 0.5  # seconds between looks at a journal that another converter has
 _MAX_JOURNALS: Final = 1_000  # of one converter: the kernel limits the size of a command line
 FETCH_SECONDS: Final = 5.0  # limit of the copies before a start
 _MAX_REPORT: Final = 2_000  # bytes of the converter's output in the log, the last ones
@@ -100,9 +101,10 @@ class Converter:
         """
         deadline = time.monotonic() + timeout
         self._wait(deadline)
-        failed = False
-        while self._waiting and not failed and time.monotonic() < deadline:
-            failures = self._failures
+        failed, pause = False, 0.0
+        while self._waiting and not failed and (left := deadline - time.monotonic()) > 0:
+            time.sleep(min(pause, left))
+            failures, pause = self._failures, _OTHERS_INTERVAL
             self._start()
             self._wait(deadline)
             failed = self._failures > failures
@@ -172,7 +174,9 @@ class Converter:
             return
         if report:
             log.warning("archive: %s", report)
-        if self._failures and not unconverted:
+        if unconverted:
+            self._retry_time = time.monotonic() + _OTHERS_INTERVAL
+        elif self._failures:
             log.warning("archive: the converter works again")
             self._failures, self._logged = 0, ""
 

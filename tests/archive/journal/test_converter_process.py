@@ -75,13 +75,17 @@ class Counted(Converter):
     """Ends the work of another converter before its own third start."""
 
     other: int
-    starts = 0
+    starts = ends = 0
 
     def _start(self) -> None:
         self.starts += 1
         if self.starts == 3:
             os.close(self.other)
         super()._start()
+
+    def _collect(self, child: subprocess.Popen[bytes]) -> None:
+        self.ends += 1
+        super()._collect(child)
 
 
 def test_a_journal_that_another_converter_has_is_awaited(tmp_path: Path) -> None:
@@ -93,6 +97,11 @@ def test_a_journal_that_another_converter_has_is_awaited(tmp_path: Path) -> None
     converter = Counted(ArchiveLocation(tmp_path))
     converter.other = other
     converter.add([path])
+    while not converter.ends:
+        converter.poll()
+    for _ in range(100):
+        converter.poll()
+    assert converter.starts == 1, "a process for each look would keep a core busy"
 
     assert converter.finish(PATIENCE) == []
 
