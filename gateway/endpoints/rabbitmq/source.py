@@ -10,11 +10,12 @@ import json
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from functools import partial
 from secrets import token_hex
 from time import monotonic
 from typing import Any, Final, TypeAlias
+from zlib import crc32
 
 from pika.exceptions import AMQPError, ChannelClosedByBroker
 
@@ -40,8 +41,10 @@ from gateway.model.message import Message, Value
 SAVE_INTERVAL: Final = 1.0  # seconds between saved positions in a stream
 CANCELLED: Final = "the server cancelled the consumer: its queue was deleted, or its node is down"
 DROPPED: Final = "the stream's retention removed messages before they were read"
+MADE_AGAIN: Final = "the stream was made again, or lost its end: the last message read is not in it"
 
 
+NOTHING: Final = (-1, 0)  # the first and the last message of an empty stream
 AmqpMessage: TypeAlias = ReceivedMessage[int]  # its receipt is the delivery tag
 
 
@@ -49,12 +52,13 @@ AmqpMessage: TypeAlias = ReceivedMessage[int]  # its receipt is the delivery tag
 class Position:
     """The place of a source in its stream: `last` is the offset of the last settled message.
 
-    `stream` distinguishes a stream from a later one of its name, as offsets begin again.
-    Mutable: owned by the source.
+    `stream` distinguishes a stream from a later one of its name, as offsets begin again; `first` is
+    the offset of its first message, with a checksum. Mutable: owned by the source.
     """
 
     stream: str = ""
     last: int = -1
+    first: tuple[int, int] = NOTHING
 
 
 class RabbitmqSource:
@@ -81,6 +85,7 @@ class RabbitmqSource:
         self._queue_is_new = False  # made since the last successful `open`
         self._is_stream = settings.queue_type == "stream"
         self._position = Position()
+        self._begin: str | int = settings.start  # without a place
         self._saved = -1  # offset of the saved position
         self._saved_at = 0.0
         self._doubtful = -1  # offset up to which an earlier process may have read a stream
@@ -142,7 +147,7 @@ class RabbitmqSource:
             arguments: dict[str, Any] = {}
             if not address and self._is_stream:
                 last = self._position.last
-                arguments[STREAM_OFFSET] = last + 1 if last >= 0 else settings.start
+                arguments[STREAM_OFFSET] = last + 1 if last >= 0 else self._begin
             take = partial(self._take, connection, queue, address)
             connection.ask(_consumer(channel, name, take, arguments), channel)
 
@@ -175,7 +180,7 @@ class RabbitmqSource:
         if self.subscription_store is not None and not self._position.stream:
             saved = self.subscription_store.load(f"{self._session} position", _read_position)
             if saved is None and is_old:
-                self._doubtful = self._chunk(connection, "last")[-1]
+                self._doubtful, _ = self._chunk(connection, "last")[-1]
             elif saved:
                 self._position = saved[0]
         if not is_old:
@@ -184,24 +189,39 @@ class RabbitmqSource:
             self.continuity.retention = Retention.NEW
         if not self._position.stream:
             self._position.stream = token_hex(4)
-        if (
-            self._position.last >= 0
-            and self._chunk(connection, "first")[0] > self._position.last + 1
-        ):
+        if self._position.last >= 0:
+            self._check_position(connection)
+
+    def _check_position(self, connection: RabbitmqConnection) -> None:
+        """Report messages that are gone; leave the place of a stream that was made again.
+
+        One that ends before the place may also have lost its end in a crash. So from offset 0 on
+        everything is read again, and marked.
+        """
+        place, known = self._position.last, self._position.first
+        first = self._position.first = self._chunk(connection, "first")[0]
+        last = NOTHING if first == NOTHING else self._chunk(connection, "last")[-1]
+        if last[0] < place or (known[0] == first[0] and known != first):
+            begins = last[0] if first[0] > 0 else -1
+            self._position, self._doubtful = Position(token_hex(4), begins, first), place
+            self._begin = 0
+            self.continuity.report_loss(MADE_AGAIN)
+        elif first[0] > place + 1:
             self.continuity.report_loss(DROPPED)  # the server's own entries have offsets, too
 
-    def _chunk(self, connection: RabbitmqConnection, place: str) -> list[int]:
-        """Return the offsets of the stream's first or last messages; 0 without messages."""
+    def _chunk(self, connection: RabbitmqConnection, place: str) -> list[tuple[int, int]]:
+        """Return offset and checksum of the stream's first or last messages."""
         channel = connection.open_channel()
-        offsets: list[int] = []
+        chunk: list[tuple[int, int]] = []
         found: Future[None] = Future()
 
-        def take(_channel: object, _method: object, properties: Any, _payload: bytes) -> None:  # noqa: ANN401
+        def take(_channel: object, _method: object, properties: Any, payload: bytes) -> None:  # noqa: ANN401
             _, of_server = read_properties(
                 properties.encoded, self._settings, {}, now=0, redelivered=False
             )
             offset = of_server.get(STREAM_OFFSET)
-            offsets.append(offset if isinstance(offset, int) else 0)
+            number = offset if isinstance(offset, int) else 0
+            chunk.append((number, _checksum(properties, payload)))
             if not found.done():  # a stream sends a whole chunk
                 found.set_result(None)
 
@@ -210,7 +230,7 @@ class RabbitmqSource:
         with suppress(TimeoutError):
             found.result(self._settings.answer_timeout)
         close_channel(connection, channel)  # the whole chunk comes before the answer
-        return offsets or [0]
+        return chunk or [NOTHING]
 
     def _take(  # noqa: PLR0913, PLR0917  # a delivery of the driver
         self,
@@ -235,6 +255,8 @@ class RabbitmqSource:
             offset = found
             if self._is_stream:
                 identity = f"rabbitmq {self._queue_name} {self._position.stream} {offset}"
+                if not offset:
+                    self._position.first = (0, _checksum(properties, payload))
             if offset <= self._doubtful:
                 message = mark_redelivered(message)
         if not self._fresh:
@@ -284,7 +306,7 @@ class RabbitmqSource:
         if store is None or position.last == self._saved:
             return
         self._saved, self._saved_at = position.last, monotonic()
-        store.save(f"{self._session} position", [json.dumps([position.stream, position.last])])
+        store.save(f"{self._session} position", [json.dumps([*astuple(position)])])
 
     def _cancelled(self, connection: RabbitmqConnection) -> None:
         self.continuity.report_loss(CANCELLED)
@@ -300,6 +322,10 @@ def _consumer(
     return lambda done: channel.basic_consume(queue, take, arguments=arguments, callback=done)
 
 
+def _checksum(properties: Any, payload: bytes) -> int:  # noqa: ANN401  # of the driver
+    return crc32(payload, crc32(properties.encoded))
+
+
 def _texts(bindings: set[Binding]) -> list[str]:
     return sorted(map(json.dumps, bindings))
 
@@ -310,5 +336,5 @@ def _read_binding(text: str) -> Binding:
 
 
 def _read_position(text: str) -> Position:
-    stream, last = json.loads(text)
-    return Position(str(stream), int(last))
+    stream, last, (offset, checksum) = json.loads(text)
+    return Position(str(stream), int(last), (int(offset), int(checksum)))
