@@ -434,6 +434,51 @@ def test_a_stream_that_was_made_again_is_read_from_its_first_message(
     assert before.isdisjoint(each for batch in new for each in batch.identities)
 
 
+@pytest.mark.parametrize("pattern", ["t.#", f"queue:{QUEUE}"])
+@pytest.mark.parametrize("restarts", [False, True])
+def test_a_queue_that_turns_out_to_be_a_stream_is_read_on(
+    rabbitmq: Vhost, pattern: str, restarts: bool
+) -> None:
+    """Its owner has made it; without a place the server begins behind its last message."""
+    with plain_channel(rabbitmq) as channel:
+        channel.queue_declare(QUEUE, durable=True, arguments={"x-queue-type": "stream"})
+        channel.queue_bind(QUEUE, rabbitmq.settings.exchange, "t.#")
+    store = Store()
+    source, sink = source_of(rabbitmq.settings, pattern, store=store), make_sink(rabbitmq.settings)
+    with opened(source, sink):
+        send(sink, say(0), say(1))
+        first = collect(source, 2)
+    with opened(sink):
+        send(sink, say(2), say(3))
+    if restarts:
+        source = source_of(rabbitmq.settings, pattern, store=store)
+    with opened(source, sink):
+        send(sink, say(4))
+        got = collect(source, 3)
+
+    assert numbers(first + got) == [0, 1, 2, 3, 4]
+
+
+def test_a_queue_that_becomes_a_stream_is_read_from_its_first_message(rabbitmq: Vhost) -> None:
+    store = Store()
+    source, sink = source_of(rabbitmq.settings, store=store), make_sink(rabbitmq.settings)
+    with opened(source, sink):
+        send(sink, say(0))
+        collect(source, 1)
+    with plain_channel(rabbitmq) as channel:
+        channel.queue_delete(QUEUE)
+        channel.queue_declare(QUEUE, durable=True, arguments={"x-queue-type": "stream"})
+        channel.queue_bind(QUEUE, rabbitmq.settings.exchange, "t.#")
+    with opened(sink):
+        send(sink, say(1))
+        reopen(source)
+        send(sink, say(2))
+        wait_for_loss(source)
+        reopen(source)
+        assert numbers(collect(source, 2)) == [1, 2]
+    source.close()
+
+
 def test_a_source_with_a_damaged_session_file_marks_what_a_stream_has(
     rabbitmq: Vhost, tmp_path: Path
 ) -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final
 
 from pika.exceptions import ChannelClosedByBroker
 
 from gateway.endpoints.rabbitmq.connection import NOT_FOUND, RabbitmqConnection, refusal
+from gateway.endpoints.rabbitmq.headers import STREAM_OFFSET
 from gateway.endpoints.settings.rabbitmq import RabbitmqSettings
 from gateway.errors import EndpointError
 
@@ -75,6 +76,30 @@ def find_queue(connection: RabbitmqConnection, settings: RabbitmqSettings, queue
     if error is not None:
         raise refusal(settings, error) from error
     return False
+
+
+def is_stream(connection: RabbitmqConnection, queue: str) -> bool:
+    """Return whether a queue is a stream: only then a consumer may have an offset.
+
+    The server says it in no other way, and notes the refusal in its log (RabbitMQ 3.10 and later).
+    """
+    arguments = {STREAM_OFFSET: "next"}
+
+    def consume(channel: Any, done: Callable[[Any], None]) -> None:  # noqa: ANN401  # the driver's
+        request = consumer(channel, queue, lambda *_: None, arguments)
+        channel.basic_qos(prefetch_count=1, callback=lambda _: request(done))
+
+    return _attempt(connection, consume) is None
+
+
+def consumer(
+    channel: Any,  # noqa: ANN401  # the driver's
+    queue: str,
+    take: Callable[..., None],
+    arguments: Mapping[str, object],
+) -> Callable[[Callable[[Any], None]], object]:
+    """Return the request for a consumer, for `RabbitmqConnection.ask`."""
+    return lambda done: channel.basic_consume(queue, take, arguments=arguments, callback=done)
 
 
 def bind(
