@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -477,6 +477,34 @@ def test_a_queue_that_becomes_a_stream_is_read_from_its_first_message(rabbitmq: 
         reopen(source)
         assert numbers(collect(source, 2)) == [1, 2]
     source.close()
+
+
+@pytest.mark.parametrize("kind", ["classic", "stream"])
+def test_an_offset_of_another_stream_in_a_header_ends_no_source_and_moves_no_place(
+    rabbitmq: Vhost, kind: str
+) -> None:
+    """A shovel copies the header with a message of a stream."""
+    import pika  # noqa: PLC0415  # the fixture skips without it
+
+    settings, store = replace(rabbitmq.settings, queue_type=kind), Store()
+    source, sink = source_of(settings, store=store), make_sink(settings)
+    properties = pika.BasicProperties(headers={"x-stream-offset": 9_000})
+    got: list[Message] = []
+    for number in range(3):
+        with opened(source):
+            with plain_channel(rabbitmq) as channel:
+                channel.basic_publish(settings.exchange, "t.x", f"{number}".encode(), properties)
+            while numbers(got)[-1:] != [number]:
+                with suppress(NotConnectedError):
+                    got += collect(source, 1)
+                    continue
+                reopen(source)
+        source = source_of(settings, store=store)
+    with opened(sink, source):
+        send(sink, say(3))
+        got += collect(source, 1)
+
+    assert numbers(got) == [0, 1, 2, 3]
 
 
 def test_a_source_with_a_damaged_session_file_marks_what_a_stream_has(

@@ -64,6 +64,7 @@ class RabbitmqSource:
         self._queue_is_new = False  # made since the last successful `open`
         self._places: dict[str, StreamPlace] = {}  # by the name of a queue that is a stream
         self._others: set[str] = set()  # queues that are none
+        self._doubted: set[str] = set()  # of them; asked again, since a message had an offset
         self._fresh: list[AmqpMessage] = []
         self._queue = self._new_queue()
         self._queue.fail(NotConnectedError(f"{settings.name}: is closed; open it first"))
@@ -187,11 +188,11 @@ class RabbitmqSource:
             properties.encoded, self._settings, origin, now=at, redelivered=method.redelivered
         )
         message, offset, identity = Message(address or key, payload, headers), -1, ""
-        if isinstance(found := of_server.get(STREAM_OFFSET), int):
-            if place is None:
-                self._others.clear()
-                connection.end("a queue became a stream")
-                return
+        found = of_server.get(STREAM_OFFSET)  # a shovel copies it to other queues
+        if place is None and found is not None and self._is_doubtful(address):
+            connection.end("a queue may have become a stream")
+            return
+        if place is not None and isinstance(found, int):
             offset = found
             identity = place.arrived(offset, lambda: checksum_of(properties, payload))
             if offset <= place.doubtful:
@@ -200,6 +201,15 @@ class RabbitmqSource:
             connection.loop.call_later(0, lambda: self._put(queue))
         receipt = method.delivery_tag, place
         self._fresh.append(ReceivedMessage(message, receipt, offset, identity))
+
+    def _is_doubtful(self, address: str) -> bool:
+        """Return whether a queue has to be asked for its type again: once, at the first doubt."""
+        name = address.removeprefix(QUEUE) or self._queue_name
+        if name in self._doubted:
+            return False
+        self._doubted.add(name)
+        self._others.discard(name)
+        return True
 
     def _put(self, queue: ReceivedMessages[Receipt]) -> None:
         """Hand over what was read together, and read no more without room.
