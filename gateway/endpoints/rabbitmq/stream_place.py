@@ -18,7 +18,7 @@ from zlib import crc32
 from gateway.endpoints.continuity import Continuity, Retention, SubscriptionStore
 from gateway.endpoints.rabbitmq.connection import RabbitmqConnection
 from gateway.endpoints.rabbitmq.headers import STREAM_OFFSET, read_properties
-from gateway.endpoints.rabbitmq.topology import close_channel, consumer
+from gateway.endpoints.rabbitmq.topology import close_channel, consumer, is_empty
 from gateway.endpoints.settings.rabbitmq import RabbitmqSettings
 
 SAVE_INTERVAL: Final = 1.0  # seconds between saved places
@@ -91,6 +91,8 @@ class StreamPlace:
                 continuity.retention = Retention.NEW
             return self
         known, first = self.first, _chunk(connection, settings, self.queue, "first")[0]
+        if first == NOTHING and not is_empty(connection, self.queue):
+            return self  # it did not answer in time
         last = first if first == NOTHING else _chunk(connection, settings, self.queue, "last")[-1]
         if last[0] < self.last or (known[0] == first[0] and known != first):
             continuity.report_loss(MADE_AGAIN)

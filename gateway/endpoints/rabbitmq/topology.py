@@ -92,6 +92,13 @@ def is_stream(connection: RabbitmqConnection, queue: str) -> bool:
     return _attempt(connection, consume) is None
 
 
+def is_empty(connection: RabbitmqConnection, queue: str) -> bool:
+    """Return whether a queue that exists has no message."""
+    channel = connection.channel
+    asked = connection.ask(lambda done: channel.queue_declare(queue, passive=True, callback=done))
+    return not asked.method.message_count
+
+
 def consumer(
     channel: Any,  # noqa: ANN401  # the driver's
     queue: str,
