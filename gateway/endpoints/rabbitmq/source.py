@@ -18,7 +18,7 @@ from gateway.endpoints.continuity import Continuity, Retention, SubscriptionStor
 from gateway.endpoints.rabbitmq.addresses import read_key
 from gateway.endpoints.rabbitmq.connection import NOT_FOUND, RabbitmqConnection, refusal
 from gateway.endpoints.rabbitmq.headers import STREAM_OFFSET, read_properties
-from gateway.endpoints.rabbitmq.stream_place import StreamPlace, checksum_of
+from gateway.endpoints.rabbitmq.stream_position import StreamPosition, checksum_of
 from gateway.endpoints.rabbitmq.topology import (
     Binding,
     bind,
@@ -36,7 +36,7 @@ from gateway.model.message import Message, Value
 
 CANCELLED: Final = "the server cancelled the consumer: its queue was deleted, or its node is down"
 
-Receipt: TypeAlias = tuple[int, StreamPlace | None]  # delivery tag, and the place in a stream
+Receipt: TypeAlias = tuple[int, StreamPosition | None]  # delivery tag, and the place in a stream
 AmqpMessage: TypeAlias = ReceivedMessage[Receipt]
 
 
@@ -62,7 +62,7 @@ class RabbitmqSource:
         self.subscription_store: SubscriptionStore | None = None
         self._connection: RabbitmqConnection | None = None
         self._queue_is_new = False  # made since the last successful `open`
-        self._places: dict[str, StreamPlace] = {}  # by the name of a queue that is a stream
+        self._places: dict[str, StreamPosition] = {}  # by the name of a queue that is a stream
         self._others: set[str] = set()  # queues that are none
         self._doubted: set[str] = set()  # of them; asked again, since a message had an offset
         self._fresh: list[AmqpMessage] = []
@@ -152,7 +152,7 @@ class RabbitmqSource:
         if store is not None and gone:
             store.save(self._session, _texts({*self._bindings, *left}))
 
-    def _find_place(self, connection: RabbitmqConnection, queue: str) -> StreamPlace | None:
+    def _find_place(self, connection: RabbitmqConnection, queue: str) -> StreamPosition | None:
         """Return the place in a stream; None for a queue of another type."""
         if queue in self._others or not is_stream(connection, queue):
             self._others.add(queue)
@@ -165,15 +165,15 @@ class RabbitmqSource:
         place = self._places[queue] = place.checked(connection, self._settings, self.continuity)
         return place
 
-    def _new_place(self, queue: str) -> StreamPlace:
-        return StreamPlace(queue, f"{self._session} position {queue}", self._settings.start)
+    def _new_place(self, queue: str) -> StreamPosition:
+        return StreamPosition(queue, f"{self._session} position {queue}", self._settings.start)
 
     def _take(  # noqa: PLR0913, PLR0917  # a delivery of the driver
         self,
         connection: RabbitmqConnection,
         queue: ReceivedMessages[Receipt],
         address: str,
-        place: StreamPlace | None,
+        place: StreamPosition | None,
         _channel: object,
         method: Any,  # noqa: ANN401
         properties: Any,  # noqa: ANN401

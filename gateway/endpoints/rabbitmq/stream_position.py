@@ -28,7 +28,7 @@ NOTHING: Final = (-1, 0)  # the first and the last message of an empty stream
 
 
 @dataclass(slots=True)
-class StreamPlace:
+class StreamPosition:
     """The place of a source in the stream `queue`; `last` is the offset of the last settled one.
 
     `begin` says where a source without a place begins. `token` distinguishes a stream from a later
@@ -80,7 +80,7 @@ class StreamPlace:
 
     def checked(
         self, connection: RabbitmqConnection, settings: RabbitmqSettings, continuity: Continuity
-    ) -> StreamPlace:
+    ) -> StreamPosition:
         """Report messages that are gone; return the place at which to read on.
 
         The server does not tell a stream that was made again from one that lost its end in a
@@ -97,7 +97,9 @@ class StreamPlace:
         if last[0] < self.last or (known[0] == first[0] and known != first):
             continuity.report_loss(MADE_AGAIN)
             end = last[0] if first[0] > 0 else -1
-            return StreamPlace(self.queue, self.key, 0, last=end, first=first, doubtful=self.last)
+            return StreamPosition(
+                self.queue, self.key, 0, last=end, first=first, doubtful=self.last
+            )
         if first[0] > self.last + 1:
             continuity.report_loss(DROPPED)  # the server's own entries have offsets, too
         return replace(self, first=first)
