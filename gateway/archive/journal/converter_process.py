@@ -101,10 +101,10 @@ class Converter:
         """
         deadline = time.monotonic() + timeout
         self._wait(deadline)
-        failed, pause = False, 0.0
+        failed, self._retry_time = False, 0.0
         while self._waiting and not failed and (left := deadline - time.monotonic()) > 0:
-            time.sleep(min(pause, left))
-            failures, pause = self._failures, _OTHERS_INTERVAL
+            time.sleep(max(0.0, min(self._retry_time - time.monotonic(), left)))
+            failures = self._failures
             self._start()
             self._wait(deadline)
             failed = self._failures > failures
