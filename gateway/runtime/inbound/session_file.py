@@ -15,13 +15,13 @@ import logging
 import threading
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 from zlib import crc32
 
 from gateway.archive.durable import make_folders, read_regular, replace_text
 
 T = TypeVar("T")
-
+DAMAGE: Final = (LookupError, ValueError, TypeError, OverflowError, RecursionError)
 log = logging.getLogger(__name__)
 
 
@@ -42,7 +42,11 @@ class SessionFile:
     def load(self, session: str, parse: Callable[[str], T]) -> Sequence[T] | None:
         with self._lock:
             saved = self._sessions.get(session, self._others)
-            return None if saved is None else [parse(each) for each in saved]
+            try:
+                return None if saved is None else [parse(each) for each in saved]
+            except DAMAGE as error:  # of another version
+                self._say_damaged(error)
+                return None
 
     def save(self, session: str, subscriptions: Collection[str]) -> None:
         wanted = sorted(subscriptions)
@@ -65,12 +69,15 @@ class SessionFile:
             self._sessions, self._others = _unpacked(read_regular(self._path))
         except FileNotFoundError:
             pass
-        except (OSError, LookupError, ValueError, TypeError, RecursionError) as error:
+        except (OSError, *DAMAGE) as error:
             self._others = None
-            log.warning(
-                "%s: is damaged (%s): what may come twice is marked as redelivered, and"
-                " subscriptions of the last run may stay at a broker", self._path, error,
-            )  # fmt: skip
+            self._say_damaged(error)
+
+    def _say_damaged(self, error: Exception) -> None:
+        log.warning(
+            "%s: is damaged (%s): what may come twice is marked as redelivered, and subscriptions"
+            " of the last run may stay at a broker", self._path, error,
+        )  # fmt: skip
 
 
 def _packed(content: Any) -> str:  # noqa: ANN401  # values of JSON

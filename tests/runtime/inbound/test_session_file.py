@@ -72,6 +72,22 @@ def test_a_changed_digit_is_damage_and_what_is_not_saved_again_stays_unknown(
     assert len(caplog.records) == 1
 
 
+def test_a_value_that_cannot_be_read_is_a_warning_and_the_others_are_used(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "g.sessions"
+    first = SessionFile(path)
+    first.save("a", ["35x"])  # another version of the gateway may write it
+    first.save("b", ["35"])
+    store = SessionFile(path)
+
+    assert [store.load(each, int) for each in "abc"] == [None, [35], []]
+    (warning,) = caplog.records
+    assert f"{path}: is damaged (invalid literal" in warning.message
+    store.save("a", ["3"])
+    assert SessionFile(path).load("a", int) == [3]
+
+
 def test_a_folder_that_cannot_be_written_is_a_warning(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
