@@ -18,7 +18,7 @@ from gateway.endpoints.continuity import Continuity, Retention, SubscriptionStor
 from gateway.endpoints.rabbitmq.addresses import read_key
 from gateway.endpoints.rabbitmq.connection import NOT_FOUND, RabbitmqConnection, refusal
 from gateway.endpoints.rabbitmq.headers import STREAM_OFFSET, read_properties
-from gateway.endpoints.rabbitmq.stream_position import StreamPosition, checksum_of
+from gateway.endpoints.rabbitmq.stream_position import StreamPosition
 from gateway.endpoints.rabbitmq.topology import (
     Binding,
     bind,
@@ -194,7 +194,7 @@ class RabbitmqSource:
             return
         if place is not None and isinstance(found, int):
             offset = found
-            identity = place.arrived(offset, lambda: checksum_of(properties, payload))
+            identity = place.arrived(offset, payload)
             if offset <= place.doubtful:
                 message = mark_redelivered(message)
         if not self._fresh:

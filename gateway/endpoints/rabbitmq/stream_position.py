@@ -6,7 +6,6 @@ A queue tells at a connection whether it is a stream; its owner may have made it
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -32,8 +31,9 @@ class StreamPosition:
     """The place of a source in the stream `queue`; `last` is the offset of the last settled one.
 
     `begin` says where a source without a place begins. `token` distinguishes a stream from a later
-    one of its name, as offsets begin again; `first` is the offset of its first message, with a
-    checksum. Messages up to `doubtful` may have been read before. Mutable: owned by the source.
+    one of its name, as offsets begin again. `first` is the offset of its first message, with a
+    checksum of the payload: another version of the server may write the headers in another way.
+    Messages up to `doubtful` may have been read before. Mutable: owned by the source.
     """
 
     queue: str
@@ -51,10 +51,10 @@ class StreamPosition:
         """The first message to read."""
         return self.last + 1 if self.last >= 0 else self.begin
 
-    def arrived(self, offset: int, checksum: Callable[[], int]) -> str:
+    def arrived(self, offset: int, payload: bytes) -> str:
         """Note a message; return its identity."""
         if not offset:
-            self.first = (0, checksum())
+            self.first = (0, crc32(payload))
         return f"rabbitmq {self.queue} {self.token} {offset}"
 
     def settled(self, offset: int, store: SubscriptionStore | None) -> None:
@@ -105,10 +105,6 @@ class StreamPosition:
         return replace(self, first=first)
 
 
-def checksum_of(properties: Any, payload: bytes) -> int:  # noqa: ANN401  # of the driver
-    return crc32(payload, crc32(properties.encoded))
-
-
 def _read(text: str) -> tuple[str, int, tuple[int, int]]:
     token, last, (offset, checksum) = json.loads(text)
     return str(token), int(last), (int(offset), int(checksum))
@@ -126,7 +122,7 @@ def _chunk(
         _, of_server = read_properties(properties.encoded, settings, {}, now=0, redelivered=False)
         offset = of_server.get(STREAM_OFFSET)
         number = offset if isinstance(offset, int) else 0
-        chunk.append((number, checksum_of(properties, payload)))
+        chunk.append((number, crc32(payload)))
         if not found.done():  # a stream sends a whole chunk
             found.set_result(None)
 

@@ -112,10 +112,8 @@ class DayReconciler:
         scope = Scope(location, day, options.late, since, {} if sealed else waiting)
         found = survey(self.spark, scope, inputs)
         copies = joined(self.spark, scope, inputs, found)
-        minutes, exceptions = (
-            result_tables.MINUTES.empty_table(),
-            result_tables.EXCEPTIONS.empty_table(),
-        )
+        minutes = result_tables.MINUTES.empty_table()
+        exceptions = result_tables.EXCEPTIONS.empty_table()
         if copies is not None:
             passed = replace(copies, classes=copies.classes.where("not recent"))
             minutes = result_tables.minutes_of(result_tables.counted(passed.classes).toArrow())
