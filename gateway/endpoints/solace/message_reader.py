@@ -70,7 +70,8 @@ class SolaceMessageReader:
         headers = self._headers.get(key)
         if headers is None or header.time_to_live:
             headers = _make_headers(header, metadata, now)
-            self._headers.add(key, headers, 4 * len(encoded))
+            if not header.time_to_live:  # its end concerns this message alone
+                self._headers.add(key, headers, 4 * len(encoded))
         return Message(header.topic, _read_payload(payload, metadata), headers)
 
 

@@ -12,7 +12,7 @@ from gateway.endpoints.base import Sink, Source
 from gateway.model.message import DeliveryMode, Headers, Message, Payload, Value
 from gateway.model.outcome import ACCEPTED, Outcome
 from gateway.wire.smf.frames import Protocol, encode_frame
-from gateway.wire.smf.parameters import SUMMARY, TOPIC, encode_parameter
+from gateway.wire.smf.parameters import SUMMARY, TIME_TO_LIVE, TOPIC, encode_parameter
 from tests.endpoints.exchange import collect, opened, send
 from tests.endpoints.solace.restartable import GUARANTEED, RestartableBroker, restartable
 from tests.wire.smf_dumps import dump
@@ -177,12 +177,14 @@ def test_corrupted_bytes_do_not_stop_the_reader(changes: list[tuple[int, int]], 
         assert (UNDECODED in got.headers.properties) is not bool(got.address)
 
 
-def frame_with(header: Mapping[str, Value], properties: Mapping[str, Value]) -> bytes:
-    """Return a frame for `a/b` with this header map and these properties."""
+def frame_with(
+    header: Mapping[str, Value], properties: Mapping[str, Value], more: bytes = b""
+) -> bytes:
+    """Return a frame for `a/b` with this header map, these properties and `more` parameters."""
     stream = encode_value([b"\x80\0", {"h": header, "p": properties}])
     metadata = b"\1" + len(stream).to_bytes(4, "big") + stream
     summary = bytes((0x22, 2, 0x43)) + len(metadata).to_bytes(2, "big")
-    parameters = encode_parameter(TOPIC, b"a/b\0") + encode_parameter(SUMMARY, summary)
+    parameters = encode_parameter(TOPIC, b"a/b\0") + encode_parameter(SUMMARY, summary) + more
     return encode_frame(Protocol.MESSAGE, parameters, b"ok" + metadata)
 
 
@@ -194,6 +196,17 @@ def test_a_time_outside_64_bits_is_dropped(value: Value) -> None:
 
     assert got.address == "a/b"
     assert (got.headers.time, got.headers.expiry) == (None, None)
+
+
+def test_a_time_to_live_concerns_its_own_message_alone() -> None:
+    """It stands outside the metadata, which is the same for messages without one."""
+    reader = SolaceMessageReader()
+    second = encode_parameter(TIME_TO_LIVE, (1_000).to_bytes(8, "big"))
+    frames = [frame_with({}, {}, more) for more in (b"", second, b"", second, b"")]
+
+    expiries = [reader.read(frame, NOW).headers.expiry for frame in frames]
+
+    assert expiries == [None, NOW + 1_000_000, None, NOW + 1_000_000, None]
 
 
 def test_equal_headers_share_a_prepared_message(
