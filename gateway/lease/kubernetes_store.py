@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
 from http import HTTPStatus
+from http.client import HTTPException
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 from urllib.error import HTTPError
@@ -31,7 +32,7 @@ STANDBY: Final = "standby.gateway/"  # with the name of an instance: an annotati
 WANTED: Final = "gateway/handover"
 MARK_EVERY: Final = 3  # looks; each mark of a standby is a write for the API server
 ATTEMPTS: Final = 3  # of a change that meets another
-REASONS: Final = {
+REASONS: Final[Mapping[int, str]] = {
     HTTPStatus.UNAUTHORIZED: "its token was refused; see the service account of the pod",
     HTTPStatus.FORBIDDEN: "not allowed; its role needs get, create, update and patch of `leases`",
 }
@@ -72,7 +73,8 @@ class ApiServer:
 
         Raises:
             HTTPError: the server refused it.
-            OSError, ValueError: it did not answer, or with something else than JSON.
+            OSError, HTTPException, ValueError: it did not answer, or only in part, or with
+                something else than JSON.
         """
         token = (self.account / "token").read_text(encoding="utf-8").strip()  # it is rotated
         headers = {"Authorization": f"Bearer {token}", "Content-Type": f"application/{kind}"}
@@ -114,7 +116,7 @@ class KubernetesLeaseStore:
                     "metadata": {"name": self._name},
                     "spec": spec,
                 }
-                return _record(self._call("POST", self._path(""), body))
+                return _record(self._call("POST", "", body))
             return _record(self._put(lease, spec))
         except ConflictError:
             return None
@@ -149,15 +151,15 @@ class KubernetesLeaseStore:
         }
 
     def _put(self, lease: Json, spec: Json) -> Json:
-        return self._call("PUT", self._path(f"/{self._name}"), lease | {"spec": spec})
+        return self._call("PUT", f"/{self._name}", lease | {"spec": spec})
 
     def _annotate(self, key: str, value: str) -> None:
         body = {"metadata": {"annotations": {key: value}}}
-        self._call("PATCH", self._path(f"/{self._name}"), body, "merge-patch+json")
+        self._call("PATCH", f"/{self._name}", body, "merge-patch+json")
 
     def _get(self) -> Json | None:
         try:
-            return self._call("GET", self._path(f"/{self._name}"))
+            return self._call("GET", f"/{self._name}")
         except AbsentError:
             return None
 
@@ -165,18 +167,18 @@ class KubernetesLeaseStore:
         namespace = self._namespace or self._server.namespace
         return f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases{rest}"
 
-    def _call(self, method: str, path: str, body: Json | None = None, kind: str = "json") -> Json:
+    def _call(self, method: str, rest: str, body: Json | None = None, kind: str = "json") -> Json:
         try:
-            return self._server.call(method, path, body, kind)
+            return self._server.call(method, self._path(rest), body, kind)
         except HTTPError as error:
             error.close()
             if error.code == HTTPStatus.CONFLICT:
                 raise ConflictError from error
             if error.code == HTTPStatus.NOT_FOUND and method == "GET":
                 raise AbsentError from error
-            reason = REASONS.get(HTTPStatus(error.code), error.reason)
+            reason = REASONS.get(error.code, error.reason)
             raise LeaseError(f"lease {self._name}: {error.code}: {reason}") from error
-        except (OSError, ValueError) as error:
+        except (OSError, HTTPException, ValueError) as error:
             raise LeaseError(f"lease {self._name}: {self._server.url}: {error}") from error
 
 

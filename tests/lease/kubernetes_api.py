@@ -25,7 +25,10 @@ VERSION = "1.29"
 
 
 class LeaseApi(ThreadingHTTPServer):
-    """Leases by name; `refusing` is the status of every answer while it is not 0."""
+    """Leases by name; `refusing` is the status of every answer while it is not 0.
+
+    While it `breaks`, each connection ends in the middle of an answer.
+    """
 
     daemon_threads = True
 
@@ -34,6 +37,7 @@ class LeaseApi(ThreadingHTTPServer):
         self.leases: dict[str, Any] = {}
         self.version = 0
         self.refusing = 0
+        self.breaks = False
         self.lock = threading.Lock()
 
     def store(self, name: str, lease: dict[str, Any]) -> dict[str, Any]:
@@ -70,7 +74,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_response(status)
         self.send_header("Content-Length", str(len(text)))
         self.end_headers()
-        self.wfile.write(text)
+        self.wfile.write(text[:-1] if self.server.breaks else text)
 
     def _answer(self, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:  # noqa: PLR0911
         api, name = self.server, self.path.removeprefix(PATH).removeprefix("/")

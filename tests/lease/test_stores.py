@@ -201,6 +201,7 @@ def api(tmp_path: Path) -> Iterator[tuple[LeaseApi, ApiServer]]:
         (403, "lease plant-1: 403: not allowed; its role needs get, create, update and patch"),
         (401, "lease plant-1: 401: its token was refused; see the service account of the pod"),
         (503, "lease plant-1: 503: Service Unavailable"),
+        (520, "lease plant-1: 520: "),  # of a proxy: no standard has it
     ],
 )
 def test_a_refusal_is_explained(api: tuple[LeaseApi, ApiServer], status: int, text: str) -> None:
@@ -213,6 +214,23 @@ def test_an_api_server_that_is_away_is_an_error(api: tuple[LeaseApi, ApiServer])
     server = replace(api[1], url="http://127.0.0.1:1")
     with pytest.raises(LeaseError, match=r"http://127\.0\.0\.1:1: "):
         KubernetesLeaseStore(server, "plant-1", 10.0).look("a")
+
+
+def test_an_answer_that_ends_in_the_middle_is_an_error(api: tuple[LeaseApi, ApiServer]) -> None:
+    """A load balancer that restarts does this; the holder's thread must live on."""
+    store = KubernetesLeaseStore(api[1], "plant-1", 10.0)
+    assert taken(store).holder == "a"
+    api[0].breaks = True
+    with pytest.raises(LeaseError, match=r"http://127\.0\.0\.1:\d+: "):
+        store.renew(1, "a")
+
+
+def test_an_account_that_cannot_be_read_is_an_error(
+    api: tuple[LeaseApi, ApiServer], tmp_path: Path
+) -> None:
+    (tmp_path / "namespace").unlink()
+    with pytest.raises(LeaseError, match="namespace"):
+        KubernetesLeaseStore(api[1], "plant-1", 10.0).look("a")
 
 
 def test_outside_a_pod_there_is_no_api_server(monkeypatch: pytest.MonkeyPatch) -> None:
