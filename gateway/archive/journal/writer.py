@@ -180,10 +180,12 @@ class ArchiveWriter:
     def _next_batch(self) -> list[_QueuedRecord]:
         """Wait for records and take all; return none when the writer is closed and empty."""
         while True:
-            self._try(self._journal.maintain)
+            worked = self._try(self._journal.maintain)
             with self._lock:
                 if not self._queue and not self._closing:
-                    self._lock.wait(self._journal.next_maintenance())
+                    # A failed roll stays due: after midnight, at once and again and again.
+                    pause = self._options.retry_seconds
+                    self._lock.wait(self._journal.next_maintenance() if worked else pause)
                 if self._queue or self._closing:
                     batch, self._queue = self._queue, []
                     return batch

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import errno
 import os
-from dataclasses import replace
+import threading
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
 
 from gateway.archive.journal import local_head
+from gateway.archive.journal.ends import Head
 from gateway.archive.journal.file import Journal
+from gateway.archive.journal.writer import ArchiveWriter
 from gateway.archive.layout import journals
 from gateway.errors import ArchiveError
 from tests.archive.journal.processes import (
+    MIDNIGHT,
     Process,
     convert_all,
     head_of,
@@ -22,8 +26,9 @@ from tests.archive.journal.processes import (
     sequences,
     verified,
 )
-from tests.archive.samples import QUICK, START
+from tests.archive.samples import NOON, QUICK, START, put, received
 from tests.archive.verification.chained import errors
+from tests.waiting import PATIENCE
 
 __all__ = ["no_converter"]  # a fixture
 
@@ -115,3 +120,34 @@ def test_a_full_disk_at_the_start_leaves_no_lock(
     assert head_of(tmp_path).head is None
 
     Process(tmp_path).stop()
+
+
+@dataclass
+class NextJournals:
+    """A disk without room for a further journal while `full` is set."""
+
+    full: threading.Event = field(default_factory=threading.Event)
+    refused: threading.Event = field(default_factory=threading.Event)
+    refused_again: threading.Event = field(default_factory=threading.Event)
+
+    def open(self, path: Path, head: Head, key: bytes | None) -> Journal:
+        if self.full.is_set():
+            (self.refused_again if self.refused.is_set() else self.refused).set()
+            no_space()
+        return Journal(path, head, key)
+
+
+def test_a_disk_that_is_full_at_midnight_is_not_asked_without_a_pause(tmp_path: Path) -> None:
+    disk, time = NextJournals(), NOON
+    options = replace(QUICK, retry_seconds=10 * PATIENCE)
+    writer = ArchiveWriter(tmp_path, "edge", START, options, clock=lambda: time, opener=disk.open)
+    put(writer, received([1]))
+    disk.full.set()
+    time = MIDNIGHT
+
+    assert disk.refused.wait(PATIENCE)
+    assert not disk.refused_again.wait(0.05)
+    disk.full.clear()
+    writer.close()
+    convert_all(tmp_path)
+    assert numbers(tmp_path) == [1]
