@@ -32,11 +32,14 @@ def parse_location(path: str, buffer: str | None = None) -> ArchiveLocation:
     """Parse a folder or URL; `buffer` is the local folder of a remote archive.
 
     Raises:
-        ArchiveError: the URL has an unknown scheme, no bucket or host, or a secret in it.
+        ArchiveError: it is no URL, or has an unknown scheme, no bucket or host, or a secret in it.
     """
     if "://" not in path:
         return ArchiveLocation(Path(path))
-    parts = urlsplit(path)
+    try:
+        parts = urlsplit(path)
+    except ValueError as error:  # brackets without an IPv6 address between them
+        raise ArchiveError(f"archive: the location is no URL: {error}") from error
     if parts.scheme == "file":
         return ArchiveLocation(Path(parts.path))
     if parts.scheme not in REMOTE_SCHEMES:

@@ -47,7 +47,11 @@ class StatusClient:
     """
 
     def __init__(self, options: ConnectionOptions) -> None:
-        if urlsplit(options.url).scheme not in {"http", "https"}:
+        try:
+            scheme = urlsplit(options.url).scheme
+        except ValueError:  # brackets without an IPv6 address between them
+            scheme = ""
+        if scheme not in {"http", "https"}:
             raise WebError(f"{options.url}: not the URL of a gateway; write http:// or https://")
         self._url = options.url.rstrip("/")
         self._token = _read_token(options.token_file) or options.token

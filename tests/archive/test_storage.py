@@ -244,6 +244,7 @@ def test_a_path_is_a_folder_or_a_url(path: str, location: ArchiveLocation) -> No
     [
         pytest.param("ftp://x/y", "ftp:// is no archive location; use file://, s3://", id="kind"),
         pytest.param("s3://", "has no bucket or host", id="no-bucket"),
+        pytest.param("s3://[::1/p", "the location is no URL", id="bracket"),
         pytest.param("s3://key:secret@b/p", "s3://b: the URL contains a secret", id="secret"),
     ],
 )

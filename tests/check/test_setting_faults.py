@@ -63,6 +63,9 @@ def faults(folder: Path, settings: str) -> list[tuple[int, str, str]]:
         pytest.param(
             "kind: jms", 3, "`classpath`: it names no jar", "/lib/*.jar", id="no-class-path"
         ),
+        pytest.param("kind: nats, url: 'nats://[::1'", 5, "no address", "nats://", id="nats"),
+        pytest.param("kind: rabbitmq, url: 'amqp://[::1'", 5, "no address", "amqp://", id="amqp"),
+        pytest.param("kind: rabbitmq, url: 'amqp://[x]:1]'", 5, "no address", "", id="amqp-host"),
         pytest.param(
             "kind: mqtt, host: 'tcp://plant:1883'", 5, "no host name", "`port`", id="mqtt"
         ),

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import ClassVar
-from urllib.parse import SplitResult, unquote, urlsplit
+from urllib.parse import unquote
 
 from gateway.endpoints.settings.base import (
     ALL_FIELDS,
@@ -137,19 +137,18 @@ class RabbitmqSettings(EndpointSettings):
     def addresses(self) -> tuple[str, ...]:
         """URLs of the servers; their schemes tell whether the connection is encrypted."""
         scheme = "amqps" if self.tls else ""
-        return tuple(f"{scheme or one.scheme}://{_host(one.netloc)}" for one in self._parts)
+        return tuple(f"{scheme or own}://{host}" for own, host, _ in map(_split, self.urls))
 
     @property
     def broker_key(self) -> str:
         """Address of the server and its vhost; equal for two endpoints of the same broker."""
-        parts = self._parts
-        hosts = sorted(_host(one.netloc) for one in parts)
-        return f"amqp://{','.join(hosts)}/{unquote(parts[0].path[1:]) or '/'}"
-
-    @property
-    def _parts(self) -> tuple[SplitResult, ...]:
-        return tuple(map(urlsplit, self.urls))
+        parts = [*map(_split, self.urls)]
+        hosts = sorted(host for _, host, _ in parts)
+        return f"amqp://{','.join(hosts)}/{parts[0][2] or '/'}"
 
 
-def _host(netloc: str) -> str:
-    return netloc.rpartition("@")[2]
+def _split(url: str) -> tuple[str, str, str]:
+    """Return scheme, host with port, and vhost of any text; `faults` tells whether it is a URL."""
+    scheme, _, rest = url.partition("://")
+    server, _, path = rest.partition("/")
+    return scheme, server.rpartition("@")[2], unquote(path.partition("?")[0])

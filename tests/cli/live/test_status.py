@@ -179,6 +179,7 @@ def test_only_the_right_token_gives_access(
     ("arguments", "reason"),
     [
         (["--url", "ftp://127.0.0.1"], "ftp://127.0.0.1: not the URL of a gateway"),
+        (["--url", "http://[::1"], "http://[::1: not the URL of a gateway"),
         (["--token-file", "/nowhere/token"], "/nowhere/token: cannot read the token"),
         (["--ca-file", "/nowhere/ca.pem"], "/nowhere/ca.pem: cannot be used"),
     ],
