@@ -10,7 +10,7 @@ from typing import Final
 
 from gateway.endpoints.mqtt.witness import Witness
 from gateway.endpoints.settings.mqtt import MqttSettings
-from gateway.errors import EndpointError, LeftError, NotConnectedError
+from gateway.errors import EndpointError, LeftError, NotConnectedError, SubscriptionRefusedError
 
 log = logging.getLogger(__name__)
 
@@ -57,6 +57,7 @@ class Addresses:
 
         Raises:
             NotConnectedError: no address takes the connection now.
+            SubscriptionRefusedError: one of them refuses a subscription.
             EndpointError: all of them refuse it permanently.
         """
         failures: list[EndpointError] = []
@@ -108,9 +109,12 @@ class Addresses:
         if not others:
             raise first
         text = "; ".join(map(str, failures))
-        if any(each.retryable for each in failures):
-            raise NotConnectedError(text) from first
-        raise EndpointError(text) from first
+        retryable = any(each.retryable for each in failures)
+        if any(isinstance(each, SubscriptionRefusedError) for each in failures):
+            error = SubscriptionRefusedError(text)  # the session may be kept without it: a gap
+            error.retryable = retryable
+            raise error from first
+        raise (NotConnectedError if retryable else EndpointError)(text) from first
 
     def _ask_first(self) -> None:
         """Ask the first address from now on, in a thread: an absent host may take long."""

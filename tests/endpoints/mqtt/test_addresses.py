@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from gateway.endpoints.base import Sink, Source, Subscription
@@ -9,7 +11,12 @@ from gateway.endpoints.continuity import Retention
 from gateway.endpoints.mqtt import addresses, open_sink, open_source
 from gateway.endpoints.mqtt.addresses import Addresses
 from gateway.endpoints.settings.mqtt import MqttSettings
-from gateway.errors import EndpointError, LeftError, NotConnectedError
+from gateway.errors import (
+    EndpointError,
+    LeftError,
+    NotConnectedError,
+    SubscriptionRefusedError,
+)
 from gateway.model.message import DeliveryMode, Headers, Message
 from gateway.model.outcome import ACCEPTED
 from gateway.trial.brokers.listening import free_port
@@ -25,7 +32,10 @@ from tests.endpoints.exchange import (
     send,
     wait_for_loss,
 )
-from tests.waiting import until
+from tests.endpoints.mqtt.peer import WELCOME, Peer, grant, peer
+from tests.waiting import PATIENCE, until
+
+__all__ = ["peer"]  # a fixture
 
 ONCE = Headers(mode=DeliveryMode.AT_LEAST_ONCE)
 
@@ -136,6 +146,28 @@ def test_a_broker_that_refuses_does_not_hide_the_next(start_mosquitto: StartMosq
     with pytest.raises(EndpointError, match="not authorised") as caught:
         open_sink(settings(refusing, refusing)).open()
     assert not caught.value.retryable
+
+
+@pytest.mark.parametrize("away", [False, True])
+def test_a_refused_subscription_is_one_at_several_addresses_too(peer: Peer, *, away: bool) -> None:
+    """Otherwise the gap of a kept session would be `away`, in which nothing is lost."""
+    port = peer.settings.port
+    host = f"127.0.0.1:{free_port() if away else port}, 127.0.0.1:{port}"
+    source = open_source(replace(peer.settings, host=host), [Subscription("no/#")])
+    future = peer.opening(source)
+    if not away:
+        peer.write(WELCOME)
+        grant(peer, b"\x87")
+        peer.hang_up()
+        peer.accept()
+    peer.write(WELCOME)
+    grant(peer, b"\x87")
+
+    text = r"(cannot connect|'no/#').*'no/#'"
+    with pytest.raises(SubscriptionRefusedError, match=text) as caught:
+        future.result(PATIENCE)
+    assert caught.value.retryable is away
+    source.close()
 
 
 @pytest.mark.broker
