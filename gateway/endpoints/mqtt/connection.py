@@ -304,12 +304,14 @@ class MqttConnection:
     def _handle(self, events: int) -> None:
         """Write and read after these events on the socket."""
         socket = self._socket
+        broken = bool(events & (select.POLLERR | select.POLLHUP))
         try:
-            if events & select.POLLOUT:
+            if events & select.POLLOUT and not broken:
                 socket.flush()
-            if self._reading and (events or socket.more):
+            # the broker's last packets tell why it is over, also while reading is paused
+            if broken or (self._reading and (events or socket.more)):
                 self._measure(*self._read())
-            elif self._write_failed or events & (select.POLLERR | select.POLLHUP):
+            elif self._write_failed:
                 self._fail(self._errors.not_connected("the connection broke"))
         except OSError as error:
             self._fail(self._errors.of_socket(error, connected=self.session.connected))

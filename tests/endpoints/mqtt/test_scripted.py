@@ -106,6 +106,23 @@ def test_a_session_that_the_broker_ends_says_why(
     assert isinstance(caught.value, TakenOverError) is (code == 0x8E)
 
 
+def test_a_takeover_is_seen_while_nothing_is_read(peer: Peer) -> None:
+    """Otherwise the gap of a source with a slow target would be `away`, which loses nothing."""
+    peer.settings = replace(peer.settings, receive_window_bytes=65_536)
+    source = listening(peer)
+    peer.write(b"\x32\xf6\xa2\x04\x00\x01t\x00\x07\x00" + bytes(70_000))
+    batch = receive(source)
+    peer.write(b"\xe0\x02\x8e\x00")
+    peer.hang_up()
+    assert isinstance(source, MqttSource)
+    source.end_intake()  # a ping, which the end of the connection answers
+
+    with pytest.raises(TakenOverError):
+        receive(source)
+    assert len(batch.messages) == 1
+    source.close()
+
+
 def close_each(server: socket.socket) -> None:
     """Accept and close connections until the server is shut down."""
     with suppress(OSError):
