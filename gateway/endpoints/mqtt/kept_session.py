@@ -21,7 +21,8 @@ class KeptSession:
     `filters` may be subscribed at the broker. `unreleased` has the packet ids of QoS 2 whose PUBREC
     is sent and whose PUBREL has not arrived, with a hash of name and payload. `retained` has a hash
     of the payload of each retained message, by topic. `has_qos_0` is true once a message of QoS 0
-    arrived: a broker keeps none.
+    arrived: a broker keeps none. `left` came over a connection that failed before it was open, and
+    the broker does not send it again; the next connection hands it out.
     Mutable: owned by the one open source of the session.
     """
 
@@ -32,6 +33,7 @@ class KeptSession:
     new_filters: Sequence[str] = ()  # subscribed with this connection for the first time
     old_filters: Sequence[str] = ()  # subscribed with this connection again
     has_qos_0: bool = False
+    left: list[Message] = field(default_factory=list)
 
     def subscribe(self, filters: Iterable[str], *, present: bool) -> None:
         """Note a new connection, which subscribes to `filters`; `present` is from the CONNACK."""

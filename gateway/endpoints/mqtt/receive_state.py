@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from itertools import compress
+from itertools import compress, filterfalse
 
 from gateway.endpoints.base import Subscription
 from gateway.endpoints.mqtt.connection import ConnectionOwner, MqttConnection
@@ -66,6 +66,9 @@ class ReceiveState(ConnectionOwner):
 
     def packets_received(self, packets: DecodedPackets) -> None:
         messages, acks = packets.messages, packets.acks
+        if self._kept.left and self.connection.session.connected:
+            self._put(self._kept.left, [0] * len(self._kept.left))
+            self._kept.left = []
         if self._dropped_topic:
             messages, acks = self._take_counts(messages, acks)
         if packets.has_special:
@@ -73,13 +76,16 @@ class ReceiveState(ConnectionOwner):
         if messages:
             if not self._kept.has_qos_0 and 0 in acks:
                 self._kept.has_qos_0 = True
-            self._acks.extend(acks)
-            self.queue.put(messages)
+            self._put(messages, acks)
         if packets.responses:
             self._write(self._release(packets.responses))
         if packets.pongs:
             self._pongs += packets.pongs
             self.end_after(self._last_ping)
+
+    def _put(self, messages: Sequence[Message], acks: Sequence[int]) -> None:
+        self._acks.extend(acks)
+        self.queue.put(messages)
 
     def end_after(self, ping: int) -> None:
         """Take in nothing that comes after the answer to a ping; 0 for no ping."""
@@ -95,6 +101,12 @@ class ReceiveState(ConnectionOwner):
         if self._repeats_retained:
             self._kept.forget_retained(self.queue.unsettled())
         self.queue.fail(failure, self._is_never_redelivered)
+
+    def connection_failed(self) -> None:
+        """Keep what the broker does not send again: nobody receives from a failed attempt."""
+        received = self.queue.unsettled()
+        self._kept.left += filter(self._is_never_redelivered, received)
+        self._kept.forget_retained(filterfalse(self._is_never_redelivered, received))
 
     def _is_never_redelivered(self, message: Message) -> bool:
         return not self._persistent or message.headers.mode is DeliveryMode.AT_MOST_ONCE

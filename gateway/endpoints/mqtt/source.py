@@ -101,6 +101,7 @@ class MqttSource:
         try:
             state.connection.open(self._wanted, self._unwanted, self._count_request.topic)
         except GatewayError as error:
+            state.connection_failed()
             self._note_end(state.connection)
             if isinstance(error, ClientIdDisputeError) and not self._count_request.ended_last:
                 raise self._judged(error) from error

@@ -12,13 +12,14 @@ from gateway.endpoints.base import Source, Subscription
 from gateway.endpoints.mqtt import connection, open_source
 from gateway.endpoints.mqtt.source import MqttSource
 from gateway.endpoints.settings.mqtt import MqttSettings
-from tests.endpoints.exchange import collect, receive, wait_for_loss
-from tests.endpoints.mqtt.peer import WELCOME, WELCOME_BACK, Peer, grant, peer
+from tests.endpoints.exchange import QUIET, collect, receive, wait_for_loss
+from tests.endpoints.mqtt.peer import WELCOME, WELCOME_3, WELCOME_BACK, Peer, grant, peer
 from tests.waiting import PATIENCE
 
 __all__ = ["peer"]  # a fixture
 
 COUNTS = MqttSettings().dropped_topic.encode()
+WELCOME_BACK_3 = b"\x20\x02\x01\x00"
 REFUSED = b"\x87"
 NOT_AUTHORISED = b"\xe0\x02\x87\x00"  # a DISCONNECT, which is permanent elsewhere
 
@@ -66,6 +67,45 @@ def test_a_broker_that_ends_the_connection_is_not_asked_over_the_next_one(
     assert not asked(peer)
     assert receive(source).messages[0].payload == b"a"
     assert 'set `dropped_topic: ""`' in caplog.text
+
+
+RETAINED = [  # CONNACKs, SUBACK and retained message; whether it comes with the next SUBSCRIBE too
+    pytest.param(
+        "5", (WELCOME, WELCOME_BACK), b"\x90\x04\x00\x01\x00\x01", b"\x31\x05\x00\x01t\x00a", 1,
+        id="5",
+    ),
+    pytest.param(
+        "3.1.1", (WELCOME_3, WELCOME_BACK_3), b"\x90\x03\x00\x01\x01", b"\x31\x04\x00\x01ta", 2,
+        id="3.1.1",
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("version", "welcomes", "suback", "retained", "times"), RETAINED)
+def test_a_retained_message_over_a_connection_that_ends_at_the_request_is_delivered(
+    peer: Peer, version: str, welcomes: tuple[bytes, bytes], suback: bytes, retained: bytes,
+    times: int,
+) -> None:  # fmt: skip
+    """At QoS 0: the broker sends it no more (5.0), or the source knows it (3.1.1)."""
+    peer.settings = replace(
+        peer.settings, dropped_topic=COUNTS.decode(), version=version, client_id=f"r{version}"
+    )
+    source = open_source(peer.settings, [Subscription("t")])
+    future = peer.opening(source)
+    peer.write(welcomes[0])
+    peer.read()
+    peer.write(suback + retained)
+    assert COUNTS in peer.read()
+    peer.hang_up()
+    peer.accept()
+    peer.write(welcomes[1])
+    peer.read()
+    peer.write(suback + retained * (times - 1))
+
+    future.result(PATIENCE)
+    assert [each.payload for each in receive(source).messages] == [b"a"]
+    assert source.receive(QUIET) is None
+    source.close()
 
 
 def test_a_broker_that_ends_two_connections_is_never_asked_again(
