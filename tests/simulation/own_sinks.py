@@ -205,7 +205,11 @@ class SolaceLink:
         self._connection.up.put(("publish", self._sent, [wire]))
         return ACCEPTED
 
-    def confirm(self, batch: SentBatch, positions: Sequence[int]) -> None:
+    def connection_number(self) -> int:
+        """The simulated library restores no connection."""
+        return 1
+
+    def confirm(self, batch: SentBatch, positions: Sequence[int], _connection: int) -> None:
         """The simulated broker has read what was sent."""
         if batch.settle(positions, ACCEPTED):
             batch.answer()

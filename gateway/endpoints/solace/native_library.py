@@ -20,6 +20,7 @@ from gateway.errors import EndpointError
 _OK: Final = 0
 _TOPIC: Final = 0  # type of a destination
 _WAIT: Final = 1  # a request: until the broker answers
+_CONNECTION_ATTEMPTS: Final = 20  # a statistic
 
 Pointer: TypeAlias = ctypes.c_void_p
 
@@ -90,6 +91,9 @@ class NativeLibrary:
             "session_endpointProvision", texts, Pointer, _INT, text, text, size
         )
         self._modify = _function("session_modifyClientInfo", Pointer, texts, _INT, text)
+        self._statistic = _function(
+            "session_getTxStat", Pointer, _INT, ctypes.POINTER(ctypes.c_uint64)
+        )
         self.send: Callable[[Pointer, Pointer], int] = _function(
             "session_sendMsg", Pointer, Pointer
         )
@@ -151,6 +155,15 @@ class NativeLibrary:
         if self._modify(session, (_BYTES * len(pair))(*pair), _WAIT, None) == _OK:
             return True
         return bool(self._last_error().contents.code)
+
+    def connections(self, session: Pointer) -> int:
+        """Return how often the library has tried to connect; it does so again by itself.
+
+        Any thread may call this.
+        """
+        number = ctypes.c_uint64()
+        self._statistic(session, _CONNECTION_ATTEMPTS, ctypes.byref(number))
+        return number.value
 
     def set_bytes(self, pointer: Pointer, payload: bytes) -> None:
         """Replace the payload, so that one message can be sent many times."""

@@ -91,7 +91,8 @@ class PublisherSession:
         self._failure: GatewayError | None = None
         self._send_lock = Lock()  # held while the library sends, so that `close` waits
         self._answered: SimpleQueue[SentBatch | None] = SimpleQueue()
-        self._unconfirmed: list[tuple[SentBatch, Sequence[int]]] = []  # direct, oldest first
+        # direct, oldest first, with the connection that they were sent over
+        self._unconfirmed: list[tuple[SentBatch, Sequence[int], int]] = []
         self._question = Event()  # direct messages wait for an answer, or the session is over
         self._room = Event()
         self._connection = SolaceConnection(settings, "sink", self._end)
@@ -152,9 +153,16 @@ class PublisherSession:
             raise NotConnectedError(f"{self._settings.name}: the connection is interrupted")
         return self._publish(message, topic) or ACCEPTED
 
-    def confirm(self, batch: SentBatch, positions: Sequence[int]) -> None:
-        """Accept published direct messages when the broker has answered a question after them."""
-        self._unconfirmed.append((batch, positions))
+    def connection_number(self) -> int:
+        """Return the number of the present connection, for `confirm`."""
+        return self._native.connections(self._pointer)
+
+    def confirm(self, batch: SentBatch, positions: Sequence[int], connection: int) -> None:
+        """Accept published direct messages when the broker has answered a question after them.
+
+        `connection` is the number of the connection before the first of them was published.
+        """
+        self._unconfirmed.append((batch, positions, connection))
         if self.is_over:
             batch.settle_rest(RETRY)
         self._question.set()
@@ -239,8 +247,10 @@ class PublisherSession:
             if waiting and not self._native.ask(self._pointer):
                 self._end(NotConnectedError(f"{self._settings.name}: no answer to a question"))
                 return
-            for batch, positions in self._unconfirmed[:waiting]:
-                if batch.settle(positions, ACCEPTED):
+            # the library asks again over a connection that it has restored: no sign of them
+            current = self.connection_number()
+            for batch, positions, connection in self._unconfirmed[:waiting]:
+                if batch.settle(positions, ACCEPTED if connection == current else RETRY):
                     self._answered.put(batch)
             del self._unconfirmed[:waiting]
 
@@ -260,5 +270,5 @@ class PublisherSession:
             self._failure = failure
         self._room.set()
         self._question.set()
-        for batch in (*self._receipts.batches(), *(each for each, _ in [*self._unconfirmed])):
+        for batch in (*self._receipts.batches(), *(each[0] for each in [*self._unconfirmed])):
             batch.settle_rest(RETRY)

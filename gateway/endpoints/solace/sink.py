@@ -78,7 +78,7 @@ class SolaceSink:
     ) -> None:
         """Publish every message, and settle those that are not sent."""
         sent: list[int] = []
-        publish = self._publish
+        publish, connection = self._publish, session.connection_number()
         complete = False
         try:
             for position, message in enumerate(messages):
@@ -91,7 +91,7 @@ class SolaceSink:
             if complete:
                 batch.answer()
             if sent:
-                session.confirm(batch, sent)
+                session.confirm(batch, sent, connection)
 
     def _publish(
         self, session: PublisherSession, batch: SentBatch, position: int, message: Message

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from contextlib import closing
+from threading import Event
 from types import MappingProxyType
 
 import pytest
@@ -12,6 +14,7 @@ from gateway.endpoints.base import Subscription
 from gateway.errors import EndpointError, NotConnectedError
 from gateway.model.message import Headers, Message, Properties
 from gateway.model.outcome import ACCEPTED, RETRY, Outcome
+from tests.brokers.wire import Wire
 from tests.endpoints.exchange import Answer, collect, opened, receive, send
 from tests.endpoints.solace.restartable import (
     DIRECT,
@@ -20,9 +23,10 @@ from tests.endpoints.solace.restartable import (
     guaranteed_message,
     restartable,
 )
-from tests.waiting import until
+from tests.waiting import PATIENCE, until
 
 from gateway.endpoints.solace import SolaceSource, open_source  # isort: skip  # needs the library
+from gateway.endpoints.solace.native_library import NativeLibrary, Pointer  # isort: skip
 
 
 @pytest.fixture
@@ -131,6 +135,33 @@ def test_direct_messages_during_an_interruption_never_count_as_sent(
         until(is_refused, "the interruption is noticed")
 
     assert "solace: " in refused[0]
+
+
+def test_direct_messages_before_a_restored_connection_are_sent_again(
+    system: RestartableBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The library asks over the connection that it has restored, also a question of before."""
+    messages, answer, restored = [guaranteed_message("a", headers=Headers())] * 5, Answer(), Event()
+    ask = NativeLibrary.ask
+    with closing(Wire(system.broker.port)) as wire:
+        url = f"tcp://127.0.0.1:{wire.port}"
+        with opened(sink := system.sink(url=url, reconnect_attempts=30, reconnect_wait=0.1)):
+            assert send(sink, *messages) == [ACCEPTED] * 5
+            session = sink._session  # noqa: SLF001  # whose connection tells when it is restored
+            assert session is not None
+            session._connection.on_restored = restored.set  # noqa: SLF001
+
+            def ask_after_a_break(native: NativeLibrary, pointer: Pointer) -> bool:
+                wire.cut()
+                wire.flow()
+                return restored.wait(PATIENCE) and ask(native, pointer)
+
+            monkeypatch.setattr(NativeLibrary, "ask", ask_after_a_break)
+            wire.stall()  # the socket takes the messages, and no broker reads them
+            sink.send(messages, answer)
+
+            assert answer.wait() == [RETRY] * 5
+            assert restored.is_set()
 
 
 class FailingSource(SolaceSource):
