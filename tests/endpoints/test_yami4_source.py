@@ -183,9 +183,12 @@ def test_a_lost_subscription_is_renewed() -> None:
         seen.append(heading.object_name)
         return reply(message_id)
 
+    time = 1_000
     with scripted(only(subscribe=subscribe, publish=publish, get=agree)) as url:
         source = source_of(url, "a")
+        source.continuity.clock = lambda: time
         with opened(source):
+            time = 2_000
             while len(seen) < 4:
                 assert source.receive(0.05) is None
 
@@ -196,7 +199,19 @@ def test_a_lost_subscription_is_renewed() -> None:
         "the broker dropped an update of the gateway itself",
         None,
     )
-    assert loss.begin <= loss.end
+    assert (loss.begin, loss.end) == (1_000, 2_000)  # from the last update that is known to come
+
+
+def test_a_connection_that_never_answered_again_was_heard_when_it_opened() -> None:
+    time = 1_000
+    with scripted(only(subscribe=agree)) as url:
+        source = source_of(url, "a", settings=replace(HASTY, probe=False))
+        source.continuity.clock = lambda: time
+        with opened(source):
+            time = 2_000
+            wait_for_loss(source)
+
+    assert source.continuity.heard == 1_000
 
 
 def test_foreign_updates_and_junk_are_ignored() -> None:

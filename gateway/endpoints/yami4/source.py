@@ -75,6 +75,7 @@ class Yami4Source:
         self._asked: int | None = None  # id of the heartbeat without an answer
         self._last_asked = 0  # id of the one whose answer ends the intake
         self._probe_seen = self._update_seen = False
+        self._asked_at = self._served_at = 0  # microseconds; when a probe was sent that came back
         self._heartbeat_due = time.monotonic() + self._settings.heartbeat
 
     def open(self) -> None:
@@ -87,6 +88,8 @@ class Yami4Source:
         except BaseException:
             self.close()
             raise
+        self._served_at = self._asked_at
+        self.continuity.heard = self.continuity.clock()
 
     def receive(self, timeout: float) -> Batch | None:
         deadline = time.monotonic() + timeout
@@ -185,8 +188,11 @@ class Yami4Source:
             self._heartbeat_due = now + self._settings.heartbeat
             if self._settings.probe and not self._probe_seen:
                 log.warning("%s: lost an update; subscribing again", self._settings.name)
-                self.continuity.report_loss("the broker dropped an update of the gateway itself")
+                reason = "the broker dropped an update of the gateway itself"
+                self.continuity.report_loss(reason, since=self._served_at)
                 self._request_subscription(connection)
+            else:
+                self._served_at = self._asked_at
             self._answers.clear()
         elif now < self._heartbeat_due:
             return
@@ -198,7 +204,7 @@ class Yami4Source:
 
     def _ask(self, connection: Yami4Connection) -> int:
         """Publish the probe, then ask for statistics; the update comes before the answer."""
-        self._probe_seen = False
+        self._probe_seen, self._asked_at = False, self.continuity.clock()
         if self._settings.probe:
             self._request(connection, self._probe, b"publish", EMPTY)
         return self._request(connection, b"stats", b"get", EMPTY)
