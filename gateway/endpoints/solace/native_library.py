@@ -21,6 +21,7 @@ _OK: Final = 0
 _TOPIC: Final = 0  # type of a destination
 _WAIT: Final = 1  # a request: until the broker answers
 _CONNECTION_ATTEMPTS: Final = 20  # a statistic
+_GROUP_ID_SIZE: Final = 16  # bytes
 
 Pointer: TypeAlias = ctypes.c_void_p
 
@@ -76,6 +77,7 @@ class NativeLibrary:
             "msg_getSMFPtr", Pointer, ctypes.POINTER(Pointer), ctypes.POINTER(number)
         )
         self._id = _function("msg_getMsgId", Pointer, ctypes.POINTER(ctypes.c_uint64))
+        self._group_id = _function("msg_getReplicationGroupMessageId", Pointer, Pointer, size)
         self._bytes = _function("msg_setBinaryAttachment", Pointer, text, number)
         self._text = _function("msg_setBinaryAttachmentString", Pointer, text)
         self._reply_to = _function("msg_setReplyTo", Pointer, topic, size)
@@ -102,6 +104,7 @@ class NativeLibrary:
         self._start, self._size, self._number = Pointer(), _U32(), ctypes.c_uint64()
         self._cells = ctypes.byref(self._start), ctypes.byref(self._size)
         self._number_cell = ctypes.byref(self._number)
+        self._group_cell = ctypes.create_string_buffer(_GROUP_ID_SIZE)
 
     def read(self, message: Any) -> bytes:  # noqa: ANN401  # the driver's message
         """Return the bytes of a received message; b"" if the library does not have them."""
@@ -114,6 +117,15 @@ class NativeLibrary:
         if self._id(message.solace_message.msg_p, self._number_cell) != _OK:
             return 0
         return self._number.value
+
+    def read_group_id(self, message: Any) -> bytes:  # noqa: ANN401
+        """Return the id of the broker's spool and of the message there; b"" from a direct message.
+
+        An old broker does not say the former: b"", too.
+        """
+        pointer = message.solace_message.msg_p
+        known = self._group_id(pointer, self._group_cell, _GROUP_ID_SIZE) == _OK
+        return self._group_cell.raw if known else b""
 
     def release(self, message: Any) -> None:  # noqa: ANN401
         """Free a message of the driver, which must not be used afterwards.

@@ -201,10 +201,13 @@ class SolaceSource:
     def _put_guaranteed(self, queue: ArrivalQueue, message: Any) -> None:  # noqa: ANN401
         native = self._native
         frame, message_id = native.read(message), native.read_id(message)
+        group_id = native.read_group_id(message)
         native.release(message)
         if not message_id:  # the broker delivers it again; it cannot be settled here
             raise EndpointError("the library has no id of a received message")
-        queue.put_when_room([self._decode(frame, message_id, now())])
+        # a broker that lost its spool counts from the start again: it has another group id then
+        identity = f"smf {group_id.hex() or message_id}"
+        queue.put_when_room([self._decode(frame, message_id, identity, now())])
 
     def _put_direct(self, queue: ArrivalQueue, message: Any) -> None:  # noqa: ANN401
         frame = self._native.read(message)
@@ -216,9 +219,11 @@ class SolaceSource:
             log.warning("%s: direct messages were dropped %s", self._settings.name, where)
             self.continuity.report_loss(f"direct messages were dropped {where}")
         self.continuity.heard = self.continuity.clock()
-        queue.put_when_room([self._decode(frame, 0, now())])
+        queue.put_when_room([self._decode(frame, 0, "", now())])
 
-    def _decode(self, frame: bytes, message_id: int, at: int) -> ReceivedMessage[int]:
+    def _decode(
+        self, frame: bytes, message_id: int, identity: str, at: int
+    ) -> ReceivedMessage[int]:
         """Decode a message that arrived at `at` (microseconds); count and log a malformed one."""
         message = self._reader.read(frame, at)
         if not message.address:
@@ -226,9 +231,7 @@ class SolaceSource:
             error = decoding_error(message)
             log.warning("%s: a message cannot be read: %s", self._settings.name, error)
         # the application message id is no identity: senders may use one for many messages
-        return ReceivedMessage(
-            message, message_id, identity=f"smf {message_id}" if message_id else ""
-        )
+        return ReceivedMessage(message, message_id, identity=identity)
 
     def _answer(
         self, received: Sequence[ReceivedMessage[int]], settlements: Sequence[Settlement]

@@ -56,6 +56,7 @@ class ControlField(IntEnum):
     PUBLISHER_ID = 0x23
     ENDPOINT_ID = 0x2C
     MAX_UNACKED = 0x31
+    SPOOL_ID = 0x36
 
 
 class AckOutcome(IntEnum):

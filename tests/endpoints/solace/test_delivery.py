@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 from threading import Event, Thread
 from typing import Any
@@ -205,6 +206,21 @@ def test_a_retry_at_the_broker_is_delivered_again(system: RestartableBroker) -> 
         until(lambda: system.depth() == 0, "it is settled")
 
     assert again.headers.redelivered
+
+
+def test_a_broker_that_lost_its_spool_gives_no_identity_again() -> None:
+    """It counts from the start again; equal messages would pass for repeated ones."""
+    identities: list[str] = []
+    for spool in (b"spool-01", b"spool-02"):
+        with restartable() as system:
+            vpn = system.broker.state.vpns["default"]
+            vpn.ids, vpn.spool_id = count(1).__next__, spool
+            with opened(source := system.source("a/>"), sink := system.sink()):
+                send(sink, guaranteed_message("a/x", b"alive"), guaranteed_message("a/x", b"alive"))
+                identities += [each for batch in hold(source, 2) for each in batch.identities]
+
+    assert len({*identities}) == 4
+    assert [each[-16:] for each in identities[:2]] == [each[-16:] for each in identities[2:]]
 
 
 def test_an_unread_source_stops_the_flow_of_messages(system: RestartableBroker) -> None:

@@ -78,7 +78,7 @@ def bind(session: ClientSession, vpn: Vpn, request: AssuredControl, flow_id: int
     session.flows[flow_id] = flow
     if last := request.get_int(ControlField.LAST_RECEIVED):
         queue.reclaim(flow, last)
-    session.answer(request, OK, *_describe(queue, flow, vpn.options.max_message))
+    session.answer(request, OK, *_describe(queue, flow, vpn))
     queue.deliver_waiting()
 
 
@@ -153,7 +153,7 @@ def _refuse(queue: MessageQueue, request: AssuredControl, max_flows: int) -> Smf
 
 
 def _describe(
-    queue: MessageQueue, flow: ConsumerFlow, max_message: int
+    queue: MessageQueue, flow: ConsumerFlow, vpn: Vpn
 ) -> tuple[tuple[ControlField, int | bytes], ...]:
     return (
         (ControlField.FLOW_ID, flow.flow_id),
@@ -165,9 +165,10 @@ def _describe(
         (ControlField.PERMISSIONS, _ALL_PERMISSIONS),
         (ControlField.OTHERS_PERMISSIONS, _ALL_PERMISSIONS),
         (ControlField.QUOTA, max(1, queue.quota // _MEGABYTE)),
-        (ControlField.MAX_MESSAGE, max_message),
+        (ControlField.MAX_MESSAGE, vpn.options.max_message),
         (ControlField.RESPECTS_TTL, 0),
         (ControlField.ENDPOINT_ID, flow.flow_id),
         (ControlField.MAX_UNACKED, queue.max_unacked),
         (ControlField.ACTIVE, int(queue.is_active(flow))),
+        *([(ControlField.SPOOL_ID, vpn.spool_id)] if vpn.spool_id else []),
     )

@@ -68,6 +68,7 @@ class Vpn:
     groups: dict[tuple[bytes, bytes], ShareGroup] = field(default_factory=dict)
     clients: dict[str, object] = field(default_factory=dict)  # by name, while connected
     names: Iterator[int] = field(default_factory=lambda: count(1))
+    spool_id: bytes = b""  # eight bytes that consumers get unless it is empty
     record: RecordChange = record_nothing  # called with each change that must survive a stop
 
     def add_queue(
