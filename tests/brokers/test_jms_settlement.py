@@ -93,6 +93,22 @@ def test_messages_acknowledged_together_are_acknowledged_once_per_window(
     assert 0 < left <= 30 + 10
 
 
+@pytest.mark.parametrize("acknowledge", ["explicit", "client", "transacted"])
+def test_a_message_that_stays_unsettled_comes_over_every_new_connection(
+    broker: ActiveMq, name: str, acknowledge: str
+) -> None:
+    """ActiveMQ's library moves it to a dead letter queue of the server after six redeliveries."""
+    queue = f"queue:{name}"
+    with pair(broker, queue, acknowledge=acknowledge) as (source, sink):
+        send(sink, Message(queue, b"x", PERSISTENT))
+        hold(source, 1)
+        for _ in range(8):
+            source.open()
+            (again,) = hold(source, 1)
+
+            assert [(m.payload, m.headers.redelivered) for m in again.messages] == [(b"x", True)]
+
+
 @pytest.mark.parametrize(("prefetch", "ahead"), [(0, 70), (3, 3)])
 def test_the_library_prefetches_only_the_configured_number(
     broker: ActiveMq, prefetch: int, ahead: int

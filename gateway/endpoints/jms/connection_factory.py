@@ -161,6 +161,8 @@ def _configure(settings: JmsSettings, library: JmsLibrary, factory: Java) -> Non
             factory.setConnAttemptTimeout(int(settings.connect_timeout * 1000))
     elif name.startswith(ACTIVEMQ):  # its default prefetches 32,766 messages of a topic
         factory.getPrefetchPolicy().setAll(settings.prefetch or settings.batch)
+        # Its default moves what waits through seven transacted connections to a dead letter queue.
+        factory.getRedeliveryPolicy().setMaximumRedeliveries(-1)
         if hasattr(factory, "setCloseTimeout"):  # else a silent broker delays `close` by 15 s
             factory.setCloseTimeout(int(settings.close_timeout * 1000))
 
