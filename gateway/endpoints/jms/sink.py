@@ -11,7 +11,7 @@ import logging
 import sys
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from threading import Condition, Thread, current_thread
 from time import monotonic
 from typing import Protocol
@@ -27,7 +27,7 @@ from gateway.endpoints.sent_messages import write_each
 from gateway.endpoints.settings.jms import JmsSettings
 from gateway.errors import NotConnectedError
 from gateway.model.message import Message
-from gateway.model.outcome import ACCEPTED, RETRY, Settlement, rejected
+from gateway.model.outcome import ACCEPTED, NO_ROOM, RETRY, Settlement, rejected
 
 log = logging.getLogger(__name__)
 
@@ -244,6 +244,8 @@ class JmsSink:
         if fault is None:
             return ACCEPTED
         rule, _, reason = str(fault).partition("\n")
+        if rule == NO_ROOM.rule:
+            return replace(NO_ROOM, reason=reason)
         return RETRY if rule == "retry" else rejected(rule, f"{self._settings.name}: {reason}")
 
     def _disconnect(self, connection: JmsConnection | None) -> None:

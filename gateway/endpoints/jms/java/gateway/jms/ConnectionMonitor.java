@@ -6,10 +6,12 @@ import javax.jms.Connection;
 import javax.jms.Destination;
 import javax.jms.ExceptionListener;
 import javax.jms.JMSException;
+import javax.jms.ResourceAllocationException;
 import javax.jms.TemporaryQueue;
 
 /** Keeps the first failure of a connection, also of one that the provider repairs by itself. */
 public final class ConnectionMonitor implements ExceptionListener {
+    static final String NO_ROOM = "no-room\n"; // begins the fault of such a message
     private static final int MAX_REMEMBERED = 10_000;
     private static final Map<String, Destination> TEMPORARY =
             new LinkedHashMap<String, Destination>(64, 0.75f, true) {
@@ -21,6 +23,7 @@ public final class ConnectionMonitor implements ExceptionListener {
 
     private final Connection connection;
     private volatile String failure;
+    private volatile boolean full; // the broker had no room, and ended the connection
 
     public ConnectionMonitor(Connection connection) throws JMSException {
         this.connection = connection;
@@ -34,8 +37,19 @@ public final class ConnectionMonitor implements ExceptionListener {
 
     void fail(Throwable error) {
         if (failure == null) {
+            full = isFull(error);
             failure = describe(error);
         }
+    }
+
+    /** Returns why a message without an answer is to be sent again. */
+    String retryFault() {
+        return full ? NO_ROOM + failure : "retry";
+    }
+
+    static boolean isFull(Throwable error) {
+        return error instanceof ResourceAllocationException
+                || (error != null && isFull(error.getCause()));
     }
 
     /** Returns the text of the first failure, or null. */

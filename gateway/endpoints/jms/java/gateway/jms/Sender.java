@@ -12,7 +12,6 @@ import javax.jms.JMSSecurityException;
 import javax.jms.MapMessage;
 import javax.jms.Message;
 import javax.jms.MessageProducer;
-import javax.jms.ResourceAllocationException;
 import javax.jms.Session;
 import javax.jms.StreamMessage;
 
@@ -57,7 +56,8 @@ public final class Sender {
 
     /**
      * Sends the batch. Returns null when every message was sent. Otherwise returns an entry for each
-     * message: null if it was sent, "retry", or a rule, a line feed and a reason.
+     * message: null if it was sent, "retry", or a rule, a line feed and a reason. The rule no-room
+     * means another attempt, too.
      */
     public String[] send(byte[] data, int count, boolean inTransaction) {
         Session session = inTransaction ? transacted : plain;
@@ -81,7 +81,7 @@ public final class Sender {
             allSent = false;
             for (OutgoingMessage each : batch) {
                 // Without an answer it is unknown which of them arrived.
-                each.fault = each.fault == null ? "retry" : each.fault;
+                each.fault = each.fault == null ? monitor.retryFault() : each.fault;
             }
         }
         if (allSent) {
@@ -149,10 +149,12 @@ public final class Sender {
         return false;
     }
 
-    /** Records the fault of the message; "retry" when the broker is full or does not answer. */
+    /** Records the fault of the message; it is sent again if the broker is full or silent. */
     private void recordFault(OutgoingMessage each, Throwable error) {
-        if (error instanceof ResourceAllocationException || !monitor.answers()) {
-            each.fault = "retry";
+        if (ConnectionMonitor.isFull(error)) {
+            each.fault = ConnectionMonitor.NO_ROOM + ConnectionMonitor.describe(error);
+        } else if (!monitor.answers()) {
+            each.fault = monitor.retryFault();
         } else if (error instanceof JMSSecurityException) {
             each.fault = "not-authorized\n" + ConnectionMonitor.describe(error);
         } else if (error instanceof InvalidDestinationException) {
