@@ -228,6 +228,35 @@ def test_a_sink_retries_messages_without_an_answer(activemq: ActiveMq, queue: st
     assert outcomes <= {Outcome.RETRY}
 
 
+def test_a_sink_that_opens_while_its_old_connection_ends_keeps_answers_and_window(
+    activemq: ActiveMq, queue: str
+) -> None:
+    """The thread of the old connection is held where it settles what it has not sent."""
+    sink = open_sink(activemq.settings(send_window=20))
+    sending, after = Answer(), Answer()
+    settling, reopened = threading.Event(), threading.Event()
+
+    def waiting(_: Sequence[Settlement]) -> None:
+        settling.set()
+        reopened.wait(PATIENCE)
+
+    with opened(sink):
+        activemq.freeze()
+        sink.send(numbered(queue, 0, 10), sending)
+        until(lambda: sink.counts["calls"] == 1)
+        sink.send(numbered(queue, 10, 10), waiting)
+        activemq.kill()
+        assert settling.wait(PATIENCE)
+        activemq.start()
+        reopen(sink)
+        sink.send(numbered(queue, 20, 10), after)
+        assert after.wait() == [ACCEPTED] * 10
+        reopened.set()
+
+        assert {s.outcome for s in sending.wait()} == {Outcome.RETRY}
+        assert send(sink, *numbered(queue, 30, 20)) == [ACCEPTED] * 20
+
+
 def test_a_broker_that_hangs_ends_the_connection(activemq: ActiveMq, queue: str) -> None:
     sink = open_sink(activemq.settings(answer_timeout=0.3, close_timeout=0.3, send_window=10))
     sink.open()

@@ -185,9 +185,9 @@ class JmsSink:
                 batches = self._sending = self._take()
                 self._call_start = monotonic()
             settlements, connected = self._send(connection, sender, batches)
+            self._finish(batches, settlements)  # first: once disconnected, it may open again
             if not connected:
                 self._disconnect(connection)
-            self._finish(batches, settlements)
 
     def _finish(self, batches: list[PackedBatch], settlements: Sequence[Settlement]) -> None:
         """Settle the batches that are being sent, unless `_disconnect` has settled them."""
