@@ -67,8 +67,7 @@ class Relay:
     @property
     def oldest_unsettled(self) -> int:
         """The receipt of the oldest batch in flight, in row microseconds; 0 for none."""
-        times = [each.received.origin.time for each in self.in_flight.copy()]
-        return min(times, default=0)
+        return min((each.received_at for each in self.in_flight.copy()), default=0)
 
     def relay(self, batch: Batch) -> None:
         """Hand the copies of a batch to their lanes; it is settled when all outcomes are durable.

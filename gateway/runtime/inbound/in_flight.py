@@ -27,7 +27,7 @@ class InFlightBatch:
 
     __slots__ = (
         "_batch", "_callbacks", "_ledger", "_lock", "_on_settled", "_references", "arrived",
-        "received",
+        "received", "received_at",
     )  # fmt: skip
 
     def __init__(
@@ -39,6 +39,7 @@ class InFlightBatch:
     ) -> None:
         self.arrived = monotonic()
         self.received = received
+        self.received_at = received.origin.time  # it stays: another thread may settle the batch
         self._batch = batch
         self._ledger = ledger
         self._on_settled = on_settled

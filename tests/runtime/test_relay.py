@@ -1,0 +1,48 @@
+"""The relay of a source while other threads settle its batches."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+from gateway.config.load import load
+from gateway.endpoints.base import Batch
+from gateway.model.message import Message
+from gateway.runtime.context import GatewayContext
+from gateway.runtime.delivery.received_batch import ReceivedBatch
+from gateway.runtime.delivery.rows import BatchOrigin
+from gateway.runtime.inbound.echo_cache import EchoCache
+from gateway.runtime.inbound.in_flight import InFlightBatch
+from gateway.runtime.record.counters import EndpointState
+from gateway.runtime.record.ledger import Ledger
+from gateway.runtime.record.message_ids import MessageIds
+from gateway.runtime.relay import Relay
+from gateway.runtime.wiring import make_source_binding
+from tests.runtime.one_route import ONE_ROUTE
+
+
+class SettledMeanwhile(set[InFlightBatch]):
+    """Batches in flight whose last answers come as soon as a thread has begun to read them."""
+
+    def copy(self) -> set[InFlightBatch]:
+        found = super().copy()
+        for each in found:
+            each.release()
+        return found
+
+
+def test_the_oldest_batch_may_be_settled_while_it_is_read(tmp_path: Path) -> None:
+    """An error there would end the connection, and lose the batch that the pump has just got."""
+    file = tmp_path / "gateway.yaml"
+    file.write_text(ONE_ROUTE)
+    ledger = Ledger({})
+    context = GatewayContext("test", {}, ledger, MessageIds(1), EchoCache(), {})
+    binding = make_source_binding(load(file), "here")
+    state, stop = EndpointState("here", "source"), threading.Event()
+    relay = Relay(binding, state, context, lambda _: None, stop)
+    message = Message("a/1", b"x")
+    received = ReceivedBatch([message], BatchOrigin("here", "mqtt", 7, 1, 0))
+    batch = Batch([message], lambda _: None)
+    relay.in_flight = SettledMeanwhile([InFlightBatch(batch, received, ledger)])
+
+    assert relay.oldest_unsettled == 7
