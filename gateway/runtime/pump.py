@@ -170,10 +170,7 @@ class Pump:
             if self._opening and self._stop.is_set():
                 break
             self._opening = False
-            self.state.lost(error)
-            with suppress(LeaseNotHeldError):  # without it the new holder receives, and records
-                self._context.require_lease()
-                self._gaps.lost(error)
+            self._lost(error)
             refused = not error.retryable
             pause = self._backoff.pause(
                 self._binding.backoff,
@@ -192,6 +189,12 @@ class Pump:
                 since = self._relay_rest(since)
             self._gaps.stopped(since, removed=self._removed)
 
+    def _lost(self, error: GatewayError) -> None:
+        self.state.lost(error)
+        with suppress(LeaseNotHeldError):  # without it the new holder receives, and records
+            self._context.require_lease()
+            self._gaps.lost(error)
+
     def _relay_rest(self, since: int) -> int:
         """Relay what the source has, and await the answers; return since when it misses messages.
 
@@ -209,9 +212,11 @@ class Pump:
                         since = self._context.ledger.clock()
                     break
                 self._relay.relay(batch)
-        except NotConnectedError as error:
-            self.state.lost(error)
-            self._gaps.lost(error)
+        except GatewayError as error:  # also of another client that takes the session now
+            self._lost(error)
+        except Exception as failure:
+            log.exception("unexpected error", extra={"endpoint": self.state.name})
+            self._lost(unexpected_error(self.state.name, failure))
         tick = threading.Event()
         while not self.settled and time.monotonic() < self._relay_until - END_MARGIN:
             tick.wait(POLL_INTERVAL)

@@ -8,10 +8,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from time import monotonic
 
+import pytest
+
 from gateway.archive.journal.local_head import LocalHead
+from gateway.archive.journal.records import Rows
 from gateway.config.load import load
 from gateway.endpoints.base import Batch
 from gateway.endpoints.continuity import Continuity, Retention
+from gateway.errors import TakenOverError
 from gateway.model.message import NO_HEADERS, Headers, Message
 from gateway.model.outcome import Settlement
 from gateway.runtime.context import GatewayContext
@@ -91,6 +95,47 @@ def test_a_stop_ends_the_intake_of_a_source_that_always_has_more(tmp_path: Path)
     until(pump.idle)
 
     assert source.left == 0
+    pump.close()
+
+
+class SourceThatFails(EndlessSource):
+    """An endless source whose connection ends by `error` while the gateway stops."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__()
+        self._error = error
+
+    def end_intake(self) -> None:
+        raise self._error
+
+
+@pytest.mark.parametrize(
+    ("error", "rule"),
+    [
+        (TakenOverError("here: another client has its id"), "taken-over"),
+        (RuntimeError("a fault of the driver"), "disconnected"),
+    ],
+    ids=["taken-over", "driver"],
+)
+def test_a_source_that_is_lost_at_a_stop_has_its_gap(
+    tmp_path: Path, error: Exception, rule: str
+) -> None:
+    """An upgrade may start the next process, with the same client id, before this one ends."""
+    file = tmp_path / "gateway.yaml"
+    file.write_text(ONE_ROUTE)
+    rows: list[Rows] = []
+    ledger = Ledger({"all": RouteCounters()}, archive=lambda found, _: rows.extend(found))
+    connections = ConnectionLog(LocalHead(tmp_path, "test", "test"), ["here"])
+    context = GatewayContext("test", {}, ledger, MessageIds(1), EchoCache(), {}, connections)
+    source, state = SourceThatFails(error), EndpointState("here", "source")
+    pump = Pump(make_source_binding(load(file), "here", source), state, context)
+    pump.start()
+    until(lambda: pump.state.messages > 0)
+
+    pump.stop_receiving(monotonic() + 2 * PATIENCE)
+    until(pump.idle)
+
+    assert {each.common["rule"] for each in rows} == {rule}
     pump.close()
 
 
