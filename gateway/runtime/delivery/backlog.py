@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Final, TypeAlias
 
-from gateway.model.outcome import SPOOLED, rejected
+from gateway.model.outcome import SPOOLED, Settlement, rejected
 from gateway.routing.route import WhenFull
 from gateway.runtime.delivery.actions import DiskAction, Finish, Mark, Read, Store
 from gateway.runtime.delivery.outbound_batch import Origin, OutboundBatch, SpoolRow
@@ -196,10 +196,10 @@ class SpoolBacklog:
 
         Units: microseconds since 1970-01-01 UTC.
         """
-        if older_than is None and self._returned:
+        if older_than is not None and self._returned:
+            return self._expire_returned(older_than)
+        if self._returned:
             oldest = self._returned.pop(0)
-        elif self._returned:
-            return None
         elif not self._rows:
             return self._next_read()
         elif older_than is None:
@@ -212,8 +212,7 @@ class SpoolBacklog:
             reason = f"the spool of {self._name} is full, and this was its oldest"
             oldest.settle_rest(rejected("spool-full", reason))
         else:
-            reason = f"it waited longer than {self.limits.seconds:g} s for {self._name}"
-            oldest.settle_rest(rejected("spool-age", reason))
+            oldest.settle_rest(self._too_old())
         return Finish(oldest)
 
     def empty(self) -> bool:
@@ -224,6 +223,21 @@ class SpoolBacklog:
         """The messages of a batch have their outcome, and their rows are about to be deleted."""
         self.messages -= sum(row.count for row in batch.rows)
         self.bytes -= sum(row.size for row in batch.rows)
+
+    def _expire_returned(self, older_than: int) -> Finish | None:
+        """Reject the messages of the first batch put back that are too old; it may have others."""
+        batch = self._returned[0]
+        times = [row.time for row in batch.rows for _ in row.messages]
+        expired = [each for each in batch.unsettled if times[each] < older_than]
+        if expired:
+            batch.settle(expired, [self._too_old()] * len(expired))
+        if batch.unsettled:
+            return None
+        return Finish(self._returned.pop(0))
+
+    def _too_old(self) -> Settlement:
+        reason = f"it waited longer than {self.limits.seconds:g} s for {self._name}"
+        return rejected("spool-age", reason)
 
     def _next_read(self) -> Read | None:
         """The rows to read: all durable ones that no earlier number holds back."""

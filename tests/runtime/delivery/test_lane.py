@@ -55,8 +55,8 @@ class Driver:
         self.number += 1
         return self.number
 
-    def step(self) -> Action:
-        return self.lane.next(0.0, 0)
+    def step(self, wall: int = 0) -> Action:
+        return self.lane.next(0.0, wall)
 
     def connect(self) -> None:
         assert isinstance(self.step(), Open)
@@ -76,7 +76,7 @@ class Driver:
         """Begin to write a batch: it is on its way to the disk."""
         self.spool.written(store.batch, 1)
         number = store.batch.number
-        self.rows[number] = SpoolRow(number, 0, 1, 1, store.batch.messages)
+        self.rows[number] = SpoolRow(number, number, 1, 1, store.batch.messages)
         self.spool.queued_for_disk(store.batch)
 
     def read(self, request: Read) -> None:
@@ -214,6 +214,47 @@ def test_a_full_spool_rejects_what_the_target_wants_rejected() -> None:
     assert not driver.lane.has_room(batch("c"))
     assert driver.accept("c", oldest) == Wait(None)  # the oldest is on its way to the disk
     assert driver.accept("c") is None
+
+
+def sent_and_lost() -> Driver:
+    """A lane whose target went away while it had two copies of the spool, of 1 and 2 us.
+
+    A copy is too old after a second.
+    """
+    driver = Driver(SpoolLimits(1 << 30, seconds=1.0))
+    for name in ("a", "b"):
+        store = stored(driver.accept(name))
+        driver.write(store)
+        driver.spool.stored(store.batch)
+    request = driver.step()
+    assert isinstance(request, Read)
+    driver.read(request)
+    driver.connect()
+    driver.spool.marked(2)
+    assert addresses(sent(driver.step())) == ["a", "b"]
+    driver.lane.broken()
+    driver.perform(driver.step())
+    return driver
+
+
+def test_copies_that_were_sent_without_an_answer_become_too_old_as_well() -> None:
+    """Their target may stay away for long, and later copies wait behind them."""
+    driver = sent_and_lost()
+
+    expired = driver.step(wall=1_000_003)
+
+    assert isinstance(expired, Finish)
+    assert [each.rule for each in expired.batch.settlements] == ["spool-age"] * 2
+    driver.connect()
+    driver.step(wall=1_000_003)
+    assert driver.spool.empty()
+
+
+def test_a_copy_that_is_too_old_is_not_sent_again() -> None:
+    driver = sent_and_lost()
+    driver.connect()
+
+    assert addresses(sent(driver.step(wall=1_000_002))) == ["b"]
 
 
 def test_a_removed_target_leaves_no_batch_in_memory() -> None:
