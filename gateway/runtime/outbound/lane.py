@@ -126,7 +126,8 @@ class Lane:
             with self._send_lock:  # from the decision to the call, so that sends keep their order
                 with self._lock:
                     action = self._lane.accept(batch, monotonic())
-                    if self._lane.phase is not Phase.DIRECT:
+                    waits = isinstance(action, Wait)  # the thread would wake us at once again
+                    if self._lane.phase is not Phase.DIRECT and not waits:
                         self._work.notify_all()
                 if isinstance(action, Send):
                     self._send(action)
@@ -134,7 +135,7 @@ class Lane:
                     self._perform(action)
             if isinstance(action, Send | Store):
                 return
-            if isinstance(action, Wait):
+            if waits:
                 with self._room:
                     self._room.wait(ROOM_INTERVAL)
             elif action is not None:

@@ -5,12 +5,18 @@ from __future__ import annotations
 import sqlite3
 import threading
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from gateway.errors import SpoolError
 from gateway.model.outcome import Outcome
+from gateway.routing.route import WhenFull
+from gateway.runtime.delivery.actions import Action
+from gateway.runtime.delivery.backlog import SpoolLimits
+from gateway.runtime.delivery.outbound_batch import OutboundBatch
+from gateway.runtime.outbound.lane import ROOM_INTERVAL
 from gateway.runtime.outbound.spool_db import FILE_NAME, RETRY_INTERVAL, SpoolDatabase
 from tests.runtime.outbound.spool_rig import SpoolRig, spool_rig
 from tests.runtime.outbound.test_spool import one
@@ -86,6 +92,18 @@ def test_a_disk_that_becomes_read_only_leaves_the_writer_alive(tmp_path: Path) -
         assert "new" not in rig.settled
 
 
+def fail_to_read(rig: SpoolRig, times: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    read, failed = rig.database.rows_up_to, list[object]()
+
+    def fail(*arguments: object) -> object:
+        if len(failed) < times:
+            failed.append(arguments)
+            raise SpoolError("disk I/O error")
+        return read(*arguments)  # type: ignore[arg-type]  # as it got them
+
+    monkeypatch.setattr(rig.database, "rows_up_to", fail)
+
+
 def limit_pages(rig: SpoolRig, pages: int) -> None:
     rig.database._writing.execute(f"PRAGMA max_page_count = {pages}").fetchall()  # noqa: SLF001  # the disk's room
 
@@ -96,20 +114,42 @@ def test_a_disk_that_cannot_be_read_is_asked_again_after_a_pause(
     with spool_rig(tmp_path) as rig:
         rig.deliver("a")
         until(lambda: len(rig.settled) == 1)
-        read, failed = rig.database.rows_up_to, list[object]()
-
-        def fail_twice(*arguments: object) -> object:
-            if len(failed) < 2:
-                failed.append(arguments)
-                raise SpoolError("disk I/O error")
-            return read(*arguments)  # type: ignore[arg-type]  # as it got them
-
-        monkeypatch.setattr(rig.database, "rows_up_to", fail_twice)
+        fail_to_read(rig, 2, monkeypatch)
         before = rig.sink.opened
         rig.sink.up = True
         until(lambda: rig.delivered() == ["a"])
 
         assert rig.sink.opened - before == 3  # each failure takes a new connection, with its pause
+
+
+def test_a_source_that_waits_for_the_disk_looks_for_room_at_times(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The oldest copy can be given up when it is on the disk, which answers nothing now."""
+    with spool_rig(tmp_path, SpoolLimits(1 << 30, messages=1)) as rig:
+        blocker = sqlite3.connect(tmp_path / FILE_NAME, isolation_level=None)
+        blocker.execute("BEGIN EXCLUSIVE")
+        rig.database._writing.execute("PRAGMA busy_timeout = 1")  # noqa: SLF001  # not to wait 10 s
+        rig.deliver("a")
+        rig.sink.up = True
+        until(lambda: rig.lane.sending)
+        state, looks = rig.lane._lane, list[float]()  # noqa: SLF001  # to count its calls
+        accept = state.accept
+
+        def counted(batch: OutboundBatch, now: float) -> Action | None:
+            looks.append(now)
+            return accept(batch, now)
+
+        monkeypatch.setattr(state, "accept", counted)
+        source = threading.Thread(target=partial(rig.deliver, "b", when=WhenFull.OLDEST))
+        source.start()
+        until(lambda: len(looks) > 10)
+        blocker.execute("ROLLBACK")
+        blocker.close()
+        source.join(PATIENCE)
+        until(lambda: len(rig.settled) == 2)
+
+    assert looks[10] - looks[0] > 5 * ROOM_INTERVAL
 
 
 def test_a_damaged_file_is_refused(tmp_path: Path) -> None:
