@@ -12,7 +12,7 @@ from typing import Final
 
 from gateway.clock import now
 from gateway.dialects.registry import DIALECTS
-from gateway.errors import GatewayError, NotConnectedError, unexpected_error
+from gateway.errors import GatewayError, NotConnectedError, SpoolError, unexpected_error
 from gateway.model.outcome import Settlement
 from gateway.runtime.delivery.actions import (
     Action,
@@ -30,7 +30,7 @@ from gateway.runtime.delivery.actions import (
 )
 from gateway.runtime.delivery.backlog import MemoryBacklog
 from gateway.runtime.delivery.lane import LaneState
-from gateway.runtime.delivery.lane_phase import Phase
+from gateway.runtime.delivery.lane_phase import ENDED, Phase
 from gateway.runtime.delivery.outbound_batch import OutboundBatch
 from gateway.runtime.delivery.poisoned_names import PoisonedNames
 from gateway.runtime.outbound.sink_binding import NotedSends, SinkBinding
@@ -139,7 +139,7 @@ class Lane:
                 with self._room:
                     self._room.wait(ROOM_INTERVAL)
             elif action is not None:
-                self._perform(action)
+                self._perform_or_pause(action)
 
     def offer(self, batch: OutboundBatch) -> bool:
         """Send the batch if that is possible at once, and never again; return whether it was."""
@@ -235,6 +235,18 @@ class Lane:
                 self._check()
             case _:
                 """Nothing is to be done for a pause or the end."""
+
+    def _perform_or_pause(self, action: Action) -> None:
+        """Perform an action that makes room, or pause when the disk cannot be read.
+
+        An error would leave the batch that waits for the room without an outcome.
+        """
+        try:
+            self._perform(action)
+        except SpoolError as error:
+            log.error("%s; its sources wait", error, extra={"endpoint": self.state.name})  # noqa: TRY400  # the text is complete
+            with self._room:
+                self._room.wait_for(lambda: self._lane.phase in ENDED, FAULT_PAUSE)
 
     def _finish(self, batch: OutboundBatch) -> None:
         """Pass the settlements of a batch on to the place that it comes from."""

@@ -152,6 +152,23 @@ def test_a_source_that_waits_for_the_disk_looks_for_room_at_times(
     assert looks[10] - looks[0] > 5 * ROOM_INTERVAL
 
 
+def test_a_source_waits_while_the_oldest_copy_cannot_be_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An error would leave its batch without a lane and without an outcome, for ever."""
+    with spool_rig(tmp_path, SpoolLimits(1 << 30, messages=1)) as rig:
+        rig.deliver("a")
+        until(lambda: len(rig.settled) == 1)
+        fail_to_read(rig, 2, monkeypatch)
+        rig.deliver("b", when=WhenFull.OLDEST)
+        until(lambda: len(rig.settled) == 2)
+        (letter,) = rig.kept_letters()
+        rig.sink.up = True
+        until(lambda: rig.delivered() == ["b"])
+
+    assert (letter.rule, letter.message.address) == ("spool-full", "a")
+
+
 def test_a_damaged_file_is_refused(tmp_path: Path) -> None:
     """SQLite puts the damaged name, which is no UTF-8, into the text of its error."""
     with spool_rig(tmp_path) as rig:
