@@ -182,12 +182,16 @@ class RollingJournal:
         Raises:
             OSError: none of the records counts; write them again.
         """
-        self._check_buffer(len(records))
-        journal = self._open()
-        if journal.empty:
-            self._first_row_time = time.monotonic()
         sync = self._options.sync == "batch"
-        journal.append(records, rows, sync=sync)
+        try:
+            self._check_buffer(len(records))
+            journal = self._open()
+            if journal.empty:
+                self._first_row_time = time.monotonic()
+            journal.append(records, rows, sync=sync)
+        except OSError:
+            self._converter.poll()  # its journals may be what fills the disk
+            raise
         self._needs_sync = not sync
 
     def maintain(self) -> None:
@@ -196,6 +200,7 @@ class RollingJournal:
         Raises:
             OSError: the sync failed; the next call tries again.
         """
+        self._converter.poll()  # first: what it converts makes room for the rest
         now = time.monotonic()
         if (
             self._journal
@@ -207,7 +212,6 @@ class RollingJournal:
         journal = self._open()
         if self._is_due(journal, now):
             self._roll(journal)
-        self._converter.poll()
 
     def next_maintenance(self) -> float:
         """Return the seconds until `maintain` may have work."""
@@ -248,7 +252,6 @@ class RollingJournal:
             return
         if self._journal is not None and self._has_rows():
             self._roll(self._journal)
-        self._converter.poll()
         text = f"the buffer of {limit} bytes is full; segments cannot be stored"
         raise OSError(errno.ENOSPC, text)
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import errno
 import os
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
 
-from gateway.archive.journal import local_head
+from gateway.archive.journal import local_head, rolling
 from gateway.archive.journal.ends import Head
 from gateway.archive.journal.file import Journal
 from gateway.archive.journal.writer import ArchiveWriter
@@ -18,6 +19,7 @@ from gateway.archive.layout import journals
 from gateway.errors import ArchiveError
 from tests.archive.journal.processes import (
     MIDNIGHT,
+    NoConverter,
     Process,
     convert_all,
     head_of,
@@ -151,3 +153,44 @@ def test_a_disk_that_is_full_at_midnight_is_not_asked_without_a_pause(tmp_path: 
     writer.close()
     convert_all(tmp_path)
     assert numbers(tmp_path) == [1]
+
+
+class Polled(NoConverter):
+    """Counts how often it could have started again."""
+
+    polls = 0
+
+    def poll(self) -> None:
+        self.polls += 1
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "step"),
+    [
+        pytest.param(os, "fdatasync", lambda each: each.write(2), id="a-write"),
+        pytest.param(Journal, "__init__", lambda each: each.write(2), id="a-write-without-journal"),
+        pytest.param(Journal, "__init__", lambda each: each.journal.maintain(), id="a-roll"),
+    ],
+)
+def test_a_full_disk_does_not_stop_the_converter_that_would_free_it(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    owner: object,
+    name: str,
+    step: Callable[[Process], None],
+) -> None:
+    monkeypatch.setattr(rolling, "Converter", Polled)
+    process = Process(tmp_path, options=replace(QUICK, segment_bytes=1))
+    process.write(1)
+    converter = process.journal._converter  # noqa: SLF001  # as it failed before: a bucket was away
+    assert isinstance(converter, Polled)
+    with monkeypatch.context() as patch:
+        patch.setattr(owner, name, no_space)
+        with pytest.raises(OSError, match="No space left"):
+            process.journal.maintain()
+        converter.polls = 0
+        with pytest.raises(OSError, match="No space left"):
+            step(process)
+
+        assert converter.polls == 1
+    process.stop()
