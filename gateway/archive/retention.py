@@ -122,9 +122,11 @@ def forgotten_dates(storage: Storage) -> dict[Path, tuple[str, ...]]:
 def _state_forgotten(storage: Storage, day: date, paths: Sequence[Path], key: bytes | None) -> None:
     seals = [each.seal for each in in_threads(partial(read_seal, storage), paths)]
     entries = [entry for seal in seals if seal is not None for entry in seal.segments]
-    dates = sorted({each for entry in entries for each in entry.concerns} or {str(day)})
-    statement = Forgotten(tuple(dates), len(paths)).signed(key)
-    storage.put(NIGHTS / f"forgotten-{day}.json", statement.to_json())
+    dates = {each for entry in entries for each in entry.concerns} or {str(day)}
+    path = NIGHTS / f"forgotten-{day}.json"
+    dates |= {*forgotten_dates(storage).get(path, ())}  # an interrupted removal left fewer seals
+    statement = Forgotten(tuple(sorted(dates)), len(paths)).signed(key)
+    storage.put(path, statement.to_json())
 
 
 def _unjudged(

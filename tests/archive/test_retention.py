@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import errno
+import os
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
@@ -229,6 +231,37 @@ def test_rows_that_no_night_judged_are_kept_as_long_and_then_stated(
     storage.put(NIGHTS / "4.json", replace(night_of(), seen=(Seen("edge", START, 7),)).to_json())
     remove_days(storage, TODAY - 2 * DAY)
     assert days(tmp_path, "") == []
+
+
+def test_a_removal_that_was_interrupted_states_all_its_dates(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(retention, "today", lambda: TODAY)
+    day, storage = TODAY - 9 * DAY, LocalStorage(tmp_path)
+    storage.put(NIGHTS / "3.json", night_of().signed(None).to_json())
+    for number, receipt in enumerate((day - DAY, day)):
+        row = delivered([1], time=noon(day), received=noon(receipt), gateway="edge")
+        rows, _ = to_table([row])
+        name = str(JournalName("edge", START, number))
+        write_sealed(storage, name, rows, gateway="edge", closed=noon(day))
+
+    rmtree = shutil.rmtree
+
+    def interrupted(folder: Path) -> None:
+        if folder.parent.name != "_seals":
+            rmtree(folder)
+            return
+        min(folder.iterdir()).unlink()
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(shutil, "rmtree", interrupted)
+        with pytest.raises(OSError, match="Input/output"):
+            remove_days(storage, TODAY - 2 * DAY)
+    remove_days(storage, TODAY - 2 * DAY)
+
+    stated = forgotten_dates(storage)
+    assert stated == {NIGHTS / f"forgotten-{day}.json": (str(day - DAY), str(day))}
 
 
 def night_of(*dates: DateRecord) -> Night:
