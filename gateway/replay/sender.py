@@ -58,7 +58,8 @@ def convert_killed_replays(configuration: Configuration) -> None:
     if configuration.archive is not None:
         location = archive_location(configuration.archive)
         key = archive_options(configuration.archive).seal_key
-        convert_abandoned(location, open_storage(location), key)
+        own = configuration.gateway.name
+        convert_abandoned(location, open_storage(location), key, replays_of=own)
 
 
 class ReplaySender:

@@ -151,10 +151,12 @@ KILLED = """
 import os, signal, sys, threading, time
 from pathlib import Path
 from gateway.archive.journal.records import Rows
+from gateway.archive.journal.rolling import ArchiveOptions
 from gateway.archive.journal.writer import ArchiveWriter
 
 now, durable = time.time_ns() // 1_000, threading.Event()
-writer = ArchiveWriter(Path(sys.argv[1]), "gateway", now, replay=True)
+options = ArchiveOptions(seal_key=sys.argv[3].encode() or None)
+writer = ArchiveWriter(Path(sys.argv[1]), "gateway", now, options, replay=True)
 row = {"route": "orders", "leg": "delivered", "endpoint": "erp", "system": "ems", "target": "erp",
        "name": "ORDERS.2", "source_name": "orders/2", "id": bytes.fromhex(sys.argv[2]),
        "attempt": 2, "time": now, "received": now, "mode": 1, "replayed": True,
@@ -165,13 +167,18 @@ os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
+@pytest.mark.parametrize("key", [pytest.param("", id="no-key"), "the key of all the seals"])
 def test_the_deliveries_of_a_killed_replay_are_known(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], key: str
 ) -> None:
     """Its journal has the rows, and no process converted it."""
     with replay_rig(tmp_path) as rig:
         rig.relay(*MESSAGES)
-        arguments = [str(rig.archive), rig.rows("received")[1]["id"].hex()]
+        if key:
+            (tmp_path / "key").write_text(key)
+            own = f"archive: {{seal_key: '${{file:{tmp_path / 'key'}}}', "
+            rig.file.write_text(rig.file.read_text().replace("archive: {", own))
+        arguments = [str(rig.archive), rig.rows("received")[1]["id"].hex(), key]
         command = [sys.executable, "-c", KILLED, *arguments]
         killed = subprocess.run(command, check=False)  # noqa: S603  # the program above
         assert killed.returncode == -signal.SIGKILL

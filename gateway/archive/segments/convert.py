@@ -35,6 +35,7 @@ from gateway.archive.journal.records import Damage, Rows, fault_of, read_records
 from gateway.archive.layout import (
     DAMAGED,
     converted_journals,
+    is_replay,
     journals,
     oldest_kept,
     parse_journal_name,
@@ -140,11 +141,14 @@ def convert(
     return conversion
 
 
-def convert_abandoned(location: ArchiveLocation, storage: Storage, key: bytes | None) -> None:
+def convert_abandoned(
+    location: ArchiveLocation, storage: Storage, key: bytes | None, replays_of: str | None = None
+) -> None:
     """Convert the journals in reach that no process holds, as the next start of a gateway does.
 
     A journal stays when it cannot be converted, or when its seal would need another key: then its
-    gateway converts it, and a verification names it.
+    gateway converts it, and a verification names it. Killed replays of the gateway `replays_of`
+    have the `key`, which is that of its configuration.
     """
     try:
         waiting = journals(location.local)
@@ -152,18 +156,20 @@ def convert_abandoned(location: ArchiveLocation, storage: Storage, key: bytes | 
         return
     for path in waiting:
         with suppress(ArchiveError, OSError):
-            if _has_key(path, key):
+            if _has_key(path, key, replays_of):
                 convert(location.local, path, storage, key)
 
 
-def _has_key(journal: Path, key: bytes | None) -> bool:
+def _has_key(journal: Path, key: bytes | None, replays_of: str | None) -> bool:
     """Return whether `key` is that of a journal; only a trailer proves which key it is."""
     data = read_regular(journal)
     head, trailed = read_head(data), read_trailer(data)
     if head is None or not head.keyed:
         return key is None
-    if key is None or trailed is None:
+    if key is None:
         return False
+    if trailed is None:
+        return head.gateway == replays_of and is_replay(head.writer)
     trailer, offset = trailed
     found = new_hash(key)
     found.update(data[:offset])
