@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from gateway.archive.heads import read_head, read_heads
 from gateway.archive.journal.writer import ArchiveWriter
 from gateway.archive.layout import journals
 from gateway.archive.location import ArchiveLocation, parse_location
@@ -110,6 +111,22 @@ def test_the_next_start_converts_the_journals_of_an_outage(tmp_path: Path, bucke
 
     assert names(open_storage(location)) == ["a.b1"]
     assert journals(tmp_path) == []
+
+
+def test_a_start_after_a_stop_is_stated_in_the_bucket(tmp_path: Path, bucket: Bucket) -> None:
+    """Its first journal is closed much later: with the disk lost, only this head names it."""
+    bucket.start()
+    location = parse_location(bucket.url, str(tmp_path))
+    ArchiveWriter(location, "edge", START, QUICK).close()
+    storage = open_storage(location)
+    (stopped,) = (each.head for each in read_heads(storage))
+    assert stopped is not None
+    assert stopped.open is None
+
+    writer = ArchiveWriter(location, "edge", START + 1, QUICK)
+    opened = read_head(tmp_path, "edge").head
+    until(lambda: [each.head for each in read_heads(storage)] == [opened])
+    writer.close()
 
 
 def test_name_files_are_copied_to_the_bucket(tmp_path: Path, bucket: Bucket) -> None:

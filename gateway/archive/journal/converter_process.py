@@ -81,8 +81,12 @@ class Converter:
                 self._sizes[path] = path.stat().st_size
         self.poll()
 
-    def start_retention(self) -> None:
-        """Start a converter even when no journal waits, because it also removes old days."""
+    def start_without_journals(self) -> None:
+        """Start a converter that removes old days, and uploads the head of a remote archive.
+
+        That head tells of this start: without it, a disk that is lost before the first conversion
+        leaves no trace of its rows after an earlier stop.
+        """
         if self._child is None:
             self._start()
 

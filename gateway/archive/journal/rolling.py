@@ -157,8 +157,8 @@ class RollingJournal:
         if leftover:
             log.info("archive %s: converting %d journals of an earlier run", root, len(leftover))
             self._converter.add(leftover)
-        elif options.keep_days is not None:
-            self._converter.start_retention()
+        elif options.keep_days is not None or location.url:
+            self._converter.start_without_journals()
 
     @property
     def backlog(self) -> Backlog:
