@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from io import StringIO
 from pathlib import Path
@@ -36,6 +37,7 @@ from tests.archive.samples import (
     archive,
     dead,
     delivered,
+    identity,
     put,
     received,
 )
@@ -105,6 +107,52 @@ def test_a_night_becomes_clean_when_its_copies_arrive(tmp_path: Path) -> None:
     assert report.verdict == "clean"
     again = reconcile(Job(root, DAY, tmp_path / "again", full=False, late=10**6), silent)
     assert (again.verdict, again.total("recovered"), again.total("delivered")) == ("clean", 2, 2)
+
+
+def seen(numbers: Sequence[int], at: int, *, identified: bool) -> Rows:
+    """The rows of the tap at a target, as it records them: by its own time and its own ids."""
+    ids = [identity(number).hex() if identified else None for number in numbers]
+    own = [identity(number, at) for number in numbers]
+    rows = delivered(numbers, time=at, received=at, leg="observed")
+    return Rows(len(numbers), rows.common, {**rows.columns, "id": own, "origin_id": ids})
+
+
+@pytest.mark.parametrize(
+    ("identified", "full"),
+    [
+        (False, False),
+        *(pytest.param(True, each, marks=pytest.mark.nightly) for each in (False, True)),
+        pytest.param(False, True, marks=pytest.mark.nightly),
+    ],
+)
+def test_a_tap_sees_copies_that_were_spooled_for_days(
+    tmp_path: Path, *, identified: bool, full: bool
+) -> None:
+    """Both dates are judged by their sightings: that of the receipt, and that of the delivery."""
+    root, at = tmp_path / "archive", NOON + 2 * DAYS
+    archive(
+        root,
+        *[received([1, 2, 3, 4], received=NOON), delivered([1], received=NOON)],
+        delivered([2, 4], received=NOON, leg="spooled", outcome="spooled"),
+        seen([1], NOON, identified=identified),
+    )
+    archive(
+        root,
+        *[received([9], time=at, received=at), delivered([9], time=at, received=at)],
+        delivered([2, 4], time=at, received=NOON),
+        delivered([3], time=at, received=NOON, replayed=True),
+        seen([2, 3, 9], at, identified=identified),
+        start=START + 1,
+    )
+
+    night = run_night(Job(root, DAY, now=at + DAYS, late=10**6, full=full), silent)
+
+    (earlier,) = night.report.carried
+    assert earlier["verdict"] == "not clean: 1 lost in target"
+    summary = json.loads((reconciled_folder(root, DAY) / "summary.json").read_bytes())
+    assert [row["id"][-1] for row in summary["samples"] if row["class"] != "recovered"] == ["4"]
+    assert summary["totals"]["recovered"] == 1
+    assert night.report.verdict == "clean"
 
 
 def test_a_night_judges_again_what_its_copies_in_flight_became(tmp_path: Path) -> None:

@@ -25,7 +25,13 @@ from gateway.reconcile.input.executors import (
     map_tables,
     read_tasks,
 )
-from gateway.reconcile.input.inputs import Inputs, day_range, hours_around, microseconds
+from gateway.reconcile.input.inputs import (
+    Inputs,
+    day_range,
+    hours_around,
+    hours_near,
+    microseconds,
+)
 from gateway.reconcile.input.row_reader import IdKey, Parts, Selection, run_read
 from gateway.reconcile.input.survey import (
     BLOCK_COLUMNS,
@@ -66,7 +72,9 @@ def survey(spark: SparkSession, scope: Scope, inputs: Inputs) -> Survey:
     found = merged(seen)
     if scope.full:
         return found
-    blocks = read_tasks(spark, BLOCK_COLUMNS, tasks, partial(run_blocks, location, day))
+    late = hours_near(found.late)
+    blocks_of = partial(run_blocks, location, day, tapped=found.tapped, late=late)
+    blocks = read_tasks(spark, BLOCK_COLUMNS, tasks, blocks_of)
     evaluate = partial(run_evaluation, location, day, scope.late, found.tapped)
     of_targets = blocks.repartition(max(len(tasks), 1), *TARGET_KEYS)
     proven = map_tables(of_targets, SURVEY_COLUMNS, evaluate).toArrow()
@@ -100,8 +108,8 @@ def selection_of(
 ) -> Selection:
     """Return the rows to join: of the `wanted` ids, or of all."""
     since, (_, until) = microseconds(scope.day, -24), day_range(scope.day)
-    around = hours_around(scope.day)
-    return Selection(since, until, around, found.taps, wanted, scope.open_since)
+    around, late = hours_around(scope.day), hours_near(found.late)
+    return Selection(since, until, around, found.taps, wanted, scope.open_since, late)
 
 
 def files_to_join(scope: Scope, inputs: Inputs, found: Survey) -> dict[tuple[Path, Parts], int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import date, timedelta
 from functools import partial
@@ -212,3 +212,9 @@ def day_range(day: date) -> tuple[int, int]:
 def hours_around(day: date) -> tuple[int, int]:
     """Return the range of times, in microseconds, in which a tap sees the messages of `day`."""
     return microseconds(day, -_HOURS_BEFORE), microseconds(day, _HOURS + _HOURS_BEFORE)
+
+
+def hours_near(hours: Iterable[int]) -> frozenset[int]:
+    """Return the hours, since 1970, in which a tap sees what targets took in `hours`."""
+    shifts = range(-_HOURS_BEFORE, _HOURS_BEFORE + 1)
+    return frozenset(hour + shift for hour in hours for shift in shifts)

@@ -22,7 +22,7 @@ from gateway.archive.intervals import (
     overlapping,
     union,
 )
-from gateway.archive.layout import gateway_of, is_merged, safe_name, writer_of
+from gateway.archive.layout import HOUR, gateway_of, is_merged, safe_name, writer_of
 from gateway.archive.location import ArchiveLocation
 from gateway.archive.parquet import PAIRS_KEY
 from gateway.archive.schema import Leg, RowOutcome
@@ -77,6 +77,7 @@ class Selection:
     taps: Mapping[TapKey, TapTimes] = field(default_factory=dict)
     wanted: Mapping[IdKey, Intervals] | None = None  # None: all ids
     open_since: Mapping[str, int] = field(default_factory=dict)  # writer -> first recent receipt
+    late: Collection[int] = ()  # hours since 1970 of the rows of tapped targets, beside `around`
 
 
 def run_read(
@@ -231,7 +232,8 @@ def _is_near(rows: pa.Table, selection: Selection) -> Flags:
     inside = (received >= selection.since) & (received < selection.until) & ~unknown
     by_time = unknown | are_of_targets(rows, {key[1:] for key in selection.taps})
     begin, end = selection.around
-    near: Flags = inside | (by_time & (time >= begin) & (time < end))
+    late = np.isin(time // HOUR, list(selection.late))
+    near: Flags = inside | (by_time & ((time >= begin) & (time < end) | late))
     return near
 
 

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 from gateway.archive.gaps import NO_ID, SourceGap, merge_gaps
 from gateway.archive.intervals import Intervals
-from gateway.archive.layout import is_merged
+from gateway.archive.layout import HOUR, is_merged, parse_day
 from gateway.archive.location import ArchiveLocation
 from gateway.archive.parquet import PAIRS_KEY, SETS_KEY
 from gateway.archive.schema import COLUMNS, SETS, Leg
@@ -43,6 +43,7 @@ from gateway.reconcile.input.row_reader import (
     TapKey,
     TapTimes,
     TargetName,
+    are_of_targets,
     may_have_rows,
     opened,
     read_beside,
@@ -55,12 +56,13 @@ _GAP_COLUMNS: Final = (
     "gateway", "route", "leg", "endpoint", "name", "rule", "reason", "source_time", "time", "size",
     "target",
 )  # fmt: skip
-_SEEN_COLUMNS: Final = ("gateway", "route", "target", "minute", "observed")
+_SEEN_COLUMNS: Final = ("gateway", "route", "target", "minute", "delivered", "observed")
 _NEVER: Final = int(np.iinfo(np.int64).max)  # microseconds: later than any limit
 _TAPS: Final = schema_of({**dict.fromkeys(TARGET_KEYS, "string"), "since": "int64"})
+_LATE: Final = schema_of({"route": "string", "target": "string", "hour": "int64"})
 _KINDS: Final = {
     "gaps": schema_of({name: COLUMNS[name] for name in _GAP_COLUMNS}),
-    "taps": _TAPS, "near": schema_of({"path": "string"}),
+    "taps": _TAPS, "late": _LATE, "near": schema_of({"path": "string"}),
     "proven": PROVEN, "unproven": UNPROVEN, "parts": PARTS,
 }  # fmt: skip  # of the tables that tasks return
 
@@ -80,6 +82,7 @@ class Survey:
     unproven: pa.Table = field(default_factory=UNPROVEN.empty_table)
     parts: pa.Table = field(default_factory=PARTS.empty_table)
     near: frozenset[Path] = frozenset()  # segments of other days with rows received on the date
+    late: frozenset[int] = frozenset()  # hours since 1970, long after the date, of its deliveries
 
     @property
     def tapped(self) -> frozenset[TargetName]:
@@ -124,6 +127,8 @@ def run_survey(
             yield from _packed("gaps", rows.filter(pc.equal(rows["leg"], Leg.GAP.value)))
         seen = _computed_sets(storage, path) if sets is None else sets
         yield from _packed("taps", _taps(seen, *hours_around(day)))
+        if (late := _late(seen, path, day)).num_rows:
+            yield from _packed("late", late)
 
 
 def _packed(kind: str, table: pa.Table) -> Iterator[pa.Table]:
@@ -142,11 +147,15 @@ def merged(rows: pa.Table) -> Survey:
             tables[kind].append(stream.read_all())
     found = {kind: pa.concat_tables(parts) for kind, parts in tables.items()}
     gaps = merge_gaps(found["gaps"].to_pylist())
+    taps = _tap_times(found["taps"], gaps)
+    tapped = {key[1:] for key in taps}
+    late = [row for row in found["late"].to_pylist() if (row["route"], row["target"]) in tapped]
     return Survey(
         [each for each in gaps if not each.target],
-        _tap_times(found["taps"], gaps),
+        taps,
         found["proven"], found["unproven"], found["parts"],
         frozenset(map(Path, found["near"]["path"].to_pylist())),
+        frozenset(row["hour"] for row in late),
     )  # fmt: skip
 
 
@@ -174,24 +183,53 @@ def _taps(sets: pa.Table, begin: int, end: int) -> pa.Table:
     return grouped(since, TARGET_KEYS, {"since": "min"}).cast(_TAPS)
 
 
+def _late(sets: pa.Table, path: Path, day: date) -> pa.Table:
+    """Return the targets to which a segment has deliveries of `day` that its hours lack.
+
+    Copies that were spooled for long, or replayed: a tap sees them in the hour of the segment.
+    """
+    at = _hour_of(path)
+    late = at >= hours_around(day)[1]
+    own = _within(sets, *day_range(day)).filter(pc.field("delivered") > 0) if late else sets[:0]
+    columns = {name: own[name].cast(pa.string()) for name in ("route", "target")}
+    hours = pa.array([at // HOUR] * own.num_rows, pa.int64())
+    return pa.table({**columns, "hour": hours}).group_by(_LATE.names).aggregate([])
+
+
+def _hour_of(path: Path) -> int:
+    """Return the begin of the hour of a segment, in microseconds; 0 when its folder has none."""
+    day, hour = parse_day(path.parent.parent.name), path.parent.name.removeprefix("hour=")
+    return microseconds(day, int(hour)) if day and hour.isdecimal() else 0
+
+
 def _within(sets: pa.Table, begin: int, end: int) -> pa.Table:
     minute = sets["minute"].cast(pa.int64())
     return sets.filter(pc.and_(pc.greater_equal(minute, begin), pc.less(minute, end)))
 
 
 def run_blocks(
-    location: ArchiveLocation, day: date, segments: Sequence[VerifiedSegment]
+    location: ArchiveLocation,
+    day: date,
+    segments: Sequence[VerifiedSegment],
+    tapped: Collection[TargetName] = (),
+    late: Collection[int] = (),
 ) -> Iterator[pa.Table]:
     """Yield the blocks of the date, of the day before it, and of the hours in which taps see it.
 
-    Only the blocks of proven segments can prove a copy.
+    Of the `tapped` targets, also the blocks of older messages that were delivered in these hours or
+    in the `late` ones: their sightings are among those of the date. Only the blocks of proven
+    segments can prove a copy.
     """
     storage = open_storage(location)
-    since, until = microseconds(day, -24), hours_around(day)[1]
+    since, (first, until) = microseconds(day, -24), hours_around(day)
     for segment in segments:
         stored = read_beside(storage, segment.path, SETS_KEY)
         blocks = _computed_sets(storage, segment.path) if stored is None else stored
-        kept = _within(blocks, since, until)
+        at = _hour_of(segment.path)
+        seen = tapped if first <= at < until or at // HOUR in late else ()
+        minute = blocks["minute"].cast(pa.int64()).to_numpy()
+        near = (minute >= since) & (minute < until) | are_of_targets(blocks, seen)
+        kept = blocks.filter(pa.array(near))
         columns = {name: kept[name] for name in SETS} | {"file": segment.path.as_posix()}
         yield filled(
             BLOCKS, kept.num_rows, columns if segment.sealed else columns | {"slowest": _NEVER}
