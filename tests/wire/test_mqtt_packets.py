@@ -298,7 +298,6 @@ MALFORMED = [
     pytest.param("5", b"\x30\x04\x00\x01t\x05", "longer than the packet", id="properties-cut"),
     pytest.param("5", b"\x30\x05\x00\x01t\x01\x77", "property 0x77", id="unknown-property"),
     pytest.param("5", b"\x30\x07\x00\x01t\x03\x23\x00\x01", "0x23", id="3.3.2.3.4-topic-alias"),
-    pytest.param("5", b"\x30\x04\x00\x01\xff\x00", "not UTF-8", id="1.5.4-topic"),
     pytest.param("5", b"\x30\xff\xff\xff\xff\x01", "four bytes", id="1.5.5-length"),
     pytest.param("5", b"\x40\x01\x00", "without a packet id", id="short-puback"),
 ]
@@ -310,6 +309,26 @@ def test_the_error_of_a_malformed_packet_names_the_fault(
 ) -> None:
     with pytest.raises(WireError, match=text):
         decode(version, data)
+
+
+@pytest.mark.parametrize(
+    ("version", "data", "text"),
+    [
+        pytest.param("3.1.1", b"\x30\x03\x00\x01\xff", "\udcff", id="topic-3"),
+        pytest.param("5", b"\x30\x04\x00\x01\xff\x00", "\udcff", id="topic-5"),
+        pytest.param(
+            "5", b"\x30\x0b\x00\x01t\x07\x26\x00\x01k\x00\x01\xfe", "\udcfe", id="property"
+        ),
+        pytest.param("5", b"\x30\x08\x00\x01t\x04\x08\x00\x01\xff", "\udcff", id="reply-to"),
+    ],
+)
+def test_text_outside_utf_8_of_a_publisher_does_not_end_the_stream(
+    version: str, data: bytes, text: str
+) -> None:
+    """MQTT 5.0, 1.5.4, has it end the connection; then the broker sends the message again."""
+    (got,) = decode(version, data).messages
+
+    assert text in {got.address, got.headers.properties.get("k"), got.headers.reply_to}
 
 
 def test_many_acknowledgements_are_one_write() -> None:

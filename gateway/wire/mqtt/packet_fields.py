@@ -109,10 +109,15 @@ def decode_binary(data: bytes, position: int) -> tuple[bytes, int]:
 
 
 def decode_text(data: bytes, position: int) -> tuple[str, int]:
-    """Return a UTF-8 string and the position after it; raises as `decode_binary` does.
-
-    Raises:
-        UnicodeDecodeError: it is not UTF-8.
-    """
+    """Return a UTF-8 string and the position after it; raises as `decode_binary` does."""
     raw, end = decode_binary(data, position)
-    return raw.decode(), end
+    return decode_utf8(raw), end
+
+
+def decode_utf8(raw: bytes) -> str:
+    """Return text in UTF-8, with surrogates for other bytes: a message with them is refused later.
+
+    Some brokers pass on what a publisher sent; nats-server does. To end the connection (MQTT 5.0,
+    1.5.4) would bring the same message again, without end.
+    """
+    return raw.decode(errors="surrogateescape")

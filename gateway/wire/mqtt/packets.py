@@ -12,7 +12,7 @@ from struct import Struct, pack, unpack_from
 from gateway.errors import WireError
 from gateway.model.limited_cache import LimitedCache
 from gateway.model.message import Headers, Message, Payload
-from gateway.wire.mqtt.packet_fields import decode_length, encode_length
+from gateway.wire.mqtt.packet_fields import decode_length, decode_utf8, encode_length
 from gateway.wire.mqtt.publish_properties import HEADERS_BY_FLAGS, decode_properties
 
 PUBLISH, PUBACK, PUBREC, PUBREL, PUBCOMP, PINGRESP = 3, 4, 5, 6, 7, 13  # packet types
@@ -242,10 +242,7 @@ class PacketDecoder:
         return (*known, end)
 
     def _decode_topic(self, raw: bytes) -> str:
-        try:
-            address = raw.decode()
-        except UnicodeDecodeError as error:
-            raise WireError("mqtt: a topic name is not UTF-8") from error
+        address = decode_utf8(raw)
         self._topics.add(raw, address, 2 * len(raw))
         return address
 

@@ -100,7 +100,7 @@ def decode_properties(data: bytes) -> PublishProperties:
                 properties.excess += 1
             else:
                 position = _decode_property(properties, data, position)
-    except (IndexError, StructError, UnicodeDecodeError) as error:
+    except (IndexError, StructError) as error:
         raise WireError(f"mqtt: malformed properties in a PUBLISH: {error}") from error
     return properties
 

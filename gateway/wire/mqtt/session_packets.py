@@ -197,7 +197,7 @@ def _decode_properties(body: bytes, position: int) -> tuple[Properties, int]:
             if kind in found:
                 raise WireError(f"mqtt: property 0x{kind:02x} stands twice")
             found[kind], position = decode(data, position)
-    except (IndexError, StructError, UnicodeDecodeError) as error:
+    except (IndexError, StructError) as error:
         raise WireError(f"mqtt: malformed properties: {error}") from error
     return found, end
 

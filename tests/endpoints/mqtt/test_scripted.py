@@ -26,7 +26,7 @@ from gateway.errors import (
 )
 from gateway.model.outcome import ACCEPTED, RETRY
 from gateway.wire.mqtt.packet_fields import encode_length
-from tests.endpoints.exchange import QUIET, Answer, receive, wait_for_loss
+from tests.endpoints.exchange import QUIET, Answer, collect, receive, wait_for_loss
 from tests.endpoints.mqtt.peer import (
     WELCOME,
     WELCOME_3,
@@ -289,6 +289,19 @@ def test_a_packet_over_the_limit_ends_the_connection_and_says_why(peer: Peer, ve
         until(is_lost)
     assert not caught.value.retryable
     sink.close()
+
+
+def test_a_topic_outside_utf_8_stops_no_other_message(peer: Peer) -> None:
+    """A broker such as nats-server passes it on, and sends it again after a lost connection."""
+    source = listening(peer)
+    first, wrong, last = (
+        bytes([0x32, 7, 0, 1]) + topic + bytes([0, at, 0]) + b"x"
+        for at, topic in enumerate((b"t", b"\xff", b"t"), 1)
+    )
+    peer.write(first + wrong + last)
+
+    assert [each.address for each in collect(source, 3)] == ["t", "\udcff", "t"]
+    source.close()
 
 
 def test_received_messages_of_qos_0_survive_the_loss(peer: Peer) -> None:
