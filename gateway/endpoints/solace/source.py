@@ -33,7 +33,12 @@ from gateway.endpoints.solace.message_reader import SolaceMessageReader, decodin
 from gateway.endpoints.solace.native_library import NativeLibrary, SettlementOutcome
 from gateway.endpoints.solace.received_objects import install, set_receive_window
 from gateway.endpoints.solace.topic_rules import find_pattern_error, find_queue_error
-from gateway.errors import EndpointError, NotConnectedError, SubscriptionRefusedError
+from gateway.errors import (
+    EndpointError,
+    GatewayError,
+    NotConnectedError,
+    SubscriptionRefusedError,
+)
 from gateway.model.outcome import ACCEPTED, Outcome, Settlement
 from gateway.wire.smf.received_message import has_discard_flag
 
@@ -88,7 +93,7 @@ class SolaceSource:
         self.close()
         window = self._settings.receive_window_bytes
         queue: ArrivalQueue = ReceivedMessages(window, answer_each=self._answer)
-        connection = SolaceConnection(self._settings, "source", queue.fail)
+        connection = SolaceConnection(self._settings, "source", partial(self._fail, queue))
         connection.on_restored = self._report_interruption
         self._connection, self._arrivals = connection, queue
         self._reader = SolaceMessageReader()  # the last thread may still use the old one
@@ -106,7 +111,8 @@ class SolaceSource:
 
     def close(self) -> None:
         # after a settlement that uses the receiver
-        self._arrivals.fail(NotConnectedError(f"{self._settings.name}: is closed; open it first"))
+        closed = NotConnectedError(f"{self._settings.name}: is closed; open it first")
+        self._fail(self._arrivals, closed)
         connection, receiver = self._connection, self._receiver
         self._connection = self._receiver = None
         if receiver is not None:
@@ -125,6 +131,10 @@ class SolaceSource:
         if self._receiver is not None and not self._queue:
             for topic in _topics(self._patterns):
                 self._receiver.remove_subscription_async(topic)
+
+    def _fail(self, queue: ArrivalQueue, failure: GatewayError) -> None:
+        """End a queue; direct messages in it can still be received: they do not come again."""
+        queue.fail(failure, lambda _received: not self._queue)
 
     def _start(self, connection: SolaceConnection, queue: ArrivalQueue) -> None:
         make, put = self._make_direct, self._put_direct

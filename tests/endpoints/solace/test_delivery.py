@@ -118,6 +118,23 @@ def test_direct_messages_that_the_full_library_drops_are_a_loss(system: Restarta
     assert source.counts["lost"] > 0
 
 
+@pytest.mark.parametrize("closed", [False, True])
+def test_direct_messages_that_have_arrived_outlive_the_connection(
+    system: RestartableBroker, closed: bool
+) -> None:
+    """The broker delivers none of them again."""
+    source = system.source("a/>", guaranteed=False)
+    with opened(source, sink := system.sink()):
+        send(sink, *(Message("a/x", b"%d" % i) for i in range(5)))
+        arrivals = source._arrivals  # noqa: SLF001  # the test is about what waits there
+        until(lambda: len(arrivals.unsettled()) == 5)
+        source.close() if closed else system.stop()
+        until(lambda: arrivals.failure is not None)
+        got = wait_for_loss(source)
+
+    assert [message.payload for message in got] == [b"%d" % i for i in range(5)]
+
+
 def test_a_shared_subscription_distributes_the_messages(system: RestartableBroker) -> None:
     settings: dict[str, Any] = {"guaranteed": False, "share": "group"}
     first, second = (system.source("a/>", **settings) for _ in range(2))
