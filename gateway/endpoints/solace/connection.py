@@ -61,7 +61,9 @@ class SolaceConnection:
         self._folder: str | None = None
         self._ended = False
         self.interrupted = False
-        self.on_restored: Callable[[], None] = lambda: None  # called by a thread of the library
+        # called by a thread of the library
+        self.on_interrupted: Callable[[], None] = lambda: None
+        self.on_restored: Callable[[], None] = lambda: None
         self.service: Any = None
         try:
             self._connect(settings, role)
@@ -165,6 +167,7 @@ class _Listener(
 
     def on_reconnecting(self, event: Any) -> None:  # noqa: ANN401
         del event
+        self._connection.on_interrupted()
         self._connection.interrupted = True
 
     def on_reconnected(self, service_event: Any) -> None:  # noqa: ANN401

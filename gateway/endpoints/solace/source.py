@@ -46,6 +46,7 @@ ArrivalQueue: TypeAlias = ReceivedMessages[int]  # the receipt of a direct messa
 
 log = logging.getLogger(__name__)
 
+_UNANSWERED: Final = 4  # intervals of keepalive before the library gives a connection up
 _SETTLEMENTS: Final = {
     Outcome.ACCEPTED: SettlementOutcome.ACCEPTED,
     Outcome.RETRY: SettlementOutcome.FAILED,
@@ -79,6 +80,7 @@ class SolaceSource:
         self.continuity = Continuity(Retention.KEPT if self._queue else Retention.NOTHING)
         self.subscription_store: SubscriptionStore | None = None
         self._stored_as = f"{settings.broker_key} {self._queue} {settings.name} {instance}"
+        self._silent_since = 0  # microseconds; set when the library loses the connection
         self._queue_is_new = False  # made since the last successful `open`
         self._native = NativeLibrary()
         install()
@@ -94,6 +96,7 @@ class SolaceSource:
         window = self._settings.receive_window_bytes
         queue: ArrivalQueue = ReceivedMessages(window, answer_each=self._answer)
         connection = SolaceConnection(self._settings, "source", partial(self._fail, queue))
+        connection.on_interrupted = self._note_interruption
         connection.on_restored = self._report_interruption
         self._connection, self._arrivals = connection, queue
         self._reader = SolaceMessageReader()  # the last thread may still use the old one
@@ -128,12 +131,17 @@ class SolaceSource:
             detach_finalizers(receiver)
 
     def end_intake(self) -> None:
+        connection = self._connection
+        if connection is not None and connection.interrupted:
+            self._report_interruption()
         if self._receiver is not None and not self._queue:
             for topic in _topics(self._patterns):
                 self._receiver.remove_subscription_async(topic)
 
     def _fail(self, queue: ArrivalQueue, failure: GatewayError) -> None:
         """End a queue; direct messages in it can still be received: they do not come again."""
+        if not self._queue:  # the library may have tried for long to restore the connection
+            self.continuity.heard = self.continuity.heard or self._silent_since
         queue.fail(failure, lambda _received: not self._queue)
 
     def _start(self, connection: SolaceConnection, queue: ArrivalQueue) -> None:
@@ -178,10 +186,16 @@ class SolaceSource:
         if self.subscription_store is not None and patterns:
             self.subscription_store.save(self._stored_as, {*self._patterns, *left})
 
+    def _note_interruption(self) -> None:
+        """Note the last sign of the broker; without a message it is an answer to a keepalive."""
+        silence = int(_UNANSWERED * self._settings.keepalive * 1_000_000)
+        self._silent_since = self.continuity.heard or self.continuity.clock() - silence
+
     def _report_interruption(self) -> None:
         """Report the direct messages that were sent while the library connected again."""
         if not self._queue:
-            self.continuity.report_loss("the library had to restore the connection")
+            reason = "the library had to restore the connection"
+            self.continuity.report_loss(reason, since=self._silent_since)
 
     def _make_guaranteed(self, connection: SolaceConnection) -> Any:  # noqa: ANN401  # the driver's receiver
         settings = self._settings

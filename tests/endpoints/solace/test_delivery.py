@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from gateway.endpoints.continuity import DroppedMessages
 from gateway.errors import EndpointError, NotConnectedError, SubscriptionRefusedError
 from gateway.model.message import Headers, Message
 from gateway.model.outcome import ACCEPTED, RETRY, Outcome, rejected
@@ -116,6 +117,43 @@ def test_direct_messages_that_the_full_library_drops_are_a_loss(system: Restarta
     assert "dropped here" in loss.reason
     assert loss.messages is None
     assert source.counts["lost"] > 0
+
+
+@pytest.mark.parametrize("end", ["restored", "lost", "stopped"])
+def test_an_interruption_without_a_message_before_it_begins_at_the_last_keepalive(
+    system: RestartableBroker, end: str
+) -> None:
+    """A dead connection is noticed by its unanswered keepalives, and direct messages are lost."""
+    begin = 1_700_000_000_000_000
+    over = Event()
+    attempts = 1 if end == "lost" else 100
+    source = system.source(
+        "a/>", guaranteed=False, keepalive=2.0, reconnect_attempts=attempts, reconnect_wait=0.1
+    )
+    source.continuity.clock = lambda: begin + 60_000_000 * over.is_set()
+    losses: list[DroppedMessages] = []
+
+    def is_reported() -> bool:
+        losses.extend(source.continuity.take_losses())
+        return bool(losses)
+
+    with opened(source):
+        connection = source._connection  # noqa: SLF001  # tells when it is interrupted
+        assert connection is not None
+        system.stop()
+        until(lambda: connection.interrupted)
+        over.set()
+        if end == "lost":
+            wait_for_loss(source)
+            assert source.continuity.heard == begin - 8_000_000
+            return
+        if end == "stopped":
+            source.end_intake()
+        else:
+            system.start()
+        until(is_reported)
+
+    assert [(each.begin, each.end) for each in losses] == [(begin - 8_000_000, begin + 60_000_000)]
 
 
 @pytest.mark.parametrize("closed", [False, True])
