@@ -14,9 +14,10 @@ from gateway.model.message import DeliveryMode, Headers, Message
 from gateway.model.outcome import ACCEPTED
 from gateway.trial.brokers.activemq import FACTORY, client_jars
 from tests.brokers.controlled_activemq import ActiveMq
+from tests.brokers.jms_pairs import plain_session
 from tests.brokers.mosquitto import StartMosquitto
 from tests.brokers.running import Client, started
-from tests.endpoints.exchange import opened, reopen, send
+from tests.endpoints.exchange import QUIET, hold, opened, reopen, send, wait_for_loss
 from tests.waiting import until
 
 pytestmark = pytest.mark.broker
@@ -144,6 +145,27 @@ def test_a_message_larger_than_the_window_passes_a_transacted_session(activemq: 
             if batch is not None:
                 batch.settle([ACCEPTED] * len(batch.messages))
                 received += len(batch.messages)
+
+
+@pytest.mark.parametrize("acknowledge", ["client", "transacted"])
+def test_temporary_queues_of_others_take_nothing_of_the_receive_window(
+    activemq: ActiveMq, acknowledge: str
+) -> None:
+    """ActiveMQ tells every connection of each of them, in messages of a kilobyte."""
+    queue = f"queue:{uuid4().hex}"
+    settings = activemq.settings(
+        acknowledge=acknowledge, receive_window=1, receive_window_bytes=65_536
+    )
+    source, sink = make_source(settings, [Subscription(queue)]), make_sink(settings)
+    with opened(sink, source), plain_session(activemq) as (session, _):
+        send(sink, Message(queue, b"x", KEPT))
+        hold(source, 1)
+        for _ in range(100):
+            session.createTemporaryQueue().delete()
+
+        assert source.receive(QUIET) is None  # the connection lasts
+        activemq.kill()
+        wait_for_loss(source)  # it is still read
 
 
 def put_large(feed: Sink, name: str, count: int) -> None:

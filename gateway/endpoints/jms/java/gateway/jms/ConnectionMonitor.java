@@ -6,6 +6,7 @@ import javax.jms.Connection;
 import javax.jms.Destination;
 import javax.jms.ExceptionListener;
 import javax.jms.JMSException;
+import javax.jms.MessageConsumer;
 import javax.jms.ResourceAllocationException;
 import javax.jms.TemporaryQueue;
 
@@ -63,8 +64,8 @@ public final class ConnectionMonitor implements ExceptionListener {
         }
     }
 
-    ReceiveWindow receiveWindow(long bytes, boolean waits) throws JMSException {
-        return new ReceiveWindow(connection, bytes, waits);
+    ReceiveWindow receiveWindow(MessageConsumer[] consumers, long bytes, boolean waits) {
+        return new ReceiveWindow(connection, consumers, bytes, waits);
     }
 
     /** Creates a temporary queue; returns whether the broker answers. A refusal is an answer. */

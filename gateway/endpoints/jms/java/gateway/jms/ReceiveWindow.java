@@ -3,8 +3,11 @@ package gateway.jms;
 import java.lang.reflect.InvocationHandler;
 import java.lang.reflect.Method;
 import java.lang.reflect.Proxy;
+import java.util.HashSet;
+import java.util.Set;
 import javax.jms.Connection;
 import javax.jms.JMSException;
+import javax.jms.MessageConsumer;
 
 /**
  * Bounds the bytes of the messages that ActiveMQ's library has read and nobody has received.
@@ -25,12 +28,14 @@ final class ReceiveWindow implements InvocationHandler {
 
     private final long limit;
     private final boolean waits;
-    private Method getMessage, getSize; // null without effect
+    private final Set<Object> consumers = new HashSet<>(); // ids: the library has others, unread here
+    private Method getConsumer, getMessage, getSize; // null without effect
     private long held, largest;
     private int messages; // held ones
     private boolean ended;
 
-    ReceiveWindow(Connection connection, long limit, boolean waits) throws JMSException {
+    ReceiveWindow(
+            Connection connection, MessageConsumer[] consumers, long limit, boolean waits) {
         this.limit = limit;
         this.waits = waits;
         ClassLoader loader = connection.getClass().getClassLoader();
@@ -39,7 +44,12 @@ final class ReceiveWindow implements InvocationHandler {
             Object proxy = Proxy.newProxyInstance(loader, new Class<?>[] {listener}, this);
             Method add = connection.getClass().getMethod("addTransportListener", listener);
             getSize = Class.forName(MESSAGE, false, loader).getMethod("getSize");
-            getMessage = Class.forName(DISPATCH, false, loader).getMethod("getMessage");
+            Class<?> dispatch = Class.forName(DISPATCH, false, loader);
+            getConsumer = dispatch.getMethod("getConsumerId");
+            for (MessageConsumer each : consumers) {
+                this.consumers.add(each.getClass().getMethod("getConsumerId").invoke(each));
+            }
+            getMessage = dispatch.getMethod("getMessage");
             add.invoke(connection, proxy);
         } catch (ReflectiveOperationException | LinkageError absent) {
             getMessage = null;
@@ -50,7 +60,8 @@ final class ReceiveWindow implements InvocationHandler {
     public Object invoke(Object proxy, Method method, Object[] arguments) throws Exception {
         switch (method.getName()) {
             case "onCommand":
-                if (getMessage.getDeclaringClass().isInstance(arguments[0])) {
+                if (getMessage.getDeclaringClass().isInstance(arguments[0])
+                        && consumers.contains(getConsumer.invoke(arguments[0]))) {
                     arrived(getMessage.invoke(arguments[0]));
                 }
                 return null;

@@ -39,13 +39,13 @@ public final class Receiver {
 
     public Receiver(
             Session session, List<MessageConsumer> consumers, int mode, ConnectionMonitor monitor,
-            boolean deserialize, long unreadBytes) throws JMSException {
+            boolean deserialize, long unreadBytes) {
         this.session = session;
         this.consumers = consumers.toArray(new MessageConsumer[0]);
         this.mode = mode;
         this.monitor = monitor;
         this.packer = new BatchPacker(deserialize);
-        this.window = monitor.receiveWindow(unreadBytes, mode != TRANSACTED);
+        this.window = monitor.receiveWindow(this.consumers, unreadBytes, mode != TRANSACTED);
     }
 
     /** Returns the waiting messages, packed, or null after `millis` without a message. */
