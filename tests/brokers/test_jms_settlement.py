@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections import deque
+from pathlib import Path
 
 import pytest
 
-from gateway.endpoints.base import Batch
+from gateway.endpoints.base import Batch, Subscription
+from gateway.endpoints.continuity import Retention
+from gateway.endpoints.jms import open_sink, open_source
 from gateway.endpoints.jms.connection import connect, open_library
-from gateway.model.message import Message
+from gateway.model.message import DeliveryMode, Headers, Message
 from gateway.model.outcome import ACCEPTED
+from gateway.runtime.inbound.session_file import SessionFile
 from tests.brokers.controlled_activemq import ActiveMq
 from tests.brokers.jms_pairs import PERSISTENT, broker, name, pair
-from tests.endpoints.exchange import QUIET, collect, hold, receive, send
+from tests.endpoints.exchange import QUIET, collect, hold, opened, receive, send
 
 __all__ = ["broker", "name"]  # fixtures
 
@@ -107,6 +111,31 @@ def test_a_message_that_stays_unsettled_comes_over_every_new_connection(
             (again,) = hold(source, 1)
 
             assert [(m.payload, m.headers.redelivered) for m in again.messages] == [(b"x", True)]
+
+
+def test_a_durable_subscription_that_the_server_makes_again_is_no_kept_one(
+    broker: ActiveMq, name: str, tmp_path: Path
+) -> None:
+    """Another pattern or selector under the same name deletes it with its messages (JMS 2.0)."""
+    settings = broker.settings(client_id=name, durable="gw")
+    store, found = SessionFile(tmp_path / "gateway.sessions"), []
+    for pattern, selector in [("a", ""), ("a", ""), ("a", "x = 1"), ("a", "x = 1"), (">", "x = 1")]:
+        source = open_source(settings, [Subscription(f"{name}.{pattern}", False, selector)])
+        source.subscription_store = store
+        with opened(source, sink := open_sink(settings)):
+            kept = source.receive(QUIET) is not None
+            found.append((source.continuity.retention, kept))
+        with opened(sink):
+            headers = Headers(mode=DeliveryMode.AT_LEAST_ONCE, properties={"x": 1})
+            send(sink, Message(f"{name}.a", b"", headers))
+
+    assert found == [
+        (Retention.KEPT, False),
+        (Retention.KEPT, True),
+        (Retention.NEW, False),
+        (Retention.KEPT, True),
+        (Retention.NEW, False),
+    ]
 
 
 @pytest.mark.parametrize(("prefetch", "ahead"), [(0, 70), (3, 3)])

@@ -88,14 +88,22 @@ def _read_one(settings: JmsSettings, kind: int, name: str) -> ConsumerSpec:
     return ConsumerSpec(kind, name, durable, shared)
 
 
+def definition(settings: JmsSettings, spec: ConsumerSpec) -> str:
+    """Return the name of a durable subscription, and all by which a server compares it."""
+    return "\n".join((spec.durable, spec.name, _selector(settings, spec)))
+
+
+def _selector(settings: JmsSettings, spec: ConsumerSpec) -> str:
+    return " AND ".join(f"({text})" for text in (settings.selector, spec.selector) if text)
+
+
 def make_consumer(settings: JmsSettings, session: Java, spec: ConsumerSpec) -> Java:
     """Return a new consumer on `session`.
 
     Raises:
         EndpointError: the subscription is shared and the library older than JMS 2.0.
     """
-    selectors = [text for text in (settings.selector, spec.selector) if text]
-    selector = jvm.text(" AND ".join(f"({text})" for text in selectors) or None)
+    selector = jvm.text(_selector(settings, spec) or None)
     if spec.kind == QUEUE:
         return session.createConsumer(session.createQueue(spec.name), selector)
     topic = session.createTopic(spec.name)

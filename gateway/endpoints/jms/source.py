@@ -30,7 +30,12 @@ from gateway.endpoints.jms.connection import (
     connect_error,
     open_library,
 )
-from gateway.endpoints.jms.consumers import ConsumerSpec, make_consumer, read_subscriptions
+from gateway.endpoints.jms.consumers import (
+    ConsumerSpec,
+    definition,
+    make_consumer,
+    read_subscriptions,
+)
 from gateway.endpoints.jms.discard_advisories import DiscardAdvisories, discard_advisories
 from gateway.endpoints.jms.jvm import JavaError, JmsLibrary, describe, is_permanent
 from gateway.endpoints.jms.message_reader import BatchReader, DrainedBatch
@@ -200,8 +205,36 @@ class JmsSource:
             if is_permanent(error):
                 raise SubscriptionRefusedError(str(failure)) from error
             raise failure from error
+        self._find_remade()
         self._find_doubtful()
         self._session = session
+
+    def _find_remade(self) -> None:
+        """Find durable subscriptions that this connection has changed.
+
+        A server then deletes the old one of that name, with its messages (JMS 2.0, 8.3.3).
+        """
+        store, key = (
+            self.subscription_store,
+            f"{self._settings.broker_key} {self._client_id} durable",
+        )
+        wanted = {
+            each.durable: definition(self._settings, each)
+            for each in self._consumers
+            if each.durable
+        }
+        if store is None or not wanted:
+            return
+        known = {text.partition("\n")[0]: text for text in store.load(key, str) or ()}
+        changed = [name for name, text in wanted.items() if known.get(name, text) != text]
+        for name in changed:
+            log.warning(
+                "%s: the durable subscription %s has another pattern or selector: the server has"
+                " deleted the messages that it kept for the old one", self._settings.name, name,
+            )  # fmt: skip
+        if self.continuity.retention is not Retention.NOTHING:
+            self.continuity.retention = Retention.NEW if changed else Retention.KEPT
+        store.save(key, {**known, **wanted}.values())
 
     def _find_doubtful(self) -> None:
         """Find how many messages an earlier process may have left, and save it of this one."""
@@ -211,7 +244,7 @@ class JmsSource:
         if self._doubtful is None:
             kept = () if store is None else store.load(self._memory, int)
             self._doubtful = most if kept is None else sum(kept)
-        if store is not None and self.continuity.retention is Retention.KEPT:
+        if store is not None and self.continuity.retention is not Retention.NOTHING:
             store.save(self._memory, [str(most)])
 
     def _fitting_settings(self) -> JmsSettings:
