@@ -11,7 +11,7 @@ from typing import Final
 
 from gateway.archive.findings import Finding, error
 from gateway.archive.heads import WriterHead
-from gateway.archive.layout import HOUR, parse_journal_name, seal_folder
+from gateway.archive.layout import DAY, HOUR, JournalName, day_of, parse_journal_name, seal_folder
 from gateway.archive.seals.seal import AnySeal, Seal
 from gateway.archive.seals.store import (
     ReadSeal,
@@ -150,6 +150,17 @@ class EvidenceReader:
             OSError: the storage cannot be read.
         """
         return self._storage.read(link_path(link)) is not None
+
+    def has_process(self, name: JournalName) -> bool:
+        """Return whether a journal of the process that wrote the journal `name` has a seal.
+
+        Raises:
+            OSError: the storage cannot be read.
+        """
+        since = day_of(name.start - DAY)
+        folders = (seal_folder(Path(), day) for day in self.days if day >= since)
+        named = (parse_journal_name(Path(each).stem) for at in folders for each in self._names(at))
+        return any(each is not None and each[:2] == name[:2] for each in named)
 
     def _of_day(self, day: date) -> list[Evidence]:
         found = read_seals(self._storage, day, self._read) if day in self.days else []

@@ -12,15 +12,16 @@ from functools import cached_property
 from pathlib import Path
 from typing import Final
 
-from gateway.archive.findings import Finding, error
+from gateway.archive.findings import Finding, error, warning
 from gateway.archive.heads import StoredHead, WriterHead, head_path, read_heads
-from gateway.archive.layout import day_start, parse_journal_name
+from gateway.archive.layout import day_start, is_replay, parse_journal_name
 from gateway.archive.retired import retired_writers
 from gateway.archive.routes import routes_files
 from gateway.archive.seals.seal import Seal
 from gateway.archive.seals.store import link_path
 from gateway.archive.signed_json import Previous
 from gateway.archive.storage import LocalStorage, Storage
+from gateway.archive.verification.holders import away, taken_over
 from gateway.archive.verification.seal_evidence import EvidenceReader, Period
 from gateway.archive.verification.waiting import WaitingJournal
 
@@ -116,6 +117,8 @@ def writer_findings(period: Period, facts: Facts) -> Iterator[Finding]:
         found: list[Finding] = []
         if writer in writers.in_reach:
             found += _absent_journals(writer, head, period, facts)
+        else:
+            found += _unsealed_process(writer, head, period, facts)
         if period.has(head.at, FOREVER):
             found += _older_head(writer, head, facts)
         if found and not facts.moved(writer, head):
@@ -166,6 +169,30 @@ def _absent_journals(
             return
         text = f"{writer} opened {head.open}, which is nowhere; its rows are missing"
         yield error("missing-journal", f".journal/{head.open}.open", text)
+
+
+def _unsealed_process(
+    writer: str, head: WriterHead, period: Period, facts: Facts
+) -> Iterator[Finding]:
+    """Yield a finding about a process that writes, by the head, and has no journal with a seal.
+
+    Its journals are out of reach, and the chain before it may end with a stop.
+    """
+    name = parse_journal_name(head.open or "")
+    is_ended = head.closed is not None and head.closed.journal == head.open
+    if name is None or is_ended or is_replay(writer):
+        return
+    others = [e.lease for e in facts.writers.expected.values() if e.gateway == head.gateway]
+    until = taken_over(head.lease, others)
+    begin, end = name.start, FOREVER if until is None else until
+    if not period.has(begin, end) or facts.reader.has_process(name):
+        return
+    if until is not None:
+        text = away(writer, begin, until)
+    else:
+        text = f"{writer} opened {head.open}, and no journal of that process has a seal"
+    weighted = error if begin < period.now else warning
+    yield weighted("open-chain", head_path(Path(), writer).as_posix(), text)
 
 
 def _older_head(writer: str, head: WriterHead, facts: Facts) -> Iterator[Finding]:

@@ -11,14 +11,24 @@ from pathlib import Path
 import pytest
 
 from gateway.archive.heads import WriterHead, head_path, read_head, write_head
+from gateway.archive.journal.local_head import number_of
 from gateway.archive.layout import HOUR, JournalName, journal_folder
 from gateway.archive.retired import retire
 from gateway.archive.routes import write_routes
 from gateway.archive.seals.seal import End
 from gateway.archive.storage import LocalStorage, RemoteStorage
+from gateway.archive.verification.verify import verify_archive, verify_day
 from tests.archive.bucket import Bucket
 from tests.archive.samples import DAY, NOON, START
-from tests.archive.verification.chained import KEY, MIDNIGHT, SECOND, Chained, errors, sealed_day
+from tests.archive.verification.chained import (
+    KEY,
+    MIDNIGHT,
+    SECOND,
+    Chained,
+    errors,
+    sealed_day,
+    warnings,
+)
 
 KEYS = pytest.mark.parametrize("key", [None, KEY], ids=["plain", "keyed"])
 DATES = [DAY + timedelta(days=number) for number in range(5)]
@@ -122,6 +132,27 @@ def test_a_start_after_the_stop_that_the_head_states_is_an_error(tmp_path: Path)
 
     assert errors(made.verify(DAY + timedelta(days=1))) == ["old-head"]
     assert errors(made.verify()) == []
+
+
+@pytest.mark.parametrize("end", [End.STOPPED, None], ids=["after-a-stop", "first"])
+def test_a_process_without_a_seal_is_an_error_where_its_journals_are_out_of_reach(
+    tmp_path: Path, end: End | None
+) -> None:
+    """A head that reached a bucket names a journal whose disk was lost, or that is to come."""
+    made, start = sealed_day(tmp_path), MIDNIGHT + 31 * HOUR
+    writer = "north" if end is None else "east"
+    closed = made.links.get(writer)
+    stem = str(JournalName(writer, start, number_of(closed) + 1))
+    write_head(tmp_path, WriterHead(writer, writer, start, closed=closed, open=stem))
+    dates = DATES[:3]
+
+    assert [errors(made.verify(day)) for day in dates[:2]] == [[], ["open-chain"]]
+    assert errors(verify_archive(made.storage, today=dates[2])) == ["open-chain"]
+    found = verify_day(made.storage, dates[1], today=dates[1])
+    assert (errors(found), warnings(found)) == ([], ["open-chain"])
+
+    made.add(writer, start, start + HOUR, end=End.STOPPED, start=start)
+    assert [errors(made.verify(day)) for day in dates[:2]] == [[], []]
 
 
 @pytest.mark.parametrize("retired", [False, True])
