@@ -87,6 +87,7 @@ class DateRecord:
 
 
 NOT_JUDGED: Final = -1
+_NO_ANSWER: Final = 2  # an exit status: the run had judged the date, and found no answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +111,12 @@ class Night(SignedStatement):
     def unsettled(self) -> tuple[DateRecord, ...]:
         """The dates that the next night judges again."""
         return tuple(each for each in self.dates if not each.settled)
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether its run ended before it had judged all dates."""
+        left = (each for each in self.unsettled if not each.in_flight and each.date < self.until)
+        return any(each.status != _NO_ANSWER for each in left)
 
     def has_judged(self, journal: JournalName) -> bool:
         """Return whether this night or an earlier one judged the journal of this name."""

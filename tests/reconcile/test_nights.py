@@ -230,6 +230,34 @@ def test_a_second_delivery_on_a_later_day_takes_back_a_clean_verdict(tmp_path: P
         run_night(Job(root, DAY, now=at + DAYS), silent, "0" * 64)
 
 
+@pytest.mark.parametrize("days", [0, pytest.param(1, marks=pytest.mark.nightly)])
+def test_a_night_that_resumes_repeats_what_the_interrupted_one_found(
+    tmp_path: Path, days: int
+) -> None:
+    """The process of the first run dies: nobody got its exit status."""
+    root, at = tmp_path / "archive", NOON + DAYS
+    archive(root, received([1], received=NOON))
+    own = received([9], time=at, received=at), delivered([9], time=at, received=at)
+    archive(root, *own, start=START + 1)
+    later = DAY + timedelta(days=1)
+
+    def killed(step: str, share: float | None = None) -> None:
+        if share is None and step == f"checking the files of {later}":
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run_night(Job(root, DAY, now=at + DAYS), killed)
+    second = run_night(Job(root, DAY, now=at + (1 + days) * DAYS), silent).report
+    third = run_night(Job(root, DAY, now=at + (1 + days) * DAYS), silent).report
+    fourth = run_night(Job(root, DAY, now=at + (2 + days) * DAYS), silent).report
+
+    assert (second.day, second.verdict, second.exit_status) == (later, "clean", 1)
+    assert f"judged by an earlier run: {DAY}, not clean: 1 missing" in printed(second)
+    assert ([each.rule for each in third.findings], third.exit_status) == (["nothing-to-judge"], 1)
+    assert [row["date"] for row in third.carried] == [str(DAY), str(later)]
+    assert (fourth.exit_status, fourth.carried) == (0, [])
+
+
 @pytest.mark.parametrize(
     "kept",
     ["both", *(pytest.param(each, marks=pytest.mark.nightly) for each in ("new", "deleted"))],

@@ -15,7 +15,7 @@ from gateway.archive.night_record import (
     extended,
     with_judged,
 )
-from gateway.reconcile.nights.removed_dates import forgotten, late_for_forgotten
+from gateway.reconcile.nights.removed_dates import TOLD_ONCE, forgotten, late_for_forgotten
 from gateway.reconcile.nights.world import World
 from gateway.reconcile.nights.writers import missing_journals, went_back, writer_findings
 from gateway.reconcile.report.report import NO_ANSWER
@@ -27,7 +27,8 @@ def plan_night(previous: Night, world: World, *, at: int, spooled_days: int) -> 
     Its dates before today are to judge: a closed date that is kept and newer than the last night,
     that is not settled, that a new journal concerns, or that has no results. Dates before the
     oldest kept one are over. A date without a verdict stays to be judged: an interrupted run
-    resumes.
+    resumes. The next run of its day, and the one that resumes, keep the verdicts of a run: its
+    process may have died before anybody got them.
     """
     macs: dict[str, list[str]] = defaultdict(list)
     for journal in world.journals:
@@ -39,7 +40,10 @@ def plan_night(previous: Night, world: World, *, at: int, spooled_days: int) -> 
     asked = fresh | (unsettled & world.there) | macs.keys()
     wanted = {day for day in asked if oldest <= day < today or (day >= today and day in macs)}
     before = {each.date: each for each in previous.dates}
-    dates = {day: record for day, record in before.items() if day >= today}
+    repeated = previous.until >= today or previous.interrupted
+    dates = {
+        day: each for day, each in before.items() if day >= today or (repeated and each.settled)
+    }
     dates |= {day: _pending(day, before.get(day), macs[day]) for day in wanted}
     seen = _seen(previous, world)
     findings = [
@@ -49,6 +53,9 @@ def plan_night(previous: Night, world: World, *, at: int, spooled_days: int) -> 
     ]
     if previous.n:
         findings += late_for_forgotten(world, oldest)
+    if repeated:  # no night finds them twice
+        told = (each for each in previous.findings if each.rule in TOLD_ONCE)
+        findings += (each for each in told if each not in findings)
     return Night(
         n=previous.n + 1,
         previous=previous.mac,

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from gateway.archive.findings import Finding, error
 from gateway.archive.layout import JournalName
 from gateway.reconcile.nights.world import World
+
+TOLD_ONCE: Final = ("forgotten-unresolved", "forgotten-unjudged", "late-for-forgotten")
 
 
 def forgotten(unsettled: set[str], world: World) -> list[Finding]:

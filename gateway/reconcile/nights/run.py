@@ -15,7 +15,7 @@ from gateway.archive.archive_lock import exclusive_in
 from gateway.archive.durable import make_folders
 from gateway.archive.findings import warning
 from gateway.archive.layout import NIGHTS, day_of, days_in
-from gateway.archive.night_record import Night
+from gateway.archive.night_record import DateRecord, Night
 from gateway.archive.retention import forgotten_dates
 from gateway.archive.seals.store import read_seal
 from gateway.archive.segments.convert import convert_abandoned
@@ -25,7 +25,7 @@ from gateway.model.copy_class import CopyClass
 from gateway.reconcile.job import Job, reconcile
 from gateway.reconcile.nights.archive_facts import world_of
 from gateway.reconcile.nights.chain import read_chain, write_night
-from gateway.reconcile.nights.marker import mark
+from gateway.reconcile.nights.marker import VERDICTS, mark
 from gateway.reconcile.nights.plan import plan_night, with_verdict
 from gateway.reconcile.report.report import Report
 from gateway.reconcile.report.rows import Row
@@ -70,7 +70,9 @@ def run_night(job: Job, show_step: ShowStep, expect: str | None = None) -> Night
         link = plan_night(chain.newest, world, at=at, spooled_days=job.spooled_days)
         findings = (*chain.findings, *link.findings)
         link = replace(link, n=chain.last, mac=chain.newest.mac, findings=findings)
-        days = [day for each in link.dates if (day := date.fromisoformat(each.date)) < world.today]
+        closed = [each for each in link.dates if each.date < str(world.today)]
+        days = [date.fromisoformat(each.date) for each in closed if not each.settled]
+        job = replace(job, carried=[_earlier(job, each) for each in closed if each.settled])
 
         def write_link() -> None:
             nonlocal link
@@ -83,7 +85,8 @@ def run_night(job: Job, show_step: ShowStep, expect: str | None = None) -> Night
             text = "no closed date is new or changed"
             nothing = warning("nothing-to-judge", str(job.archive), text)
             write_link()
-            return NightRun(Report(str(job.archive), None, [*findings, nothing]), link)
+            known = [*findings, nothing]
+            return NightRun(Report(str(job.archive), None, known, carried=job.carried), link)
 
         def after(day: date, report: Report) -> None:
             nonlocal link
@@ -112,7 +115,7 @@ def run_dates(
         OSError: the archive cannot be read, or the results cannot be written.
     """
     *earlier, last = [replace(job, day=day) for day in days]
-    carried: list[Row] = []
+    carried = [*job.carried]
     # The dates share a session; one date alone starts that which suits it.
     with spark_session(job.master) if earlier else nullcontext():
         for each in earlier:
@@ -122,6 +125,17 @@ def run_dates(
         report = reconcile(replace(last, carried=carried), show_step)
         after(last.day, report)
     return report
+
+
+def _earlier(job: Job, record: DateRecord) -> Row:
+    """Return the verdict of a date that an earlier run of this night judged."""
+    known = replace(job, day=date.fromisoformat(record.date)).results.earlier()
+    if known is None:
+        status, verdict = record.status, VERDICTS.get(record.status, "")
+    else:
+        known = replace(known, strict=job.strict, accept_gaps=job.accept_gaps)
+        status, verdict = known.status, known.verdict
+    return {"date": record.date, "status": status, "verdict": verdict}
 
 
 def closed_dates(job: Job) -> list[date]:

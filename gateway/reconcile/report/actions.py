@@ -53,8 +53,9 @@ def actions(report: Report) -> Iterator[Action]:
             "Hops",
         )
     for row in filter(became_breach, report.carried):
+        what = "reconciled again" if "before" in row else "judged by an earlier run"
         yield Action(
-            f"{word(row, 'date')} was reconciled again, and its verdict is now:"
+            f"{word(row, 'date')} was {what}, and its verdict is now:"
             f" {word(row, 'verdict')}. Read the report of that date.",
             section="Method",
         )

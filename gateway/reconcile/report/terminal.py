@@ -71,6 +71,9 @@ def _details(report: Report) -> Iterator[str]:
             ends = f"{sender} -> {receiver} {row['name']!r}"
             yield f"{row['class']} between gateways: {row['id']} {ends}"
     for row in report.carried:
+        if "before" not in row:
+            yield f"judged by an earlier run: {row['date']}, {row['verdict']}"
+            continue
         verdict = f", {row.get('verdict')}" if became_breach(row) else ""
         flights = f"{count(row, 'before')} in flight -> {count(row, 'after')}"
         yield f"reconciled again: {row['date']}, {flights}{verdict}"

@@ -46,7 +46,7 @@ class ProductNights(Nights):
         judged = {}
         for each in link.dates:
             number = _number_of(each.date)
-            if each.date >= str(world.today):
+            if each.date >= str(world.today) or each.settled:
                 continue
             said = self.judge(archive, number, self.evidence(archive, number), order)
             absent = said.absent | unproven | self.open_chains(archive, number)

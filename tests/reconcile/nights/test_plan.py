@@ -72,7 +72,8 @@ def link(
 
 
 def to_judge(planned: Night, seen: World) -> tuple[str, ...]:
-    return tuple(each.date for each in planned.dates if each.date < str(seen.today))
+    closed = (each for each in planned.dates if each.date < str(seen.today))
+    return tuple(each.date for each in closed if not each.settled)
 
 
 def rules(night: Night) -> list[str]:
@@ -145,6 +146,28 @@ def test_an_interrupted_night_resumes_at_the_dates_that_it_did_not_judge() -> No
     dates, _ = link(half, world(5))
 
     assert dates == (day(2), day(3), day(4))
+
+
+@pytest.mark.parametrize(
+    ("half", "today", "kept"),
+    [
+        pytest.param(False, 5, (1, 2, 3, 4), id="the-same-day"),
+        pytest.param(False, 6, (), id="the-next-day"),
+        pytest.param(True, 6, (1,), id="the-next-day-after-an-interrupted-run"),
+    ],
+)
+def test_the_verdicts_of_a_run_are_kept_while_nobody_may_have_got_them(
+    half: bool, today: int, kept: tuple[int, ...]
+) -> None:
+    seen = world(5, journal(1, 1))
+    _, first = link(NO_NIGHT, seen)
+    if half:
+        first = with_verdict(plan_night(NO_NIGHT, seen, at=1, spooled_days=7), day(1), *CLEAN)
+
+    later = world(today)
+    night = plan_night(first, replace(later, results=later.kept), at=2, spooled_days=7)
+
+    assert tuple(each.date for each in night.dates if each.settled) == tuple(map(day, kept))
 
 
 def test_a_late_upload_of_an_older_journal_is_new() -> None:
