@@ -9,6 +9,10 @@ from time import monotonic, time_ns
 
 import pytest
 
+from gateway.dialects.base import parse_subject
+from gateway.dialects.brokers import with_limits
+from gateway.dialects.name_limits import NameLimits
+from gateway.dialects.systems.mqtt import MQTT
 from gateway.endpoints.base import Subscription
 from gateway.endpoints.mqtt.connection import MqttConnection
 from gateway.endpoints.mqtt.kept_session import KeptSession
@@ -17,9 +21,10 @@ from gateway.endpoints.mqtt.receive_state import ReceiveState
 from gateway.endpoints.mqtt.source import subscription_options
 from gateway.endpoints.registry import make_sink, make_source
 from gateway.endpoints.settings.mqtt import MqttSettings
-from gateway.errors import EndpointError, NotConnectedError
+from gateway.errors import EndpointError, NotConnectedError, TranslationError
 from gateway.model.message import DeliveryMode, Headers, Message
 from gateway.model.outcome import ACCEPTED, RETRY, Outcome
+from gateway.translate.names import Renderer
 from gateway.trial.brokers.listening import free_port
 from tests.brokers.mosquitto import Mosquitto, StartMosquitto
 from tests.endpoints.exchange import QUIET, collect, hold, opened, receive, send
@@ -275,6 +280,23 @@ def test_a_message_without_permission_is_rejected(
 
     assert good == ACCEPTED
     assert (bad.outcome, bad.rule) == (Outcome.REJECTED, "not-authorised")
+
+
+@pytest.mark.parametrize("name", ["$CONTROL/x", "$share/x"])
+def test_the_broker_accepts_and_drops_a_name_that_the_dialect_refuses(
+    mosquitto: Mosquitto, name: str
+) -> None:
+    settings = replace(mqtt(mosquitto), version="3.1.1")
+    source = make_source(settings, [Subscription("#"), Subscription("$CONTROL/#")])
+    with opened(source):
+        for address in (name, "last"):  # mosquitto closes the connection behind a `$share`
+            sink = make_sink(settings)
+            with opened(sink):
+                assert send(sink, Message(address, b"", ONCE)) == [ACCEPTED]
+        assert [each.address for each in collect(source, 1)] == ["last"]
+
+    with pytest.raises(TranslationError, match="belong to the broker"):
+        Renderer(with_limits(MQTT, NameLimits())).render(parse_subject(name, MQTT))
 
 
 def test_a_packet_over_the_limit_is_rejected_and_not_sent(

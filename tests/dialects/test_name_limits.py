@@ -24,6 +24,8 @@ REFUSED = [
     (NameLimits(forbidden_patterns=("a/+/c",)), "a/b/c", "forbidden-pattern"),
     (NameLimits(forbidden_patterns=("a/#", "b")), "a", "forbidden-pattern"),
     (NameLimits(), "$SYS/broker/x", "reserved"),
+    (NameLimits(), "$CONTROL/dynamic-security/v1", "reserved"),
+    (NameLimits(), "$share/group/x", "reserved"),
 ]
 TAKEN = [
     (NameLimits(forbidden_characters=". "), "a/b"),
@@ -33,6 +35,7 @@ TAKEN = [
     (NameLimits(forbidden_first_levels=("$*",), allowed_first_levels=("$aws",)), "$aws/x"),
     (NameLimits(forbidden_patterns=("a/+/c",)), "a/b/c/d"),
     (NameLimits(), "$SYSTEM/x"),
+    (NameLimits(), "a/$share/x"),
 ]
 
 
