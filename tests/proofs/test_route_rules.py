@@ -82,6 +82,26 @@ def test_replaced_characters_are_not_injective() -> None:
     assert rules(route("mqtt", "o/{a}", ("ems", "E.{a}"), escape=OnUnmappable.REJECT)) == []
 
 
+@pytest.mark.parametrize(
+    ("source", "pattern", "exclude", "example"),
+    [
+        ("smf", "o/red*", [], ("o/redx.x", "o/redx-x")),
+        ("smf", "red*/>", ["*/>"], None),
+        ("smartsockets", "/o/r*d", [], ("/o/rx%2Exd", "/o/rx-xd")),
+        ("smf", "o/{a}", ["o/x*"], ("o/.", "o/-")),
+        ("smf", "o/r*/s", ["o/rx*/s"], ("o/r./s", "o/r-/s")),
+        ("ibm", "o/#/{a}", ["#/x"], ("o/x.x/y", "o/x-x/y")),
+    ],
+)
+def test_replaced_characters_are_found_in_a_part_of_the_names(
+    source: str, pattern: str, exclude: list[str], example: tuple[str, str] | None
+) -> None:
+    one = route(source, pattern, ("ems", None), exclude=exclude, escape=OnUnmappable.REPLACE)
+
+    found = [each.example for each in findings(one) if each.rule == "not-injective"]
+    assert found == ([] if example is None else [example])
+
+
 def test_a_declared_loss_is_a_note() -> None:
     found = findings(route("mqtt", "o/{a}", ("ems", "FIXED"), lossy=True))
 

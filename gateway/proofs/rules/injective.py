@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from gateway.model.pattern import Literal, Pattern
+from gateway.model.pattern import Glob, Literal, Pattern
 from gateway.proofs.finding import RouteFinding
 from gateway.proofs.flows.flow import (
     Flow,
@@ -16,6 +16,7 @@ from gateway.proofs.flows.flow import (
     LossyCall,
     Part,
     RestVariable,
+    levels_by_position,
     lossy_calls,
 )
 from gateway.proofs.rules.ambiguity import ambiguous_texts
@@ -199,12 +200,18 @@ class _Search:
         spelled = renderer.dialect.codec.encoded_characters
         lost = [char for char, here in spelled.items() if here.startswith("%")]
         for at, level in enumerate(self._pattern.levels):
-            if not isinstance(level, Literal):
-                for char in lost:
-                    one, other = (
-                        {at: (Literal(f"x{each}x"),)} for each in (char, renderer.replacement)
-                    )
-                    yield from self._bound_pairs(one, other)
+            if isinstance(level, Literal):
+                continue
+            start, *others = level.parts if isinstance(level, Glob) else ("", "")
+            end = "".join(others)
+            for char in lost:  # a plain example first, then any that no exclude takes
+                for inner in (Literal(f"{start}x{char}x{end}"), Glob((start, char, end))):
+                    bound = bind(self._pattern, {at: (inner,)})
+                    if (first := find_example([[bound]], self._excludes)) is not None:
+                        before = sum(map(len, levels_by_position(bound, first)[:at]))
+                        text = first[before].removeprefix(start).removesuffix(end)
+                        made = start + text.replace(char, renderer.replacement) + end
+                        yield first, (*first[:before], made, *first[before + 1 :])
 
     def _same_made(self) -> Iterator[NamePair]:
         """Yield source names that may have one target name."""
