@@ -122,9 +122,9 @@ def send_all(sink: Sink, messages: Sequence[Message]) -> None:
         except NotConnectedError:
             reopen(sink)
             continue
-        answers = answer.wait()
-        assert {each.outcome for each in answers} <= {ACCEPTED.outcome, RETRY.outcome}, answers
-        messages = messages[answers.index(RETRY) if RETRY in answers else len(answers) :]
+        outcomes = [each.outcome for each in answer.wait()]
+        assert {*outcomes} <= {ACCEPTED.outcome, RETRY.outcome}, outcomes
+        messages = messages[(*outcomes, RETRY.outcome).index(RETRY.outcome) :]
 
 
 def numbers_of(source: Source, end: int) -> list[int]:

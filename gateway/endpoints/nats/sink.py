@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from hashlib import blake2b
 from typing import Any, Final, TypeAlias
@@ -22,15 +24,10 @@ from gateway.errors import NotConnectedError, TranslationError
 from gateway.model.limited_cache import LimitedCache
 from gateway.model.memory_size import text_size
 from gateway.model.message import Message, identity_of
-from gateway.model.outcome import ACCEPTED, NO_ROOM, REPEATED, RETRY, Settlement, rejected
+from gateway.model.outcome import ACCEPTED, NO_ROOM, REPEATED, Settlement, rejected
 
-_FULL: Final = (
-    "maximum messages",
-    "maximum bytes",
-    "insufficient resources",
-    "insufficient storage",
-)
-_SERVER_FAULT: Final = 500
+_SERVER_FAULT: Final = 500  # and above: the stream is full or away, or the server has a fault
+_TOO_LARGE: Final = re.compile("too? large")  # a fault of the message; old servers write "to"
 _MAX_CACHED: Final = 16 << 20  # bytes of subjects
 
 
@@ -174,7 +171,11 @@ class NatsSink:
         window.settle((number,), settlement)
 
     async def _explain(self, connection: NatsConnection, subject: str | None) -> Settlement:
-        """Settle a message that nobody took: no stream has its subject, or it has no leader now."""
+        """Settle a message that nobody took: no stream has its subject, or it has no leader now.
+
+        A stream without a leader has no room: as a lost connection, it would make the message the
+        one that breaks connections.
+        """
         try:
             await connection.jetstream.find_stream_name_by_subject(subject)
         except NotFoundError:
@@ -182,7 +183,7 @@ class NatsSink:
             return rejected("no-stream", f"{self._settings.name}: {reason}")
         except (TimeoutError, NatsError, OSError):
             pass  # JetStream itself does not answer: the message is sent again
-        return RETRY
+        return _not_now("the stream has no leader now")
 
     def _deny(self, window: SendWindow[str], denied: str) -> None:
         """Refuse what was published to `denied`, in small letters; the server answers nothing."""
@@ -219,8 +220,10 @@ def _settlement(name: str, answer: dict[str, Any]) -> Settlement:
     if (error := answer.get("error")) is None:
         return ACCEPTED
     reason = str(error.get("description", ""))
-    if any(text in reason for text in _FULL):
-        return NO_ROOM
-    if error.get("code", 0) >= _SERVER_FAULT:
-        return RETRY
+    if error.get("code", 0) >= _SERVER_FAULT and not _TOO_LARGE.search(reason):
+        return _not_now(reason)
     return rejected("stream", f"{name}: {reason}")
+
+
+def _not_now(reason: str) -> Settlement:
+    return replace(NO_ROOM, reason=reason)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
+import json
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from gateway.endpoints.base import Source, Subscription
@@ -29,6 +31,27 @@ def ask(settings: NatsSettings, work: Callable[[Any], Coroutine[Any, Any, Any]])
     connection = NatsConnection(settings, lambda _failure: None)
     try:
         connection.call(work(connection.jetstream))
+    finally:
+        connection.close()
+
+
+@contextmanager
+def answering(settings: NatsSettings, subject: str, answer: object) -> Iterator[None]:
+    """Give this answer, as JSON, to each message of a subject that no stream has."""
+    from gateway.endpoints.nats.connection import NatsConnection  # noqa: PLC0415  # as above
+
+    connection = NatsConnection(settings, lambda _failure: None)
+
+    async def give(message: Any) -> None:  # noqa: ANN401  # the driver's
+        await connection.client.publish(message.reply, json.dumps(answer).encode())
+
+    async def listen() -> None:
+        await connection.client.subscribe(subject, cb=give)
+        await connection.client.flush()
+
+    try:
+        connection.call(listen())
+        yield
     finally:
         connection.close()
 

@@ -16,7 +16,7 @@ from gateway.model.message import DeliveryMode, Headers, Message
 from gateway.model.outcome import ACCEPTED, NO_ROOM, REPEATED, Outcome
 from tests.brokers.nats_server import NatsServer
 from tests.endpoints.exchange import collect, hold, opened, receive, reopen, send, wait_for_loss
-from tests.endpoints.nats.stream import MODE, ask, numbers, say, source_of
+from tests.endpoints.nats.stream import MODE, answering, ask, numbers, say, source_of
 from tests.waiting import PATIENCE, until
 
 
@@ -86,7 +86,28 @@ def test_a_full_stream_has_no_room(settings: NatsSettings) -> None:
     with opened(sink):
         answers = send(sink, say(1), say(2), say(3))
 
-    assert answers == [ACCEPTED, ACCEPTED, NO_ROOM]
+    assert answers == [ACCEPTED, ACCEPTED, replace(NO_ROOM, reason="maximum messages exceeded")]
+
+
+@pytest.mark.parametrize(
+    ("code", "number", "text", "rule"),
+    [
+        (503, 10_077, "message too large", "stream"),
+        (400, 10_054, "message size exceeds maximum allowed", "stream"),
+        (500, 10_118, "stream is offline", "no-room"),
+    ],
+)
+def test_an_answer_refuses_the_message_or_the_moment(
+    nats_server: NatsServer, code: int, number: int, text: str, rule: str
+) -> None:
+    error = {"code": code, "err_code": number, "description": text}
+    settings = NatsSettings(url=nats_server.url)
+    sink = make_sink(settings)
+    with answering(settings, "t.x", {"error": error, "stream": "T", "seq": 0}), opened(sink):
+        (answer,) = send(sink, say(1))
+
+    assert answer.rule == rule
+    assert text in answer.reason
 
 
 def test_a_repeat_is_recognised_and_other_messages_of_its_id_are_not(

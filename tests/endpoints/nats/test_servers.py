@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -17,7 +18,7 @@ from gateway.endpoints.continuity import Retention
 from gateway.endpoints.registry import make_sink, make_source
 from gateway.endpoints.settings.nats import NatsSettings
 from gateway.errors import NotConnectedError
-from gateway.model.outcome import ACCEPTED, RETRY
+from gateway.model.outcome import ACCEPTED, NO_ROOM, RETRY, Outcome
 from gateway.trial.brokers.listening import free_port
 from tests.brokers.nats_server import NatsServer, StartNats
 from tests.brokers.wire import Wire
@@ -34,6 +35,7 @@ from tests.endpoints.exchange import (
     send_all,
     wait_for_loss,
 )
+from tests.endpoints.nats.stream import ask
 from tests.waiting import PATIENCE, until
 
 T = NatsSettings(stream="T", create_stream=True, subjects=("t.>",), keepalive=1.0)
@@ -225,6 +227,27 @@ def test_a_cluster_carries_on_while_each_of_its_servers_is_killed(start_nats: St
     finally:
         source.close()
         sink.close()
+
+
+def test_a_stream_whose_only_server_is_away_has_no_room(start_nats: StartNats) -> None:
+    """Every message breaks the connection alone otherwise, and becomes a dead letter so."""
+    servers = start_nats.cluster(3)
+    settings = replace(T, url=servers[0].url)
+    leaders: list[str] = []
+
+    async def find_leader(jetstream: Any) -> None:  # noqa: ANN401  # the driver's
+        leaders.append((await jetstream.stream_info("T")).cluster.leader)
+
+    with opened(make_sink(settings)):
+        ask(settings, find_leader)
+    place = int(leaders[0].removeprefix("s"))
+    sink = make_sink(replace(settings, url=servers[place - 1].url, create_stream=False))
+    with opened(sink):
+        servers[place].kill()
+        until(lambda: send(sink, say(1))[0].outcome is Outcome.RETRY)  # it may have no leader yet
+        answers = send(sink, say(2))
+
+    assert [each.rule for each in answers] == [NO_ROOM.rule]
 
 
 def test_a_cluster_that_places_no_stream_yet_is_asked_again(start_nats: StartNats) -> None:
