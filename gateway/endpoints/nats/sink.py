@@ -27,6 +27,11 @@ from gateway.model.message import Message, identity_of
 from gateway.model.outcome import ACCEPTED, NO_ROOM, REPEATED, Settlement, rejected
 
 _SERVER_FAULT: Final = 500  # and above: the stream is full or away, or the server has a fault
+_OF_THE_MOMENT: Final = {  # server/errors.json: refusals below 500 that pass with the moment
+    10_002,  # resource limits exceeded for account
+    10_158,  # duplicate message id is in process: an earlier copy has no majority yet
+    10_167,  # too many requests: the stream's buffer is full
+}
 _TOO_LARGE: Final = re.compile("too? large")  # a fault of the message; old servers write "to"
 _MAX_CACHED: Final = 16 << 20  # bytes of subjects
 
@@ -220,7 +225,8 @@ def _settlement(name: str, answer: dict[str, Any]) -> Settlement:
     if (error := answer.get("error")) is None:
         return ACCEPTED
     reason = str(error.get("description", ""))
-    if error.get("code", 0) >= _SERVER_FAULT and not _TOO_LARGE.search(reason):
+    passes = error.get("code", 0) >= _SERVER_FAULT or error.get("err_code") in _OF_THE_MOMENT
+    if passes and not _TOO_LARGE.search(reason):
         return _not_now(reason)
     return rejected("stream", f"{name}: {reason}")
 

@@ -14,7 +14,7 @@ from gateway.endpoints.settings.nats import NatsSettings
 from gateway.errors import EndpointError
 from gateway.model.message import DeliveryMode, Headers, Message
 from gateway.model.outcome import ACCEPTED, NO_ROOM, REPEATED, Outcome
-from tests.brokers.nats_server import NatsServer
+from tests.brokers.nats_server import NatsServer, StartNats
 from tests.endpoints.exchange import collect, hold, opened, receive, reopen, send, wait_for_loss
 from tests.endpoints.nats.stream import MODE, answering, ask, numbers, say, source_of
 from tests.waiting import PATIENCE, until
@@ -89,12 +89,25 @@ def test_a_full_stream_has_no_room(settings: NatsSettings) -> None:
     assert answers == [ACCEPTED, ACCEPTED, replace(NO_ROOM, reason="maximum messages exceeded")]
 
 
+def test_a_full_account_has_no_room(start_nats: StartNats) -> None:
+    account = "{A: {jetstream: {max_file: 3MB}, users: [{user: a, password: a}]}}"
+    url = start_nats("no_auth_user: a", f"accounts {account}").url
+    sink = make_sink(NatsSettings(url=url, stream="T", create_stream=True, subjects=("t.>",)))
+    with opened(sink):
+        answers = send(sink, *(replace(say(number), payload=bytes(1 << 20)) for number in range(4)))
+
+    assert [each.rule for each in answers] == ["", "", *[NO_ROOM.rule] * 2]
+
+
 @pytest.mark.parametrize(
     ("code", "number", "text", "rule"),
     [
         (503, 10_077, "message too large", "stream"),
         (400, 10_054, "message size exceeds maximum allowed", "stream"),
         (500, 10_118, "stream is offline", "no-room"),
+        (400, 10_002, "resource limits exceeded for account", "no-room"),
+        (409, 10_158, "duplicate message id is in process", "no-room"),
+        (429, 10_167, "too many requests", "no-room"),
     ],
 )
 def test_an_answer_refuses_the_message_or_the_moment(
