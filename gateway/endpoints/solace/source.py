@@ -151,10 +151,11 @@ class SolaceSource:
         try:
             unwanted = self._remember_subscriptions()
             receiver = self._receiver = make(connection)
+            # before the start: the library tells of the end of a flow once
+            receiver.set_termination_notification_listener(_TerminationListener(connection))
             receiver.start()
             self._remove(receiver, unwanted)
             receiver.receive_async(_ArrivalHandler(partial(put, queue), connection))
-            receiver.set_termination_notification_listener(_TerminationListener(connection))
         except (PubSubPlusClientError, ValueError) as error:
             failure = connect_error(self._settings, error)
             if failure.retryable:

@@ -8,6 +8,10 @@ from typing import Any
 
 import pytest
 
+pytest.importorskip("solace", reason="solace-pubsubplus is not installed: gateway[solace]")
+
+from solace.messaging.receiver._impl._persistent_message_receiver import _PersistentMessageReceiver
+
 from gateway.endpoints.continuity import DroppedMessages
 from gateway.errors import EndpointError, NotConnectedError, SubscriptionRefusedError
 from gateway.model.message import Headers, Message
@@ -502,6 +506,21 @@ def test_shutting_a_queue_ends_the_source(system: RestartableBroker) -> None:
         wait_for_loss(source)
         with pytest.raises(EndpointError, match="Queue Shutdown"):
             source.open()
+
+
+def test_a_queue_that_is_shut_while_its_source_opens_ends_the_source(
+    system: RestartableBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    receive_async = _PersistentMessageReceiver.receive_async
+
+    def shut_after(receiver: Any, handler: Any) -> None:  # noqa: ANN401  # the driver's
+        receive_async(receiver, handler)
+        system.broker.shut_queue(system.queue)
+        until(receiver.stop_event.is_set, "the library has told of the end")
+
+    monkeypatch.setattr(_PersistentMessageReceiver, "receive_async", shut_after)
+    with opened(source := system.source("a/>")):
+        wait_for_loss(source)
 
 
 def test_breaks_and_restarts_lose_no_message(system: RestartableBroker) -> None:
