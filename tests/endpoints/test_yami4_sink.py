@@ -4,12 +4,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from threading import Event, Lock, Thread, current_thread
 from time import monotonic
+from types import SimpleNamespace
 
 import pytest
 
 from gateway.endpoints.base import Subscription
 from gateway.endpoints.settings.yami4 import Yami4Settings
-from gateway.endpoints.yami4 import Yami4Sink, Yami4Source, open_sink
+from gateway.endpoints.yami4 import Yami4Sink, Yami4Source, open_sink, request_state
+from gateway.endpoints.yami4.connection import Yami4Connection
 from gateway.endpoints.yami4.request_state import RequestState
 from gateway.errors import NotConnectedError
 from gateway.model.message import NO_HEADERS, DeliveryMode, Headers, Message
@@ -19,6 +21,7 @@ from gateway.runtime.outbound.lane import Lane
 from gateway.runtime.outbound.sink_binding import SinkBinding
 from gateway.runtime.record.counters import EndpointState
 from gateway.trial.brokers.yami4 import OverflowPolicy, Yami4Broker, Yami4BrokerOptions
+from gateway.wire.yami4.frames import Packet
 from gateway.wire.yami4.messages import MessageHeading
 from tests.brokers.yami4_client import Client
 from tests.endpoints.exchange import Answer, collect, opened, send
@@ -231,6 +234,33 @@ def test_a_broker_that_answers_only_questions_is_treated_as_stuck() -> None:
         sink = sink_of(url, replace(HASTY, send_window=4))
         with opened(sink):
             assert send(sink, Message("a", b"", SURE)) == [RETRY]
+
+
+def test_a_message_that_takes_long_to_write_is_not_overdue(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The broker cannot answer before it has the whole message."""
+    late, reads = 0.0, 0
+    write, read = Yami4Connection.write, Yami4Connection.read
+
+    def write_slowly(connection: Yami4Connection, data: bytes, timeout: float) -> int:
+        nonlocal late
+        if b"publish_confirm" in data:
+            late, before = late + 2 * timeout, reads
+            until(lambda: reads > before + 1 or connection.fileno < 0)
+        return write(connection, data, timeout)
+
+    def count(connection: Yami4Connection, timeout: float) -> list[Packet] | None:
+        nonlocal reads
+        reads += 1
+        return read(connection, timeout)
+
+    monkeypatch.setattr(Yami4Connection, "write", write_slowly)
+    monkeypatch.setattr(Yami4Connection, "read", count)
+    clock = SimpleNamespace(monotonic=lambda: monotonic() + late)
+    monkeypatch.setattr(request_state, "time", clock)
+    with scripted(only(publish_confirm=reply, get=reply)) as url:
+        sink = sink_of(url, replace(HASTY, answer_timeout=60))
+        with opened(sink):
+            assert send(sink, *say(3, SURE)) == [ACCEPTED] * 3
 
 
 @pytest.mark.parametrize("window", [2, 128])

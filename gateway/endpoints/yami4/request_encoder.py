@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import islice
+from math import inf
 
 from gateway.endpoints.base import unwritable
 from gateway.endpoints.sent_messages import SentBatch, finish_runs
@@ -27,13 +28,13 @@ class PendingAnswer:
     """An answer to wait for; it frees `weight` messages of the window.
 
     That to a message without one of its own is the next one on its connection, of weight 0.
-    It is never changed. A frozen class takes four times as long to make, and each message has one.
+    Only its deadline changes, once: it counts from when the request is written.
     """
 
-    deadline: float
     weight: int
     batch: SentBatch | None = None  # None for a question for statistics
     position: int = 0
+    deadline: float = inf
 
 
 def settle_all(answered: Sequence[tuple[PendingAnswer, Settlement]]) -> None:
@@ -82,7 +83,6 @@ class RequestEncoder:
         messages: Sequence[Message],
         start: int,
         room: int,
-        deadline: float,
         batch: SentBatch,
     ) -> EncodedChunk:
         """Encode up to `room` messages from `start` on, at most about a megabyte."""
@@ -100,22 +100,22 @@ class RequestEncoder:
             chunk.messages += 1
             self.unasked += 1
             if confirm:
-                chunk.answers[self._id] = PendingAnswer(deadline, self.unasked, batch, position)
+                chunk.answers[self._id] = PendingAnswer(self.unasked, batch, position)
                 self.unasked = 0
             else:
-                chunk.unconfirmed.append((self._id, PendingAnswer(deadline, 0, batch, position)))
+                chunk.unconfirmed.append((self._id, PendingAnswer(0, batch, position)))
                 if self.unasked >= self._question_interval:
-                    self.ask(chunk, deadline)
+                    self.ask(chunk)
             if chunk.size >= _CHUNK_SIZE:
                 break
         return chunk
 
-    def ask(self, chunk: EncodedChunk, deadline: float) -> None:
+    def ask(self, chunk: EncodedChunk) -> None:
         """Add a question for statistics; its answer shows that all before it was read."""
         data = self._frame(request_head(b"stats", b"get"), EMPTY)
         chunk.parts.append(data)
         chunk.size += len(data)
-        chunk.answers[self._id] = PendingAnswer(deadline, self.unasked)
+        chunk.answers[self._id] = PendingAnswer(self.unasked)
         self.unasked = 0
 
     def _encode(self, message: Message, *, confirm: bool) -> bytes:

@@ -165,9 +165,8 @@ class RequestState:
         self, batch: SentBatch, messages: Sequence[Message], start: int, room: int
     ) -> int:
         """Write messages from `start` on; return the first position that was not written."""
-        deadline = time.monotonic() + self._settings.answer_timeout
         with self._writing:
-            chunk = self._encoder.encode(messages, start, room, deadline, batch)
+            chunk = self._encoder.encode(messages, start, room, batch)
             sent = self._write(chunk)
         for position, settlement in chunk.refused:
             batch.finish((position,), settlement)
@@ -189,7 +188,12 @@ class RequestState:
             self._pending.update(chunk.answers)
             self._unconfirmed += chunk.unconfirmed
             self._in_flight += chunk.messages
-        return self._connection.write(b"".join(chunk.parts), self._settings.answer_timeout)
+        timeout = self._settings.answer_timeout
+        sent = self._connection.write(b"".join(chunk.parts), timeout)
+        deadline = time.monotonic() + timeout
+        for answer in chunk.answers.values():
+            answer.deadline = deadline
+        return sent
 
     def _ask_if_due(self) -> None:
         """Ask when messages wait for the next answer and none is under way.
@@ -205,7 +209,7 @@ class RequestState:
             return
         try:
             chunk = EncodedChunk()
-            self._encoder.ask(chunk, time.monotonic() + self._settings.answer_timeout)
+            self._encoder.ask(chunk)
             sent = self._write(chunk)
         finally:
             self._writing.release()
