@@ -238,6 +238,7 @@ class Pump:
                 self._binding.source.close()
                 raise NotConnectedError(f"{self.state.name}: stopped while it connected")
             self._opening = False
+            self._relay.stop_waiting()
             self._alive_at = begun
             self._gaps.connected()
             self.state.connected()

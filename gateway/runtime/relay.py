@@ -85,8 +85,7 @@ class Relay:
             self._store_short_names(in_flight, self._binding.short_names)
         for original in {id(each): each for each in received.earlier.values()}.values():
             if original is not in_flight:  # settle a duplicate no sooner than its original
-                in_flight.expect_answer()
-                original.when_settled(in_flight.release)
+                in_flight.wait_for(original)
         if self._context.heartbeats:
             for positions, matches in groups.values():
                 self._note_heartbeats(in_flight, positions, matches)
@@ -100,6 +99,11 @@ class Relay:
             self._note_cuts(received.cuts)
             in_flight.record_cuts()
         in_flight.release()
+
+    def stop_waiting(self) -> None:
+        """The connection is a new one: the batches of the last one wait for no earlier ones."""
+        for each in self.in_flight.copy():
+            each.stop_waiting()
 
     def _copy(
         self, in_flight: InFlightBatch, by_lane: ByLane, refused: Refused

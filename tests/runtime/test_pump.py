@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import sys
 import threading
+import weakref
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from time import monotonic
 
@@ -15,7 +17,7 @@ from gateway.archive.journal.records import Rows
 from gateway.config.load import load
 from gateway.endpoints.base import Batch
 from gateway.endpoints.continuity import Continuity, Retention
-from gateway.errors import TakenOverError
+from gateway.errors import NotConnectedError, TakenOverError
 from gateway.model.message import NO_HEADERS, Headers, Message
 from gateway.model.outcome import Settlement
 from gateway.runtime.context import GatewayContext
@@ -27,7 +29,7 @@ from gateway.runtime.outbound.lane import Lane
 from gateway.runtime.outbound.sink_binding import SinkBinding
 from gateway.runtime.pump import Pump
 from gateway.runtime.record.connection_log import ConnectionLog
-from gateway.runtime.record.counters import EndpointState, RouteCounters
+from gateway.runtime.record.counters import ConnectionState, EndpointState, RouteCounters
 from gateway.runtime.record.ledger import Ledger
 from gateway.runtime.record.message_ids import MessageIds
 from gateway.runtime.wiring import make_source_binding
@@ -191,3 +193,57 @@ def test_a_duplicate_of_a_message_without_a_route_waits_for_nothing(tmp_path: Pa
     assert earlier is not None
     earlier.when_settled(lambda: settled.append(True))
     assert settled
+
+
+class Properties(dict[str, str]):
+    """The properties of one message, which a test can see being forgotten."""
+
+
+class BreakingSource(OneBatchSource):
+    """Each of its connections brings all messages again, in one batch with a new one, and ends."""
+
+    def __init__(self, connections: int) -> None:
+        super().__init__()
+        self.left = connections
+        self.seen: list[weakref.ref[Properties]] = []
+        self._messages = 0
+
+    def open(self) -> None:
+        self._messages += 1
+        self._left = [Batch([self._message(n) for n in range(self._messages)], lambda _: None)]
+
+    def receive(self, timeout: float) -> Batch | None:
+        if not self._left and self.left:
+            self.left -= 1
+            raise NotConnectedError("here: it breaks")
+        return super().receive(timeout)
+
+    def _message(self, number: int) -> Message:
+        self.seen.append(weakref.ref(properties := Properties()))
+        return Message(f"a/{number}", b"x", Headers(source_id=str(number), properties=properties))
+
+
+def test_messages_that_come_again_while_a_target_is_away_take_no_room(tmp_path: Path) -> None:
+    """Each connection of a source brings what is not settled, and no lane limits duplicates."""
+    file = tmp_path / "gateway.yaml"
+    file.write_text(ONE_ROUTE)
+    sink = ScriptedSink()
+    sink.up = False
+    binding = SinkBinding(sink, "mqtt", frozenset(), LaneLimits((0.01, 0.02)))
+    lane = Lane(binding, EndpointState("there", "sink"))
+    ledger = Ledger({"all": RouteCounters()})
+    context = GatewayContext("test", {"there": lane}, ledger, MessageIds(1), EchoCache(), {})
+    source, state = BreakingSource(40), EndpointState("here", "source")
+    made = make_source_binding(load(file), "here", source)
+    pump = Pump(replace(made, backoff=(0.001, 0.001)), state, context)
+    lane.start()
+    pump.start()
+    until(lambda: not source.left and state.connection is ConnectionState.CONNECTED)
+
+    until(lambda: sum(each() is not None for each in source.seen) <= 2 * 41)
+
+    sink.up = True
+    until(lambda: len(sink.received) == 41)
+    until(lambda: pump.settled)
+    pump.close()
+    lane.stop()

@@ -31,6 +31,7 @@ from gateway.tracing.context import trace_of
 _IMMUTABLE: Final = frozenset({bytes, str})
 _ACCEPTED: Final = RowOutcome.ACCEPTED.value
 _CONVERTED: Final = RowOutcome.CONVERTED.value
+_FORGOTTEN: Final = Message("", b"")
 _T = TypeVar("_T")
 
 
@@ -119,7 +120,7 @@ class ReceivedBatch:
         return [Count(name, received=messages[name], size=size[name]) for name in messages]
 
     def record_cuts(self) -> None:
-        """Routes left these messages out: their rows say so."""
+        """Routes left these messages out: their rows say so. No dropped duplicate is kept."""
         for rule in sorted({each.rule for each in self.cuts}) if self._archived else ():
             chosen = [each for each in self.cuts if each.rule == rule]
             positions = [each.position for each in chosen]
@@ -128,6 +129,11 @@ class ReceivedBatch:
             common = self._common(Leg.CUT, RowOutcome.CUT, self.origin.time)
             common |= {"rule": rule, "attempt": 1}
             self.rows.append(_rows(common, columns, route=[each.route for each in chosen]))
+        dropped = {at for at in self.earlier if not self.matches[at]}
+        self.messages = [
+            _FORGOTTEN if at in dropped else each for at, each in enumerate(self.messages)
+        ]
+        self._payloads = [message.payload for message in self.messages]
 
     def refused(self, position: int, delivery: Delivery, at: int) -> DeadLetter:
         """The mapping refused a delivery: a dead letter."""

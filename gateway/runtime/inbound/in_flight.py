@@ -5,13 +5,14 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from time import monotonic
 
 from gateway.endpoints.base import Batch
 from gateway.model.outcome import ACCEPTED
 from gateway.routing.router import Delivery, RouteMatch
 from gateway.runtime.delivery.outbound_batch import OutboundBatch, PendingRow
-from gateway.runtime.delivery.received_batch import ReceivedBatch
+from gateway.runtime.delivery.received_batch import EarlierBatch, ReceivedBatch
 from gateway.runtime.record.ledger import Ledger
 
 
@@ -26,8 +27,8 @@ class InFlightBatch:
     """
 
     __slots__ = (
-        "_batch", "_callbacks", "_ledger", "_lock", "_on_settled", "_references", "arrived",
-        "received", "received_at",
+        "_callbacks", "_count", "_ledger", "_lock", "_on_settled", "_references", "_settle_source",
+        "_waits", "arrived", "received", "received_at",
     )  # fmt: skip
 
     def __init__(
@@ -40,11 +41,12 @@ class InFlightBatch:
         self.arrived = monotonic()
         self.received = received
         self.received_at = received.origin.time  # it stays: another thread may settle the batch
-        self._batch = batch
+        self._settle_source, self._count = batch.settle, len(batch.messages)
         self._ledger = ledger
         self._on_settled = on_settled
         self._lock = threading.Lock()
         self._references = 1
+        self._waits: set[int] = set()  # for earlier batches, by id
         self._callbacks: list[Callable[[], None]] | None = []  # None when settled
 
     def record_received(self, positions: Sequence[int], matches: Sequence[RouteMatch]) -> None:
@@ -54,7 +56,7 @@ class InFlightBatch:
         self._ledger.count(counts)
 
     def record_cuts(self) -> None:
-        """Record the messages that routes left out."""
+        """Record the messages that routes left out, and keep no duplicate among them."""
         with self._lock:
             self.received.record_cuts()
 
@@ -90,6 +92,28 @@ class InFlightBatch:
         elif is_last:
             self._settle()
 
+    def wait_for(self, original: EarlierBatch) -> None:
+        """Settle the source no sooner than `original`, which has a message of this batch, too."""
+        with self._lock:
+            self._references += 1
+            self._waits.add(id(original))
+        original.when_settled(partial(self._end_wait, id(original)))
+
+    def stop_waiting(self) -> None:
+        """Wait for no earlier batch: the connection is gone, and settling its batch has no effect.
+
+        Its next one brings the same messages again, as often as there are connections.
+        """
+        for original in self._waits.copy():
+            self._end_wait(original)
+
+    def _end_wait(self, original: int) -> None:
+        with self._lock:
+            waits = original in self._waits
+            self._waits.discard(original)
+        if waits:
+            self.release()
+
     def when_settled(self, callback: Callable[[], None]) -> None:
         """Call `callback` when the source is settled, or now if it is."""
         with self._lock:
@@ -99,11 +123,11 @@ class InFlightBatch:
         callback()
 
     def _settle(self) -> None:
-        self._batch.settle([ACCEPTED] * len(self._batch.messages))
+        self._settle_source([ACCEPTED] * self._count)
         self._on_settled(self)
         with self._lock:
             callbacks, self._callbacks = self._callbacks, None
-            del self._batch, self.received
+            del self._settle_source, self.received
         if callbacks:
             _queue.run(callbacks)
 
