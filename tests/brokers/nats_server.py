@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator, Sequence
 from contextlib import closing, suppress
 from http import HTTPStatus
@@ -28,7 +29,7 @@ class NatsServer(ServerProcess):
     """A server process with JetStream; its streams survive `stop` and `kill`. Mutable."""
 
     def __init__(self, program: str, folder: Path, lines: Sequence[str]) -> None:
-        config = folder / "nats.conf"
+        config = self._config = folder / "nats.conf"
         port = free_port()
         self._health = free_port()
         options: list[str | Path] = ["-a", "127.0.0.1", "-p", str(port), "-js", "-sd", folder]
@@ -36,6 +37,11 @@ class NatsServer(ServerProcess):
         super().__init__(folder, port, [program, *options, "-c", config])
         config.write_text("\n".join([LARGE, *lines, ""]))
         self.url = f"nats://127.0.0.1:{port}"
+
+    def reload(self, change: tuple[str, str]) -> None:
+        """Have it read its configuration again, with another text in place of one."""
+        self._config.write_text(self._config.read_text().replace(*change))
+        self.send(signal.SIGHUP)
 
     def _answers(self) -> bool:
         """Return whether JetStream works: in a cluster, whether it has a leader and is current."""

@@ -48,9 +48,12 @@ class NatsConnection:
         self,
         settings: NatsSettings,
         on_end: Callable[[NotConnectedError], None],
-        on_denied: Callable[[str], None] = lambda _subject: None,
+        on_denied: Callable[[str], None] | None = None,
     ) -> None:
         """Connect; `on_denied` gets each subject, in small letters, that may not be published to.
+
+        Without it such a subject ends the connection, as a subscription without permission does:
+        the server answers nothing to it, and the endpoint would wait for ever.
 
         Raises:
             NotConnectedError: no server answers.
@@ -229,9 +232,12 @@ class NatsConnection:
     async def _note(self, error: Exception) -> None:
         log.debug("%s: %s", self._settings.name, error)
         self._noted.append(error)
-        if found := _PUBLISH_DENIED.search(str(error)):
-            self._on_denied(found[1])
         self._reason = first_line(error)
+        denied = _PUBLISH_DENIED.search(self._reason)
+        if denied and self._on_denied:
+            self._on_denied(denied[1])
+        elif _DENIED in self._reason:  # a reload of the server may end a subscription, too
+            self.end(self._reason)
 
     async def _watch(self) -> None:
         """Notice the end of the connection, which the library may forget to tell.

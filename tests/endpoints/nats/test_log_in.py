@@ -230,3 +230,36 @@ def test_an_api_without_permission_is_a_refusal(start_nats: StartNats) -> None:
     with pytest.raises(EndpointError, match="permissions violation for publish") as caught:
         source.open()
     assert not isinstance(caught.value, NotConnectedError)
+
+
+def test_a_sink_that_may_not_hear_the_answers_is_a_refusal(start_nats: StartNats) -> None:
+    """The stream would store each message again and again."""
+    url = start_nats(RIGHTS.replace("t.secret.>", "_INBOX.>")).url
+    sink = make_sink(NatsSettings(url=url, username="gw", password="right"))  # noqa: S106  # of a test
+
+    with pytest.raises(EndpointError, match="permissions violation for subscription") as caught:
+        sink.open()
+    assert not isinstance(caught.value, NotConnectedError)
+
+
+def test_a_source_that_may_not_answer_says_so(start_nats: StartNats) -> None:
+    url = start_nats(RIGHTS.replace("t.Denied", "$JS.ACK.>")).url
+    settings = replace(common(url), username="gw", password="right")  # noqa: S106  # of a test
+    source, sink = make_source(settings, [Subscription("t.>")]), make_sink(settings)
+    with opened(source, sink):
+        send(sink, Message("t.x", b"1", Headers(mode=settings.mode)))
+        collect(source, 1)
+        with pytest.raises(NotConnectedError, match="permissions violation for publish to"):
+            source.receive(PATIENCE)
+
+
+def test_a_subscription_that_loses_its_permission_is_noticed(start_nats: StartNats) -> None:
+    server = start_nats(RIGHTS)
+    settings = NatsSettings(url=server.url, jetstream=False, username="gw", password="right")  # noqa: S106  # of a test
+    source = make_source(settings, [Subscription("t.x")])
+    with opened(source):
+        server.reload(("t.secret.>", "t.x"))
+        with pytest.raises(NotConnectedError, match="permissions violation for subscription"):
+            source.receive(PATIENCE)
+        with pytest.raises(EndpointError, match="permissions violation for subscription"):
+            source.open()
