@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from gateway.endpoints.jms import jvm, open_sink
 from gateway.model.message import NO_HEADERS, Headers, Message
-from gateway.model.outcome import NO_ROOM, Settlement
+from gateway.model.outcome import NO_ROOM, Outcome, Settlement
 from gateway.trial.brokers.activemq import missing
 from tests.brokers.controlled_activemq import ActiveMq
 from tests.brokers.jms_pairs import PERSISTENT
-from tests.endpoints.exchange import opened, send
+from tests.endpoints.exchange import Answer, opened, send
+from tests.waiting import until
 
 pytestmark = pytest.mark.broker
 
@@ -20,31 +22,40 @@ ROOM = 1 << 20  # bytes
 BODY = bytes(ROOM // 16)
 
 
+class FullActiveMq(ActiveMq):
+    """A broker in the process of the test: a URI sets no `sendFailIfNoSpace`. Mutable."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        jvm.start_jvm(())
+        self._library = jvm.load_library(tuple(self.jars), "auto", "")
+        self.service = self._library.run(self._serve)
+
+    def _serve(self) -> jvm.Java:
+        service = self._library.find("org.apache.activemq.broker.BrokerService")()
+        service.setPersistent(False)
+        service.setUseJmx(False)
+        service.setUseShutdownHook(False)
+        service.getSystemUsage().getMemoryUsage().setLimit(ROOM)
+        service.getSystemUsage().setSendFailIfNoSpace(True)
+        service.addConnector(jvm.text(self.url))
+        service.start()
+        return service
+
+    def purge(self, queue: str) -> None:
+        name = self._library.find("org.apache.activemq.command.ActiveMQQueue")(queue)
+        self.service.getDestination(name).purge()
+
+
 @pytest.fixture(scope="module")
-def full_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ActiveMq]:
-    """Run a broker in the process of the test: a URI sets no `sendFailIfNoSpace`."""
+def full_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FullActiveMq]:
     if why := missing():
         pytest.skip(why)
-    broker = ActiveMq(tmp_path_factory.mktemp("full"))
-    jvm.start_jvm(())
-    library = jvm.load_library(tuple(broker.jars), "auto", "")
-    service = library.run(lambda: serve(library, broker.url))
+    broker = FullActiveMq(tmp_path_factory.mktemp("full"))
     try:
         yield broker
     finally:
-        service.stop()
-
-
-def serve(library: jvm.JmsLibrary, url: str) -> jvm.Java:
-    service = library.find("org.apache.activemq.broker.BrokerService")()
-    service.setPersistent(False)
-    service.setUseJmx(False)
-    service.setUseShutdownHook(False)
-    service.getSystemUsage().getMemoryUsage().setLimit(ROOM)
-    service.getSystemUsage().setSendFailIfNoSpace(True)
-    service.addConnector(jvm.text(url))
-    service.start()
-    return service
+        broker.service.stop()
 
 
 @pytest.mark.parametrize(
@@ -67,3 +78,23 @@ def test_a_message_without_room_at_the_server_is_not_suspected_of_breaking_conne
 
     assert {(each.outcome, each.rule) for each in answers} == {(NO_ROOM.outcome, NO_ROOM.rule)}
     assert "ResourceAllocationException" in answers[0].reason
+
+
+def test_no_message_passes_one_that_had_no_room(full_broker: FullActiveMq) -> None:
+    """A consumer makes room while the messages are refused, one after the other."""
+    sink = open_sink(full_broker.settings(properties=("alwaysSyncSend=true",), batch=1))
+    full = [Message("queue:full", BODY, PERSISTENT)] * 32
+    small = [Message("queue:full", b"", PERSISTENT)] * 2_000
+    first, second = Answer(), Answer()
+    with opened(sink):
+        assert send(sink, *full)[-1].rule == NO_ROOM.rule
+    with opened(sink):
+        before = sink.counts["calls"]
+        sink.send(small, first)
+        sink.send(small, second)
+        until(lambda: sink.counts["calls"] > before)
+        full_broker.purge("full")
+        answers = [*first.wait(), *second.wait()]
+
+    outcomes = [each.outcome for each in answers]
+    assert outcomes == sorted(outcomes, key=[Outcome.ACCEPTED, Outcome.RETRY].index)

@@ -27,7 +27,7 @@ from gateway.endpoints.sent_messages import write_each
 from gateway.endpoints.settings.jms import JmsSettings
 from gateway.errors import NotConnectedError
 from gateway.model.message import Message
-from gateway.model.outcome import ACCEPTED, NO_ROOM, RETRY, Settlement, rejected
+from gateway.model.outcome import ACCEPTED, NO_ROOM, RETRY, Outcome, Settlement, rejected
 
 log = logging.getLogger(__name__)
 
@@ -225,7 +225,7 @@ class JmsSink:
     def _send(
         self, connection: JmsConnection, sender: JavaSender, batches: Sequence[PackedBatch]
     ) -> tuple[Sequence[Settlement], bool]:
-        """Return one settlement for each record, and whether the connection still works."""
+        """Return one settlement for each record, and whether more can be sent."""
         records = [record for batch in batches for record in batch.records]
         self.counts["calls"] += 1
         self.counts["sent"] += len(records)
@@ -238,7 +238,9 @@ class JmsSink:
             return (), False
         if faults is None:
             return [ACCEPTED] * len(records), connected
-        return [self._settlement(fault) for fault in faults], connected
+        found = [self._settlement(fault) for fault in faults]
+        # A batch that waits would pass the message that had no room.
+        return found, connected and all(each.outcome is not Outcome.RETRY for each in found)
 
     def _settlement(self, fault: object) -> Settlement:
         if fault is None:

@@ -1,8 +1,10 @@
 package gateway.jms;
 
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import javax.jms.BytesMessage;
 import javax.jms.Connection;
 import javax.jms.Destination;
@@ -26,6 +28,7 @@ public final class Sender {
     private final MessageProducer transactedProducer;
     private final boolean tibco;
     private final Map<String, Destination> destinations = new HashMap<>();
+    private final Set<Destination> full = new HashSet<>(); // that had no room during this call
 
     public Sender(Connection connection, ConnectionMonitor monitor) throws JMSException {
         this.monitor = monitor;
@@ -63,6 +66,7 @@ public final class Sender {
         Session session = inTransaction ? transacted : plain;
         MessageProducer producer = inTransaction ? transactedProducer : plainProducer;
         OutgoingMessage[] batch = unpack(session, data, count);
+        full.clear();
         boolean allSent = true;
         for (OutgoingMessage each : batch) {
             allSent &= each.fault == null && trySend(producer, each);
@@ -139,6 +143,9 @@ public final class Sender {
                 }
             }
             monitor.check();
+            if (full.contains(each.destination)) { // room comes at any time
+                throw new Refused("no-room", "it would pass a message that had no room");
+            }
             producer.send(each.destination, each.message, each.mode, each.priority, left);
             return true;
         } catch (Refused refused) {
@@ -153,6 +160,7 @@ public final class Sender {
     private void recordFault(OutgoingMessage each, Throwable error) {
         if (ConnectionMonitor.isFull(error)) {
             each.fault = ConnectionMonitor.NO_ROOM + ConnectionMonitor.describe(error);
+            full.add(each.destination);
         } else if (!monitor.answers()) {
             each.fault = monitor.retryFault();
         } else if (error instanceof JMSSecurityException) {
