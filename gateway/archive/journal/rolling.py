@@ -138,6 +138,7 @@ class RollingJournal:
             raise ArchiveError(f"archive {error}") from error
         except OSError as error:
             raise _not_writable(root, error) from error
+        self._converter = Converter(location, options.keep_days, options.seal_key)
         try:
             leftover = journals(root, writer.name)
             if not writer.replay:  # a replay that was killed may never run again
@@ -149,11 +150,16 @@ class RollingJournal:
             )
             self._head.set_aside()
             self._previous = last_link(root, writer.name)
-            self._open()
+            try:
+                self._open()
+            except OSError:
+                self._converter.add(leftover)  # they may be what fills the disk
+                self._converter.finish(options.close_seconds)
+                leftover = []
+                self._open()
         except OSError as error:
             self._lock.close()
             raise _not_writable(root, error) from error
-        self._converter = Converter(location, options.keep_days, options.seal_key)
         if leftover:
             log.info("archive %s: converting %d journals of an earlier run", root, len(leftover))
             self._converter.add(leftover)

@@ -16,6 +16,7 @@ from gateway.archive.journal.ends import Head
 from gateway.archive.journal.file import Journal
 from gateway.archive.journal.writer import ArchiveWriter
 from gateway.archive.layout import journals
+from gateway.archive.location import ArchiveLocation
 from gateway.errors import ArchiveError
 from tests.archive.journal.processes import (
     MIDNIGHT,
@@ -122,6 +123,46 @@ def test_a_full_disk_at_the_start_leaves_no_lock(
     assert head_of(tmp_path).head is None
 
     Process(tmp_path).stop()
+
+
+class Freeing(NoConverter):
+    """Converts what waits before a start goes on."""
+
+    def __init__(self, location: ArchiveLocation, *_: object) -> None:
+        self._root = location.local
+
+    def finish(self, _: float) -> list[Path]:
+        convert_all(self._root)
+        return []
+
+
+@pytest.mark.parametrize("away", [False, True])
+def test_a_start_on_a_disk_that_is_full_of_its_journals_converts_them_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, away: bool
+) -> None:
+    killed = Process(tmp_path)
+    killed.write(1)
+    killed.kill()
+    create = Journal.__init__
+
+    def crowded(journal: Journal, path: Path, head: Head, key: bytes | None) -> None:
+        if journals(tmp_path):
+            no_space()
+        create(journal, path, head, key)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Journal, "__init__", crowded)
+        patch.setattr(rolling, "Converter", NoConverter if away else Freeing)
+        if away:
+            with pytest.raises(ArchiveError, match="No space left"):
+                Process(tmp_path, START + 1)
+        else:
+            Process(tmp_path, START + 1).stop()
+    Process(tmp_path, START + 2).stop()
+    convert_all(tmp_path)
+
+    assert errors(verified(tmp_path)) == []
+    assert numbers(tmp_path) == [1]
 
 
 @dataclass
