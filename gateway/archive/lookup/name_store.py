@@ -225,11 +225,8 @@ class NameStore:
         size = self._file.size
 
         def add(index: sqlite3.Connection) -> None:
-            file = self._file.name
-            rows = [(digest, file, start) for digest, start in self._unindexed.items()]
-            with index:
-                index.executemany(_ADD_LINE, rows)
-                index.execute(_SET_SIZE, (self._file.name, size))
+            with index:  # a replay that was killed may have left lines of its own before these
+                _update(index, self._path.parent, self._file.name)
 
         self._with_index(add)
         self._indexed_size = size

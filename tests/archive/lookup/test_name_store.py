@@ -172,6 +172,28 @@ def test_names_are_durable_and_known_while_the_index_is_held(
     assert recalled(tmp_path, "~a", "~b", "~c") == [LEVELS] * 3
 
 
+@pytest.mark.parametrize("again", [False, True], ids=["running", "after-a-start"])
+def test_the_names_of_a_replay_that_indexed_none_are_known_to_its_gateway(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, again: bool
+) -> None:
+    """Both write the name file; the replay is killed when its names are durable."""
+    monkeypatch.setattr(name_store, "LOCK_TIMEOUT", 0.01)
+    gateway, replay = NameStore(tmp_path, "one"), NameStore(tmp_path, "one")
+    with held_index(tmp_path):
+        replay.remember("~a", LEVELS)
+        replay.commit()
+    replay.close()
+
+    gateway.remember("~b", LEVELS)
+    gateway.commit()
+
+    if again:
+        gateway.close()
+        gateway = NameStore(tmp_path, "one")
+    assert [gateway.recall(each) for each in ("~a", "~b")] == [LEVELS, LEVELS]
+    gateway.close()
+
+
 def test_names_without_an_index_take_bounded_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
