@@ -308,5 +308,14 @@ def test_no_archive(tmp_path: Path) -> None:
     assert "is not a folder" in refused.err
 
 
+def test_an_archive_that_no_gateway_wrote_to_is_not_clean(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As the folder of a volume that is not mounted: each night finds it empty again."""
+    for _ in range(2):
+        assert main(["reconcile", str(tmp_path)]) == 2
+        assert "no gateway has written to it; check the path" in capsys.readouterr().err
+
+
 def test_the_running_session_is_used(spark: SparkSession) -> None:
     assert SparkSession.getActiveSession() is spark

@@ -20,7 +20,7 @@ from gateway.archive.retention import forgotten_dates
 from gateway.archive.seals.store import read_seal
 from gateway.archive.segments.convert import convert_abandoned
 from gateway.archive.storage import open_storage
-from gateway.errors import GatewayError
+from gateway.errors import GatewayError, ReconcileError
 from gateway.model.copy_class import CopyClass
 from gateway.reconcile.job import Job, reconcile
 from gateway.reconcile.nights.archive_facts import world_of
@@ -52,7 +52,8 @@ def run_night(job: Job, show_step: ShowStep, expect: str | None = None) -> Night
     `job` is not used. Dates and errors beside them are in the report of the newest date.
 
     Raises:
-        ReconcileError: another night runs, `expect` is in no link, or Spark does not start.
+        ReconcileError: another night runs, `expect` is in no link, no gateway has written to the
+            archive, or Spark does not start.
         ArchiveError: the URL of the archive is malformed.
         OSError: the archive cannot be read or written.
     """
@@ -67,6 +68,9 @@ def run_night(job: Job, show_step: ShowStep, expect: str | None = None) -> Night
         at, forgotten = job.at, forgotten_dates(storage)
         read = lru_cache(_MAX_SEALS)(partial(read_seal, storage))
         world = world_of(job, storage, chain.newest, at, forgotten, read)
+        if not (chain.last or world.there or world.heads or world.named):
+            text = "no gateway has written to it; check the path, and whether its volume is mounted"
+            raise ReconcileError(f"archive {location}: {text}")
         link = plan_night(chain.newest, world, at=at, spooled_days=job.spooled_days)
         findings = (*chain.findings, *link.findings)
         link = replace(link, n=chain.last, mac=chain.newest.mac, findings=findings)
