@@ -187,7 +187,7 @@ class FileReader:
         if self._defaults.broken:
             return
         for name, child in self._read_names(reader, node, at):
-            settings = reader.read(self._defaults.fill(child), RouteSettings, (*at, name))
+            settings = reader.read(self._defaults.fill(reader, child), RouteSettings, (*at, name))
             if settings is not None:
                 self.routes[name] = (settings, reader)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import yaml
 
-from gateway.config.nodes import KeyPath, did_you_mean, entries, location_of
+from gateway.config.nodes import KeyPath, did_you_mean, entries, key_faults, location_of
 from gateway.config.value_reader import ConfigReader
 
 DEFAULTS = ("route", "from", "to")
@@ -24,23 +24,27 @@ class RouteDefaults:
     def read(self, reader: ConfigReader, node: yaml.Node, at: KeyPath) -> None:
         """Note the values of the section, or report what is wrong with it."""
         before = len(reader.findings)
-        if not isinstance(node, yaml.MappingNode):
-            reader.report(at, "type", "expected a mapping of route, from and to")
-        else:
-            for key, value in entries(node):
-                if key.value in DEFAULTS and isinstance(value, yaml.MappingNode):
-                    self._nodes[key.value] = value
-                    continue
-                reason = f"defaults are mappings for route, from and to, not {key.value!r}"
-                location = location_of(reader.path, key)
-                hint = did_you_mean(key.value, DEFAULTS)
-                reader.findings.append(location.error("unknown-field", reason, hint))
+        for key, value in (
+            reader.entries(node, at, "expected a mapping of route, from and to") or ()
+        ):
+            if key.value in DEFAULTS and isinstance(value, yaml.MappingNode):
+                reader.findings += key_faults(reader.path, value)  # of these `fill` keeps the first
+                self._nodes[key.value] = value
+                continue
+            reason = f"defaults are mappings for route, from and to, not {key.value!r}"
+            location = location_of(reader.path, key)
+            hint = did_you_mean(key.value, DEFAULTS)
+            reader.findings.append(location.error("unknown-field", reason, hint))
         self.broken = len(reader.findings) > before
 
-    def fill(self, route: yaml.Node) -> yaml.Node:
-        """Return the node of a route with the default values filled in."""
+    def fill(self, reader: ConfigReader, route: yaml.Node) -> yaml.Node:
+        """Return the node of a route with the default values filled in; report its repeated keys.
+
+        The filled node has only the first of them.
+        """
         if not self._nodes or not isinstance(route, yaml.MappingNode):
             return route
+        reader.findings += key_faults(reader.path, route)
         filled = _fill(route, self._nodes.get("route"))
         pairs = [
             (key, _fill_each(value, self._nodes.get(key.value))) for key, value in entries(filled)

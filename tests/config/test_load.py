@@ -274,6 +274,23 @@ defaults:
     assert route.targets[0].renderer.on_too_long is OnTooLong.SHORTEN
 
 
+@pytest.mark.parametrize(
+    ("defaults", "more", "place"),
+    [
+        ("{route: {retained: forward}}", "    to: {endpoint: plant}\n", (8, 5)),
+        ("{route: {retained: forward}}", "    ? [to]\n    : {endpoint: plant}\n", (8, 7)),
+        ("{route: {retained: forward, retained: ignore}}", "", (8, 39)),
+        ("{to: {lossy: true}, to: {lossy: false}}", "", (8, 31)),
+    ],
+)
+def test_a_repeated_key_is_found_beside_defaults(
+    tmp_path: Path, defaults: str, more: str, place: tuple[int, int]
+) -> None:
+    found = findings(tmp_path, f"{ENDPOINTS}{ROUTE}{more}defaults: {defaults}\n")
+
+    assert [(each.line, each.column) for each in found] == [place]
+
+
 def test_an_endpoint_has_defaults_for_its_targets(tmp_path: Path) -> None:
     settings = "on_too_long: shorten, on_unmappable: reject"
     text = ENDPOINTS.replace("dialect: ems}", f"dialect: ems, {settings}}}")
