@@ -19,6 +19,7 @@ from gateway.config.nodes import (
     key_faults,
     load_mapping,
     location_of,
+    tag_faults,
 )
 from gateway.config.paths import WrittenPath
 from gateway.config.place import Place
@@ -83,7 +84,7 @@ class FileReader:
             str(path), self._environment, self.hidden, without_secrets=self._without_secrets
         )
         self._readers.append(reader)
-        reader.findings += key_faults(str(path), root)
+        reader.findings += [*key_faults(str(path), root), *tag_faults(str(path), root)]
         outer, self._defaults = self._defaults, RouteDefaults()
         self._open.append(path)
         for key, node in sorted(entries(root), key=lambda entry: _rank(entry[0].value)):

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 import yaml
 
-from gateway.errors import ConfigError, FindingExample, first_line
+from gateway.errors import ConfigError, FindingExample, first_line, quoted
 
 KeyPath: TypeAlias = tuple[str | int, ...]  # keys and list positions from the root to a value
 
@@ -19,6 +19,12 @@ MAX_DEPTH = 64
 _CHUNK = 1 << 16  # bytes of one read
 MAX_NODES = 1_000_000  # counted with aliases expanded, against alias bombs
 
+_TAG = "tag:yaml.org,2002:"
+_MERGE = f"{_TAG}merge"
+_KNOWN_TAGS = {
+    _TAG + each
+    for each in ("map", "seq", "str", "int", "float", "bool", "null", "timestamp", "merge", "value")
+}
 _LOADER: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
@@ -88,7 +94,7 @@ def entries(node: yaml.MappingNode) -> list[tuple[yaml.ScalarNode, yaml.Node]]:
     own: dict[str, tuple[yaml.ScalarNode, yaml.Node]] = {}
     merged: dict[str, tuple[yaml.ScalarNode, yaml.Node]] = {}
     for key, value in node.value:
-        if key.tag == "tag:yaml.org,2002:merge":
+        if key.tag == _MERGE:
             for source in value.value if isinstance(value, yaml.SequenceNode) else [value]:
                 if isinstance(source, yaml.MappingNode):
                     for pair in entries(source):
@@ -99,19 +105,43 @@ def entries(node: yaml.MappingNode) -> list[tuple[yaml.ScalarNode, yaml.Node]]:
 
 
 def key_faults(path: str, node: yaml.MappingNode) -> Iterator[ConfigError]:
-    """Yield a finding for each key that is repeated or is not a scalar."""
+    """Yield a finding for each key that is repeated or no scalar, and for each other merge."""
     seen: dict[str, int] = {}
-    for key, _ in node.value:
+    for key, value in node.value:
         location = location_of(path, key)
         if not isinstance(key, yaml.ScalarNode):
             yield location.error("bad-key", "a key must be plain text")
-        elif key.value in seen and key.tag != "tag:yaml.org,2002:merge":
+        elif key.tag == _MERGE:
+            for source in value.value if isinstance(value, yaml.SequenceNode) else [value]:
+                if isinstance(source, yaml.MappingNode):
+                    yield from key_faults(path, source)
+                else:
+                    reason = "only mappings can be merged"
+                    hint = "write an alias, such as `<<: *name`"
+                    yield location_of(path, source).error("bad-merge", reason, hint)
+        elif key.value in seen:
             first = seen[key.value]
             yield location.error(
                 "duplicate-key", f"{key.value!r} is written twice, first in line {first}"
             )
         else:
             seen[key.value] = location.line
+
+
+def tag_faults(path: str, root: yaml.Node) -> Iterator[ConfigError]:
+    """Yield a finding for each value with a tag such as `!secret`, which nothing here obeys."""
+    seen: set[int] = set()
+    pending = [root]
+    while pending:
+        node = pending.pop()
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
+        pending += _children(node)
+        if node.tag not in _KNOWN_TAGS:
+            tag = node.tag.replace(_TAG, "!!")
+            hint = "write the value itself, or ${env:NAME} or ${file:/path}"
+            yield location_of(path, node).error("unknown-tag", f"unknown tag {quoted(tag)}", hint)
 
 
 def raw_text(node: yaml.Node) -> str:

@@ -81,6 +81,26 @@ FAULTS = [
         id="twice",
     ),
     pytest.param(
+        ENDPOINTS + ROUTE + "    <<: base\n", 8, 9, "bad-merge", "write an alias", id="merged-text"
+    ),
+    pytest.param(
+        ENDPOINTS + ROUTE + "    <<: [{}, 5]\n", 8, 14, "bad-merge", "", id="merged-number"
+    ),
+    pytest.param(
+        ENDPOINTS + ROUTE + "    <<: {retained: forward, retained: ignore}\n", 8, 29,
+        "duplicate-key", "",
+        id="twice-in-a-merge",
+    ),
+    pytest.param("<<:\n" + ENDPOINTS + ROUTE, 1, 4, "bad-merge", "", id="merged-nothing"),
+    pytest.param(
+        "endpoints:\n  plant: {kind: mqtt, host: !secret broker}\n", 2, 29, "unknown-tag",
+        "${env:NAME}", id="tag",
+    ),
+    pytest.param(
+        "endpoints:\n  plant: {kind: mqtt, host: !!binary aG9zdA==}\n", 2, 29, "unknown-tag", "",
+        id="binary",
+    ),
+    pytest.param(
         "endpoints:\n  plant: {kind: mqtt, password: hunter2}\n", 2, 33, "plain-secret",
         "write ${env:NAME} or ${file:/path}", id="plain-secret",
     ),
