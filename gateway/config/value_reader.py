@@ -52,6 +52,8 @@ MAX_FLOAT = 10**9  # of every fraction and time; the system's timers take no mor
 NAMED_SECTIONS = (("routes",), ("tests",))  # the rules of a dialect decide about their texts
 _SELECTOR = ("selector",)  # a key in whose text no placeholder stands for every word
 _TRUE, _FALSE = {"true", "yes", "on"}, {"false", "no", "off"}
+# YAML 1.1 reads 12:30 as 750, 010 as 8 and NO as false; where a text may stand, it was meant.
+_READ_IN_TWO_WAYS = re.compile(r"[-+]?0[0-9_]+|.*:.*|yes|no|on|off", re.IGNORECASE)
 _ADDRESS_KEYS = ("url", "urls", "host", "port", "address")  # by kind of endpoint
 _INVALID: Any = object()  # stands for a value with findings
 NO_VALUES: Mapping[str, object] = types.MappingProxyType({})
@@ -173,6 +175,10 @@ class ConfigReader:
         if not isinstance(node, yaml.ScalarNode):
             return self._fail(at, "type", f"expected one value, not {describe(node)}")
         kind = {"int": int, "float": float, "bool": bool}.get(node.tag.rpartition(":")[2], str)
+        if kind is not str and _READ_IN_TWO_WAYS.fullmatch(node.value):
+            reason = f"{raw_text(node)!r} is a number or truth value in one version of YAML only"
+            hint = "write a text in quotes, a number in decimal digits, or true or false"
+            return self._fail(at, "ambiguous", reason, hint)
         return self._readers[kind](node, at, {})
 
     def _dataclass(

@@ -180,6 +180,35 @@ def test_a_secret_is_resolved_and_never_shown(tmp_path: Path) -> None:
     assert "hunter2" not in repr(plant)
 
 
+@pytest.mark.parametrize("text", ["12:30", "010", "-007", "1:02:03.5", "NO", "on", "Off", "yes"])
+@pytest.mark.parametrize("rule", ["set: {p: %s}", "map: {p: {x: %s}}"])
+def test_a_header_value_that_versions_of_yaml_read_differently_is_ambiguous(
+    tmp_path: Path, rule: str, text: str
+) -> None:
+    line = f"    to: {{endpoint: ems, headers: {{{rule % text}}}}}\n"
+    file = ENDPOINTS + ROUTE[: ROUTE.index("    to:")] + line
+
+    (found,) = findings(tmp_path, file)
+
+    assert (found.rule, found.line, found.column) == ("ambiguous", 7, line.index(text) + 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("'12:30'", "12:30"), ("'010'", "010"), ("'NO'", "NO"), ("0", 0), ("-5", -5), ("0.5", 0.5),
+        ("False", False), ("true", True), ("1_000", 1_000), ("0x10", 16), ("a:b", "a:b"),
+        ("2020-01-01T10:00", "2020-01-01T10:00"),
+    ],
+)  # fmt: skip
+def test_a_header_value_has_its_type(tmp_path: Path, text: str, value: object) -> None:
+    line = f"    to: {{endpoint: ems, headers: {{set: {{p: {text}}}}}}}\n"
+    (route,) = read(tmp_path, ENDPOINTS + ROUTE[: ROUTE.index("    to:")] + line).routes
+
+    ((_, made),) = route.targets[0].rules.sets
+    assert (made, type(made)) == (value, type(value))
+
+
 def test_merged_mappings_and_anchors_work(tmp_path: Path) -> None:
     text = """\
 endpoints:
