@@ -38,6 +38,7 @@ _ROWS: Final = (
         MqttSettings,
         "gateway.endpoints.mqtt",
         typed_properties=False,
+        retains=True,
         drops_setting="dropped_topic",
         session_setting="session_expiry",
         origin_remedy="use MQTT 5 there when other bridges join the same brokers",
@@ -150,6 +151,7 @@ _ROWS: Final = (
         MemorySettings,
         "gateway.endpoints.memory",
         in_process=True,
+        retains=True,
         origin_remedy="set `headers: true` there",
     ),
 )

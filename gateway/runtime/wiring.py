@@ -150,6 +150,9 @@ def _routes_and_subscriptions(
     wanted = subscriptions(routes, selector)
     if selector:  # the broker evaluates it, with its own rules
         routes = [replace(route, selector=None) for route in routes]
+    if not (find_kind(settings).retains and wanted[0].marks_retained):
+        # nothing retained earlier comes, and the flag of another message is its publisher's
+        routes = [replace(route, take_retained=True) for route in routes]
     return routes, wanted
 
 

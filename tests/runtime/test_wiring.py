@@ -9,7 +9,7 @@ import pytest
 from gateway.config.load import load
 from gateway.endpoints.registry import ENDPOINT_KINDS
 from gateway.runtime.inbound.echo_cache import EchoCache
-from gateway.runtime.wiring import make_sink_binding
+from gateway.runtime.wiring import make_sink_binding, make_source_binding
 
 
 @pytest.mark.parametrize("kind", ENDPOINT_KINDS)
@@ -27,3 +27,26 @@ def test_the_lane_of_a_target_has_the_rate_of_its_endpoint(tmp_path: Path) -> No
     binding = make_sink_binding(load(file), "b", EchoCache())
 
     assert binding.limits.rate == 12.5
+
+
+@pytest.mark.parametrize(
+    ("source", "others", "takes"),
+    [
+        pytest.param("mqtt", "forward", {True, False}, id="the-flag-tells"),
+        pytest.param("mqtt", "ignore", {True}, id="the-broker-sends-none"),
+        pytest.param("nats, stream: s", "forward", {True}, id="a-header-of-the-publisher"),
+    ],
+)
+def test_a_route_looks_at_the_retained_flag_only_where_the_broker_sets_it(
+    tmp_path: Path, source: str, others: str, takes: set[bool]
+) -> None:
+    file = tmp_path / "gateway.yaml"
+    file.write_text(
+        f"endpoints:\n  a: {{kind: {source}}}\n  b: {{kind: memory}}\nroutes:\n"
+        "  r: {from: {endpoint: a, pattern: x}, to: {endpoint: b}, retained: ignore}\n"
+        f"  s: {{from: {{endpoint: a, pattern: y}}, to: {{endpoint: b}}, retained: {others}}}\n"
+    )
+
+    routes = make_source_binding(load(file), "a").rules.router.routes
+
+    assert {route.take_retained for route in routes} == takes

@@ -234,7 +234,7 @@ def subscription_options(settings: MqttSettings, subscription: Subscription) -> 
     """Return the options byte of a topic filter in a SUBSCRIBE; in 3.1.1 it is just the QoS."""
     options = settings.qos
     if settings.version == "5":
-        options |= RETAIN_AS_PUBLISHED
+        options |= 0 if subscription.marks_retained else RETAIN_AS_PUBLISHED
         options |= SEND_NO_RETAINED if subscription.exclude_retained else SEND_RETAINED_IF_NEW
         # MQTT 5.0, 3.8.3.1: No Local is a protocol error with a shared subscription
         if settings.no_local and not subscription.pattern.startswith(SHARED):

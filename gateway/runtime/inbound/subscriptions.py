@@ -38,9 +38,10 @@ def subscriptions(routes: Sequence[Route], selector: str = "") -> list[Subscript
         if any(_is_narrower(route, routes[each]) for each in later):
             continue
         kept[number] = route
-    retained = any(route.take_retained for route in routes)
+    takes = {route.take_retained for route in routes}
     return [
-        Subscription(route.source.subscription, not retained, selector) for route in kept.values()
+        Subscription(route.source.subscription, takes == {False}, selector, len(takes) > 1)
+        for route in kept.values()
     ]
 
 

@@ -127,6 +127,13 @@ def test_subscription_options_are_those_of_paho(
     assert subscription_options(replace(settings, version="3.1.1"), subscription) == qos
 
 
+def test_a_flag_that_marks_retained_messages_is_none_of_a_publisher() -> None:
+    """MQTT 5.0, 3.3.1.3: without Retain As Published a broker clears it in live messages."""
+    options = subscription_options(MqttSettings(qos=0), Subscription("a", marks_retained=True))
+
+    assert bytes([options]) == SubscribeOptions(retainHandling=1).pack()  # type: ignore[no-untyped-call]
+
+
 def test_a_shared_subscription_asks_for_its_own_messages() -> None:
     settings = MqttSettings(no_local=True)
 
