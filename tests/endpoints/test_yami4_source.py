@@ -4,18 +4,21 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from threading import Thread
+from types import SimpleNamespace
 
 import pytest
 
 from gateway.endpoints.base import Subscription
 from gateway.endpoints.settings.yami4 import Yami4Settings
 from gateway.endpoints.yami4 import Yami4Source, open_source
+from gateway.endpoints.yami4 import source as yami4_source
 from gateway.endpoints.yami4.bodies import UNDECODED
 from gateway.endpoints.yami4.source import PROBE
 from gateway.errors import EndpointError, NotConnectedError, SubscriptionRefusedError
 from gateway.model.message import Message
 from gateway.model.outcome import ACCEPTED
 from gateway.trial.brokers.yami4 import Yami4Broker, Yami4BrokerOptions
+from gateway.wire.yami4.frames import FrameDecoder, Packet
 from gateway.wire.yami4.messages import MessageHeading
 from gateway.wire.yami4.parameters import EMPTY, encode_parameters
 from tests.brokers.yami4_client import Client
@@ -167,6 +170,46 @@ def test_a_broker_that_stops_answering_is_noticed() -> None:
         source = source_of(url, "a", settings=replace(HASTY, probe=False))
         with opened(source):
             assert wait_for_loss(source) == []
+
+
+class SlowLine:
+    """A connection with a long message under way: a part of it comes every six seconds. Mutable."""
+
+    def __init__(self) -> None:
+        self.now, self.asked, self._reads = 0.0, 0, 0
+
+    def write(self, data: bytes, _timeout: float) -> int:
+        self.asked += 1
+        return len(data)
+
+    def read(self, _timeout: float) -> list[Packet] | None:
+        """The answer to the subscription; then nothing and a part by turns, and the next answer."""
+        self._reads += 1
+        if self._reads == 1:
+            return FrameDecoder().feed(reply(1))
+        self.now += 3.0
+        if self._reads == 15:
+            return FrameDecoder().feed(reply(2))
+        return [] if self._reads % 2 else None
+
+    def take_skipped(self) -> int:
+        return 0
+
+    def close(self) -> None:
+        """Nothing is to be done."""
+
+
+def test_a_broker_that_sends_a_long_message_is_not_stuck(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its answer comes behind the message."""
+    line = SlowLine()
+    monkeypatch.setattr(yami4_source, "connect", lambda _settings: line)
+    monkeypatch.setattr(yami4_source, "time", SimpleNamespace(monotonic=lambda: line.now))
+    settings = Yami4Settings(answer_timeout=10.0, heartbeat=1.0, probe=False)
+    source = source_of("tcp://127.0.0.1:1", "a", settings=settings)
+    with opened(source):
+        assert source.receive(45.0) is None
+
+    assert line.asked == 2  # the subscription and one question
 
 
 def test_a_lost_subscription_is_renewed() -> None:

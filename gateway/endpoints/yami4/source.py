@@ -124,6 +124,8 @@ class Yami4Source:
                     reason = "messages longer than `max_message` were dropped here"
                     self.continuity.report_loss(reason, skipped)
                 self.continuity.heard = self.continuity.clock()
+                if self._asked is not None:  # its answer comes behind what is under way
+                    self._heartbeat_due = time.monotonic() + self._settings.answer_timeout
                 self._decode(packets)
                 if self._last_asked in self._answers:
                     self._queue.end()
