@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any, Final, TypeAlias
 
@@ -131,12 +132,13 @@ class SolaceSource:
             detach_finalizers(receiver)
 
     def end_intake(self) -> None:
-        connection = self._connection
+        connection, receiver = self._connection, self._receiver
         if connection is not None and connection.interrupted:
             self._report_interruption()
-        if self._receiver is not None and not self._queue:
-            for topic in _topics(self._patterns):
-                self._receiver.remove_subscription_async(topic)
+        if receiver is not None and not self._queue:
+            with suppress(RuntimeError):  # the library has ended the receiver: nothing comes
+                for topic in _topics(self._patterns):
+                    receiver.remove_subscription_async(topic)
 
     def _fail(self, queue: ArrivalQueue, failure: GatewayError) -> None:
         """End a queue; direct messages in it can still be received: they do not come again."""

@@ -177,6 +177,21 @@ def test_direct_messages_that_have_arrived_outlive_the_connection(
     assert [message.payload for message in got] == [b"%d" % i for i in range(5)]
 
 
+def test_a_stop_before_a_loss_is_seen_relays_the_direct_messages_that_have_arrived(
+    system: RestartableBroker,
+) -> None:
+    source = system.source("a/>", guaranteed=False)
+    with opened(source, sink := system.sink()):
+        send(sink, *(Message("a/x", b"%d" % i) for i in range(5)))
+        until(lambda: len(source._arrivals.unsettled()) == 5)  # noqa: SLF001  # what waits there
+        executor = source._receiver._executor  # noqa: SLF001  # of the library
+        system.stop()
+        until(lambda: executor._shutdown, "the library has ended its receiver")  # noqa: SLF001
+        source.end_intake()
+
+        assert [message.payload for message in collect(source, 5)] == [b"%d" % i for i in range(5)]
+
+
 def test_a_shared_subscription_distributes_the_messages(system: RestartableBroker) -> None:
     settings: dict[str, Any] = {"guaranteed": False, "share": "group"}
     first, second = (system.source("a/>", **settings) for _ in range(2))
