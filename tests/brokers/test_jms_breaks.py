@@ -18,6 +18,7 @@ import pytest
 from deploy.jms_jars import rewrite_jar
 from gateway.endpoints.base import Subscription
 from gateway.endpoints.jms import JmsSink, JmsSource, open_sink, open_source
+from gateway.endpoints.jms.connection_factory import READ_TIMEOUT_MS
 from gateway.errors import NotConnectedError
 from gateway.model.message import NO_HEADERS, DeliveryMode, Headers, Message
 from gateway.model.outcome import ACCEPTED, Outcome, Settlement
@@ -193,6 +194,33 @@ def test_a_new_process_marks_what_a_killed_broker_forgot(
     assert [m.payload for m in again] == [str(n).encode() for n in range(20)]
     assert all(m.headers.redelivered for m in again)
     assert not last.headers.redelivered
+
+
+def test_a_server_that_hangs_holds_up_neither_settling_nor_closing(
+    activemq: ActiveMq, queue: str, tmp_path: Path
+) -> None:
+    """The thread that settles writes the archive of all routes; a commit waits for its answer."""
+    settings = activemq.settings(acknowledge="transacted", close_timeout=0.5)
+    source, sink = open_source(settings, [Subscription(queue)]), open_sink(settings)
+    store = source.subscription_store = SessionFile(tmp_path / "gateway.sessions")
+    with opened(sink, source):
+        send(sink, *numbered(queue, 0, 10))
+        batches = hold(source, 10)
+        activemq.freeze()
+
+        def settle_and_close() -> None:
+            for batch in batches:
+                batch.settle([ACCEPTED] * len(batch.messages))
+            source.close()
+
+        settling = threading.Thread(target=settle_and_close)
+        settling.start()
+        settling.join(READ_TIMEOUT_MS / 2_000)  # the library gives the server up after all of it
+        held_up = settling.is_alive()
+        activemq.thaw()
+
+    assert not held_up
+    assert store.load(f"{settings.broker_key} {settings.name} unsettled", int)
 
 
 def test_a_process_with_a_damaged_session_file_marks_what_may_come_twice(

@@ -1,10 +1,10 @@
 """A JMS source: one connection, one session, and a consumer for each subscription.
 
-`receive` drains the session in one call to Java. Settled messages are acknowledged in Java by the
-thread that holds the session at that time. A failure that the provider repairs by itself still
-ends the connection: messages acknowledged near it may be delivered again, marked as redelivered.
-A killed server forgets its deliveries. The source knows the ids of its last messages, and a later
-process that messages were unsettled: it marks as many as that may have been.
+`receive` drains the session in one call to Java, which first acknowledges what is settled. A
+failure that the provider repairs by itself still ends the connection: messages acknowledged near it
+may be delivered again, marked as redelivered. A killed server forgets its deliveries. The source
+knows the ids of its last messages, and a later process that messages were unsettled: it marks as
+many as that may have been.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class JavaReceiver(Protocol):
     def drain(self, most: int, size: int, millis: int) -> bytes | None: ...
     def discard(self, positions: Sequence[int], count: int) -> None: ...
     def settled(self, total: int) -> None: ...
-    def finish(self, millis: int) -> None: ...
+    def finish(self, millis: int) -> bool: ...
     def release(self) -> None: ...
     def largest(self) -> int: ...
     def acknowledged(self) -> int: ...
@@ -111,10 +111,6 @@ class ReceivingSession:
         self._drained = self._drained_bytes = 0  # the next drain begins with the acknowledgement
         return False
 
-    def is_settled(self) -> bool:
-        """Return whether every received message was settled, and Java told so."""
-        return self._reported == self._received
-
     def count_drained(self, messages: int, size: int) -> None:
         """Count a drain, unwanted messages included."""
         if self._together:
@@ -136,10 +132,7 @@ class ReceivingSession:
         settle(settlements)
         confirmed = self._confirmed
         if confirmed > self._reported:
-            try:
-                self.receiver.settled(confirmed)
-            except JavaError as error:
-                log.warning("not acknowledged: %s", describe(error))  # the next drain raises it too
+            self.receiver.settled(confirmed)
             with self._lock:
                 self._reported = max(self._reported, confirmed)
         self.progress.set()
@@ -346,8 +339,8 @@ class JmsSource:
         closed = NotConnectedError(f"{self._settings.name}: is closed; open it first")
         try:
             if session.connection.monitor.failure() is None:
-                session.receiver.finish(int(self._settings.close_timeout * 1000))
-                if self.subscription_store is not None and session.is_settled():
+                finished = session.receiver.finish(int(self._settings.close_timeout * 1000))
+                if self.subscription_store is not None and finished:
                     left = self._doubtful or 0
                     self.subscription_store.save(self._memory, [str(left)] if left else [])
         except JavaError as error:

@@ -2,7 +2,6 @@ package gateway.jms;
 
 import java.util.ArrayDeque;
 import java.util.List;
-import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.locks.ReentrantLock;
 import javax.jms.JMSException;
@@ -13,8 +12,8 @@ import javax.jms.Session;
 /**
  * Drains the consumers of one session in batches, and acknowledges messages that Python settled.
  *
- * One lock guards the session. A thread that settles during a drain only stores the count, and the
- * drain acknowledges within milliseconds; without a drain the settling thread acknowledges itself.
+ * One lock guards the session. A thread that settles only stores the count, and the next drain
+ * acknowledges: a server may take long to answer, and that thread serves other sources too.
  */
 public final class Receiver {
     public static final int CLIENT = 0, EACH = 1, TRANSACTED = 2;
@@ -34,7 +33,6 @@ public final class Receiver {
     private long acknowledged;
     private boolean consumed; // messages were consumed since the last acknowledgement
     private int current; // index of the consumer that receives next
-    private volatile long lastSettled; // value of `settled` at the last acknowledgement
     private volatile boolean closing;
 
     public Receiver(
@@ -70,7 +68,6 @@ public final class Receiver {
             throw new JMSException(ConnectionMonitor.describe(error));
         } finally {
             lock.unlock();
-            acknowledgeIfFree();
         }
     }
 
@@ -106,20 +103,29 @@ public final class Receiver {
     /** Notes that the first `total` wanted messages since the start are settled. */
     public void settled(long total) {
         settled.accumulateAndGet(total, Math::max);
-        acknowledgeIfFree();
     }
 
-    /** Ends draining; acknowledges settled messages if the session is free within `millis`. */
-    public void finish(long millis) throws InterruptedException {
+    /**
+     * Ends draining, and acknowledges settled messages, waiting at most `millis`. Returns whether
+     * every message is acknowledged.
+     */
+    public boolean finish(long millis) throws InterruptedException {
         closing = true;
-        if (lock.tryLock(millis, TimeUnit.MILLISECONDS)) {
-            try {
-                acknowledge();
-            } catch (JMSException error) {
-                monitor.fail(error);
-            } finally {
-                lock.unlock();
-            }
+        Thread last = new Thread(this::acknowledgeLast, "gateway-jms-finish");
+        last.setDaemon(true);
+        last.start();
+        last.join(millis);
+        return !last.isAlive() && acknowledged == delivered;
+    }
+
+    private void acknowledgeLast() {
+        lock.lock();
+        try {
+            acknowledge();
+        } catch (JMSException | RuntimeException error) {
+            monitor.fail(error);
+        } finally {
+            lock.unlock();
         }
     }
 
@@ -138,21 +144,8 @@ public final class Receiver {
         return acknowledged;
     }
 
-    private void acknowledgeIfFree() {
-        while (settled.get() != lastSettled && !lock.isHeldByCurrentThread() && lock.tryLock()) {
-            try {
-                acknowledge();
-            } catch (JMSException error) {
-                return; // the monitor keeps it, and the next drain throws it
-            } finally {
-                lock.unlock();
-            }
-        }
-    }
-
     private void acknowledge() throws JMSException {
         long target = settled.get();
-        lastSettled = target;
         try {
             if (mode == EACH) {
                 for (; acknowledged < target; acknowledged++) {
