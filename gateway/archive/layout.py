@@ -6,6 +6,7 @@ ARCHIVE/.journal/<writer>-<start>-<n>.done              converted, being removed
 ARCHIVE/.journal/<writer>-<start>-<n>.damaged           kept for inspection
 ARCHIVE/.journal/<gateway>.echoes                       echoes that a clean stop waits for
 ARCHIVE/.journal/<writer>.lock                          locked by the process that writes
+ARCHIVE/.journal/<gateway>~replays.lock                 locked by the one command that replays
 ARCHIVE/date=YYYY-MM-DD/hour=HH/<journal>-<k>.parquet   segments
 ARCHIVE/_seals/date=YYYY-MM-DD/<journal>.json           seals, by the date on which it was closed
 ARCHIVE/_seals/date=YYYY-MM-DD/merged-<n>.json          seals of the compactions of the date

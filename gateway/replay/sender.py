@@ -8,15 +8,17 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Final
 
+from gateway.archive.durable import make_folders
 from gateway.archive.journal.records import Rows
 from gateway.archive.journal.writer import ArchiveWriter
-from gateway.archive.layout import writer_name
+from gateway.archive.layout import journal_folder, lock_path, writer_name
 from gateway.clock import now
 from gateway.config.load import Configuration
 from gateway.dialects.base import Dialect
 from gateway.endpoints.base import Sink
 from gateway.endpoints.registry import make_sink
 from gateway.errors import ArchiveError, GatewayError
+from gateway.file_lock import FileLock
 from gateway.model.message import Message
 from gateway.model.outcome import RETRY, Outcome, Settlement
 from gateway.routing.payload_conversion import convert_payload
@@ -31,6 +33,7 @@ from gateway.runtime.wiring import (
 )
 
 SEND_MESSAGES: Final = 200  # in one send
+_CONFLICT: Final = "another replay of this gateway is running; wait for its end"
 ANSWER_TIMEOUT: Final = 60.0  # seconds for the answers to one send, or for the archive
 
 
@@ -48,6 +51,27 @@ def archived_names(configuration: Configuration) -> Iterator[None]:
     finally:
         if store is not None:
             store.close()
+
+
+@contextmanager
+def one_replay(configuration: Configuration) -> Iterator[None]:
+    """Be the one command that replays for a gateway: what others delivered is in the archive.
+
+    Raises:
+        ArchiveError: another one runs, or the folder of the journals cannot be written.
+    """
+    if (archive := configuration.archive) is None:
+        yield
+        return
+    root, settings = archive_location(archive).local, configuration.gateway
+    writer = writer_name(settings.name, settings.instance, replay=True)
+    try:
+        make_folders(journal_folder(root))
+        lock = FileLock(lock_path(root, f"{writer}s"), _CONFLICT)
+    except OSError as error:
+        raise ArchiveError(f"archive {error}") from error
+    with lock:
+        yield
 
 
 def convert_killed_replays(configuration: Configuration) -> None:

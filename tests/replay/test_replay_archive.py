@@ -7,16 +7,18 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from gateway.archive.compaction.compact_day import compact_day
 from gateway.archive.journal.writer import ArchiveWriter
 from gateway.archive.location import ArchiveLocation, parse_location
+from gateway.archive.lookup import search
 from gateway.archive.lookup.search import ReplayRange, received_rows
 from gateway.archive.storage import LocalStorage, open_storage
 from gateway.config.load import load
@@ -145,6 +147,30 @@ def test_a_compacted_replay_is_not_sent_again(
         assert rig.out.receive(0) is None
 
     assert "3 not sent again" in capsys.readouterr().out
+
+
+def test_a_replay_beside_another_one_sends_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The other one would have ended when the first has read what was sent before."""
+    read, others = search.replayed_copies, list[int]()
+
+    def slowly(*arguments: Any) -> Mapping[bytes, Collection[str]]:  # noqa: ANN401  # passed on
+        found = read(*arguments)
+        monkeypatch.setattr(search, "replayed_copies", read)
+        others.append(rig.replay())
+        return found
+
+    with replay_rig(tmp_path) as rig:
+        rig.relay(*MESSAGES)
+        monkeypatch.setattr(search, "replayed_copies", slowly)
+        assert rig.replay() == 0
+        assert len(collect(rig.out, 3)) == 3
+        assert rig.out.receive(0) is None
+        assert others == [2]
+        assert rig.replay("--dry-run") == 0
+
+    assert "another replay of this gateway is running; wait for its end" in capsys.readouterr().err
 
 
 KILLED = """

@@ -11,7 +11,7 @@ import argparse
 import sys
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import closing
+from contextlib import closing, nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -24,7 +24,7 @@ from gateway.config.load import load
 from gateway.errors import ArchiveError
 from gateway.model.copy_class import EXCEPTION_CLASSES
 from gateway.replay.replay_archive import Replay, ReplayChoice, ReplayCopy, microseconds
-from gateway.replay.sender import archived_names, convert_killed_replays
+from gateway.replay.sender import archived_names, convert_killed_replays, one_replay
 from gateway.terminal import print_line
 
 if TYPE_CHECKING:
@@ -58,9 +58,10 @@ def run(args: argparse.Namespace) -> int:
         raise ArchiveError(f"--to {args.until!r}: is not after --from {args.since!r}")
     configuration = load(args.config)
     replays = {route: Replay(configuration, route) for route in args.routes}
-    convert_killed_replays(configuration)
     status = 0
-    with archived_names(configuration):
+    alone = nullcontext() if args.dry_run else one_replay(configuration)
+    with alone, archived_names(configuration):
+        convert_killed_replays(configuration)
         for route, replay in replays.items():
             if len(replays) > 1:
                 print_line(f"route {route!r}:")

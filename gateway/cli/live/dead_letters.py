@@ -8,7 +8,7 @@ import sqlite3
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, nullcontext
 from dataclasses import fields
 from functools import partial
 from pathlib import Path
@@ -20,7 +20,7 @@ from gateway.config.load import Configuration, load
 from gateway.errors import GatewayError, SpoolError
 from gateway.model.outcome import Outcome, Settlement
 from gateway.replay.resend_dead_letters import RECOVERED, Resend, ResendAttempt
-from gateway.replay.sender import archived_names
+from gateway.replay.sender import archived_names, one_replay
 from gateway.runtime.delivery.dead_letter import DeadLetter
 from gateway.runtime.delivery.rows import header_map, payload_bytes
 from gateway.runtime.outbound.dead_letters import COLUMNS, DELETE, from_row
@@ -110,7 +110,8 @@ def run_replay(args: argparse.Namespace) -> int:
     """Exit status: 0 if all selected letters were delivered, else 1."""
     configuration, database = _open(args)
     names, resending = archived_names(configuration), closing(Resend(configuration, database))
-    with closing(database), names, resending as resend:
+    alone = nullcontext() if args.dry_run else one_replay(configuration)
+    with closing(database), alone, names, resending as resend:
         plan = sorted(resend.plan(_letters(database, args)), key=lambda each: each.endpoint)
         if args.dry_run:
             for attempt in plan:
