@@ -106,6 +106,9 @@ class _Contender:
                 return self._folder / winner
             self._ended.wait(_POLL_INTERVAL)
         self._renew()
+        # It may have been suspended since it listed them, until its first file was too old.
+        if holders := [file for file in self._others() if not file.endswith(_CONTENDS)]:
+            return self._folder / holders[0]
         self._keeper.start()
         return None
 

@@ -14,12 +14,14 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Final
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
 from gateway.archive.layout import reconciled_folder
 from gateway.archive.location import ArchiveLocation, parse_location
 from gateway.archive.remote_lock import CheckHeld, remote_lock
+from gateway.archive.signed_json import StoredDigest
 from gateway.archive.storage import LocalStorage, RemoteStorage, Storage, open_storage
 from gateway.errors import ReconcileError
 from gateway.reconcile.job import Job, reconcile
@@ -115,6 +117,31 @@ def test_an_earlier_file_that_was_not_removed_holds_no_lock(tmp_path: Path) -> N
     assert storage.written(FOLDER) == {}
     with locked(storage):
         pass
+
+
+class Suspended(LocalStorage):
+    """Suspends the machine before a second file is written; another run takes the lock then."""
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(root)
+        self._folder, self.other = root / FOLDER, locked(LocalStorage(root), holder="process 1")
+
+    def put(self, path: Path, content: bytes | pa.Buffer) -> StoredDigest:
+        if path.suffix == ".000001":
+            (first,) = self._folder.iterdir()
+            os.utime(first, (0, 0))
+            self.other.__enter__()
+        return super().put(path, content)
+
+
+def test_a_contender_that_was_suspended_takes_no_lock_of_another_run(tmp_path: Path) -> None:
+    storage = Suspended(tmp_path)
+
+    with pytest.raises(ReconcileError, match="it is process 1"), locked(storage):
+        pytest.fail("two runs hold the lock")
+
+    assert len(storage.written(FOLDER)) == 1
+    storage.other.__exit__(None, None, None)
 
 
 def test_of_many_contenders_one_at_a_time_has_the_lock(storage: Storage) -> None:
