@@ -66,7 +66,9 @@ def remote_lock(  # noqa: PLR0913  # the place, its holder, and the texts of err
     try:
         found = lock.acquire()
         if found is not None:
-            other = (storage.read(found) or b"another process").decode(errors="replace")
+            other = "another process"
+            with suppress(OSError):  # it may be gone by now
+                other = (storage.read(found) or other.encode()).decode(errors="replace")
             raise ReconcileError(
                 f"{place}/{folder}: {conflict}; it is {other.strip()}. The lock of a run that was"
                 f" killed ends after {expiry.total_seconds() / 60:.0f} minutes; to start earlier,"

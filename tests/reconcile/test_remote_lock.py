@@ -144,6 +144,19 @@ def test_a_contender_that_was_suspended_takes_no_lock_of_another_run(tmp_path: P
     storage.other.__exit__(None, None, None)
 
 
+def test_a_holder_that_cannot_be_read_holds_the_lock_all_the_same(tmp_path: Path) -> None:
+    class Unreadable(LocalStorage):
+        def read(self, path: Path) -> bytes | None:
+            raise OSError(f"{path}: the answer ends too early")
+
+    with (
+        locked(LocalStorage(tmp_path)),
+        pytest.raises(ReconcileError, match="it is another process"),
+        locked(Unreadable(tmp_path)),
+    ):
+        pytest.fail("two runs hold the lock")
+
+
 def test_of_many_contenders_one_at_a_time_has_the_lock(storage: Storage) -> None:
     number = 4
     together, holding = threading.Barrier(number), threading.Lock()
