@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gateway.archive.layout import days_in
-from gateway.archive.lookup.reader import Row, find_batches, row_files
+from gateway.archive.lookup.reader import Row, find_batches, python_rows, row_files
 from gateway.archive.storage import Storage
 from gateway.errors import ArchiveError
 
@@ -51,7 +51,7 @@ def _rows(
     for day in days:
         for path in row_files(storage, day):
             for batch in find_batches(storage, path, wanted, _BATCH_ROWS, columns):
-                yield from batch.to_pylist()
+                yield from python_rows(batch)
 
 
 def _days(storage: Storage, day: date | None) -> list[date]:

@@ -17,6 +17,9 @@ from gateway.errors import ArchiveError
 
 Row: TypeAlias = dict[str, Any]  # the columns of schema.COLUMNS, with values as pyarrow reads them
 
+# The first and the last year of Python's calendar, in microseconds since 1970-01-01 UTC.
+_FIRST: Final = -62_135_596_800_000_000
+_LAST: Final = 253_402_300_799_999_999
 ALL_HOURS: Final = range(24)
 
 
@@ -46,6 +49,20 @@ def find_batches(
             yield from file.batches(rows, columns, wanted)
     except (pa.ArrowException, OSError) as error:
         raise _unreadable(path, error) from error
+
+
+def python_rows(batch: pa.Table) -> list[Row]:
+    """Return the rows of a batch; a time that Python has no value for is None.
+
+    The time of sending is that of a publisher, which may be wrong by thousands of years.
+    """
+    for place, field in enumerate(batch.schema):
+        if pa.types.is_timestamp(field.type):
+            numbers = batch[field.name].cast(pa.int64())
+            fits = pc.and_(pc.less_equal(numbers, _LAST), pc.greater_equal(numbers, _FIRST))
+            batch = batch.set_column(place, field.name, pc.if_else(fits, batch[field.name], None))
+    rows: list[Row] = batch.to_pylist()
+    return rows
 
 
 def _unreadable(path: Path, error: Exception) -> ArchiveError:

@@ -19,7 +19,7 @@ from gateway.archive.layout import (
     reconciled_folder,
     writer_of,
 )
-from gateway.archive.lookup.reader import Row, find_batches, row_files
+from gateway.archive.lookup.reader import Row, find_batches, python_rows, row_files
 from gateway.archive.schema import Leg
 from gateway.archive.storage import Storage
 from gateway.clock import moment
@@ -64,7 +64,7 @@ def received_rows(storage: Storage, range_: ReplayRange) -> Iterator[Row]:
     for day, hours in range_.days():
         for path in row_files(storage, day, hours):
             for batch in find_batches(storage, path, wanted, _BATCH_ROWS):
-                yield from batch.to_pylist()
+                yield from python_rows(batch)
 
 
 def sent_names(storage: Storage, range_: ReplayRange) -> dict[tuple[str, str], set[str]]:
