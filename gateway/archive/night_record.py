@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -23,6 +23,9 @@ if TYPE_CHECKING:  # the gateway itself never loads Arrow
     from gateway.archive.storage import Storage
 
 _NAME: Final = re.compile(r"([1-9]\d*)\.json", re.ASCII)
+
+_MAX_CHAINS: Final = 50  # of a writer, the newest
+_NO_START: Final = 1 << 62  # microseconds: later than every process
 
 SPOOLED_DAYS: Final = 7  # age of a spooled copy without an outcome, after which it is missing
 
@@ -52,7 +55,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """The journals of a writer that were judged: all up to `number` but the `missing` ones.
+    """A chain of a writer, and its judged journals: all up to `number` but the `missing` ones.
 
     `start` is that of the process that wrote the last one.
     """
@@ -103,7 +106,7 @@ class Night(SignedStatement):
     until: str
     spooled_days: int
     heads: tuple[HeadSeen, ...] = ()
-    seen: tuple[Seen, ...] = ()
+    seen: tuple[Seen, ...] = ()  # those of a writer by time
     dates: tuple[DateRecord, ...] = ()
     findings: tuple[Finding, ...] = ()  # that belong to no date
 
@@ -121,7 +124,8 @@ class Night(SignedStatement):
     def has_judged(self, journal: JournalName) -> bool:
         """Return whether this night or an earlier one judged the journal of this name."""
         writer, start, number = journal
-        return any(each.has(start, number) for each in self.seen if each.writer == writer)
+        chain = chain_of([each for each in self.seen if each.writer == writer], start)
+        return chain is not None and chain.has(start, number)
 
 
 NO_NIGHT: Final = Night(0, "", 0, "", 0)  # before the first one
@@ -150,21 +154,52 @@ def extended(evidence: str, macs: Iterable[str]) -> str:
     return found
 
 
-def with_judged(known: Seen | None, journals: Sequence[tuple[int, int]], writer: str) -> Seen:
-    """Return the judged journals of `writer` with further ones, each a start and a number.
+def with_judged(
+    chains: Sequence[Seen], journals: Sequence[tuple[int, int]], writer: str
+) -> list[Seen]:
+    """Return the `chains` of a writer with further judged journals, each a start and a number.
+
+    A later process that counts from the begin again, as with a new buffer, begins a chain.
+    """
+    firsts = {number: start for start, number in sorted(journals, reverse=True)}
+    again = min(
+        (start for start, number in journals if _counts_again(chains, firsts, start, number)),
+        default=_NO_START,
+    )
+    older = [each for each in journals if each[0] < again]
+    found = [
+        _extended(chain, [each for each in older if chain_of(chains, each[0]) is chain], writer)
+        for chain in chains or (None,)
+    ]
+    newer = [each for each in journals if each[0] >= again]
+    return [*found, *([_extended(None, newer, writer)] if newer else ())][-_MAX_CHAINS:]
+
+
+def chain_of(chains: Sequence[Seen], start: int) -> Seen | None:
+    """Return the chain of the journals of the process that began at `start`, by last starts."""
+    return next((each for each in chains if start <= each.start), chains[-1] if chains else None)
+
+
+def _counts_again(
+    chains: Sequence[Seen], firsts: Mapping[int, int], start: int, number: int
+) -> bool:
+    """Return whether an earlier process wrote a journal of this number; `firsts` are new ones."""
+    if not chains:
+        return start > firsts[number]
+    return start > chains[-1].start and number <= chains[-1].number
+
+
+def _extended(known: Seen | None, journals: Sequence[tuple[int, int]], writer: str) -> Seen:
+    """Return a chain with further journals.
 
     Numbers below the first one of an archive are not missing: their dates were removed.
     """
-    ordered = sorted(journals)
-    start, number = ordered[-1]
-    again = known is None or (start > known.start and number <= known.number)
-    if again or known is None:
-        numbers = {each for begin, each in ordered if begin == start or known is None}
-        low = min(numbers)
-        return Seen(writer, start, max(numbers), gaps(low, max(numbers), numbers))
-    numbers = {each for _, each in ordered}
+    numbers = {number for _, number in journals}
+    start = max((start for start, _ in journals), default=0)
+    if known is None:
+        return Seen(writer, start, max(numbers), gaps(min(numbers), max(numbers), numbers))
     absent = [span for old in known.missing for span in gaps(old.first, old.last, numbers)]
-    last = max(known.number, *numbers)
+    last = max(known.number, *numbers) if numbers else known.number
     absent += gaps(known.number + 1, last, numbers)
     return Seen(writer, max(known.start, start), last, tuple(absent))
 

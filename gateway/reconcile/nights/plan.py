@@ -45,7 +45,8 @@ def plan_night(previous: Night, world: World, *, at: int, spooled_days: int) -> 
         day: each for day, each in before.items() if day >= today or (repeated and each.settled)
     }
     dates |= {day: _pending(day, before.get(day), macs[day]) for day in wanted}
-    seen = _seen(previous, world)
+    chains = _seen(previous, world)
+    seen = {writer: own[-1] for writer, own in chains.items()}
     findings = [
         *writer_findings(previous, seen, world),
         *missing_journals(seen, world),
@@ -63,7 +64,7 @@ def plan_night(previous: Night, world: World, *, at: int, spooled_days: int) -> 
         until=max(today, previous.until),
         spooled_days=spooled_days,
         heads=_heads(previous, world),
-        seen=tuple(seen[writer] for writer in sorted(seen)),
+        seen=tuple(each for writer in sorted(chains) for each in chains[writer]),
         dates=tuple(dates[day] for day in sorted(dates)),
         findings=tuple(findings),
     )
@@ -92,11 +93,14 @@ def _heads(previous: Night, world: World) -> tuple[HeadSeen, ...]:
     return tuple(heads[writer] for writer in sorted(heads) if writer not in world.retired)
 
 
-def _seen(previous: Night, world: World) -> dict[str, Seen]:
-    found = {each.writer: each for each in previous.seen}
+def _seen(previous: Night, world: World) -> dict[str, list[Seen]]:
+    """Return the chains of each writer, the one that goes on last."""
+    found: dict[str, list[Seen]] = defaultdict(list)
+    for each in previous.seen:
+        found[each.writer].append(each)
     by_writer: dict[str, list[tuple[int, int]]] = defaultdict(list)
     for journal in world.journals:
         by_writer[journal.writer].append((journal.start, journal.number))
     for writer, journals in by_writer.items():
-        found[writer] = with_judged(found.get(writer), journals, writer)
-    return found
+        found[writer] = with_judged(found[writer], journals, writer)
+    return dict(found)

@@ -8,7 +8,7 @@ from datetime import date, timedelta
 import pytest
 
 from gateway.archive.layout import JournalName, day_start, parse_journal_name
-from gateway.archive.night_record import NO_NIGHT, HeadSeen, Night, Span
+from gateway.archive.night_record import NO_NIGHT, HeadSeen, Night, Seen, Span
 from gateway.archive.signed_json import Previous, Term
 from gateway.reconcile.nights.plan import plan_night, with_verdict
 from gateway.reconcile.nights.world import NewJournal, World
@@ -335,3 +335,33 @@ def test_an_instance_that_nobody_followed_is_silent() -> None:
 
     (found,) = night.findings
     assert (found.rule, "wrote nothing" in found.text) == ("silent-writer", True)
+
+
+def test_a_new_chain_is_judged_apart_from_the_one_before() -> None:
+    """A writer that lost its disk counts from one again; its earlier seals are still there."""
+    earlier = [journal(number, 1) for number in range(1, 5)]
+    anew = [replace(journal(number, 3), start=2) for number in range(1, 4)]
+
+    _, first = link(NO_NIGHT, world(3, *earlier))
+    _, second = link(first, world(4, anew[0]))
+    _, third = link(second, world(5, journal(5, 1), anew[1]))
+
+    def known(night: Night) -> list[int]:
+        names = [JournalName(each.writer, each.start, each.number) for each in earlier + anew]
+        return [name.start * 10 + name.number for name in names if night.has_judged(name)]
+
+    assert known(second) == [11, 12, 13, 14, 21]
+    assert known(third) == [11, 12, 13, 14, 21, 22]
+    assert third.has_judged(JournalName("a", 1, 5))
+    assert link(NO_NIGHT, world(4, *earlier, anew[0]))[1].seen == second.seen
+
+
+def test_a_clock_that_was_set_back_begins_no_chain() -> None:
+    first = [journal(number, 1) for number in range(1, 6)]
+    later = [replace(journal(6, 2), start=9), replace(journal(7, 2), start=5)]
+    last = replace(journal(8, 3), start=9)
+    steps = link(link(NO_NIGHT, world(2, *first))[1], world(3, *later))[1]
+
+    whole, steps = link(NO_NIGHT, world(4, *first, *later, last))[1], link(steps, world(4, last))[1]
+
+    assert whole.seen == steps.seen == (Seen("a", 9, 8),)
