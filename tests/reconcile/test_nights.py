@@ -7,6 +7,7 @@ import os
 import shutil
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from io import StringIO
 from pathlib import Path
 
@@ -17,10 +18,13 @@ from gateway.archive.compaction.compact_day import compact_day
 from gateway.archive.gaps import NO_ID
 from gateway.archive.journal.records import Cell, Rows
 from gateway.archive.journal.writer import ArchiveWriter
-from gateway.archive.layout import HOUR, day_start, reconciled_folder
+from gateway.archive.layout import HOUR, JournalName, day_start, reconciled_folder
 from gateway.archive.location import ArchiveLocation
 from gateway.archive.night_record import SPOOLED_DAYS
+from gateway.archive.seals.seal import End
+from gateway.archive.segments.tables import sort_rows, to_table
 from gateway.archive.signed_json import Term
+from gateway.archive.storage import LocalStorage
 from gateway.cli import main
 from gateway.errors import ReconcileError
 from gateway.reconcile.job import Job, reconcile
@@ -28,6 +32,7 @@ from gateway.reconcile.nights.marker import marker_path
 from gateway.reconcile.nights.run import run_night
 from gateway.reconcile.report.report import Report
 from gateway.reconcile.report.terminal import print_report
+from gateway.trial.synthetic.sealed_rows import write_sealed
 from tests.archive.compaction.days import merged_here
 from tests.archive.samples import (
     DAY,
@@ -256,6 +261,30 @@ def test_a_night_that_resumes_repeats_what_the_interrupted_one_found(
     assert ([each.rule for each in third.findings], third.exit_status) == (["nothing-to-judge"], 1)
     assert [row["date"] for row in third.carried] == [str(DAY), str(later)]
     assert (fourth.exit_status, fourth.carried) == (0, [])
+
+
+@pytest.mark.parametrize("end", [End.CLOSED, pytest.param(End.KILLED, marks=pytest.mark.nightly)])
+def test_the_proof_of_an_evening_without_messages_may_come_after_its_night(
+    tmp_path: Path, end: End
+) -> None:
+    """Nothing came after the first journal; the seal that reaches past midnight was not there."""
+    root, evening, midnight = tmp_path / "archive", NOON + 8 * HOUR, day_start(DAY) + DAYS
+    table, _ = to_table([received([1]), delivered([1])])
+    table = table.set_column(table.schema.get_field_index("gateway"), "gateway", [["edge"] * 2])
+    seal = partial(write_sealed, LocalStorage(root), gateway="edge")
+    names = [str(JournalName("edge", START, number)) for number in (1, 2)]
+    closed = seal(names[0], sort_rows(table), closed=evening, end=end)
+    first = run_night(Job(root, DAY, now=midnight + HOUR), silent).report
+    opened = evening if end is End.CLOSED else midnight + HOUR
+    seal(
+        *(names[1], table[:0]),
+        previous=closed.link, opened=opened, closed=midnight + 2 * HOUR, end=End.STOPPED,
+    )  # fmt: skip
+
+    second = run_night(Job(root, DAY, now=midnight + DAYS + HOUR), silent).report
+
+    assert "open-chain" in [each.rule for each in first.errors]
+    assert (second.day, second.verdict) == (DAY, "clean")
 
 
 @pytest.mark.parametrize(

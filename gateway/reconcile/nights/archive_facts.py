@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from gateway.archive.layout import day_of, days_in
@@ -43,6 +43,7 @@ def world_of(  # noqa: PLR0913, PLR0917  # the archive, and what is known of it
     hidden = {name.removeprefix(".new-") for name in names if name.startswith(".new-")}
     results = days_in(name for name in names if name not in hidden)
     waiting = [] if job.location.url else waiting_journals(job.location.local)
+    kept = frozenset(map(str, days_in(storage.names(Path()))))
     writers = known_writers(storage, None, job.key)
     heads = [each.head for each in writers.heads if each.head and not each.fault]
     return World(
@@ -52,13 +53,13 @@ def world_of(  # noqa: PLR0913, PLR0917  # the archive, and what is known of it
             for each in heads
         ],
         journals=[
-            _new_journal(seal)
+            _new_journal(seal, kept)
             for seal in unjudged  # one that is unreadable or forged stays new, until it is mended
             if (seal.keyed and job.key is None) or seal.has_valid_mac(job.key)
         ],
         numbers=numbers,
         before={seal.writer: seal.previous for seal in firsts if seal.previous is not None},
-        kept=frozenset(map(str, days_in(storage.names(Path())))),
+        kept=kept,
         results=frozenset(map(str, results)),
         retired=writers.retired,
         live=frozenset(each.name.writer for each in waiting if each.live),
@@ -68,9 +69,17 @@ def world_of(  # noqa: PLR0913, PLR0917  # the archive, and what is known of it
     )
 
 
-def _new_journal(seal: Seal) -> NewJournal:
-    concerns = sorted({day for entry in seal.segments for day in entry.concerns})
-    return NewJournal(seal.writer, seal.start, seal.sequence, seal.mac, tuple(concerns))
+def _new_journal(seal: Seal, kept: Collection[str]) -> NewJournal:
+    """Return a journal with the dates of its rows, and those whose chains it proves.
+
+    It proves the time from its opening on, and after a killed process that before it.
+    """
+    before = seal.previous
+    begin = before.closed if before and before.digest is None else seal.opened
+    first, last = str(day_of(begin)), str(day_of(seal.closed))
+    proven = {day for day in kept if first <= day <= last}
+    concerns = proven.union(*(entry.concerns for entry in seal.segments))
+    return NewJournal(seal.writer, seal.start, seal.sequence, seal.mac, tuple(sorted(concerns)))
 
 
 def _seals(paths: Iterable[Path], read: ReadSeal) -> list[Seal]:

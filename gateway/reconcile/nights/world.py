@@ -14,7 +14,10 @@ from gateway.archive.signed_json import Previous
 
 @dataclass(frozen=True, slots=True)
 class NewJournal:
-    """A journal with a seal that no night judged; `concerns` are the dates of its rows."""
+    """A journal with a seal that no night judged.
+
+    `concerns` are the dates of its rows, and those kept ones whose chains it proves.
+    """
 
     writer: str
     start: int
