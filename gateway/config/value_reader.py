@@ -255,6 +255,9 @@ class ConfigReader:
         if meta.get("secret") and not REFERENCE.search(node.value):
             hint = "write ${env:NAME} or ${file:/path}"
             return self._fail(at, "plain-secret", "the file contains a secret", hint)
+        if "${" in REFERENCE.sub("", node.value) and at[:1] not in NAMED_SECTIONS:
+            hint = "write ${env:NAME} or ${file:/path}"
+            return self._fail(at, "bad-reference", "a `${` begins no reference", hint)
         declared = bool(meta.get("secret"))
         text = self._resolve(node.value, at, declared=declared)
         if self._values.has_placeholder(node.value):

@@ -109,6 +109,18 @@ FAULTS = [
         "set the variable before the gateway starts", id="missing-secret",
     ),
     pytest.param(
+        "endpoints:\n  plant: {kind: mqtt, client_id: 'x-${HOSTNAME}'}\n", 2, 34, "bad-reference",
+        "write ${env:NAME}", id="no-source",
+    ),
+    pytest.param(
+        "endpoints:\n  plant: {kind: mqtt, host: '${env:HOME}${ENV:X}'}\n", 2, 29, "bad-reference",
+        "write ${env:NAME}", id="unknown-source",
+    ),
+    pytest.param(
+        "endpoints:\n  plant: {kind: mqtt, host: '${env:X'}\n", 2, 29, "bad-reference", "",
+        id="open-reference",
+    ),
+    pytest.param(
         "endpoints:\n\tplant: {}\n", 2, 1, "syntax", "indent with spaces, not tabs", id="tab"
     ),
     pytest.param("[1, 2]\n", 1, 1, "not-a-mapping", "", id="a-list"),
