@@ -100,7 +100,7 @@ def _capture_names(text: str, dialect: Dialect) -> dict[int, str]:
         if found[1] in names:
             reason = f"{found[1]!r} names two captures"
             raise SubjectError(dialect.name, text, start, "capture", reason)
-        level, counted = level + text.count(dialect.separator, counted, start), start
+        level, counted = level + text.count(dialect.separator, counted, start), end
         names[found[1]] = level
     if (brace := re.search(r"[{}]", CAPTURE.sub(lambda c: "x" * len(c[0]), text))) is not None:
         reason = "a brace belongs to a capture: {name} or {name...}"

@@ -23,6 +23,8 @@ CAPTURES = [
     ("smf", "animals/{kind}/cats/>", "animals/wild/cats/leopard",
      {"kind": ("wild",), "1": ("wild",), "2": ("leopard",)}),
     ("smf", "animals/red*/{x}", "animals/redder/1", {"1": ("redder",), "x": ("1",), "2": ("1",)}),
+    ("rabbitmq", "{r...}.{x}.b.c.*", "1.2.3.b.c.4",  # the dots of `{r...}` separate no words
+     {"r": ("1", "2"), "1": ("1", "2"), "x": ("3",), "2": ("3",), "3": ("4",)}),
     ("yami4", "a.{x}.c", "a.b.c", {"x": ("b",), "1": ("b",)}),
     ("yami4", "a.{rest...}", "a.b.c", {"rest": ("b", "c"), "1": ("b", "c")}),
     ("yami4", "a.{last}", "a.b", {"last": ("b",), "1": ("b",)}),
