@@ -10,10 +10,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from gateway.dialects.base import Dialect, parse_pattern, shared_prefix_of
+from gateway.dialects.base import Dialect, parse_pattern, read_pattern, shared_prefix_of
 from gateway.errors import SubjectError
 from gateway.model.matching import matches
-from gateway.model.pattern import Pattern
+from gateway.model.pattern import AnyMany, Literal, Pattern
 
 CAPTURE = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*|[1-9][0-9]*)(\.\.\.)?\}")
 _FUNCTION = re.compile(r"\{@?[A-Za-z0-9_]+(?:\.\.\.)?\|")
@@ -71,13 +71,16 @@ def parse_source(text: str, dialect: Dialect) -> SourcePattern:
         raise SubjectError(dialect.name, text, at, error.rule, error.reason) from None
     names = {at - share.count(dialect.separator): name for at, name in names.items()}
     levels = _split_levels(plain.removeprefix(share), dialect)
-    braced = CAPTURE.sub(lambda c: "{...}" if c[2] else "{}", text)
+    braced = CAPTURE.sub(lambda c: "{rest}" if c[2] else "{}", text)
     written = _split_levels(braced.removeprefix(share), dialect)
-    rests = [
-        at for at, level in enumerate(levels) if _is_rest(level, written[at], at, levels, dialect)
-    ]
+    wild, rests = _wildcards(plain, levels, dialect, whole=written[-1] == "{}")
+    for at, level in enumerate(written):  # SMF and YAMI4 have no error for such a text
+        if level == "{rest}" and at not in rests:
+            found = f"{{{names[at]}...}}"
+            reason = f"{found} takes the rest of a name and is not last"
+            raise SubjectError(dialect.name, text, text.index(found), "wildcard-not-last", reason)
     depth = len(levels) if written[-1] == "{}" and not rests else None
-    spans = tuple(_capture_spans(names, levels, rests, dialect))
+    spans = tuple(_capture_spans(names, wild, rests, len(levels)))
     return SourcePattern(text, plain, patterns, depth, spans, share)
 
 
@@ -124,26 +127,27 @@ def _split_levels(text: str, dialect: Dialect) -> list[str]:
     return text.removeprefix(dialect.leading).split(dialect.separator)
 
 
-def _is_rest(level: str, written: str, index: int, levels: list[str], dialect: Dialect) -> bool:
-    """Return whether a level is a rest wildcard."""
-    if level != dialect.any_many:
-        return False
-    if dialect.any_many != dialect.any_one:
-        return True
-    return index == len(levels) - 1 and written != "{}"  # YAMI4: only a last star is a rest
+def _wildcards(
+    plain: str, levels: list[str], dialect: Dialect, *, whole: bool
+) -> tuple[list[int], list[int]]:
+    """Return the indexes of the levels with wildcards, and of the rest wildcards among them.
+
+    Their characters may be ordinary ones within a level. `whole`: a capture fills the last level.
+    """
+    if dialect.tag_lists:  # YAMI4: only a last star is a rest
+        wild = [at for at, level in enumerate(levels) if dialect.any_one in level]
+        return wild, [len(levels) - 1] if levels[-1] == dialect.any_many and not whole else []
+    (parsed,) = read_pattern(plain, dialect)
+    wild = [at for at, level in enumerate(parsed.levels) if not isinstance(level, Literal)]
+    return wild, [at for at in wild if isinstance(parsed.levels[at], AnyMany)]
 
 
 def _capture_spans(
-    names: dict[int, str], levels: list[str], rests: list[int], dialect: Dialect
+    names: dict[int, str], wild: list[int], rests: list[int], size: int
 ) -> list[tuple[str, CaptureSpan]]:
     """Return each capture with a certain position; between two rest wildcards there is none."""
     spans: list[tuple[str, CaptureSpan]] = []
-    number = 0
-    size = len(levels)
-    for index, level in enumerate(levels):
-        if index not in names and dialect.any_one not in level and index not in rests:
-            continue
-        number += 1
+    for number, index in enumerate(wild, 1):
         if not rests or index < rests[0]:
             span = CaptureSpan(index, index + 1, rest=False)
         elif index > rests[-1]:

@@ -23,8 +23,13 @@ CAPTURES = [
     ("smf", "animals/{kind}/cats/>", "animals/wild/cats/leopard",
      {"kind": ("wild",), "1": ("wild",), "2": ("leopard",)}),
     ("smf", "animals/red*/{x}", "animals/redder/1", {"1": ("redder",), "x": ("1",), "2": ("1",)}),
+    ("smf", "a/>/{x}/{rest...}", "a/>/b/c",
+     {"x": ("b",), "1": ("b",), "rest": ("c",), "2": ("c",)}),
+    ("nats", "a.b*.*", "a.b*.c", {"1": ("c",)}),  # a star beside other characters is plain
+    ("rabbitmq", "*b.#.{x}", "*b.c.d.e", {"1": ("c", "d"), "x": ("e",), "2": ("e",)}),
     ("rabbitmq", "{r...}.{x}.b.c.*", "1.2.3.b.c.4",  # the dots of `{r...}` separate no words
      {"r": ("1", "2"), "1": ("1", "2"), "x": ("3",), "2": ("3",), "3": ("4",)}),
+    ("ibm", "l#+/+/{x}", "l#+/b/c", {"1": ("b",), "x": ("c",), "2": ("c",)}),
     ("yami4", "a.{x}.c", "a.b.c", {"x": ("b",), "1": ("b",)}),
     ("yami4", "a.{rest...}", "a.b.c", {"rest": ("b", "c"), "1": ("b", "c")}),
     ("yami4", "a.{last}", "a.b", {"last": ("b",), "1": ("b",)}),
@@ -66,6 +71,8 @@ ILLEGAL = [
     ("mqtt", "a/{b/c", 2, "a brace belongs to a capture: {name} or {name...}"),
     ("mqtt", "a/{rest...}/b", 2, "'#' is the rest wildcard and not last"),
     ("mqtt", "line/{line}/#/x", 12, "'#' is the rest wildcard and not last"),
+    ("smf", "a/{b}/{rest...}/c", 6, "{rest...} takes the rest of a name and is not last"),
+    ("yami4", "a.{rest...}.c", 2, "{rest...} takes the rest of a name and is not last"),
 ]
 
 
