@@ -180,15 +180,15 @@ class SendWindow(Generic[T]):
         with self._changed:
             return [*self._sent.items()]
 
-    def note(self, content: T, after: int, settlement: Settlement) -> int:
-        """Note how the first message behind `after` with this content is to be settled.
+    def note(self, is_meant: Callable[[T], bool], after: int, settlement: Settlement) -> int:
+        """Note how the first message behind `after` whose content is meant is to be settled.
 
         Return its number; `after` where there is none.
         """
         with self._changed:
             oldest = next(iter(self._sent), self._next)
             for number in range(max(after + 1, oldest), self._next):
-                if (sent := self._sent.get(number)) is not None and sent.content == content:
+                if (sent := self._sent.get(number)) is not None and is_meant(sent.content):
                     sent.settlement = settlement
                     return number
         return after

@@ -93,6 +93,44 @@ def test_an_unroutable_message_is_a_dead_letter_and_the_others_are_sent(rabbitmq
     assert "'other'" in answers[1].reason
 
 
+STAMP = """
+    Form = fun(Text) ->
+        {ok, Tokens, _} = erl_scan:string(Text), {ok, Form} = erl_parse:parse_form(Tokens), Form
+    end,
+    {ok, Module, Code} = compile:forms([Form(Text) || Text <- [
+        "-module(stamp).",
+        "-behaviour(rabbit_channel_interceptor).",
+        "-export([description/0, init/1, applies_to/0, intercept/3]).",
+        "description() -> [].",
+        "init(_) -> none.",
+        "applies_to() -> ['basic.publish'].",
+        "intercept(Method, none, _) -> {Method, none};
+         intercept(Method, Content, _) ->
+            Read = rabbit_binary_parser:ensure_content_decoded(Content),
+            Stamped = setelement(11, element(3, Read), 7),
+            {Method, setelement(4, setelement(3, Read, Stamped), none)}."
+    ]]),
+    {module, Module} = code:load_binary(Module, "stamp", Code),
+    rabbit_registry:register(channel_interceptor, <<"stamp">>, Module).
+"""
+
+
+def test_an_unroutable_message_that_the_server_has_stamped_is_a_dead_letter(
+    rabbitmq: Vhost,
+) -> None:
+    sink = make_sink(rabbitmq.settings)
+    rabbitmq.server.ctl("eval", STAMP)
+    try:
+        with opened(source_of(rabbitmq.settings), sink):
+            keys = ["t.x", "other", "other", "t.y", "other.z", "t.x"]
+            answers = send(sink, *(say(1, key) for key in keys))
+    finally:
+        stop = 'rabbit_registry:unregister(channel_interceptor, <<"stamp">>).'
+        rabbitmq.server.ctl("eval", stop)
+
+    assert [each.rule for each in answers] == ["", *["unroutable"] * 2, "", "unroutable", ""]
+
+
 def test_an_unroutable_message_is_dropped_on_request(rabbitmq: Vhost) -> None:
     sink = make_sink(replace(rabbitmq.settings, on_unroutable="drop"))
     with opened(sink):

@@ -35,6 +35,10 @@ class _Outgoing(NamedTuple):
     properties: bytes
     payload: bytes
 
+    def is_like(self, other: _Outgoing) -> bool:
+        """Return whether they differ in nothing but properties, which a server may change."""
+        return (self.exchange, self.key, self.payload) == (other.exchange, other.key, other.payload)
+
 
 class RabbitmqSink:
     """Publishes over one channel; delivery tags are the numbers of its window.
@@ -49,6 +53,7 @@ class RabbitmqSink:
         self._connection: RabbitmqConnection | None = None
         self._window: SendWindow[_Outgoing] = SendWindow(settings.send_window)
         self._returned = 0  # the tag of the last returned message
+        self._returns_equal = True  # the server has changed nothing in what it returned
         self.counts = {"unroutable": 0}
 
     @property
@@ -64,11 +69,13 @@ class RabbitmqSink:
         try:
             find_exchange(connection, self._settings)
             connection.ask(lambda done: connection.channel.confirm_delivery(take, callback=done))
-            connection.channel.add_on_return_callback(partial(self._take_return, window))
+            connection.channel.add_on_return_callback(
+                partial(self._take_return, connection, window)
+            )
         except BaseException:
             connection.close()
             raise
-        self._returned = 0
+        self._returned, self._returns_equal = 0, True
         self._connection = connection
         connection.spawn(lambda: self._look(connection, window))
 
@@ -142,6 +149,7 @@ class RabbitmqSink:
 
     def _take_return(  # the driver's
         self,
+        connection: RabbitmqConnection,
         window: SendWindow[_Outgoing],
         _channel: object,
         method: Any,  # noqa: ANN401
@@ -153,8 +161,16 @@ class RabbitmqSink:
         A return has no tag. Returns come in the order of publication.
         """
         message = _Outgoing(method.exchange, method.routing_key, properties.encoded, payload)
-        tag = window.note(message, self._returned, self._unroutable(message))
-        self.counts["unroutable"] += tag > self._returned
+        settlement, tag = self._unroutable(message), self._returned
+        if self._returns_equal:
+            tag = window.note(message.__eq__, self._returned, settlement)
+            self._returns_equal = tag > self._returned
+        if not self._returns_equal:
+            tag = window.note(message.is_like, self._returned, settlement)
+        if tag == self._returned:  # its confirm would count as its arrival
+            connection.end("the server returned a message that was not sent")
+            return
+        self.counts["unroutable"] += 1
         self._returned = tag
 
     def _unroutable(self, message: _Outgoing) -> Settlement:
