@@ -204,6 +204,28 @@ def kept_shares(configuration: Configuration) -> Iterator[ConfigError]:
             yield location.error("kept-share", reason, hint, "warning")
 
 
+def lost_retain_flags(configuration: Configuration) -> Iterator[ConfigError]:
+    """Yield a warning for each source whose live messages lose the RETAIN flag for some routes.
+
+    In MQTT 5.0 the flag marks live messages or those retained before, and never both (3.3.1.3).
+    """
+    for name in dict.fromkeys(route.endpoint for route in configuration.routes):
+        settings = configuration.endpoints[name].settings
+        if not find_kind(settings).retains or getattr(settings, "version", "") != "5":
+            continue
+        routes = [each for each in configuration.routes if each.endpoint == name]
+        ignoring = next((each.name for each in routes if not each.take_retained), None)
+        taking = next((each.name for each in routes if each.take_retained), None)
+        if ignoring and taking:
+            location = configuration.location_of(("routes", ignoring, "retained"))
+            reason = (
+                f"endpoint {name!r}: route {ignoring!r} ignores retained messages, and so live ones"
+                f" come without RETAIN: targets of {taking!r} do not retain them"
+            )
+            hint = "let the routes that ignore retained messages begin at an endpoint of their own"
+            yield location.error("lost-retain-flag", reason, hint, "warning")
+
+
 def separate_sessions(configuration: Configuration) -> Iterator[ConfigError]:
     """Yield a warning for each source whose session is at one of several brokers only."""
     for name in dict.fromkeys(route.endpoint for route in configuration.routes):
@@ -252,6 +274,7 @@ DOUBTS: Final = (
     other_separators,
     unseen_drops,
     kept_shares,
+    lost_retain_flags,
     separate_sessions,
     changing_instance,
     new_copy_ids,

@@ -137,3 +137,15 @@ def test_a_gateway_id_that_a_crash_changes_is_a_note(tmp_path: Path, source: str
 )
 def test_copies_with_one_id_are_not(tmp_path: Path, parts: dict[str, str]) -> None:
     assert not found(tmp_path, "new-copy-id", **{"more": WITH_ID, **parts})
+
+
+@pytest.mark.parametrize(("version", "lines"), [("5", [8]), ("3.1.1", [])])
+def test_a_route_that_ignores_retained_messages_takes_the_flag_from_others(
+    tmp_path: Path, version: str, lines: list[int]
+) -> None:
+    plant = f"{MQTT}, version: '{version}'"
+    ignoring = "  news: {from: {endpoint: plant, pattern: n}, to: {endpoint: erp}, retained: ignore"
+    warnings = found(tmp_path, "lost-retain-flag", plant=plant, more="}\n" + ignoring)
+
+    assert [each.line for each in warnings] == lines
+    assert not found(tmp_path, "lost-retain-flag", plant=plant)
