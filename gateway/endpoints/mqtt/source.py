@@ -93,6 +93,7 @@ class MqttSource:
         clean = settings.session_expiry == 0
         if self.subscription_store is not None:
             self._kept.filters.update(self.subscription_store.load(self._session, str) or ())
+        self._dismiss_witness()  # of an attempt that failed
         if self._closed.suspicious:
             self._witness = Witness.opened(settings, self._client_id)
         state.connection = MqttConnection(

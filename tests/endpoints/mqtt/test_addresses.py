@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import replace
 
 import pytest
 
 from gateway.endpoints.base import Sink, Source, Subscription
 from gateway.endpoints.continuity import Retention
-from gateway.endpoints.mqtt import addresses, open_sink, open_source
+from gateway.endpoints.mqtt import addresses, connection_errors, open_sink, open_source
 from gateway.endpoints.mqtt.addresses import Addresses
 from gateway.endpoints.settings.mqtt import MqttSettings
 from gateway.errors import (
@@ -168,6 +169,32 @@ def test_a_refused_subscription_is_one_at_several_addresses_too(peer: Peer, *, a
         future.result(PATIENCE)
     assert caught.value.retryable is away
     source.close()
+
+
+def test_a_witness_ends_with_the_attempt_that_it_was_opened_for(
+    peer: Peer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection_errors, "encryption_hint", lambda _settings: "")
+    port = peer.settings.port
+    host = f"127.0.0.1:{port}, 127.0.0.1:{port}"
+    source = open_source(replace(peer.settings, host=host), [Subscription("t")])
+    for _ in range(2):  # in a row that the broker closes: perhaps another client has the id
+        future = peer.opening(source)
+        peer.write(WELCOME)
+        grant(peer)
+        future.result(PATIENCE)
+        peer.hang_up()
+        wait_for_loss(source)
+    future = peer.opening(source)
+    peer.hang_up()
+    peer.accept()
+    peer.write(WELCOME)
+    grant(peer)
+    future.result(PATIENCE)
+    peer.hang_up()
+    source.close()
+
+    until(lambda: not [each for each in threading.enumerate() if "-witness" in each.name])
 
 
 @pytest.mark.broker
