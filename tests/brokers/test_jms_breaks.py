@@ -25,6 +25,7 @@ from gateway.model.outcome import ACCEPTED, Outcome, Settlement
 from gateway.runtime.inbound.session_file import SessionFile
 from tests.brokers.controlled_activemq import ActiveMq
 from tests.endpoints.exchange import (
+    QUIET,
     Answer,
     collect,
     hold,
@@ -194,6 +195,19 @@ def test_a_new_process_marks_what_a_killed_broker_forgot(
     assert [m.payload for m in again] == [str(n).encode() for n in range(20)]
     assert all(m.headers.redelivered for m in again)
     assert not last.headers.redelivered
+
+
+def test_an_outage_begins_with_the_last_sign_of_the_server(activemq: ActiveMq, queue: str) -> None:
+    """The library notices a server that hangs after 30 seconds; what was sent since is missed."""
+    source = open_source(activemq.settings(), [Subscription(queue)])
+    with opened(source):
+        activemq.freeze()
+        assert source.receive(QUIET) is None  # what was on its way has arrived
+        heard = source.continuity.heard
+        assert source.receive(QUIET) is None
+        activemq.thaw()
+
+        assert 0 < heard == source.continuity.heard
 
 
 def test_a_server_that_hangs_holds_up_neither_settling_nor_closing(

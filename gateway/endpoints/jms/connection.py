@@ -39,6 +39,12 @@ class JmsConnection:
     monitor: Java
     address: str = ""
 
+    @property
+    def received(self) -> int:
+        """A number that changes when the server has sent something; 0 where nothing tells."""
+        transport = getattr(self.connection, "getTransport", None)  # of ActiveMQ
+        return 0 if transport is None else int(transport().getReceiveCounter())
+
     def close(self, timeout: float) -> None:
         """Close, waiting at most `timeout` seconds; never raises."""
         _close(self.library, self.connection, timeout)

@@ -162,6 +162,7 @@ class JmsSource:
         self._recent_ids: deque[list[str | None]] = deque()  # by drain
         self._recent_count = 0
         self._largest = 0  # bytes of a message that ActiveMQ sent
+        self._received = 0  # `JmsConnection.received` at the last look
         self._ids_before_break: frozenset[str] = frozenset()
         self.subscription_store: SubscriptionStore | None = None
         self._memory = f"{settings.broker_key} {settings.name} unsettled"
@@ -279,6 +280,8 @@ class JmsSource:
             session = self._session
             if session is None:
                 raise NotConnectedError(f"{self._settings.name}: not open")
+            if (received := session.connection.received) != self._received:
+                self._received, self.continuity.heard = received, self.continuity.clock()
             left = max(0.0, deadline - monotonic())
             session.progress.clear()
             must_wait = session.must_wait()
