@@ -262,7 +262,8 @@ class RollingJournal:
         raise OSError(errno.ENOSPC, text)
 
     def _has_rows(self) -> bool:
-        return self._journal is not None and not self._journal.empty
+        journal = self._journal  # a thread that writes directly may close it meanwhile
+        return journal is not None and not journal.empty
 
     def _open(self) -> Journal:
         if self._journal is None:

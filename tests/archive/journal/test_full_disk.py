@@ -14,10 +14,12 @@ import pytest
 from gateway.archive.journal import local_head, rolling
 from gateway.archive.journal.ends import Head
 from gateway.archive.journal.file import Journal
+from gateway.archive.journal.rolling import RollingJournal
 from gateway.archive.journal.writer import ArchiveWriter
 from gateway.archive.layout import journals
 from gateway.archive.location import ArchiveLocation
 from gateway.errors import ArchiveError
+from tests.archive.journal import processes
 from tests.archive.journal.processes import (
     MIDNIGHT,
     NoConverter,
@@ -234,4 +236,37 @@ def test_a_full_disk_does_not_stop_the_converter_that_would_free_it(
             step(process)
 
         assert converter.polls == 1
+    process.stop()
+
+
+class Rolled(RollingJournal):
+    """Another thread closes the journal between two looks at it, as a full buffer makes it do."""
+
+    looks = 10**9
+    current: Journal | None
+
+    @property
+    def _journal(self) -> Journal | None:
+        self.looks -= 1
+        return self.current if self.looks >= 0 else None
+
+    @_journal.setter
+    def _journal(self, journal: Journal | None) -> None:
+        self.current = journal
+
+
+@pytest.mark.parametrize("looks", range(3))
+def test_a_journal_that_a_caller_closes_meanwhile_ends_no_thread(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, looks: int
+) -> None:
+    monkeypatch.setattr(processes, "RollingJournal", Rolled)
+    process = Process(tmp_path)
+    process.write(1)
+    journal = process.journal
+    assert isinstance(journal, Rolled)
+
+    journal.looks = looks
+    assert journal.next_maintenance() > 0
+
+    journal.looks = Rolled.looks
     process.stop()
