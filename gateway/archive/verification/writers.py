@@ -118,7 +118,7 @@ def writer_findings(period: Period, facts: Facts) -> Iterator[Finding]:
         if writer in writers.in_reach:
             found += _absent_journals(writer, head, period, facts)
         else:
-            found += _unsealed_process(writer, head, period, facts)
+            found += _absent_seals(writer, head, period, facts)
         if period.has(head.at, FOREVER):
             found += _older_head(writer, head, facts)
         if found and not facts.moved(writer, head):
@@ -171,16 +171,18 @@ def _absent_journals(
         yield error("missing-journal", f".journal/{head.open}.open", text)
 
 
-def _unsealed_process(
-    writer: str, head: WriterHead, period: Period, facts: Facts
-) -> Iterator[Finding]:
-    """Yield a finding about a process that writes, by the head, and has no journal with a seal.
+def _absent_seals(writer: str, head: WriterHead, period: Period, facts: Facts) -> Iterator[Finding]:
+    """Yield a finding about a process of which, by the head, a journal should have a seal.
 
     Its journals are out of reach, and the chain before it may end with a stop.
     """
-    name = parse_journal_name(head.open or "")
-    is_ended = head.closed is not None and head.closed.journal == head.open
-    if name is None or is_ended or is_replay(writer):
+    name, link = parse_journal_name(head.open or ""), head.closed
+    if link is not None and link.journal == head.last:
+        due = link.closed >= facts.oldest and period.has(link.closed, link.closed)
+        if due and not facts.reader.exists(link):
+            yield missing_seal(writer, link)
+        return
+    if name is None or is_replay(writer):
         return
     others = [e.lease for e in facts.writers.expected.values() if e.gateway == head.gateway]
     until = taken_over(head.lease, others)

@@ -26,7 +26,9 @@ from tests.archive.verification.chained import (
     SECOND,
     Chained,
     errors,
+    file_of,
     sealed_day,
+    segment_of,
     warnings,
 )
 
@@ -153,6 +155,20 @@ def test_a_process_without_a_seal_is_an_error_where_its_journals_are_out_of_reac
 
     made.add(writer, start, start + HOUR, end=End.STOPPED, start=start)
     assert [errors(made.verify(day)) for day in dates[:2]] == [[], []]
+
+
+@pytest.mark.parametrize("end", [End.STOPPED, End.KILLED])
+def test_the_last_journal_of_a_head_without_its_seal_is_an_error(tmp_path: Path, end: End) -> None:
+    """The head reached a bucket before the seal, and the disk with the journal was lost."""
+    made, start = sealed_day(tmp_path), MIDNIGHT + 31 * HOUR
+    last = made.add("east", start, start + HOUR, end=end, start=start)
+    if end is End.KILLED:
+        head = WriterHead("east", "east", start, closed=last.link, open=last.journal)
+        write_head(tmp_path, head)
+    for path in [file_of(tmp_path, last), segment_of(tmp_path, last)]:
+        path.unlink()
+
+    assert [errors(made.verify(day)) for day in DATES[:2]] == [[], ["missing-seal"]]
 
 
 @pytest.mark.parametrize("retired", [False, True])
