@@ -24,7 +24,7 @@ from gateway.errors import NotConnectedError, TranslationError
 from gateway.model.limited_cache import LimitedCache
 from gateway.model.memory_size import text_size
 from gateway.model.message import Message, identity_of
-from gateway.model.outcome import ACCEPTED, NO_ROOM, REPEATED, Settlement, rejected
+from gateway.model.outcome import ACCEPTED, NO_ROOM, REPEATED, Outcome, Settlement, rejected
 
 _SERVER_FAULT: Final = 500  # and above: the stream is full or away, or the server has a fault
 _OF_THE_MOMENT: Final = {  # server/errors.json: refusals below 500 that pass with the moment
@@ -167,10 +167,12 @@ class NatsSink:
         message: Any,  # noqa: ANN401  # the driver's
     ) -> None:
         number = int(message.subject.rpartition(".")[2])
-        if (message.headers or {}).get("Status") == "503":
+        nobody = (message.headers or {}).get("Status") == "503"
+        if (answer := _read_answer(message.data)) is None:
             settlement = await self._explain(connection, window.content(number))
+            if not nobody and settlement.outcome is not Outcome.REJECTED:
+                return  # a service has the subject, too; the stream's answer comes
         else:
-            answer = json.loads(message.data)
             settlement = _settlement(self._settings.name, answer)
             self.counts["repeats"] += settlement is REPEATED
         window.settle((number,), settlement)
@@ -202,7 +204,17 @@ class NatsSink:
         while not connection.is_over:
             await asyncio.sleep(CHECK_INTERVAL)
             if window.is_overdue(self._settings.answer_timeout):
-                connection.end(f"no answer for {self._settings.answer_timeout} s")
+                await self._explain_silence(connection, window)
+
+    async def _explain_silence(self, connection: NatsConnection, window: SendWindow[str]) -> None:
+        """Refuse a subject of no stream, which a subscriber hears silently; else end."""
+        subject = next((each.content for _, each in window.messages()), None)
+        settlement = await self._explain(connection, subject)
+        if settlement.outcome is Outcome.REJECTED:
+            same = [number for number, each in window.messages() if each.content == subject]
+            window.settle(same, settlement)
+        else:
+            connection.end(f"no answer for {self._settings.answer_timeout} s")
 
 
 def _message_id(identity: str, message: Message, payload: bytes) -> str:
@@ -216,6 +228,18 @@ def _message_id(identity: str, message: Message, payload: bytes) -> str:
         digest.update(len(part).to_bytes(8, "big"))
         digest.update(part)
     return digest.hexdigest()
+
+
+def _read_answer(data: bytes) -> dict[str, Any] | None:
+    """Return an answer of a stream; any subscriber of a subject may give others."""
+    try:
+        answer = json.loads(data)
+    except ValueError:
+        return None
+    ours = isinstance(answer, dict) and (
+        "stream" in answer or isinstance(answer.get("error"), dict)
+    )
+    return answer if ours else None
 
 
 def _settlement(name: str, answer: dict[str, Any]) -> Settlement:

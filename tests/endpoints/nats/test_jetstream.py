@@ -89,6 +89,42 @@ def test_a_full_stream_has_no_room(settings: NatsSettings) -> None:
     assert answers == [ACCEPTED, ACCEPTED, replace(NO_ROOM, reason="maximum messages exceeded")]
 
 
+@pytest.mark.parametrize("answer", [{"ok": True}, {}, [], "text", 7, None])
+def test_an_answer_of_a_service_is_none_of_a_stream(
+    nats_server: NatsServer, answer: object
+) -> None:
+    settings = NatsSettings(url=nats_server.url)
+    sink = make_sink(settings)
+    with answering(settings, "t.x", answer), opened(sink):
+        (wrong,) = send(sink, say(1))
+
+    assert (wrong.outcome, wrong.rule) == (Outcome.REJECTED, "no-stream")
+
+
+def test_a_service_beside_a_stream_settles_nothing(settings: NatsSettings) -> None:
+    from nats.js.api import DiscardPolicy  # noqa: PLC0415
+
+    ask(
+        settings,
+        lambda js: js.add_stream(name="T", subjects=["t.>"], max_msgs=1, discard=DiscardPolicy.NEW),
+    )
+    sink = make_sink(settings)
+    with answering(settings, "t.x", {"ok": True}), opened(sink):
+        answers = [send(sink, say(number))[0].rule for number in range(5)]
+
+    assert answers == ["", *[NO_ROOM.rule] * 4]
+
+
+def test_a_subject_of_no_stream_that_somebody_hears_is_refused(nats_server: NatsServer) -> None:
+    settings = NatsSettings(url=nats_server.url, jetstream=False)
+    listener = source_of(settings)
+    sink = make_sink(replace(settings, jetstream=True, answer_timeout=0.5))
+    with opened(listener, sink):
+        answers = send(sink, say(1), say(2), say(3, "t.y"))
+
+    assert [each.rule for each in answers] == ["no-stream"] * 3
+
+
 def test_a_full_account_has_no_room(start_nats: StartNats) -> None:
     account = "{A: {jetstream: {max_file: 3MB}, users: [{user: a, password: a}]}}"
     url = start_nats("no_auth_user: a", f"accounts {account}").url
