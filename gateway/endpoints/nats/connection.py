@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import re
 from collections import deque
@@ -14,7 +15,7 @@ from typing import Any, Final, TypeVar
 
 from nats.errors import Error as NatsError
 from nats.js.client import JetStreamContext
-from nats.js.errors import NotFoundError
+from nats.js.errors import APIError, NotFoundError
 
 from gateway.endpoints.nats.client import GatewayClient
 from gateway.endpoints.nats.log_in import key_options
@@ -170,6 +171,15 @@ class NatsConnection:
                 num_replicas=settings.replicas,
                 duplicate_window=settings.duplicate_window,
             )
+
+    async def find_streams(self, subject: str) -> list[str]:
+        """Return the streams that have subjects of a pattern."""
+        question, name = json.dumps({"subject": subject}).encode(), "$JS.API.STREAM.NAMES"
+        timeout = self._settings.answer_timeout
+        answer = json.loads((await self.client.request(name, question, timeout)).data)
+        if "error" in answer:
+            APIError.from_error(answer["error"])  # it raises
+        return [str(each) for each in answer["streams"] or ()]
 
     def _run(self) -> None:
         loop = self._loop

@@ -176,12 +176,19 @@ class NatsSource:
         connection.run(self._ask_for_time(connection, queue))
 
     async def _find_stream(self, connection: NatsConnection) -> str:
-        try:
-            found: str = await connection.jetstream.find_stream_name_by_subject(self._patterns[0])
-        except NotFoundError as error:
-            reason = f"no stream has the subject {self._patterns[0]!r}; set `stream`"
-            raise EndpointError(f"{self._settings.name}: {reason}") from error
-        return found
+        """Return the stream of the patterns; of several ones a consumer would read one alone."""
+        found: set[str] = set()
+        for pattern in self._patterns:
+            streams = await connection.find_streams(pattern)
+            if not streams:
+                reason = f"no stream has the subject {pattern!r}; set `stream`"
+                raise EndpointError(f"{self._settings.name}: {reason}")
+            found.update(streams)
+        if len(found) > 1:
+            reason = f"several streams have subjects of the pattern: {', '.join(sorted(found))}"
+            hint = "set `stream`, at an endpoint for each"
+            raise EndpointError(f"{self._settings.name}: {reason}; {hint}")
+        return found.pop()
 
     async def _find_consumer(self, connection: NatsConnection) -> None:
         """Make the consumer, or return to the server what the last reader left behind."""

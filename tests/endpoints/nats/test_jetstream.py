@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -247,6 +248,22 @@ def test_a_stream_that_nobody_makes_is_named(settings: NatsSettings) -> None:
 
     with pytest.raises(EndpointError, match="no stream 'T'"):
         source.open()
+
+
+def test_a_pattern_of_several_streams_is_refused(settings: NatsSettings) -> None:
+    async def make(jetstream: Any) -> None:  # noqa: ANN401  # the driver's
+        await jetstream.add_stream(name="T", subjects=["t.2.>"])
+        await jetstream.add_stream(name="S", subjects=["t.1.>", "s"])
+
+    ask(settings, make)
+    plain = replace(settings, stream="", create_stream=False)
+    for patterns in (("t.>",), ("t.2.x", "s")):
+        with pytest.raises(EndpointError, match="of the pattern: S, T; set"):
+            source_of(plain, *patterns).open()
+    with pytest.raises(EndpointError, match=r"no stream has the subject 'u'"):
+        source_of(plain, "t.2.x", "u").open()
+    with opened(source_of(plain, "t.1.*", "s")):
+        pass
 
 
 def test_unconfirmed_answers_end_the_connection(
