@@ -37,7 +37,11 @@ LONGEST_LINE: Final = 8_192  # bytes; a message counts with its subject and repl
 PAUSE: Final = 0.02  # seconds between looks at a full queue
 DROPPED: Final = "the stream's limits, or a purge, removed messages before they were read"
 _STATUS_NONE: Final = {"404", "408"}  # nothing waits
-_STATUS_GONE: Final = ("consumer deleted", "consumer is push", "no responders", "server shutdown")
+_STATUS_GONE: Final = (
+    "consumer deleted", "consumer is push", "no responders", "server shutdown",
+    "exceeded maxrequest",
+)  # fmt: skip
+_SMALLER: Final = re.compile(r"exceeded maxrequestbatch of (\d+)")
 _NO_NAME: Final = re.compile(r"[.*>\s/\\\x00-\x1f\x7f]")
 _MAX_NAME: Final = 200  # characters of a consumer's name before its digest
 
@@ -67,6 +71,7 @@ class NatsSource:
         self._stream = self._inbox = ""
         self._exact = False  # every message of the stream is ours
         self._is_new = False  # the consumer was absent at this attempt, or at one that failed
+        self._most = PULL  # messages of a request: the server may have a limit
         self._wanted = 0  # messages of the present request that have not come
         self._returned = self._end = (
             0  # messages returned that have not come; the number of the last
@@ -299,7 +304,9 @@ class NatsSource:
     ) -> None:
         """Read an answer to a request for messages: it ended, or the consumer is gone."""
         text = str(headers.get("Description", "")).lower()
-        if headers.get("Status") == "503" or any(word in text for word in _STATUS_GONE):
+        if (smaller := _SMALLER.search(text)) and int(smaller[1]):
+            self._most, self._wanted = int(smaller[1]), 0
+        elif headers.get("Status") == "503" or any(word in text for word in _STATUS_GONE):
             connection.end(f"consumer {self._consumer!r}: {text or 'no answer'}")
         elif headers.get("Status") != "100":
             self._wanted = 0
@@ -312,12 +319,12 @@ class NatsSource:
         subject = f"$JS.API.CONSUMER.MSG.NEXT.{self._stream}.{self._consumer}"
         least = connection.client.max_payload + LONGEST_LINE  # else a large message never comes
         most = max(self._settings.receive_window_bytes, least)
-        wish = {"batch": PULL, "expires": int(PULL_EXPIRES * 1e9), "max_bytes": most}
-        request = json.dumps(wish).encode()
+        wish = {"expires": int(PULL_EXPIRES * 1e9), "max_bytes": most}
         late = 0.0
         while not connection.is_over:
             if (self._wanted <= 0 or loop.time() > late) and not queue.full:
-                self._wanted = PULL
+                self._wanted = self._most
+                request = json.dumps({**wish, "batch": self._most}).encode()
                 late = loop.time() + 2 * PULL_EXPIRES
                 await connection.client.publish(subject, request, reply=self._inbox)
             await asyncio.sleep(PAUSE if self._wanted > 0 or queue.full else 0)

@@ -76,6 +76,15 @@ def test_a_source_asks_for_no_more_bytes_than_it_may_hold(settings: NatsSettings
         assert collect(source, 1)
 
 
+def test_a_source_asks_for_no_more_messages_than_the_server_allows(start_nats: StartNats) -> None:
+    url = start_nats("jetstream {limits {max_request_batch: 7}}").url
+    settings = NatsSettings(url=url, stream="T", create_stream=True, subjects=("t.>",))
+    source, sink = source_of(settings), make_sink(settings)
+    with opened(source, sink):
+        send(sink, *(say(number) for number in range(20)))
+        assert numbers(collect(source, 20)) == list(range(20))
+
+
 def test_a_full_stream_has_no_room(settings: NatsSettings) -> None:
     from nats.js.api import DiscardPolicy  # noqa: PLC0415
 
