@@ -39,10 +39,8 @@ def load_proven(path: Path) -> Configuration:
 
 def examine(configuration: Configuration) -> list[ConfigError]:
     """Return every finding in file order: errors, warnings and notes."""
-    brokers = {
-        name: endpoint.settings.broker_key for name, endpoint in configuration.endpoints.items()
-    }
-    found = [_as_config_error(each, configuration) for each in prove(configuration.routes, brokers)]
+    proved = prove(configuration.routes, configuration.brokers)
+    found = [_as_config_error(each, configuration) for each in proved]
     for route in configuration.routes:
         if route.inverse and not route.name.endswith(REVERSE_SUFFIX):
             found += _echo_notes(route, configuration)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 
 from gateway.config.build import build_routes, check_dead_letters
@@ -51,6 +52,17 @@ class Configuration:
     without_secrets: bool = False
     placeholders: frozenset[KeyPath] = frozenset()  # keys with unknown values
     notes: Sequence[ConfigError] = ()  # values that are not known without secrets
+
+    @cached_property
+    def brokers(self) -> Mapping[str, str]:
+        """A key of the broker of each endpoint, equal where the address or the `broker_id` is."""
+        found = {name: each.settings.broker_key for name, each in self.endpoints.items()}
+        by_id: dict[str, str] = {}  # the name of an endpoint
+        for name, each in self.endpoints.items():
+            if each.broker_name:
+                same, other = found[by_id.setdefault(each.broker_name, name)], found[name]
+                found = {end: same if key == other else key for end, key in found.items()}
+        return found
 
     def location_of(self, at: KeyPath) -> SourceLocation:
         """Return the location of a key, or of the nearest key above it that a file contains."""

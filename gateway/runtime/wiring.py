@@ -54,13 +54,13 @@ def target_endpoints(configuration: Configuration) -> list[str]:
 
 def echo_brokers(configuration: Configuration) -> dict[str, str]:
     """Map each endpoint that receives echoes without an origin path to the key of its broker."""
-    settings_of = {name: endpoint.settings for name, endpoint in configuration.endpoints.items()}
-    relayed = {settings_of[name].broker_key for name in source_endpoints(configuration)}
-    relayed &= {settings_of[name].broker_key for name in target_endpoints(configuration)}
+    brokers = configuration.brokers
+    relayed = {brokers[name] for name in source_endpoints(configuration)}
+    relayed &= {brokers[name] for name in target_endpoints(configuration)}
     return {
-        name: settings.broker_key
-        for name, settings in settings_of.items()
-        if "origin" not in settings.carries and settings.broker_key in relayed
+        name: brokers[name]
+        for name, endpoint in configuration.endpoints.items()
+        if "origin" not in endpoint.settings.carries and brokers[name] in relayed
     }
 
 

@@ -1,4 +1,4 @@
-"""The setting `rate` of every kind of endpoint reaches the lane of its targets."""
+"""The parts that a gateway makes of the settings of its endpoints."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from gateway.config.load import load
 from gateway.endpoints.registry import ENDPOINT_KINDS
 from gateway.runtime.inbound.echo_cache import EchoCache
-from gateway.runtime.wiring import make_sink_binding, make_source_binding
+from gateway.runtime.wiring import echo_brokers, make_sink_binding, make_source_binding
 
 
 @pytest.mark.parametrize("kind", ENDPOINT_KINDS)
@@ -50,3 +50,18 @@ def test_a_route_looks_at_the_retained_flag_only_where_the_broker_sets_it(
     routes = make_source_binding(load(file), "a").rules.router.routes
 
     assert {route.take_retained for route in routes} == takes
+
+
+def test_endpoints_with_one_broker_id_share_the_echoes_of_their_broker(tmp_path: Path) -> None:
+    """A proxy or a second address hides that both are one broker; MQTT 3.1.1 has no path."""
+    file = tmp_path / "gateway.yaml"
+    file.write_text(
+        "endpoints:\n"
+        "  a: {kind: mqtt, host: plant, version: 3.1.1, broker_id: p}\n"
+        "  b: {kind: mqtt, host: proxy, version: 3.1.1, broker_id: p}\n"
+        "  c: {kind: mqtt, host: other, version: 3.1.1}\n"
+        "routes:\n"
+        "  r: {from: {endpoint: a, pattern: x}, to: [{endpoint: b}, {endpoint: c}]}\n"
+    )
+
+    assert echo_brokers(load(file)) == dict.fromkeys("ab", "mqtt://plant:1883")
