@@ -19,7 +19,7 @@ import javax.jms.TextMessage;
 import javax.jms.Topic;
 
 /** Packs messages: a table of fixed records, then the parts of variable length, in order. */
-final class BatchPacker {
+public final class BatchPacker {
     static final int TEXT = 0, BYTES = 1, MAP = 2, STREAM = 3, OBJECT = 4, NONE = 5, NULL_TEXT = 6;
     static final int UNREADABLE = 7;
     // flags; the high four bits: kind
@@ -229,10 +229,20 @@ final class BatchPacker {
         return destination instanceof Queue ? QUEUE : destination instanceof Topic ? TOPIC : 0;
     }
 
-    static String name(Destination destination) throws JMSException {
+    /** Returns the name of a queue or topic; IBM MQ has a URI, such as queue:///A?targetClient=1. */
+    public static String name(Destination destination) throws JMSException {
         if (destination instanceof Queue) {
-            return ((Queue) destination).getQueueName();
+            return nameIn(((Queue) destination).getQueueName(), "queue:///");
         }
-        return destination instanceof Topic ? ((Topic) destination).getTopicName() : "";
+        return destination instanceof Topic
+                ? nameIn(((Topic) destination).getTopicName(), "topic://") : "";
+    }
+
+    private static String nameIn(String text, String scheme) {
+        if (text == null || !text.startsWith(scheme)) {
+            return text;
+        }
+        int end = text.indexOf('?');
+        return text.substring(scheme.length(), end < 0 ? text.length() : end);
     }
 }
