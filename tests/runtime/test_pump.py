@@ -195,6 +195,37 @@ def test_a_duplicate_of_a_message_without_a_route_waits_for_nothing(tmp_path: Pa
     assert settled
 
 
+def test_a_duplicate_is_settled_after_its_original(tmp_path: Path) -> None:
+    """Otherwise its broker forgets a message that no target has yet."""
+    file = tmp_path / "gateway.yaml"
+    file.write_text(ONE_ROUTE)
+    sink, settled = ScriptedSink(), list[str]()
+    sink.mute = True
+    lane = Lane(
+        SinkBinding(sink, "mqtt", frozenset(), LaneLimits((0.01, 0.02))),
+        EndpointState("there", "sink"),
+    )
+    ledger = Ledger({"all": RouteCounters()})
+    context = GatewayContext("test", {"there": lane}, ledger, MessageIds(1), EchoCache(), {})
+    source, state = OneBatchSource("a/1"), EndpointState("here", "source")
+
+    def noted(name: str) -> Batch:
+        return Batch([Message("a/1", b"x", Headers(source_id="1"))], lambda _: settled.append(name))
+
+    source._left = [noted("duplicate"), noted("original")]  # noqa: SLF001  # the last one first
+    pump = Pump(make_source_binding(load(file), "here", source), state, context)
+    lane.start()
+    pump.start()
+    until(lambda: state.messages == 2 and len(sink.received) == 1)
+
+    sink.answer_all()
+    until(lambda: len(settled) == 2)
+
+    assert settled == ["original", "duplicate"]
+    pump.close()
+    lane.stop()
+
+
 class Properties(dict[str, str]):
     """The properties of one message, which a test can see being forgotten."""
 
