@@ -38,9 +38,13 @@ class NatsServer(ServerProcess):
         config.write_text("\n".join([LARGE, *lines, ""]))
         self.url = f"nats://127.0.0.1:{port}"
 
-    def reload(self, change: tuple[str, str]) -> None:
-        """Have it read its configuration again, with another text in place of one."""
+    def configure(self, change: tuple[str, str]) -> None:
+        """Put another text in place of one of its configuration, for the next start or reload."""
         self._config.write_text(self._config.read_text().replace(*change))
+
+    def reload(self, change: tuple[str, str]) -> None:
+        """Have it read its configuration again, after a change."""
+        self.configure(change)
         self.send(signal.SIGHUP)
 
     def _answers(self) -> bool:

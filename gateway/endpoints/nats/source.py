@@ -42,6 +42,7 @@ _STATUS_GONE: Final = (
     "exceeded maxrequest",
 )  # fmt: skip
 _SMALLER: Final = re.compile(r"exceeded maxrequestbatch of (\d+)")
+_TOO_LARGE: Final = "message size exceeds maxbytes"
 _NO_NAME: Final = re.compile(r"[.*>\s/\\\x00-\x1f\x7f]")
 _MAX_NAME: Final = 200  # characters of a consumer's name before its digest
 
@@ -72,6 +73,7 @@ class NatsSource:
         self._exact = False  # every message of the stream is ours
         self._is_new = False  # the consumer was absent at this attempt, or at one that failed
         self._most = PULL  # messages of a request: the server may have a limit
+        self._fits = True  # the next message is within the bytes of a request
         self._wanted = 0  # messages of the present request that have not come
         self._returned = self._end = (
             0  # messages returned that have not come; the number of the last
@@ -170,6 +172,7 @@ class NatsSource:
         self._stream = self._settings.stream or await self._find_stream(connection)
         await self._find_consumer(connection)
         self._inbox, self._wanted, self._held = client.new_inbox(), 0, []
+        self._fits = True
 
         async def take(message: Any) -> None:  # noqa: ANN401  # the driver's message
             self._take(connection, queue, message)
@@ -309,6 +312,8 @@ class NatsSource:
         elif headers.get("Status") == "503" or any(word in text for word in _STATUS_GONE):
             connection.end(f"consumer {self._consumer!r}: {text or 'no answer'}")
         elif headers.get("Status") != "100":
+            # stored under a larger `max_payload`; the text also ends a request that is full
+            self._fits = _TOO_LARGE not in text or self._wanted < self._most
             self._wanted = 0
             if headers.get("Status") in _STATUS_NONE:
                 self._put_held(queue)
@@ -319,12 +324,13 @@ class NatsSource:
         subject = f"$JS.API.CONSUMER.MSG.NEXT.{self._stream}.{self._consumer}"
         least = connection.client.max_payload + LONGEST_LINE  # else a large message never comes
         most = max(self._settings.receive_window_bytes, least)
-        wish = {"expires": int(PULL_EXPIRES * 1e9), "max_bytes": most}
+        expires = int(PULL_EXPIRES * 1e9)
         late = 0.0
         while not connection.is_over:
             if (self._wanted <= 0 or loop.time() > late) and not queue.full:
-                self._wanted = self._most
-                request = json.dumps({**wish, "batch": self._most}).encode()
+                self._wanted = self._most if self._fits else 1
+                wish = {"batch": self._wanted, "expires": expires}
+                request = json.dumps(wish | ({"max_bytes": most} if self._fits else {})).encode()
                 late = loop.time() + 2 * PULL_EXPIRES
                 await connection.client.publish(subject, request, reply=self._inbox)
             await asyncio.sleep(PAUSE if self._wanted > 0 or queue.full else 0)

@@ -15,7 +15,7 @@ from gateway.endpoints.settings.nats import NatsSettings
 from gateway.errors import EndpointError
 from gateway.model.message import DeliveryMode, Headers, Message
 from gateway.model.outcome import ACCEPTED, NO_ROOM, REPEATED, Outcome
-from tests.brokers.nats_server import NatsServer, StartNats
+from tests.brokers.nats_server import LARGE, NatsServer, StartNats
 from tests.endpoints.exchange import collect, hold, opened, receive, reopen, send, wait_for_loss
 from tests.endpoints.nats.stream import MODE, answering, ask, numbers, say, source_of
 from tests.waiting import PATIENCE, until
@@ -83,6 +83,22 @@ def test_a_source_asks_for_no_more_messages_than_the_server_allows(start_nats: S
     with opened(source, sink):
         send(sink, *(say(number) for number in range(20)))
         assert numbers(collect(source, 20)) == list(range(20))
+
+
+def test_a_message_from_before_a_smaller_limit_of_the_server_arrives(
+    settings: NatsSettings, nats_server: NatsServer
+) -> None:
+    source = source_of(replace(settings, receive_window_bytes=65_536))
+    sink = make_sink(settings)
+    with opened(sink):
+        large = [replace(say(number), payload=bytes(4 << 20)) for number in range(3)]
+        send(sink, say(1), *large, say(2))
+    nats_server.stop()
+    nats_server.configure((LARGE, "max_payload: 65536"))
+    nats_server.start()
+    with opened(source):
+        got = collect(source, 5)
+    assert [len(bytes(each.payload)) for each in got] == [1, *[4 << 20] * 3, 1]  # type: ignore[arg-type]  # bytes were sent
 
 
 def test_a_full_stream_has_no_room(settings: NatsSettings) -> None:
