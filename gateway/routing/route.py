@@ -99,9 +99,11 @@ class Target:
     def _spell(self, subject: Subject) -> str:
         name = self.renderer.render(subject)
         self._refuse_kind(name, self.kind)
-        if self.allow and not any(pattern.selects(subject.levels) for pattern in self.allow):
-            reason = "is outside of what the endpoint allows"
-            raise TranslationError(self.system, name, "not-allowed", reason)
+        if self.allow:  # the name as it is sent: it may be shortened, or have replaced characters
+            sent = parse_subject(name, self.renderer.dialect).levels
+            if not any(pattern.selects(sent) for pattern in self.allow):
+                reason = "is outside of what the endpoint allows"
+                raise TranslationError(self.system, name, "not-allowed", reason)
         return name
 
     def reply_name(self, dialect: Dialect, name: str) -> str:

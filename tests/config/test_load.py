@@ -296,6 +296,33 @@ def test_names_that_the_endpoint_does_not_allow_are_refused(tmp_path: Path) -> N
         route.targets[0].name_for(*subject_and_captures(route, "orders/apac/a"))
 
 
+@pytest.mark.parametrize(
+    ("allow", "target", "name", "made"),
+    [
+        ("E.*.new", "on_too_long: shorten", "orders/" + "x" * 130, ""),  # `E.~...`, cut
+        ("E.>", "on_too_long: shorten", "orders/" + "x" * 130, "E.~"),
+        ("E.a-b.new", "on_unmappable: replace", "orders/a.b", "E.a-b.new"),
+        ("E.a%2Eb.new", "on_unmappable: replace", "orders/a.b", ""),
+        ("E.a%2Eb.new", "on_unmappable: escape", "orders/a.b", "E.a%2Eb.new"),
+    ],
+)
+def test_the_name_that_is_sent_must_be_allowed(
+    tmp_path: Path, allow: str, target: str, name: str, made: str
+) -> None:
+    text = ENDPOINTS.replace("dialect: ems}", f'dialect: ems, allow: ["{allow}"]}}') + (
+        "routes:\n  r:\n    from: {endpoint: plant, pattern: 'orders/{x}'}\n"
+        f"    to: {{endpoint: ems, template: 'E.{{x}}.new', {target}}}\n"
+    )
+    (route,) = read(tmp_path, text).routes
+    subject, captures = subject_and_captures(route, name)
+
+    if made:
+        assert route.targets[0].name_for(subject, captures).startswith(made)
+        return
+    with pytest.raises(TranslationError, match="outside of what the endpoint allows"):
+        route.targets[0].name_for(subject, captures)
+
+
 def subject_and_captures(route: Route, name: str) -> tuple[Subject, dict[str, tuple[str, ...]]]:
     subject = parse_subject(name, route.dialect)
     return subject, route.source.capture(subject.levels)
