@@ -73,6 +73,7 @@ class Renderer:
         if (
             len(char) != 1
             or self.dialect.codec.unspellable([char])
+            or self.dialect.spelled_later(char) != char  # SmartSockets: `/` separates there
             or find_surrogate(char) is not None
         ):
             raise GatewayError(f"{self.dialect.name}: {char!r} cannot stand for other characters")

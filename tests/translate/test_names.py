@@ -163,6 +163,13 @@ def test_a_replaced_name_is_legal(target: str, data: st.DataObject) -> None:
     assert legal_name(target, made, made=True)
 
 
+@pytest.mark.parametrize("char", ["/", "."])
+def test_a_replacement_never_separates_levels_of_smartsockets(char: str) -> None:
+    """A slash is an ordinary character of the canonical form, and the separator there."""
+    with pytest.raises(GatewayError, match="cannot stand for other characters"):
+        Renderer(DIALECTS["smartsockets"], OnUnmappable.REPLACE, replacement=char)
+
+
 @pytest.mark.parametrize("char", ["", "ab", ".", "*", "\ud800"])
 def test_an_unspellable_replacement_is_refused(char: str) -> None:
     with pytest.raises(GatewayError, match="cannot stand for other characters"):
