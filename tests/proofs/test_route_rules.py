@@ -90,6 +90,7 @@ def test_replaced_characters_are_not_injective() -> None:
         ("smartsockets", "/o/r*d", [], ("/o/rx%2Exd", "/o/rx-xd")),
         ("smf", "o/{a}", ["o/x*"], ("o/.", "o/-")),
         ("smf", "o/r*/s", ["o/rx*/s"], ("o/r./s", "o/r-/s")),
+        ("ibm", "o/{rest...}", ["+/+"], ("o/x/x.x", "o/x/x-x")),
         ("ibm", "o/#/{a}", ["#/x"], ("o/x.x/y", "o/x-x/y")),
     ],
 )

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from gateway.model.pattern import Glob, Literal, Pattern
+from gateway.model.pattern import AnyMany, Glob, Literal, Pattern
 from gateway.proofs.finding import RouteFinding
 from gateway.proofs.flows.flow import (
     Flow,
@@ -204,11 +204,13 @@ class _Search:
                 continue
             start, *others = level.parts if isinstance(level, Glob) else ("", "")
             end = "".join(others)
+            around = (AnyMany(0),) if isinstance(level, AnyMany) else ()
             for char in lost:  # a plain example first, then any that no exclude takes
                 for inner in (Literal(f"{start}x{char}x{end}"), Glob((start, char, end))):
-                    bound = bind(self._pattern, {at: (inner,)})
+                    bound = bind(self._pattern, {at: (*around, inner, *around)})
                     if (first := find_example([[bound]], self._excludes)) is not None:
-                        before = sum(map(len, levels_by_position(bound, first)[:at]))
+                        groups = levels_by_position(bound, first)
+                        before = sum(map(len, groups[: at + len(around)]))
                         text = first[before].removeprefix(start).removesuffix(end)
                         made = start + text.replace(char, renderer.replacement) + end
                         yield first, (*first[:before], made, *first[before + 1 :])
