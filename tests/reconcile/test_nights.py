@@ -18,7 +18,7 @@ from gateway.archive.compaction.compact_day import compact_day
 from gateway.archive.gaps import NO_ID
 from gateway.archive.journal.records import Cell, Rows
 from gateway.archive.journal.writer import ArchiveWriter
-from gateway.archive.layout import HOUR, JournalName, day_start, reconciled_folder
+from gateway.archive.layout import HOUR, SECOND, JournalName, day_start, reconciled_folder
 from gateway.archive.location import ArchiveLocation
 from gateway.archive.night_record import SPOOLED_DAYS
 from gateway.archive.seals.seal import End
@@ -261,6 +261,29 @@ def test_a_night_that_resumes_repeats_what_the_interrupted_one_found(
     assert ([each.rule for each in third.findings], third.exit_status) == (["nothing-to-judge"], 1)
     assert [row["date"] for row in third.carried] == [str(DAY), str(later)]
     assert (fourth.exit_status, fourth.carried) == (0, [])
+
+
+def test_a_sighting_after_midnight_may_be_in_an_open_journal(tmp_path: Path) -> None:
+    root, midnight = tmp_path / "archive", day_start(DAY) + DAYS
+    last = midnight - 1
+    archive(
+        root,
+        *[received([1], received=NOON), delivered([1], received=NOON)],
+        seen([1], NOON, identified=True),
+        received([2, 3], time=last, received=last),
+        delivered([2, 3], time=last, received=last),
+    )
+    at = midnight + SECOND
+    writer = ArchiveWriter(root, "edge", START + 1, QUICK, clock=lambda: at)
+    put(writer, seen([2], at, identified=True))
+
+    first = run_night(Job(root, DAY, now=midnight + 5 * MINUTE), silent).report
+    writer.close()
+    second = run_night(Job(root, DAY, now=midnight + DAYS + HOUR), silent).report
+
+    assert first.verdict == "clean"
+    (again,) = [row for row in second.carried if row["date"] == str(DAY)]
+    assert (again["status_before"], again["verdict"]) == (0, "not clean: 1 lost in target")
 
 
 @pytest.mark.parametrize("end", [End.CLOSED, pytest.param(End.KILLED, marks=pytest.mark.nightly)])

@@ -207,6 +207,8 @@ def selected(rows: pa.Table, selection: Selection, writer: str | None = None) ->
     receipt = pc.coalesce(rows["received"], rows["time"])
     receipts = _numbers(receipt)
     unhashed = rows["hash"].is_null().to_numpy()
+    tapped = _is_tapped(rows, receipts, selection.taps)
+    tapped &= ~_is_recent(rows, _numbers(rows["time"]), selection.open_since, writer)
     high, low = (pa.array(each, mask=unhashed) for each in words(rows["hash"]))
     columns = {
         **{name: rows[name] for name in JOIN_SCHEMA.names if name in rows.column_names},
@@ -219,8 +221,8 @@ def selected(rows: pa.Table, selection: Selection, writer: str | None = None) ->
         "redelivered": pc.fill_null(rows["redelivered"], False),
         "replayed": pc.fill_null(rows["replayed"], False),
         "converted": pc.fill_null(pc.equal(rows["outcome"], RowOutcome.CONVERTED.value), False),
-        "recent": _is_recent(rows, receipts, selection.open_since, writer),
-        "tapped": _is_tapped(rows, receipts, selection.taps),
+        "recent": pa.array(_is_recent(rows, receipts, selection.open_since, writer)),
+        "tapped": pa.array(tapped),
     }
     return pa.table([columns[name] for name in JOIN_SCHEMA.names], schema=JOIN_SCHEMA)
 
@@ -252,18 +254,18 @@ def _numbers(column: pa.ChunkedArray) -> Numbers:
 
 
 def _is_recent(
-    rows: pa.Table, receipts: Numbers, open_since: Mapping[str, int], writer: str | None
-) -> pa.Array:
-    """Return whether the outcome may still be in the open journal of the row's writer."""
+    rows: pa.Table, times: Numbers, open_since: Mapping[str, int], writer: str | None
+) -> Flags:
+    """Return whether what followed `times` may still be in the open journal of the row's writer."""
     recent = np.zeros(rows.num_rows, np.bool_)
     names = {safe_name(each): each for each in pc.unique(rows["gateway"]).drop_null().to_pylist()}
     for each, since in open_since.items():
         if writer in {None, each} and (name := names.get(gateway_of(each))):
-            recent |= with_values(rows, gateway=name) & (receipts >= since)
-    return pa.array(recent)
+            recent |= with_values(rows, gateway=name) & (times >= since)
+    return recent
 
 
-def _is_tapped(rows: pa.Table, receipts: Numbers, taps: Mapping[TapKey, TapTimes]) -> pa.Array:
+def _is_tapped(rows: pa.Table, receipts: Numbers, taps: Mapping[TapKey, TapTimes]) -> Flags:
     """Return whether the tap of the row's target was observing from the receipt to the row."""
     tapped = np.zeros(rows.num_rows, np.bool_)
     times = _numbers(rows["time"])
@@ -271,7 +273,7 @@ def _is_tapped(rows: pa.Table, receipts: Numbers, taps: Mapping[TapKey, TapTimes
         gaps = union(*np.array(tap.gaps, np.int64).reshape(-1, 2).T)
         seen = (times >= tap.since) & ~overlapping(receipts, times, gaps)
         tapped |= with_values(rows, **dict(zip(TARGET_KEYS, key, strict=True))) & seen
-    return pa.array(tapped)
+    return tapped
 
 
 def _is_wanted(

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
-from gateway.archive.layout import day_of, days_in
+from gateway.archive.layout import SECOND, day_of, days_in
 from gateway.archive.night_record import HeadSeen, Night
 from gateway.archive.seals.seal import Seal
 from gateway.archive.seals.store import ReadSeal, seal_days, sealed_journals
@@ -53,7 +53,7 @@ def world_of(  # noqa: PLR0913, PLR0917  # the archive, and what is known of it
             for each in heads
         ],
         journals=[
-            _new_journal(seal, kept)
+            _new_journal(seal, kept, job.in_flight * SECOND)
             for seal in unjudged  # one that is unreadable or forged stays new, until it is mended
             if (seal.keyed and job.key is None) or seal.has_valid_mac(job.key)
         ],
@@ -69,13 +69,15 @@ def world_of(  # noqa: PLR0913, PLR0917  # the archive, and what is known of it
     )
 
 
-def _new_journal(seal: Seal, kept: Collection[str]) -> NewJournal:
-    """Return a journal with the dates of its rows, and those whose chains it proves.
+def _new_journal(seal: Seal, kept: Collection[str], in_flight: int) -> NewJournal:
+    """Return a journal with the dates of its rows, and those that it proves.
 
-    It proves the time from its opening on, and after a killed process that before it.
+    It proves the chain from its opening on, and after a killed process that before it. Its first
+    rows may be sightings of copies that were in flight before, for `in_flight` microseconds.
     """
     before = seal.previous
     begin = before.closed if before and before.digest is None else seal.opened
+    begin = min([begin, *(entry.first - in_flight for entry in seal.segments)])
     first, last = str(day_of(begin)), str(day_of(seal.closed))
     proven = {day for day in kept if first <= day <= last}
     concerns = proven.union(*(entry.concerns for entry in seal.segments))

@@ -16,7 +16,7 @@ from gateway.archive.signed_json import Previous
 class NewJournal:
     """A journal with a seal that no night judged.
 
-    `concerns` are the dates of its rows, and those kept ones whose chains it proves.
+    `concerns` are the dates of its rows, and those kept ones that it proves.
     """
 
     writer: str
