@@ -12,6 +12,7 @@ import asyncio
 import json
 import re
 from collections.abc import Sequence
+from functools import partial
 from hashlib import blake2b
 from typing import Any, Final, TypeAlias
 
@@ -26,7 +27,13 @@ from gateway.endpoints.nats.place import StreamPlace
 from gateway.endpoints.nats.subjects import selects
 from gateway.endpoints.received_messages import ReceivedMessage, ReceivedMessages
 from gateway.endpoints.settings.nats import NatsSettings
-from gateway.errors import EndpointError, NotConnectedError, SubjectError, SubscriptionRefusedError
+from gateway.errors import (
+    EndpointError,
+    GatewayError,
+    NotConnectedError,
+    SubjectError,
+    SubscriptionRefusedError,
+)
 from gateway.model.message import Headers, Message
 
 ACK, NAK, TERM, PROGRESS = b"+ACK", b"-NAK", b"+TERM", b"+WPI"
@@ -91,7 +98,7 @@ class NatsSource:
     def open(self) -> None:
         self.close()
         queue = self._queue = self._new_queue()
-        connection = self._connection = NatsConnection(self._settings, queue.fail)
+        connection = self._connection = NatsConnection(self._settings, partial(self._fail, queue))
         try:
             start = self._start if self._settings.jetstream else self._subscribe
             connection.call(start(connection, queue))
@@ -107,7 +114,8 @@ class NatsSource:
 
     def close(self) -> None:
         connection, self._connection = self._connection, None
-        self._queue.fail(NotConnectedError(f"{self._settings.name}: is closed; open it first"))
+        closed = NotConnectedError(f"{self._settings.name}: is closed; open it first")
+        self._fail(self._queue, closed)
         if connection is not None:
             self._place.keep_exactly()
             connection.close()
@@ -116,6 +124,10 @@ class NatsSource:
         for each in self._live:
             if self._connection is not None:
                 self._connection.run(each.drain())
+
+    def _fail(self, queue: Inbox, failure: GatewayError) -> None:
+        """End a queue; messages of core NATS can still be received: they do not come again."""
+        queue.fail(failure, lambda _received: not self._settings.jetstream)
 
     def _new_queue(self) -> Inbox:
         return ReceivedMessages(self._settings.receive_window_bytes, self._confirm)

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from gateway.dialects.registry import DIALECTS
-from gateway.endpoints.base import Source
+from gateway.endpoints.base import Source, Subscription
+from gateway.endpoints.nats.source import NatsSource
 from gateway.endpoints.registry import make_sink
 from gateway.endpoints.settings.nats import NatsSettings
 from gateway.errors import EndpointError
@@ -350,6 +351,22 @@ def test_core_nats_carries_a_reply_subject(nats_server: NatsServer) -> None:
         assert source.receive(0.1) is None
 
     assert (got.headers.reply_to, got.headers.mode) == ("t.back", DeliveryMode.AT_MOST_ONCE)
+
+
+def test_messages_of_core_nats_that_have_arrived_outlive_the_connection(
+    nats_server: NatsServer,
+) -> None:
+    """The server delivers none of them again."""
+    settings = NatsSettings(url=nats_server.url, jetstream=False)
+    source, sink = NatsSource(settings, [Subscription("t.>")]), make_sink(settings)
+    with opened(source, sink):
+        send(sink, *(say(number) for number in range(5)))
+        queue = source._queue  # noqa: SLF001  # the test is about what waits there
+        until(lambda: len(queue.unsettled()) == 5)
+        nats_server.kill()
+        until(lambda: queue.failure is not None)
+
+        assert numbers(wait_for_loss(source)) == list(range(5))
 
 
 def test_core_nats_refuses_a_line_that_the_server_would_not_take(nats_server: NatsServer) -> None:
