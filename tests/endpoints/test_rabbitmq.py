@@ -651,4 +651,4 @@ def test_an_address_without_its_log_in() -> None:
     settings = RabbitmqSettings(url="amqp://u:secret@b:1/v%2Fx,amqps://u:secret@a")
 
     assert settings.addresses == ("amqp://b:1", "amqps://a")
-    assert settings.broker_key == "amqp://a,b:1/v/x"
+    assert settings.broker_key == "amqp://a:5671,b:1/v/x"

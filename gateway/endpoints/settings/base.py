@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
@@ -163,6 +163,17 @@ class EndpointSettings(ABC):
             is_encrypted = any(word in found["scheme"] for word in self.encrypted_schemes)
             port = int(found["port"]) if found["port"] else None
             yield Server(found["host"].strip("[]"), port, is_encrypted)
+
+
+def server_key(addresses: Iterable[str], ports: Mapping[str, int]) -> str:
+    """Return hosts with ports, equal however the addresses of the servers are written.
+
+    `ports` has the default of each scheme.
+    """
+    found = (each for text in addresses for each in _ADDRESS.finditer(text))
+    return ",".join(
+        sorted({f"{m['host'].lower()}:{m['port'] or ports.get(m['scheme'], 0)}" for m in found})
+    )
 
 
 def address_faults(

@@ -148,7 +148,7 @@ class MqttSettings(EndpointSettings):
     @property
     def broker_key(self) -> str:
         """Address of the broker; equal for two endpoints of the same broker."""
-        return f"mqtt://{','.join(sorted(each.address for each in self.each_address))}"
+        return f"mqtt://{','.join(sorted(each.address.lower() for each in self.each_address))}"
 
     @property
     def addresses(self) -> tuple[str, ...]:

@@ -13,11 +13,13 @@ from gateway.endpoints.settings.base import (
     SettingFault,
     TlsSettings,
     address_faults,
+    server_key,
 )
 from gateway.model.message import DeliveryMode
 from gateway.setting import seconds, setting, size
 
 _URL = re.compile(r"(nats|tls)://(\[[^\]\s]+\]|[^/:@\[\]\s]+)(:[0-9]+)?/?")
+_PORTS = {"nats": 4_222, "tls": 4_222}
 _STREAM = re.compile(r"[^.*>\s/\\\x00-\x1f\x7f]{0,255}")  # NATS documentation, JetStream names
 
 
@@ -137,7 +139,7 @@ class NatsSettings(EndpointSettings):
     @property
     def broker_key(self) -> str:
         """Address of the server; equal for two endpoints of the same server."""
-        return self.url
+        return f"nats://{server_key(self.addresses, _PORTS)}"
 
     @property
     def addresses(self) -> tuple[str, ...]:

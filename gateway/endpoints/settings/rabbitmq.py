@@ -15,6 +15,7 @@ from gateway.endpoints.settings.base import (
     SettingFault,
     TlsSettings,
     address_faults,
+    server_key,
 )
 from gateway.model.message import DeliveryMode
 from gateway.setting import seconds, setting, size
@@ -22,6 +23,8 @@ from gateway.setting import seconds, setting, size
 QUEUE: str = "queue:"  # begins the address of a queue, which the default exchange reaches
 MAX_SHORT = 255  # bytes of a name: AMQP 0-9-1, 4.2.5.3
 _URL = re.compile(r"amqps?://([^/@\s]*@)?(\[[^\]\s]+\]|[^/:@\[\]\s]+)(:[0-9]{1,5})?(/[^/\s]*)?")
+
+_PORTS = {"amqp": 5_672, "amqps": 5_671}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,9 +145,7 @@ class RabbitmqSettings(EndpointSettings):
     @property
     def broker_key(self) -> str:
         """Address of the server and its vhost; equal for two endpoints of the same broker."""
-        parts = [*map(_split, self.urls)]
-        hosts = sorted(host for _, host, _ in parts)
-        return f"amqp://{','.join(hosts)}/{parts[0][2] or '/'}"
+        return f"amqp://{server_key(self.urls, _PORTS)}/{_split(self.urls[0])[2] or '/'}"
 
 
 def _split(url: str) -> tuple[str, str, str]:

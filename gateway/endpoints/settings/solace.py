@@ -13,6 +13,7 @@ from gateway.endpoints.settings.base import (
     SettingFault,
     TlsSettings,
     address_faults,
+    server_key,
 )
 from gateway.model.message import DeliveryMode
 from gateway.setting import seconds, setting, size
@@ -20,6 +21,7 @@ from gateway.setting import seconds, setting, size
 _ADDRESS = re.compile(r"\s*(?:(?P<scheme>tcps?|https?|wss?):(?://)?)?(?P<rest>.*)")  # tcp if absent
 _HOST = r"(\[[^\]\s]+\]|[^/:\[\]\s]+)(:[0-9]+)?"
 _URL = re.compile(rf"(tcps?:(//)?)?{_HOST}|(https?|wss?)://{_HOST}(/[^\s]*)?")
+_PORTS = {"tcp": 55_555, "tcps": 55_443, "http": 80, "ws": 80, "https": 443, "wss": 443}
 QUEUE_PREFIXES = ("#P2P/QUE/", "#P2P/QTMP/")  # topics that stand for queues
 
 
@@ -150,7 +152,7 @@ class SolaceSettings(EndpointSettings):
     @property
     def broker_key(self) -> str:
         """Address of the broker; equal for two endpoints of the same broker."""
-        return f"{self.url}/{self.vpn}"
+        return f"tcp://{server_key(self.addresses, _PORTS)}/{self.vpn}"
 
     @property
     def addresses(self) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from gateway.endpoints.settings.base import (
     SettingFault,
     TlsSettings,
     address_faults,
+    server_key,
 )
 from gateway.model.message import DeliveryMode
 from gateway.setting import seconds, setting, size
@@ -96,7 +97,8 @@ class Yami4Settings(EndpointSettings):
     @property
     def broker_key(self) -> str:
         """Address of the broker; equal for two endpoints of the same broker."""
-        return self.url
+        servers = server_key(self.addresses, {})
+        return self.url if self.url.startswith("unix:") else f"tcp://{servers}"
 
     @property
     def addresses(self) -> tuple[str, ...]:
