@@ -99,6 +99,10 @@ class EndsIntake(Protocol):
             NotConnectedError: the connection is lost.
         """
 
+    @property
+    def intake_ended(self) -> bool:
+        """Whether the answer has come: `receive` waits for nothing more."""
+
 
 class Sink(Protocol):
     """Sends messages over one connection."""

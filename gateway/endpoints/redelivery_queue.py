@@ -118,6 +118,11 @@ class RedeliveryQueue(Generic[Item]):
         """Add nothing from now on; what is there can be taken."""
         self._ended = True
 
+    @property
+    def ended(self) -> bool:
+        """Whether nothing more is added."""
+        return self._ended
+
     def put(self, items: Sequence[Item]) -> None:
         """Add items without a look at the capacity; the caller asks `full` or waits for room.
 

@@ -31,6 +31,7 @@ RECEIVE_TIMEOUT: Final = 0.25  # seconds; a stop waits this long for a quiet sou
 FIRST_POLLS: Final = 1.0  # seconds after a connection with short waits: targets wait for its sign
 REBIND_TIMEOUT: Final = 5.0  # seconds for the batches of the old source to be settled
 END_MARGIN: Final = 0.1  # seconds for the row of a gap before the archive closes
+INTAKE_TIMEOUT: Final = 2.0  # seconds for the answer of a broker that ends an intake
 POLL_INTERVAL: Final = 0.02  # seconds between checks for batches in flight
 
 
@@ -202,16 +203,23 @@ class Pump:
         whose broker sends faster than the targets take always has more.
         """
         source = self._binding.source
+        answer_until = time.monotonic() + INTAKE_TIMEOUT
         try:
             if self.begun and isinstance(source, EndsIntake):
                 source.end_intake()
             while self.begun and time.monotonic() < self._relay_until:
                 self._context.require_lease()
-                if (batch := source.receive(0)) is None:
+                waits = (
+                    isinstance(source, EndsIntake)
+                    and not source.intake_ended
+                    and time.monotonic() < answer_until
+                )
+                if (batch := source.receive(POLL_INTERVAL if waits else 0)) is not None:
+                    self._relay.relay(batch)
+                elif not waits:
                     if not isinstance(source, EndsIntake):
                         since = self._context.ledger.clock()
                     break
-                self._relay.relay(batch)
         except GatewayError as error:  # also of another client that takes the session now
             self._lost(error)
         except Exception as failure:

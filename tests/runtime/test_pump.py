@@ -79,6 +79,10 @@ class EndlessSource(OneBatchSource):
     def end_intake(self) -> None:
         self.left = 10
 
+    @property
+    def intake_ended(self) -> bool:
+        return self.left <= 10
+
 
 def test_a_stop_ends_the_intake_of_a_source_that_always_has_more(tmp_path: Path) -> None:
     file = tmp_path / "gateway.yaml"
@@ -97,6 +101,51 @@ def test_a_stop_ends_the_intake_of_a_source_that_always_has_more(tmp_path: Path)
     until(pump.idle)
 
     assert source.left == 0
+    pump.close()
+
+
+class AnsweringSource(EndlessSource):
+    """A quiet source: what its broker has sent, and then its answer, come after two empty looks."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.left = 1
+        self._looks = 0
+
+    @property
+    def intake_ended(self) -> bool:
+        return self._looks > 3
+
+    def receive(self, timeout: float) -> Batch | None:
+        if self.left:
+            self.left = 0
+            return Batch([Message("other", b"x")], self._settle)
+        if self._looks:
+            self._looks += 1
+            return Batch([Message("other", b"y")], self._settle) if self._looks == 3 else None
+        self._quiet.wait(timeout)
+        return None
+
+    def end_intake(self) -> None:
+        self._looks = 1
+
+
+def test_a_stop_waits_for_what_the_broker_has_sent(tmp_path: Path) -> None:
+    """It keeps nothing: what comes behind an empty look would be lost, and in no gap."""
+    file = tmp_path / "gateway.yaml"
+    file.write_text(ONE_ROUTE)
+    source, state = AnsweringSource(), EndpointState("here", "source")
+    ledger = Ledger({"all": RouteCounters()}, archive=lambda _, then: then())
+    connections = ConnectionLog(LocalHead(tmp_path, "test", "test"), ["here"])
+    context = GatewayContext("test", {}, ledger, MessageIds(1), EchoCache(), {}, connections)
+    pump = Pump(make_source_binding(load(file), "here", source), state, context)
+    pump.start()
+    until(lambda: state.messages == 1)
+
+    pump.stop_receiving(monotonic() + 2 * PATIENCE)
+    until(pump.idle)
+
+    assert state.messages == 2
     pump.close()
 
 

@@ -159,6 +159,11 @@ class MqttSource:
             state.end_after(state.connection.ping())
 
     @property
+    def intake_ended(self) -> bool:
+        state = self._state
+        return state is None or state.queue.ended
+
+    @property
     def held(self) -> int:
         """Bytes of received messages that are not settled."""
         return self._state.queue.held if self._state is not None else 0

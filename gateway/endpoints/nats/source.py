@@ -121,9 +121,18 @@ class NatsSource:
             connection.close()
 
     def end_intake(self) -> None:
-        for each in self._live:
-            if self._connection is not None:
-                self._connection.run(each.drain())
+        if self._live and self._connection is not None:
+            self._connection.run(self._drain(self._live, self._queue))
+
+    @property
+    def intake_ended(self) -> bool:
+        return not self._live or self._connection is None or self._queue.ended
+
+    @staticmethod
+    async def _drain(subscriptions: Sequence[Any], queue: Inbox) -> None:
+        """Take in what the server has sent before its answers, and nothing more."""
+        await asyncio.gather(*(each.drain() for each in subscriptions))
+        queue.end()
 
     def _fail(self, queue: Inbox, failure: GatewayError) -> None:
         """End a queue; messages of core NATS can still be received: they do not come again."""

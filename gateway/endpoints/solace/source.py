@@ -10,6 +10,7 @@ import logging
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
+from threading import Thread
 from typing import Any, Final, TypeAlias
 
 from solace.messaging.config.message_acknowledgement_configuration import Outcome as Required
@@ -32,7 +33,7 @@ from gateway.endpoints.solace.connection import SolaceConnection, detach_finaliz
 from gateway.endpoints.solace.error_codes import connect_error
 from gateway.endpoints.solace.message_reader import SolaceMessageReader, decoding_error
 from gateway.endpoints.solace.native_library import NativeLibrary, SettlementOutcome
-from gateway.endpoints.solace.received_objects import install, set_receive_window
+from gateway.endpoints.solace.received_objects import DiscardMark, install, set_receive_window
 from gateway.endpoints.solace.topic_rules import find_pattern_error, find_queue_error
 from gateway.errors import (
     EndpointError,
@@ -136,9 +137,25 @@ class SolaceSource:
         if connection is not None and connection.interrupted:
             self._report_interruption()
         if receiver is not None and not self._queue:
-            with suppress(RuntimeError):  # the library has ended the receiver: nothing comes
-                for topic in _topics(self._patterns):
-                    receiver.remove_subscription_async(topic)
+            args = (connection, receiver, self._arrivals)
+            Thread(target=self._end_after_answer, args=args, daemon=True).start()
+
+    @property
+    def intake_ended(self) -> bool:
+        return bool(self._queue) or self._receiver is None or self._arrivals.ended
+
+    def _end_after_answer(
+        self,
+        connection: SolaceConnection,
+        receiver: Any,  # noqa: ANN401  # the driver's
+        arrivals: ArrivalQueue,
+    ) -> None:
+        """Ask the broker, and mark the library's queue behind what it sent before its answer."""
+        with suppress(RuntimeError):  # the library has ended the receiver: nothing comes
+            if self._native.ask(connection.service.session.session_pointer):
+                receiver.receiver_queue.put(_EndOfIntake(arrivals.end))
+            for topic in _topics(self._patterns):
+                receiver.remove_subscription_async(topic)
 
     def _fail(self, queue: ArrivalQueue, failure: GatewayError) -> None:
         """End a queue; direct messages in it can still be received: they do not come again."""
@@ -281,11 +298,25 @@ class SolaceSource:
         return settled
 
 
+class _EndOfIntake(DiscardMark):
+    """Stands in the library's queue behind the last message that is taken in."""
+
+    def __init__(self, end: Callable[[], None]) -> None:
+        super().__init__()
+        self.end = end
+
+    def get_message_discard_notification(self) -> DiscardMark:
+        return self
+
+
 class _ArrivalHandler(MessageHandler):  # type: ignore[misc]  # the driver has no types
     def __init__(self, put: Callable[[Any], None], connection: SolaceConnection) -> None:
         self._put, self._connection = put, connection
 
     def on_message(self, message: Any) -> None:  # noqa: ANN401
+        if isinstance(message, _EndOfIntake):
+            message.end()
+            return
         try:
             self._put(message)
         except Exception as error:  # the library swallows exceptions

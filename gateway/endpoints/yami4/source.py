@@ -108,6 +108,10 @@ class Yami4Source:
             self._asked = self._last_asked = self._ask(self._connection)
             self._heartbeat_due = time.monotonic() + self._settings.answer_timeout
 
+    @property
+    def intake_ended(self) -> bool:
+        return self._connection is None or self._queue.ended
+
     def _receive(self, connection: Yami4Connection, deadline: float) -> None:
         """Read once into the queue when it has room; check the broker when nothing arrived."""
         now = time.monotonic()
