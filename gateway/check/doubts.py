@@ -215,7 +215,8 @@ def lost_retain_flags(configuration: Configuration) -> Iterator[ConfigError]:
             continue
         routes = [each for each in configuration.routes if each.endpoint == name]
         ignoring = next((each.name for each in routes if not each.take_retained), None)
-        taking = next((each.name for each in routes if each.take_retained), None)
+        keeping = (each for each in routes if each.take_retained and _retains(each, configuration))
+        taking = next((each.name for each in keeping), None)
         if ignoring and taking:
             location = configuration.location_of(("routes", ignoring, "retained"))
             reason = (
@@ -224,6 +225,12 @@ def lost_retain_flags(configuration: Configuration) -> Iterator[ConfigError]:
             )
             hint = "let the routes that ignore retained messages begin at an endpoint of their own"
             yield location.error("lost-retain-flag", reason, hint, "warning")
+
+
+def _retains(route: Route, configuration: Configuration) -> bool:
+    """Return whether a target of a route keeps the RETAIN flag."""
+    targets = (configuration.endpoints[each.endpoint].settings for each in route.targets)
+    return any("retained" in each.carries for each in targets)
 
 
 def separate_sessions(configuration: Configuration) -> Iterator[ConfigError]:
