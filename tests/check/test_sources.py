@@ -149,5 +149,5 @@ def test_a_route_that_ignores_retained_messages_takes_the_flag_from_others(
 
     assert [each.line for each in warnings] == lines
     assert not found(tmp_path, "lost-retain-flag", plant=plant)
-    other = "kind: rabbitmq"  # which has no such flag
+    other = JMS  # which has no such flag
     assert not found(tmp_path, "lost-retain-flag", plant=plant, erp=other, more="}\n" + ignoring)
