@@ -208,23 +208,18 @@ class JmsSource:
 
         A server then deletes the old one of that name, with its messages (JMS 2.0, 8.3.3).
         """
-        store, key = (
-            self.subscription_store,
-            f"{self._settings.broker_key} {self._client_id} durable",
-        )
-        wanted = {
-            each.durable: definition(self._settings, each)
-            for each in self._consumers
-            if each.durable
-        }
+        store, settings = self.subscription_store, self._settings
+        durable = (each for each in self._consumers if each.durable)
+        wanted = {each.durable: definition(settings, each) for each in durable}
         if store is None or not wanted:
             return
+        key = f"{settings.broker_key} {self._client_id} durable"
         known = {text.partition("\n")[0]: text for text in store.load(key, str) or ()}
         changed = [name for name, text in wanted.items() if known.get(name, text) != text]
         for name in changed:
             log.warning(
                 "%s: the durable subscription %s has another pattern or selector: the server has"
-                " deleted the messages that it kept for the old one", self._settings.name, name,
+                " deleted the messages that it kept for the old one", settings.name, name,
             )  # fmt: skip
         if self.continuity.retention is not Retention.NOTHING:
             self.continuity.retention = Retention.NEW if changed else Retention.KEPT
