@@ -26,8 +26,9 @@ from gateway.runtime.active import ActiveEndpoints
 from gateway.runtime.context import GatewayContext, TraceBatch
 from gateway.runtime.delivery.backlog import SpoolLimits
 from gateway.runtime.delivery.dead_letter import DeadLetter
-from gateway.runtime.inbound.dedup_recovery import RecoveredState, recover, save_echoes
 from gateway.runtime.inbound.echo_cache import EchoCache
+from gateway.runtime.inbound.recovery_from_journals import RecoveredState, recover
+from gateway.runtime.inbound.saved_echoes import save_echoes
 from gateway.runtime.monitor.tracing import Sampler, Tracer, open_span_recorder
 from gateway.runtime.monitor.watchdog import Watchdog
 from gateway.runtime.outbound.dead_letters import DeadLetters

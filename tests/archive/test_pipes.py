@@ -26,7 +26,7 @@ from gateway.archive.storage import LocalStorage
 from gateway.archive.verification.waiting import waiting_journals
 from gateway.errors import GatewayError
 from gateway.file_lock import FileLock
-from gateway.runtime.inbound.dedup_recovery import recover
+from gateway.runtime.inbound.recovery_from_journals import recover
 from tests.waiting import PATIENCE
 
 pytestmark = pytest.mark.timeout(PATIENCE)

@@ -11,7 +11,8 @@ import pytest
 
 from gateway.endpoints.base import Subscription
 from gateway.endpoints.jms import JmsSink, JmsSource, jvm, open_sink, open_source
-from gateway.endpoints.jms.connection import connect, open_library
+from gateway.endpoints.jms.connection import connect
+from gateway.endpoints.jms.jvm import open_library
 from gateway.model.message import DeliveryMode, Headers
 from tests.brokers.controlled_activemq import ActiveMq
 from tests.endpoints.exchange import opened

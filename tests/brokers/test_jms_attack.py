@@ -16,7 +16,8 @@ import pytest
 from gateway.endpoints.base import Subscription
 from gateway.endpoints.jms import JmsSource, jvm, open_source
 from gateway.endpoints.jms.addresses import TOPIC
-from gateway.endpoints.jms.connection import connect, open_library
+from gateway.endpoints.jms.connection import connect
+from gateway.endpoints.jms.jvm import open_library
 from gateway.endpoints.jms.message_reader import BatchReader, DrainedBatch
 from gateway.endpoints.jms.property_names import decode_property_name
 from gateway.endpoints.jms.subscription_filter import SubscriptionFilter

@@ -13,7 +13,8 @@ import pytest
 from gateway.config.load import load
 from gateway.endpoints.base import Subscription
 from gateway.endpoints.jms import jvm
-from gateway.endpoints.jms.connection import connect, open_library
+from gateway.endpoints.jms.connection import connect
+from gateway.endpoints.jms.jvm import open_library
 from gateway.endpoints.registry import make_sink, make_source
 from gateway.endpoints.settings.memory import MemorySettings
 from gateway.model.message import DeliveryMode, Headers, Message

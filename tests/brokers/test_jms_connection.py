@@ -8,7 +8,8 @@ import pytest
 
 from gateway.endpoints.base import Subscription, address_of
 from gateway.endpoints.jms import open_sink, open_source
-from gateway.endpoints.jms.connection import connect, open_library
+from gateway.endpoints.jms.connection import connect
+from gateway.endpoints.jms.jvm import open_library
 from gateway.errors import DriverMissingError, EndpointError, NotConnectedError
 from gateway.model.message import Message
 from tests.brokers.controlled_activemq import ActiveMq

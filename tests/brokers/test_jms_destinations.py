@@ -5,8 +5,7 @@ from __future__ import annotations
 import jpype
 import pytest
 
-from gateway.endpoints.jms.connection import open_library
-from gateway.endpoints.jms.jvm import JmsLibrary
+from gateway.endpoints.jms.jvm import JmsLibrary, open_library
 from tests.brokers.controlled_activemq import ActiveMq
 from tests.brokers.jms_pairs import broker
 

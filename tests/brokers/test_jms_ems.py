@@ -16,7 +16,8 @@ import pytest
 
 from gateway.endpoints.base import Subscription
 from gateway.endpoints.jms import JmsSink, JmsSource, jvm, open_sink, open_source
-from gateway.endpoints.jms.connection import connect, open_library
+from gateway.endpoints.jms.connection import connect
+from gateway.endpoints.jms.jvm import open_library
 from gateway.endpoints.jms.value_codec import JavaByte, JavaFloat, JavaLong, JavaShort
 from gateway.endpoints.settings.jms import EMS_FACTORY, JmsSettings
 from gateway.model.message import DeliveryMode, Headers, Message, Payload, Value

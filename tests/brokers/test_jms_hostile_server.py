@@ -10,9 +10,8 @@ from typing import cast
 
 import pytest
 
-from gateway.endpoints.jms.connection import open_library
 from gateway.endpoints.jms.connection_factory import open_factory
-from gateway.endpoints.jms.jvm import find_jars
+from gateway.endpoints.jms.jvm import find_jars, open_library
 from gateway.endpoints.settings.jms import JmsSettings
 from gateway.trial.brokers.activemq import FACTORY, client_jars
 from tests.brokers.controlled_activemq import ActiveMq

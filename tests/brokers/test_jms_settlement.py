@@ -10,7 +10,8 @@ import pytest
 from gateway.endpoints.base import Batch, Subscription
 from gateway.endpoints.continuity import Retention
 from gateway.endpoints.jms import open_sink, open_source
-from gateway.endpoints.jms.connection import connect, open_library
+from gateway.endpoints.jms.connection import connect
+from gateway.endpoints.jms.jvm import open_library
 from gateway.model.message import DeliveryMode, Headers, Message
 from gateway.model.outcome import ACCEPTED
 from gateway.runtime.inbound.session_file import SessionFile

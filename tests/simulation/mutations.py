@@ -41,7 +41,7 @@ from gateway.runtime.delivery.lane import LaneState
 from gateway.runtime.delivery.lane_phase import Phase
 from gateway.runtime.delivery.loop_limit import LoopFindings, LoopLimit
 from gateway.runtime.delivery.outbound_batch import OutboundBatch
-from gateway.runtime.inbound import dedup_recovery
+from gateway.runtime.inbound import recovery_from_journals
 from gateway.runtime.inbound.in_flight import InFlightBatch
 from gateway.runtime.outbound import spool, spool_codec, spool_db
 from gateway.runtime.outbound.spool import Spool
@@ -378,7 +378,7 @@ MUTATIONS: Final = (
              _instead(lambda _self, _rule, _retention: GapRule.AWAY), stream_plan),
     Mutation("a message whose acknowledgement was lost is a duplicate", DuplicateFilter,
              "find_or_add", _instead(lambda *_arguments: None), stream_plan),
-    Mutation("echoes of the last run are recovered", dedup_recovery, "_saved_echoes",
+    Mutation("echoes of the last run are recovered", recovery_from_journals, "saved_echoes",
              _instead(lambda _root, _gateway: [])),
 )  # fmt: skip
 

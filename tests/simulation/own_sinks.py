@@ -83,7 +83,7 @@ def replacements(connect: Connect, payloads: Sequence[bytes]) -> dict[int, objec
 
     return {
         id(jvm): SimpleNamespace(byte_array=bytes, max_heap=lambda: _HEAP),
-        id(jms_connection.open_library): lambda _settings: None,
+        id(jvm.open_library): lambda _settings: None,
         id(jms_connection.connect): lambda settings, _library, _instance: JmsLink(
             settings, connect
         ),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gateway.endpoints.jms.connection import open_library
+from gateway.endpoints.jms.jvm import open_library
 from gateway.endpoints.jms.sink import JmsSink
 from gateway.endpoints.jms.source import JmsSource
 from gateway.endpoints.settings.jms import JmsSettings

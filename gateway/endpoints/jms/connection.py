@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import TypeVar
 from urllib.parse import urlsplit
 
-from gateway.endpoints.jms import jvm
 from gateway.endpoints.jms.connection_factory import ACTIVEMQ, ACTIVEMQ_FACTORY, TIBCO, open_factory
 from gateway.endpoints.jms.jvm import Java, JavaError, JmsLibrary, gateway_error, is_permanent
 from gateway.endpoints.settings.jms import EMS_FACTORY, JmsSettings
@@ -104,18 +103,6 @@ def _closed_when_late(
         timer.cancel()
     if late.is_set():
         raise NotConnectedError(f"{settings.name}: the server took more than {seconds:g} s")
-
-
-def open_library(settings: JmsSettings) -> JmsLibrary:
-    """Load the client library, after starting Java if it does not run.
-
-    Raises:
-        DriverMissingError: a jar, a class or Java itself is missing; the text gives the remedy.
-    """
-    jars = jvm.find_jars(settings.classpath)
-    jvm.start_jvm(settings.jvm_options)
-    factory = "" if settings.jndi_factory else settings.factory
-    return jvm.load_library(jars, settings.api, factory)
 
 
 def connect(settings: JmsSettings, library: JmsLibrary, client_id: str) -> JmsConnection:

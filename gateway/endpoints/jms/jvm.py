@@ -20,6 +20,7 @@ from typing import Any, TypeAlias, TypeVar
 import jpype
 import jpype.config
 
+from gateway.endpoints.settings.jms import JmsSettings
 from gateway.errors import DriverMissingError, EndpointError, GatewayError, NotConnectedError
 
 log = logging.getLogger(__name__)
@@ -162,6 +163,18 @@ def find_jars(entries: Sequence[str]) -> tuple[str, ...]:
             raise DriverMissingError(f"jms: no file {entry!r} of `classpath`; {CLASSPATH_HELP}")
         jars += found
     return tuple(dict.fromkeys(str(Path(jar).resolve()) for jar in jars))
+
+
+def open_library(settings: JmsSettings) -> JmsLibrary:
+    """Load the client library, after starting Java if it does not run.
+
+    Raises:
+        DriverMissingError: a jar, a class or Java itself is missing; the text gives the remedy.
+    """
+    jars = find_jars(settings.classpath)
+    start_jvm(settings.jvm_options)
+    factory = "" if settings.jndi_factory else settings.factory
+    return load_library(jars, settings.api, factory)
 
 
 def load_library(jars: tuple[str, ...], api: str, factory: str) -> JmsLibrary:

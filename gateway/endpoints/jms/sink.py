@@ -19,8 +19,8 @@ from typing import Protocol
 from gateway.endpoints.base import Settle
 from gateway.endpoints.jms import jvm
 from gateway.endpoints.jms.addresses import DESTINATION_KINDS
-from gateway.endpoints.jms.connection import JmsConnection, connect, connect_error, open_library
-from gateway.endpoints.jms.jvm import JavaError, JmsLibrary, describe
+from gateway.endpoints.jms.connection import JmsConnection, connect, connect_error
+from gateway.endpoints.jms.jvm import JavaError, JmsLibrary, describe, open_library
 from gateway.endpoints.jms.message_writer import MessageWriter
 from gateway.endpoints.jms.value_codec import UnsendableError
 from gateway.endpoints.sent_messages import write_each

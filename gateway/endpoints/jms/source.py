@@ -28,7 +28,6 @@ from gateway.endpoints.jms.connection import (
     acknowledgement_modes,
     connect,
     connect_error,
-    open_library,
 )
 from gateway.endpoints.jms.consumers import (
     ConsumerSpec,
@@ -37,7 +36,7 @@ from gateway.endpoints.jms.consumers import (
     read_subscriptions,
 )
 from gateway.endpoints.jms.discard_advisories import DiscardAdvisories, discard_advisories
-from gateway.endpoints.jms.jvm import JavaError, JmsLibrary, describe, is_permanent
+from gateway.endpoints.jms.jvm import JavaError, JmsLibrary, describe, is_permanent, open_library
 from gateway.endpoints.jms.message_reader import BatchReader, DrainedBatch
 from gateway.endpoints.jms.subscription_filter import SubscriptionFilter
 from gateway.endpoints.redelivery_queue import mark_redelivered, message_queue

@@ -6,7 +6,6 @@ not be delivered again when the source repeats it.
 
 from __future__ import annotations
 
-import logging
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,23 +13,18 @@ from itertools import groupby
 from pathlib import Path
 from typing import Final
 
-import msgpack
-
-from gateway.archive.durable import read_regular, replacing
+from gateway.archive.durable import read_regular
 from gateway.archive.journal.records import Cell, Damage, Rows, is_journal, read_records
 from gateway.archive.layout import (
     is_instance,
-    journal_folder,
     journals,
     parse_journal_name,
-    writer_name,
 )
 from gateway.archive.schema import Leg
 from gateway.runtime.delivery.admission import LOOP
 from gateway.runtime.delivery.duplicates import Identity
 from gateway.runtime.delivery.echoes import COPY_LIFETIME, EchoKey, SentCopy
-
-log = logging.getLogger(__name__)
+from gateway.runtime.inbound.saved_echoes import saved_echoes
 
 MAX_JOURNALS: Final = 2  # that are read of each instance: the one open at its end, and one before
 
@@ -51,7 +45,7 @@ def recover(root: Path, gateway: str, brokers: Mapping[str, str]) -> RecoveredSt
     COPY_LIFETIME.
     """
     state = RecoveredState()
-    saved = _saved_echoes(root, gateway)
+    saved = saved_echoes(root, gateway)
     returned: Counter[EchoKey] = Counter()
     times: list[int] = []
     for path in _latest(root, gateway):
@@ -81,37 +75,6 @@ def _latest(root: Path, gateway: str) -> Iterator[Path]:
 def _writer_in(journal: Path) -> str:
     name = parse_journal_name(journal.stem)
     return "" if name is None else name.writer
-
-
-def save_echoes(root: Path, gateway: str, waiting: Sequence[SentCopy]) -> None:
-    """Keep the copies whose echo has not come, at a stop that leaves no journal.
-
-    Raises:
-        OSError: the file cannot be written.
-    """
-    path = _echo_file(root, gateway)
-    if waiting:
-        with replacing(path) as file:
-            file.write(msgpack.packb([[*key, origin] for key, origin in waiting]))
-
-
-def _saved_echoes(root: Path, gateway: str) -> list[SentCopy]:
-    """Return what `save_echoes` kept, once."""
-    path = _echo_file(root, gateway)
-    try:
-        saved = msgpack.unpackb(read_regular(path))
-        return [((broker, name, digest), tuple(origin)) for broker, name, digest, origin in saved]
-    except FileNotFoundError:
-        return []
-    except (OSError, ValueError, TypeError, msgpack.UnpackException) as error:
-        log.warning("%s: %s; echoes of the last run may be sent on", path, error)
-        return []
-    finally:
-        path.unlink(missing_ok=True)
-
-
-def _echo_file(root: Path, gateway: str) -> Path:
-    return journal_folder(root) / f"{writer_name(gateway)}.echoes"
 
 
 def _without_echoes(

@@ -10,7 +10,8 @@ import pytest
 from gateway.archive.journal.records import MAGIC, Cell, Rows, pack
 from gateway.archive.layout import JournalName, journal_folder
 from gateway.runtime.delivery.duplicates import Identity
-from gateway.runtime.inbound.dedup_recovery import recover, save_echoes
+from gateway.runtime.inbound.recovery_from_journals import recover
+from gateway.runtime.inbound.saved_echoes import save_echoes
 from tests.archive.journal_files import journal_path
 
 HASH = bytes(range(16))
