@@ -54,7 +54,7 @@ from tests.simulation.plan import Plan
 from tests.simulation.simulate import simulate
 from tests.simulation.stream_plans import stream_plan
 
-MAX_SEEDS: Final = 1_000
+MAX_SEEDS: Final = 2_000
 Method: TypeAlias = Callable[..., Any]  # of any class of the product
 
 

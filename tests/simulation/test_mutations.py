@@ -1,4 +1,4 @@
-"""Each rule of delivery, broken once, is found by the simulation within 1,000 seeds."""
+"""Each rule of delivery, broken once, is found by the simulation within 2,000 seeds."""
 
 from __future__ import annotations
 
