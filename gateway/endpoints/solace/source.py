@@ -117,7 +117,7 @@ class SolaceSource:
     def close(self) -> None:
         # after a settlement that uses the receiver
         closed = NotConnectedError(f"{self._settings.name}: is closed; open it first")
-        self._fail(self._arrivals, closed)
+        self._arrivals.fail(closed, self._survives)
         connection, receiver = self._connection, self._receiver
         self._connection = self._receiver = None
         if receiver is not None:
@@ -158,10 +158,14 @@ class SolaceSource:
                 receiver.remove_subscription_async(topic)
 
     def _fail(self, queue: ArrivalQueue, failure: GatewayError) -> None:
-        """End a queue; direct messages in it can still be received: they do not come again."""
-        if not self._queue:  # the library may have tried for long to restore the connection
-            self.continuity.heard = self.continuity.heard or self._silent_since
-        queue.fail(failure, lambda _received: not self._queue)
+        """End a queue; the library may have tried for long to restore the connection."""
+        if not (self._queue or self.continuity.heard):
+            self.continuity.heard = self._silent_since or self._last_answer()
+        queue.fail(failure, self._survives)
+
+    def _survives(self, _received: object) -> bool:
+        """Return whether messages can still be received: direct ones do not come again."""
+        return not self._queue
 
     def _start(self, connection: SolaceConnection, queue: ArrivalQueue) -> None:
         make, put = self._make_direct, self._put_direct
@@ -207,15 +211,19 @@ class SolaceSource:
             self.subscription_store.save(self._stored_as, {*self._patterns, *left})
 
     def _note_interruption(self) -> None:
-        """Note the last sign of the broker; without a message it is an answer to a keepalive."""
+        self._silent_since = self.continuity.heard or self._last_answer()
+
+    def _last_answer(self) -> int:
+        """Return when a keepalive can have been answered last, in microseconds."""
         silence = int(_UNANSWERED * self._settings.keepalive * 1_000_000)
-        self._silent_since = self.continuity.heard or self.continuity.clock() - silence
+        return self.continuity.clock() - silence
 
     def _report_interruption(self) -> None:
         """Report the direct messages that were sent while the library connected again."""
         if not self._queue:
             reason = "the library had to restore the connection"
             self.continuity.report_loss(reason, since=self._silent_since)
+            self._silent_since = 0
 
     def _make_guaranteed(self, connection: SolaceConnection) -> Any:  # noqa: ANN401  # the driver's receiver
         settings = self._settings
