@@ -288,6 +288,7 @@ JOURNAL_FAULTS = {
 JOURNAL_RULES = frozenset({"torn-journal", "damaged-journal"})
 UNSEALED = frozenset({"unsealed-segment", "no-seals"})
 CHAIN = frozenset({"missing-seal", "open-chain", "forked-chain", "new-chain"})
+HEADS = frozenset({"missing-head", "old-head"})  # a spoilt name or number is of no writer
 DOUBT = frozenset(
     {
         "forged-seal", "unsigned-seal", "changed-segment", "missing-segment", "wrong-folder",
@@ -302,7 +303,7 @@ FAULTS = {
     "rewritten": Fault(rewritten, frozenset({"changed-segment"})),
     "seal removed": Fault(seal_removed, CHAIN | UNSEALED, DOUBT),
     "seal edited": Fault(seal_edited, frozenset({"forged-seal"}), CHAIN | UNSEALED | DOUBT),
-    "seal spoilt": Fault(seal_spoilt, frozenset({"forged-seal"}), CHAIN | UNSEALED | DOUBT),
+    "seal spoilt": Fault(seal_spoilt, frozenset({"forged-seal"}), CHAIN | UNSEALED | DOUBT | HEADS),
     "seals swapped": Fault(seals_swapped, frozenset({"forged-seal"}), CHAIN | UNSEALED | DOUBT),
     "forged": Fault(forged, frozenset({"forged-seal", "unsigned-seal"}), CHAIN | UNSEALED | DOUBT),
     "sets edited": Fault(sets_edited, frozenset({"changed-segment"})),
