@@ -6,6 +6,7 @@ that it cannot read raises there: the message is never delivered, never settled 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final
 
 from solace.messaging.config._sol_constants import SOLCLIENT_FLOW_PROP_WINDOWSIZE
@@ -36,6 +37,21 @@ class DiscardMark:
 
     def has_internal_discard_indication(self) -> bool:
         return self._is_set
+
+
+class EndOfIntake(DiscardMark):
+    """Stands in a receiver's queue behind the last message that is taken in; `end` tells of it."""
+
+    def __init__(self, end: Callable[[], None]) -> None:
+        super().__init__()
+        self.end = end
+        self._solace_message = self  # a receiver frees what its queue still has when it ends
+
+    def get_message_discard_notification(self) -> DiscardMark:
+        return self
+
+    def cleanup(self) -> None:
+        """Free nothing."""
 
 
 class ReceivedObject(_InboundMessage):  # type: ignore[misc]  # the driver has no types

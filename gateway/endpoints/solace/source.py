@@ -22,6 +22,7 @@ from solace.messaging.receiver.message_receiver import MessageHandler
 from solace.messaging.resources.queue import Queue
 from solace.messaging.resources.share_name import ShareName
 from solace.messaging.resources.topic_subscription import TopicSubscription
+from solace.messaging.utils._solace_utilities import QueueShutdown
 from solace.messaging.utils.life_cycle_control import TerminationNotificationListener
 
 from gateway.clock import now
@@ -33,7 +34,7 @@ from gateway.endpoints.solace.connection import SolaceConnection, detach_finaliz
 from gateway.endpoints.solace.error_codes import connect_error
 from gateway.endpoints.solace.message_reader import SolaceMessageReader, decoding_error
 from gateway.endpoints.solace.native_library import NativeLibrary, SettlementOutcome
-from gateway.endpoints.solace.received_objects import DiscardMark, install, set_receive_window
+from gateway.endpoints.solace.received_objects import EndOfIntake, install, set_receive_window
 from gateway.endpoints.solace.topic_rules import find_pattern_error, find_queue_error
 from gateway.errors import (
     EndpointError,
@@ -138,7 +139,8 @@ class SolaceSource:
             self._report_interruption()
         if receiver is not None and not self._queue:
             args = (connection, receiver, self._arrivals)
-            Thread(target=self._end_after_answer, args=args, daemon=True).start()
+            name = f"{self._settings.name}-end"
+            Thread(target=self._end_after_answer, args=args, daemon=True, name=name).start()
 
     @property
     def intake_ended(self) -> bool:
@@ -151,9 +153,10 @@ class SolaceSource:
         arrivals: ArrivalQueue,
     ) -> None:
         """Ask the broker, and mark the library's queue behind what it sent before its answer."""
-        with suppress(RuntimeError):  # the library has ended the receiver: nothing comes
+        # the library has ended the receiver or its queue: nothing comes
+        with suppress(RuntimeError, QueueShutdown):
             if self._native.ask(connection.service.session.session_pointer):
-                receiver.receiver_queue.put(_EndOfIntake(arrivals.end))
+                receiver.receiver_queue.put(EndOfIntake(arrivals.end))
             for topic in _topics(self._patterns):
                 receiver.remove_subscription_async(topic)
 
@@ -306,23 +309,12 @@ class SolaceSource:
         return settled
 
 
-class _EndOfIntake(DiscardMark):
-    """Stands in the library's queue behind the last message that is taken in."""
-
-    def __init__(self, end: Callable[[], None]) -> None:
-        super().__init__()
-        self.end = end
-
-    def get_message_discard_notification(self) -> DiscardMark:
-        return self
-
-
 class _ArrivalHandler(MessageHandler):  # type: ignore[misc]  # the driver has no types
     def __init__(self, put: Callable[[Any], None], connection: SolaceConnection) -> None:
         self._put, self._connection = put, connection
 
     def on_message(self, message: Any) -> None:  # noqa: ANN401
-        if isinstance(message, _EndOfIntake):
+        if isinstance(message, EndOfIntake):
             message.end()
             return
         try:

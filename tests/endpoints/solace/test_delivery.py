@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
 from threading import Event, Thread
+from threading import enumerate as enumerate_threads
 from typing import Any
 
 import pytest
@@ -191,6 +192,25 @@ def test_a_stop_before_a_loss_is_seen_relays_the_direct_messages_that_have_arriv
         source.end_intake()
 
         assert [message.payload for message in collect(source, 5)] == [b"%d" % i for i in range(5)]
+
+
+def test_a_source_that_is_closed_before_the_end_of_its_intake_came_through_raises_nothing(
+    system: RestartableBroker,
+) -> None:
+    """Its window is full, so that the library still has the mark of that end, and frees it."""
+    source = system.source("a/>", guaranteed=False, receive_window_bytes=65_536)
+    with opened(source, sink := system.sink()):
+        send(sink, *(Message("a/x", bytes(10_000)) for _ in range(50)))
+        until(lambda: len(source._arrivals.unsettled()) > 6)  # noqa: SLF001  # what waits there
+        receiver = source._receiver  # noqa: SLF001  # of the library
+        source.end_intake()
+        until(lambda: receiver.receiver_queue.qsize() > 0)
+        until(lambda: f"{source._settings.name}-end" not in names_of_threads())  # noqa: SLF001
+        source.close()
+
+
+def names_of_threads() -> set[str]:
+    return {each.name for each in enumerate_threads()}
 
 
 def test_a_shared_subscription_distributes_the_messages(system: RestartableBroker) -> None:
