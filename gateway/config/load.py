@@ -61,7 +61,8 @@ class Configuration:
         for name, each in self.endpoints.items():
             if each.broker_name:
                 same, other = found[by_id.setdefault(each.broker_name, name)], found[name]
-                found = {end: same if key == other else key for end, key in found.items()}
+                if same != other:
+                    found = {end: same if key == other else key for end, key in found.items()}
         return found
 
     def location_of(self, at: KeyPath) -> SourceLocation:

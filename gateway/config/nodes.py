@@ -95,13 +95,18 @@ def entries(node: yaml.MappingNode) -> list[tuple[yaml.ScalarNode, yaml.Node]]:
     merged: dict[str, tuple[yaml.ScalarNode, yaml.Node]] = {}
     for key, value in node.value:
         if key.tag == _MERGE:
-            for source in value.value if isinstance(value, yaml.SequenceNode) else [value]:
+            for source in _merge_sources(value):
                 if isinstance(source, yaml.MappingNode):
                     for pair in entries(source):
                         merged.setdefault(pair[0].value, pair)
         elif isinstance(key, yaml.ScalarNode):
             own.setdefault(key.value, (key, value))
     return [*own.values(), *(pair for name, pair in merged.items() if name not in own)]
+
+
+def _merge_sources(value: yaml.Node) -> list[yaml.Node]:
+    """Return the mappings that `<<` merges, and what stands in their place."""
+    return value.value if isinstance(value, yaml.SequenceNode) else [value]
 
 
 def key_faults(path: str, node: yaml.MappingNode) -> Iterator[ConfigError]:
@@ -112,7 +117,7 @@ def key_faults(path: str, node: yaml.MappingNode) -> Iterator[ConfigError]:
         if not isinstance(key, yaml.ScalarNode):
             yield location.error("bad-key", "a key must be plain text")
         elif key.tag == _MERGE:
-            for source in value.value if isinstance(value, yaml.SequenceNode) else [value]:
+            for source in _merge_sources(value):
                 if isinstance(source, yaml.MappingNode):
                     yield from key_faults(path, source)
                 else:

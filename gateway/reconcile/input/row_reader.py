@@ -208,7 +208,8 @@ def selected(rows: pa.Table, selection: Selection, writer: str | None = None) ->
     receipts = _numbers(receipt)
     unhashed = rows["hash"].is_null().to_numpy()
     tapped = _is_tapped(rows, receipts, selection.taps)
-    tapped &= ~_is_recent(rows, _numbers(rows["time"]), selection.open_since, writer)
+    if tapped.any():
+        tapped &= ~_is_recent(rows, _numbers(rows["time"]), selection.open_since, writer)
     high, low = (pa.array(each, mask=unhashed) for each in words(rows["hash"]))
     columns = {
         **{name: rows[name] for name in JOIN_SCHEMA.names if name in rows.column_names},
@@ -234,7 +235,7 @@ def _is_near(rows: pa.Table, selection: Selection) -> Flags:
     inside = (received >= selection.since) & (received < selection.until) & ~unknown
     by_time = unknown | are_of_targets(rows, {key[1:] for key in selection.taps})
     begin, end = selection.around
-    late = np.isin(time // HOUR, list(selection.late))
+    late = np.isin(time // HOUR, list(selection.late)) if selection.late else False
     near: Flags = inside | (by_time & ((time >= begin) & (time < end) | late))
     return near
 
