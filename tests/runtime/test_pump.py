@@ -190,6 +190,13 @@ def test_a_source_that_is_lost_at_a_stop_has_its_gap(
     pump.close()
 
 
+def lane_to(sink: ScriptedSink) -> tuple[Lane, GatewayContext]:
+    """Return the lane of the one target, and the context of a gateway with it."""
+    binding = SinkBinding(sink, "mqtt", frozenset(), LaneLimits((0.01, 0.02)))
+    lane, ledger = Lane(binding, EndpointState("there", "sink")), Ledger({"all": RouteCounters()})
+    return lane, GatewayContext("test", {"there": lane}, ledger, MessageIds(1), EchoCache(), {})
+
+
 def test_a_replaced_source_is_closed_after_its_batch_is_settled(tmp_path: Path) -> None:
     """Otherwise its broker delivers the batch again to the new source."""
     file = tmp_path / "gateway.yaml"
@@ -197,12 +204,7 @@ def test_a_replaced_source_is_closed_after_its_batch_is_settled(tmp_path: Path) 
     configuration = load(file)
     sink = ScriptedSink()
     sink.mute = True
-    lane = Lane(
-        SinkBinding(sink, "mqtt", frozenset(), LaneLimits((0.01, 0.02))),
-        EndpointState("there", "sink"),
-    )
-    ledger = Ledger({"all": RouteCounters()})
-    context = GatewayContext("test", {"there": lane}, ledger, MessageIds(1), EchoCache(), {})
+    lane, context = lane_to(sink)
     before, after = OneBatchSource("a/1", "a/2"), OneBatchSource()
     pump = Pump(
         make_source_binding(configuration, "here", before), EndpointState("here", "source"), context
@@ -250,12 +252,7 @@ def test_a_duplicate_is_settled_after_its_original(tmp_path: Path) -> None:
     file.write_text(ONE_ROUTE)
     sink, settled = ScriptedSink(), list[str]()
     sink.mute = True
-    lane = Lane(
-        SinkBinding(sink, "mqtt", frozenset(), LaneLimits((0.01, 0.02))),
-        EndpointState("there", "sink"),
-    )
-    ledger = Ledger({"all": RouteCounters()})
-    context = GatewayContext("test", {"there": lane}, ledger, MessageIds(1), EchoCache(), {})
+    lane, context = lane_to(sink)
     source, state = OneBatchSource("a/1"), EndpointState("here", "source")
 
     def noted(name: str) -> Batch:
@@ -309,10 +306,7 @@ def test_messages_that_come_again_while_a_target_is_away_take_no_room(tmp_path: 
     file.write_text(ONE_ROUTE)
     sink = ScriptedSink()
     sink.up = False
-    binding = SinkBinding(sink, "mqtt", frozenset(), LaneLimits((0.01, 0.02)))
-    lane = Lane(binding, EndpointState("there", "sink"))
-    ledger = Ledger({"all": RouteCounters()})
-    context = GatewayContext("test", {"there": lane}, ledger, MessageIds(1), EchoCache(), {})
+    lane, context = lane_to(sink)
     source, state = BreakingSource(40), EndpointState("here", "source")
     made = make_source_binding(load(file), "here", source)
     pump = Pump(replace(made, backoff=(0.001, 0.001)), state, context)
