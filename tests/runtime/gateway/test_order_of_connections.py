@@ -143,6 +143,8 @@ def test_a_reload_adds_both_halves_of_a_chain(
 ) -> None:
     """The first half takes effect when the second one reads; other routes go on meanwhile."""
     with running(CHAIN_ENDPOINTS + before) as gateway:
+        # a target that connects during the reload waits for the second half itself
+        until(lambda: gateway.lanes["middle"].direct)
         gate = Gate(monkeypatch)
         with reloading(gateway, CHAIN_ENDPOINTS + before + CHAIN):
             assert gate.reached.wait(PATIENCE)
