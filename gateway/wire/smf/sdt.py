@@ -6,7 +6,8 @@ Limits on elements and containers bound the memory of the values, whatever the b
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping
+from functools import partial
 from struct import Struct
 from struct import error as StructError  # noqa: N812  # the class has a lower-case name
 from typing import Final
@@ -68,8 +69,12 @@ class _Reader:
         kind = tag >> 2
         if kind in {MAP, STREAM}:
             self._count_container(depth)
-            return _container(kind, self._read_items(start, stop, depth + 1)), stop
-        return _scalar(kind, data[start:stop]), stop
+            items = self._read_items(start, stop, depth + 1)
+            return items if kind == STREAM else _map(items), stop
+        decode = _SCALARS.get(kind)
+        if decode is None:
+            raise WireError(f"smf: structured data of type {kind} is not known")
+        return decode(data[start:stop]), stop
 
     def _read_items(self, position: int, end: int, depth: int) -> list[Value]:
         items: list[Value] = []
@@ -89,38 +94,10 @@ class _Reader:
         self._containers -= 1
 
 
-def _container(kind: int, items: Sequence[Value]) -> Value:
-    if kind == STREAM:
-        return list(items)
-    keys, values = items[::2], items[1::2]
-    if len(keys) != len(values):
+def _map(items: list[Value]) -> dict[str, Value]:
+    if len(items) % 2:
         raise WireError("smf: the last key of a map has no value")
-    return {str(key): value for key, value in zip(keys, values, strict=True)}
-
-
-def _scalar(kind: int, value: bytes) -> Value:  # noqa: PLR0911  # one return for each type
-    match kind:
-        case 7:  # STRING
-            return value[:-1].decode() if value.endswith(b"\0") else value.decode()
-        case 2:  # INTEGER
-            return _integer(value, signed=True)
-        case 3:  # UNSIGNED
-            return _integer(value, signed=False)
-        case 6 | 9:  # BYTES, SMF
-            return value
-        case 0:  # NULL
-            return None
-        case 1:  # BOOLEAN
-            return any(value)
-        case 4:  # FLOAT
-            unpacked: float = (_F32 if len(value) == _F32.size else _F64).unpack(value)[0]
-            return unpacked
-        case 5:  # CHARACTER
-            return _character(value)
-        case 8:  # DESTINATION: a type byte, the name and its NUL
-            return value[1:].partition(b"\0")[0].decode()
-        case _:
-            raise WireError(f"smf: structured data of type {kind} is not known")
+    return {str(key): value for key, value in zip(items[::2], items[1::2], strict=True)}
 
 
 def _integer(value: bytes, *, signed: bool) -> int:
@@ -136,3 +113,17 @@ def _character(value: bytes) -> str:
     if code in _CHARACTERS and code not in _SURROGATES:
         return chr(code)
     raise WireError(f"smf: {code:#x} is no character")
+
+
+_SCALARS: Final[Mapping[int, Callable[[bytes], Value]]] = {
+    NULL: lambda _: None,
+    BOOLEAN: any,
+    INTEGER: partial(_integer, signed=True),
+    UNSIGNED: partial(_integer, signed=False),
+    FLOAT: lambda value: (_F32 if len(value) == _F32.size else _F64).unpack(value)[0],
+    CHARACTER: _character,
+    BYTES: bytes,
+    STRING: lambda value: value.removesuffix(b"\0").decode(),
+    DESTINATION: lambda value: value[1:].partition(b"\0")[0].decode(),  # behind its type
+    SMF: bytes,
+}
