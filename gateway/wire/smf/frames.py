@@ -85,12 +85,17 @@ class SmfDecoder:
         frames: list[bytes] = []
         position, end = 0, len(data)
         self._needed = HEADER_SIZE
-        while end - position >= HEADER_SIZE:
+        while position < end:
+            if data[position] & 7 != _VERSION:
+                raise WireError(f"smf: version {data[position] & 7} is not {_VERSION}")
+            if end - position < HEADER_SIZE:
+                break
             header, total = _LENGTHS.unpack_from(data, position + 4)
-            if data[position] & 7 != _VERSION or not (
-                HEADER_SIZE <= header <= total <= self._max_message and header <= self._max_header
-            ):
-                raise self._size_error(data[position], header, total)
+            if total > self._max_message:
+                raise WireError(f"smf: message size {total} is above {self._max_message}")
+            if not HEADER_SIZE <= header <= total or header > self._max_header:
+                limit = min(total, self._max_header)
+                raise WireError(f"smf: header size {header} is outside 12..{limit}")
             if end - position < total:
                 self._needed = total
                 break
@@ -98,14 +103,5 @@ class SmfDecoder:
             position += total
         self.held = end - position
         if self.held:
-            if data[position] & 7 != _VERSION:
-                raise WireError(f"smf: version {data[position] & 7} is not {_VERSION}")
             self._slices.append(data[position:])
         return frames
-
-    def _size_error(self, first: int, header: int, total: int) -> WireError:
-        if first & 7 != _VERSION:
-            return WireError(f"smf: version {first & 7} is not {_VERSION}")
-        if total > self._max_message:
-            return WireError(f"smf: message size {total} is above {self._max_message}")
-        return WireError(f"smf: header size {header} is outside 12..{min(total, self._max_header)}")
