@@ -5,19 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Final
+from typing import Final, Self
 
 from gateway.errors import WireError
+from gateway.wire.smf import parameters as kinds
 from gateway.wire.smf.frames import Protocol, encode_frame, split_frame
-from gateway.wire.smf.parameters import (
-    LIGHT_TAG,
-    RESPONSE,
-    U32,
-    encode_parameter,
-    encode_tag,
-    read_parameters,
-    value_bounds,
-)
+from gateway.wire.smf.parameters import U32, encode_parameter, encode_tag, read_parameters
 from gateway.wire.smf.responses import SmfResponse, decode_response, encode_response
 
 
@@ -26,7 +19,6 @@ class ControlType(IntEnum):
     ACK = 3
     BIND = 4
     UNBIND = 5
-    UNSUBSCRIBE = 6
     CLOSE_PUBLISHER = 7
     CREATE = 8
     DELETE = 9
@@ -34,25 +26,34 @@ class ControlType(IntEnum):
 
 
 class ControlField(IntEnum):
-    LAST_SENT = 0x01
-    LAST_ACKED = 0x02
-    WINDOW = 0x03
+    """A field; a number in it has `width` bytes."""
+
+    width: int
+
+    def __new__(cls, number: int, width: int = 4) -> Self:
+        field = int.__new__(cls, number)
+        field._value_, field.width = number, width
+        return field
+
+    LAST_SENT = 0x01, 8
+    LAST_ACKED = 0x02, 8
+    WINDOW = 0x03, 1
     APP_ACK = 0x05
     FLOW_ID = 0x06
     QUEUE = 0x07
     FLOW_NAME = 0x0A
-    DURABILITY = 0x0B
-    ACCESS = 0x0C
+    DURABILITY = 0x0B, 1
+    ACCESS = 0x0C, 1
     SELECTOR = 0x0D
-    LAST_RECEIVED = 0x10
+    LAST_RECEIVED = 0x10, 8
     OTHERS_PERMISSIONS = 0x11
-    FLOW_TYPE = 0x12
+    FLOW_TYPE = 0x12, 1
     QUOTA = 0x13
     MAX_MESSAGE = 0x14
     PERMISSIONS = 0x15
-    RESPECTS_TTL = 0x16
-    ACTIVE = 0x20
-    WANTS_CHANGES = 0x21
+    RESPECTS_TTL = 0x16, 1
+    ACTIVE = 0x20, 1
+    WANTS_CHANGES = 0x21, 1
     PUBLISHER_ID = 0x23
     ENDPOINT_ID = 0x2C
     MAX_UNACKED = 0x31
@@ -97,10 +98,10 @@ class AssuredControl:
         value = self.get(field)
         if value is None:
             return default
-        width = _WIDTHS.get(field, 4)
-        if any(value[:-width]):
-            raise WireError(f"smf: assured control field 0x{field:02x} has more than {width} bytes")
-        return int.from_bytes(value[-width:], "big")
+        if any(value[: -field.width]):
+            reason = f"has more than {field.width} bytes"
+            raise WireError(f"smf: assured control field 0x{field:02x} {reason}")
+        return int.from_bytes(value[-field.width :], "big")
 
     def get_text(self, field: ControlField) -> bytes:
         """Return the value up to its first NUL."""
@@ -118,18 +119,6 @@ class AssuredControl:
 _V2: Final = 2
 _HEAD_SIZES: Final = {2: 3, 3: 6, 4: 6}
 _WORD: Final = 4
-_WIDTHS: Final = {  # bytes of a number; any other has four
-    ControlField.LAST_SENT: 8,
-    ControlField.LAST_ACKED: 8,
-    ControlField.WINDOW: 1,
-    ControlField.DURABILITY: 1,
-    ControlField.ACCESS: 1,
-    ControlField.LAST_RECEIVED: 8,
-    ControlField.FLOW_TYPE: 1,
-    ControlField.RESPECTS_TTL: 1,
-    ControlField.ACTIVE: 1,
-    ControlField.WANTS_CHANGES: 1,
-}
 _TEXT_FIELDS: Final = frozenset({ControlField.QUEUE, ControlField.FLOW_NAME})
 
 
@@ -137,7 +126,7 @@ def encode_field(number: ControlField, value: int | bytes) -> tuple[int, bytes]:
     """Return a field of an `AssuredControl`, with the width of its type."""
     if isinstance(value, bytes):
         return number, value + b"\0" if number in _TEXT_FIELDS else value
-    return number, value.to_bytes(_WIDTHS.get(number, 4), "big")
+    return number, value.to_bytes(number.width, "big")
 
 
 def encode_fields(*fields: tuple[ControlField, int | bytes]) -> tuple[tuple[int, bytes], ...]:
@@ -151,12 +140,7 @@ def decode_control(frame: bytes) -> AssuredControl:
         WireError: the version is not 2, 3 or 4, or a field ends outside.
     """
     parameters, body = split_frame(frame)
-    tag, response = b"", None
-    for parameter in read_parameters(parameters):
-        if parameter.kind == LIGHT_TAG:
-            tag = parameter.value
-        elif parameter.kind == RESPONSE:
-            response = decode_response(parameter.value)
+    found = {each.kind: each.value for each in read_parameters(parameters)}
     version = body[0] & 0x3F if body else 0
     head = _HEAD_SIZES.get(version)
     if head is None or len(body) < head:
@@ -168,7 +152,10 @@ def decode_control(frame: bytes) -> AssuredControl:
         kind, size = body[1], int(U32.unpack_from(body, 2)[0])
     if not head <= size <= len(body):
         raise WireError(f"smf: assured control size {size} is outside {head}..{len(body)}")
-    return AssuredControl(kind, version, tuple(_read_fields(body[head:size])), tag, response)
+    response = decode_response(found[kinds.RESPONSE]) if kinds.RESPONSE in found else None
+    entries = read_parameters(body[head:size], 0x3F, "assured control field 0x{:02x} ends outside")
+    fields = tuple((each.kind, each.value) for each in entries)
+    return AssuredControl(kind, version, fields, found.get(kinds.LIGHT_TAG, b""), response)
 
 
 def encode_control(control: AssuredControl) -> bytes:
@@ -193,22 +180,6 @@ def encode_control_reply(
     return encode_control(
         AssuredControl(request.kind, request.version, tuple(fields), request.tag, response)
     )
-
-
-def _read_fields(data: bytes) -> list[tuple[int, bytes]]:
-    fields: list[tuple[int, bytes]] = []
-    position, end = 0, len(data)
-    while position < end:
-        first = data[position]
-        if not first:
-            position += 1
-            continue
-        start, stop = value_bounds(data, position)
-        if not start <= stop <= end:
-            raise WireError(f"smf: assured control field 0x{first:02x} ends outside")
-        fields.append((first & 0x3F, data[start:stop]))
-        position = stop
-    return fields
 
 
 def _read_ack(value: bytes) -> AckRange:

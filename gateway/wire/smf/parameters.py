@@ -39,8 +39,10 @@ class Parameter(NamedTuple):
     raw: bytes  # the whole parameter, head included
 
 
-def read_parameters(data: bytes) -> Iterator[Parameter]:
-    """Yield the parameters in order, without padding.
+def read_parameters(
+    data: bytes, mask: int = 0x1F, fault: str = "header parameter 0x{:02x} ends outside its header"
+) -> Iterator[Parameter]:
+    """Yield the parameters in order, without padding; their types are the bits of `mask`.
 
     Raises:
         WireError: a parameter ends behind the header.
@@ -51,19 +53,19 @@ def read_parameters(data: bytes) -> Iterator[Parameter]:
         if not first:
             position += 1
             continue
-        if first & _LIGHT_FLAG:
+        if first & _LIGHT_FLAG & ~mask:
             kind, start = -1 - (first >> 2 & 7), position + 1
             stop = start + (first & 3)
         else:
-            kind = first & 0x1F
-            start, stop = value_bounds(data, position)
+            kind = first & mask
+            start, stop = _value_bounds(data, position)
         if not start <= stop <= end:
-            raise WireError(f"smf: header parameter 0x{first:02x} ends outside its header")
+            raise WireError(f"smf: {fault.format(first)}")
         yield Parameter(kind, data[start:stop], data[position:stop])
         position = stop
 
 
-def value_bounds(data: bytes, position: int) -> tuple[int, int]:
+def _value_bounds(data: bytes, position: int) -> tuple[int, int]:
     """Return the start and the end of the value of a standard parameter."""
     size = data[position + 1] if position + 1 < len(data) else -1
     if size:
