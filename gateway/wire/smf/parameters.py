@@ -26,6 +26,9 @@ TOPIC: Final = 0x18
 ACK_MESSAGE_ID: Final = 0x19
 TIME_TO_LIVE: Final = 0x1C
 EXTENDED: Final = 0x1F
+OF_ONE_CONNECTION: Final = frozenset(
+    {MESSAGE_ID, PREVIOUS_ID, REDELIVERED, FLOW_ID, ACK_MESSAGE_ID, LIGHT_ACK_NOW}
+)
 
 U32: Final = Struct(">I")
 U64: Final = Struct(">Q")

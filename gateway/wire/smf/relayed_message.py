@@ -6,32 +6,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from gateway.errors import WireError
-from gateway.wire.smf.frames import (
-    GUARANTEED,
-    HEADER_SIZE,
-    Protocol,
-    encode_frame,
-    split_frame,
-)
-from gateway.wire.smf.parameters import (
-    ACK_MESSAGE_ID,
-    FLOW_ID,
-    LIGHT_ACK_NOW,
-    MESSAGE_ID,
-    PREVIOUS_ID,
-    REDELIVERED,
-    TOPIC,
-    U32,
-    U64,
-    encode_parameter,
-    read_parameters,
-)
+from gateway.wire.smf import parameters as kinds
+from gateway.wire.smf.frames import GUARANTEED, HEADER_SIZE, Protocol, encode_frame, split_frame
+from gateway.wire.smf.parameters import U32, U64, encode_parameter, read_parameters
 
-_CONNECTION_KINDS: Final = frozenset(
-    {MESSAGE_ID, PREVIOUS_ID, REDELIVERED, FLOW_ID, ACK_MESSAGE_ID, LIGHT_ACK_NOW}
-)  # valid on one connection only
 _FLAGS: Final = 0xF8  # byte 0 without the version
-_REDELIVERED: Final = encode_parameter(REDELIVERED, b"")
+_REDELIVERED: Final = encode_parameter(kinds.REDELIVERED, b"")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,23 +37,14 @@ def read_topic(frame: bytes) -> bytes:
     Raises:
         WireError: the message has no topic.
     """
-    if len(frame) > HEADER_SIZE + 2 and frame[HEADER_SIZE] & 0x3F == TOPIC:
+    if len(frame) > HEADER_SIZE + 2 and frame[HEADER_SIZE] & 0x3F == kinds.TOPIC:
         size = frame[HEADER_SIZE + 1]
         if size > 2 and HEADER_SIZE + size <= len(frame):  # noqa: PLR2004  # type and length
             return frame[HEADER_SIZE + 2 : HEADER_SIZE + size].partition(b"\0")[0]
     for parameter in read_parameters(split_frame(frame)[0]):
-        if parameter.kind == TOPIC:
+        if parameter.kind == kinds.TOPIC:
             return parameter.value.partition(b"\0")[0]
     raise WireError("smf: a message has no topic")
-
-
-def decode_published(frame: bytes) -> PublishedMessage:
-    """Decode a guaranteed message.
-
-    Raises:
-        WireError: topic, flow id or message id is missing or malformed.
-    """
-    return _decode(frame, guaranteed=True)
 
 
 def decode_direct(frame: bytes) -> PublishedMessage:
@@ -82,24 +53,30 @@ def decode_direct(frame: bytes) -> PublishedMessage:
     Raises:
         WireError: the message has no topic.
     """
-    return _decode(frame, guaranteed=False)
+    return decode_published(frame, guaranteed=False)
 
 
-def _decode(frame: bytes, *, guaranteed: bool) -> PublishedMessage:
+def decode_published(frame: bytes, *, guaranteed: bool = True) -> PublishedMessage:
+    """Decode a message from a publisher.
+
+    Raises:
+        WireError: topic, or the flow id or message id of a guaranteed message, is missing or
+            malformed.
+    """
     parameters, body = split_frame(frame)
     found: dict[int, bytes] = {}
     shared: list[bytes] = []
     for parameter in read_parameters(parameters):
         found[parameter.kind] = parameter.value
-        if parameter.kind not in _CONNECTION_KINDS:
+        if parameter.kind not in kinds.OF_ONE_CONNECTION:
             shared.append(parameter.raw)
-    if TOPIC not in found:
+    if kinds.TOPIC not in found:
         raise WireError("smf: a message has no topic")
     return PublishedMessage(
-        topic=found[TOPIC].partition(b"\0")[0],
-        flow_id=_number(found, FLOW_ID, 4) if guaranteed else 0,
-        message_id=_number(found, MESSAGE_ID, 8) if guaranteed else 0,
-        previous_id=_number(found, PREVIOUS_ID, 8) if PREVIOUS_ID in found else 0,
+        topic=found[kinds.TOPIC].partition(b"\0")[0],
+        flow_id=_number(found, kinds.FLOW_ID, 4) if guaranteed else 0,
+        message_id=_number(found, kinds.MESSAGE_ID, 8) if guaranteed else 0,
+        previous_id=_number(found, kinds.PREVIOUS_ID, 8) if kinds.PREVIOUS_ID in found else 0,
         flags=frame[0] & _FLAGS,
         shared_parameters=b"".join(shared),
         body=body,
@@ -110,28 +87,23 @@ def encode_delivery(
     message: PublishedMessage, flow_id: int, message_id: int, previous_id: int, *, redelivered: bool
 ) -> bytes:
     """Encode `message` for the flow of a consumer."""
-    parameters = (
-        message.shared_parameters
-        + encode_parameter(FLOW_ID, U32.pack(flow_id), handling=2)
-        + encode_parameter(MESSAGE_ID, U64.pack(message_id), handling=2)
-        + encode_parameter(PREVIOUS_ID, U64.pack(previous_id), handling=2)
+    own = (
+        encode_parameter(kinds.FLOW_ID, U32.pack(flow_id), handling=2)
+        + encode_parameter(kinds.MESSAGE_ID, U64.pack(message_id), handling=2)
+        + encode_parameter(kinds.PREVIOUS_ID, U64.pack(previous_id), handling=2)
     )
-    if redelivered:
-        parameters += _REDELIVERED
-    return encode_frame(
-        Protocol.MESSAGE | 0x80, parameters, message.body, flags=message.flags, time_to_live=0xFF
-    )
+    return _encode(message, own + _REDELIVERED if redelivered else own, message.flags)
 
 
 def encode_direct(message: PublishedMessage) -> bytes:
     """Encode `message` for a direct subscriber, which does not acknowledge it."""
-    flags = message.flags & ~GUARANTEED
+    return _encode(message, b"", message.flags & ~GUARANTEED)
+
+
+def _encode(message: PublishedMessage, own: bytes, flags: int) -> bytes:
+    parameters = message.shared_parameters + own
     return encode_frame(
-        Protocol.MESSAGE | 0x80,
-        message.shared_parameters,
-        message.body,
-        flags=flags,
-        time_to_live=0xFF,
+        Protocol.MESSAGE | 0x80, parameters, message.body, flags=flags, time_to_live=0xFF
     )
 
 
