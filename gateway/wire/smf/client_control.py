@@ -9,15 +9,9 @@ from enum import IntEnum
 from typing import Final
 
 from gateway.errors import WireError
+from gateway.wire.smf import parameters as kinds
 from gateway.wire.smf.frames import Protocol, encode_frame, split_frame
-from gateway.wire.smf.parameters import (
-    EXTENDED,
-    PASSWORD,
-    U32,
-    USER,
-    read_extended,
-    read_parameters,
-)
+from gateway.wire.smf.parameters import U32, read_extended, read_parameters
 from gateway.wire.smf.responses import SmfResponse, encode_response
 
 LOGIN: Final = 0
@@ -89,23 +83,17 @@ def decode_login(frame: bytes) -> Login:
     """
     parameters, body = split_frame(frame)
     kind, fields = _read_body(body)
-    texts: dict[int, str] = {}
-    token: str | None = None
-    for parameter in read_parameters(parameters):
-        if parameter.kind in {USER, PASSWORD}:
-            texts[parameter.kind] = _from_base64(parameter.value)
-        elif parameter.kind == EXTENDED:
-            tokens = read_extended(parameter.value)
-            found = tokens.get(_ACCESS_TOKEN) or tokens.get(_ID_TOKEN)
-            token = found.rstrip(b"\0").decode("utf-8", "replace") if found else token
+    found = {each.kind: each.value for each in read_parameters(parameters)}
+    tokens = read_extended(found.get(kinds.EXTENDED, b""))
+    token = tokens.get(_ACCESS_TOKEN) or tokens.get(_ID_TOKEN)
     return Login(
         kind=kind,
-        user=texts.get(USER, ""),
-        password=texts.get(PASSWORD),
+        user=_from_base64(found.get(kinds.USER, b"")),
+        password=_from_base64(found[kinds.PASSWORD]) if kinds.PASSWORD in found else None,
         vpn=_text(fields.get(_VPN, b"")),
         client_name=_text(fields.get(_NAME, b"")),
         scheme=_number(fields, _SCHEME),
-        token=token,
+        token=token.rstrip(b"\0").decode("utf-8", "replace") if token else None,
         keepalive=_number(fields, _KEEPALIVE),
     )
 
@@ -123,8 +111,7 @@ def encode_login_reply(kind: int, reply: LoginReply, response: SmfResponse) -> b
         (_VIRTUAL_ROUTER, _c_string(f"v:{reply.router}")),
         (_ROUTER, _c_string(reply.router)),
     )
-    entries = b"".join(_entry(number, value) for number, value in fields)
-    return _encode(kind, entries, response)
+    return _encode(kind, _entries(*fields), response)
 
 
 def encode_login_refusal(kind: int, response: SmfResponse) -> bytes:
@@ -153,21 +140,15 @@ def _read_body(body: bytes) -> tuple[int, dict[int, bytes]]:
 
 def _capabilities(max_message: int) -> bytes:
     bits = sum(1 << (31 - number) for number in Capability)
-    items = (
-        (0, U32.pack(1000)),
-        (1, b"\0"),
-        (2, U32.pack(max_message)),
-        (3, U32.pack(max_message)),
-    )
-    return (
-        bytes((_CAPABILITY_BITS,))
-        + U32.pack(bits)
-        + b"".join(_entry(kind, value) for kind, value in items)
-    )
+    size = U32.pack(max_message)
+    items = _entries((0, U32.pack(1000)), (1, b"\0"), (2, size), (3, size))
+    return bytes((_CAPABILITY_BITS,)) + U32.pack(bits) + items
 
 
-def _entry(kind: int, value: bytes) -> bytes:
-    return bytes((kind,)) + U32.pack(_ENTRY_HEAD_SIZE + len(value)) + value
+def _entries(*fields: tuple[int, bytes]) -> bytes:
+    return b"".join(
+        bytes((kind,)) + U32.pack(_ENTRY_HEAD_SIZE + len(value)) + value for kind, value in fields
+    )
 
 
 def _c_string(text: str) -> bytes:
