@@ -10,16 +10,8 @@ from gateway.endpoints.solace import property_names as names
 from gateway.errors import WireError
 from gateway.model.limited_cache import LimitedCache
 from gateway.model.message import NO_PROPERTIES, DeliveryMode, Headers, Message, Payload, Value
+from gateway.wire.smf import received_message as smf
 from gateway.wire.smf.frames import GUARANTEED
-from gateway.wire.smf.received_message import (
-    MessageHeader,
-    MessageMetadata,
-    decode_header,
-    decode_metadata,
-    decode_payload,
-    header_parameters,
-    split_body,
-)
 
 _MAX_REMEMBERED = 1 << 20  # bytes of headers, and of metadata
 _ARCHIVE_TIMES = range(-(2**63), 2**63)  # microseconds that an archive can store
@@ -32,8 +24,8 @@ class SolaceMessageReader:
     """
 
     def __init__(self) -> None:
-        self._smf_headers: LimitedCache[bytes, MessageHeader] = LimitedCache(_MAX_REMEMBERED)
-        self._metadata: LimitedCache[bytes, MessageMetadata] = LimitedCache(_MAX_REMEMBERED)
+        self._smf_headers: LimitedCache[bytes, smf.MessageHeader] = LimitedCache(_MAX_REMEMBERED)
+        self._metadata: LimitedCache[bytes, smf.MessageMetadata] = LimitedCache(_MAX_REMEMBERED)
         self._headers: LimitedCache[tuple[bytes, int, bool, bool], Headers] = LimitedCache(
             _MAX_REMEMBERED
         )
@@ -53,18 +45,18 @@ class SolaceMessageReader:
             return _undecoded(frame, f"smf: unexpected error: {type(error).__name__}: {error}")
 
     def _read(self, frame: bytes, now: int) -> Message:
-        parameters = header_parameters(frame)
+        parameters = smf.header_parameters(frame)
         header = self._smf_headers.get(parameters)
         if header is None:
-            header = decode_header(parameters)
+            header = smf.decode_header(parameters)
             if not header.topic:
                 raise WireError("smf: the topic of a message is empty")
             if not frame[0] & GUARANTEED:  # each guaranteed message has its own ids
                 self._smf_headers.add(parameters, header, 2 * len(parameters))
-        payload, encoded = split_body(frame, header)
+        payload, encoded = smf.split_body(frame, header)
         metadata = self._metadata.get(encoded)
         if metadata is None:
-            metadata = decode_metadata(encoded)
+            metadata = smf.decode_metadata(encoded)
             self._metadata.add(encoded, metadata, 4 * len(encoded))
         key = (encoded, header.priority, header.persistent, header.redelivered)
         headers = self._headers.get(key)
@@ -83,17 +75,17 @@ def decoding_error(message: Message) -> Value:
 def _undecoded(frame: bytes, error: str) -> Message:
     properties: dict[str, Value] = {names.UNDECODED: error}
     with suppress(Exception):  # the topic is left out when it is part of the error
-        properties[names.UNDECODED_TOPIC] = decode_header(header_parameters(frame)).topic
+        properties[names.UNDECODED_TOPIC] = smf.decode_header(smf.header_parameters(frame)).topic
     return Message("", frame, Headers(properties=MappingProxyType(properties)))
 
 
-def _read_payload(payload: bytes, metadata: MessageMetadata) -> Payload:
+def _read_payload(payload: bytes, metadata: smf.MessageMetadata) -> Payload:
     if metadata.properties.get(names.PAYLOAD) == "text":
         return payload.decode("utf-8", "backslashreplace")
-    return decode_payload(payload, metadata.form)
+    return smf.decode_payload(payload, metadata.form)
 
 
-def _make_headers(header: MessageHeader, metadata: MessageMetadata, now: int) -> Headers:
+def _make_headers(header: smf.MessageHeader, metadata: smf.MessageMetadata, now: int) -> Headers:
     header_map, sent = metadata.headers, metadata.properties
     own = {name: sent[name] for name in names.GATEWAY_NAMES & sent.keys()} if sent else {}
     return Headers(
@@ -113,7 +105,7 @@ def _make_headers(header: MessageHeader, metadata: MessageMetadata, now: int) ->
     )
 
 
-def _mode(header: MessageHeader, own: Mapping[str, Value]) -> DeliveryMode:
+def _mode(header: smf.MessageHeader, own: Mapping[str, Value]) -> DeliveryMode:
     if not header.persistent:
         return DeliveryMode.AT_MOST_ONCE
     exactly = own.get(names.MODE) == int(DeliveryMode.EXACTLY_ONCE)
@@ -128,7 +120,7 @@ def _priority(sent: int, own: Mapping[str, Value]) -> int | None:
 
 
 def _expiry(
-    header: MessageHeader, header_map: Mapping[str, Value], own: Mapping[str, Value], now: int
+    header: smf.MessageHeader, header_map: Mapping[str, Value], own: Mapping[str, Value], now: int
 ) -> int | None:
     exact = _read_time(own.get(names.EXPIRY), 1) or _read_time(
         header_map.get("ex"), names.MICROSECONDS_PER_MS

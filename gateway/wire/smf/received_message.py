@@ -10,21 +10,13 @@ from typing import Final
 
 from gateway.errors import WireError
 from gateway.model.message import Value
+from gateway.wire.smf import parameters as kinds
 from gateway.wire.smf.frames import DISCARDED, HEADER_SIZE
-from gateway.wire.smf.parameters import (
-    DELIVERY_MODE,
-    PRIORITY,
-    REDELIVERED,
-    SUMMARY,
-    TIME_TO_LIVE,
-    TOPIC,
-    U32,
-)
+from gateway.wire.smf.parameters import U32
 from gateway.wire.smf.sdt import decode_value
 
 _XML, _ATTACHMENT, _METADATA = 1, 2, 4  # elements of the content summary
 _EMPTY_MAP: Final[Mapping[str, Value]] = MappingProxyType({})
-_DECODED_KINDS: Final = frozenset({TOPIC, SUMMARY, PRIORITY, DELIVERY_MODE, TIME_TO_LIVE})
 
 
 class SmfPayloadForm(Enum):
@@ -89,34 +81,30 @@ def decode_header(parameters: bytes) -> MessageHeader:
         WireError: the topic is missing, or a parameter ends outside.
     """
     found: dict[int, bytes] = {}
-    redelivered = False
     position, end = 0, len(parameters)
     while position < end:
         first = parameters[position]
         if first & 0x20 or not first:  # light parameters and padding
             position += 1 + (first & 3)
             continue
-        kind = first & 0x1F
         size = parameters[position + 1] if position + 1 < end else 0
         start = position + 2
         if not size and start + 4 <= end:
             size, start = U32.unpack_from(parameters, start)[0], position + 6
-        if not start <= position + size <= end:
+        stop = position + size
+        if not start <= stop <= end:
             raise WireError(f"smf: header parameter 0x{first:02x} ends outside its header")
-        if kind in _DECODED_KINDS:
-            found[kind] = parameters[start : position + size]
-        elif kind == REDELIVERED:
-            redelivered = True
-        position += size
-    if TOPIC not in found:
+        found[first & 0x1F] = parameters[start:stop]
+        position = stop
+    if kinds.TOPIC not in found:
         raise WireError("smf: a message has no topic")
     return MessageHeader(
-        topic=found[TOPIC].partition(b"\0")[0].decode("utf-8", "backslashreplace"),
-        parts=_read_summary(found.get(SUMMARY, b"")),
-        priority=int.from_bytes(found.get(PRIORITY, b"\4"), "big"),
-        persistent=DELIVERY_MODE in found and found[DELIVERY_MODE] != b"\2",
-        redelivered=redelivered,
-        time_to_live=int.from_bytes(found.get(TIME_TO_LIVE, b""), "big"),
+        topic=found[kinds.TOPIC].partition(b"\0")[0].decode("utf-8", "backslashreplace"),
+        parts=_read_summary(found.get(kinds.SUMMARY, b"")),
+        priority=int.from_bytes(found.get(kinds.PRIORITY, b"\4"), "big"),
+        persistent=kinds.DELIVERY_MODE in found and found[kinds.DELIVERY_MODE] != b"\2",
+        redelivered=kinds.REDELIVERED in found,
+        time_to_live=int.from_bytes(found.get(kinds.TIME_TO_LIVE, b""), "big"),
     )
 
 
@@ -162,15 +150,11 @@ def decode_metadata(metadata: bytes) -> MessageMetadata:
     items = decode_value(metadata[5:])
     if not isinstance(items, list):
         raise WireError("smf: binary metadata is no stream")
-    kinds = [item for item in items if isinstance(item, bytes)]
+    codes = [item for item in items if isinstance(item, bytes)]
     maps = [item for item in items if isinstance(item, Mapping)]
-    first = kinds[0][0] if kinds and kinds[0] else 0
+    first = codes[0][0] if codes and codes[0] else 0
     content = maps[0] if maps else _EMPTY_MAP
-    return MessageMetadata(
-        _FORMS.get(first),
-        _as_map(content.get("h")),
-        _as_map(content.get("p")),
-    )
+    return MessageMetadata(_FORMS.get(first), _as_map(content.get("h")), _as_map(content.get("p")))
 
 
 def decode_payload(payload: bytes, form: SmfPayloadForm | None) -> bytes | str | dict[str, Value]:

@@ -161,7 +161,7 @@ def test_an_error_of_the_reader_makes_only_that_message_undecodable(
 
     source, sink = system.source("a"), system.sink()
     with opened(source, sink), monkeypatch.context() as patched:
-        patched.setattr("gateway.endpoints.solace.message_reader.decode_payload", fail)
+        patched.setattr("gateway.wire.smf.received_message.decode_payload", fail)
         send(sink, guaranteed_message("a", b"raw"))
         (got,) = collect(source, 1)
 
