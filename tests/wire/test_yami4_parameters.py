@@ -10,13 +10,7 @@ from hypothesis import strategies as st
 
 from gateway.errors import TranslationError, WireError
 from gateway.model.message import Value
-from gateway.wire.yami4.parameters import (
-    MAX_DEPTH,
-    Long,
-    ValueLimits,
-    decode_parameters,
-    encode_parameters,
-)
+from gateway.wire.yami4.parameters import MAX_DEPTH, Long, decode_parameters, encode_parameters
 
 # Section 2 of the facts: bytes written by the reference library.
 HEX = [
@@ -201,7 +195,7 @@ def test_depth_is_limited_in_both_directions() -> None:
     with pytest.raises(TranslationError, match="nested deeper than 64"):
         encode_parameters(nest(MAX_DEPTH + 1))
     with pytest.raises(WireError, match="nested too deep"):
-        decode_parameters(data, ValueLimits(depth=MAX_DEPTH - 1))
+        decode_parameters(data, depth=MAX_DEPTH - 1)
     deep = struct.pack("<ii4si", 1, 1, b"n", 13) * 200_000 + bytes(4)
     with pytest.raises(WireError, match="nested too deep"):
         decode_parameters(deep)
@@ -211,7 +205,7 @@ def test_the_number_of_values_is_limited() -> None:
     data = encode_parameters({"b": [True] * 1000})
 
     with pytest.raises(WireError, match="too many values"):
-        decode_parameters(data, ValueLimits(values=1000))
+        decode_parameters(data, values=1000)
 
 
 UNENCODABLE = [

@@ -17,16 +17,12 @@ from gateway.wire.yami4.parameters import (
     WORD,
     Long,
     TypeCode,
-    ValueLimits,
     decode_parameters,
     encode_blob,
     entry_head,
 )
 
-ID_SIZE: Final = (
-    8  # bytes of the message id; it ends every header that we write except an exception's
-)
-_LIMITS: Final = ValueLimits(depth=8, values=1_000)
+ID_SIZE: Final = LONG.size  # of the message id, which ends our headers except an exception's
 _MAX_CACHED: Final = 4 << 20  # bytes of headings
 
 
@@ -87,7 +83,7 @@ def read_header(header: bytes) -> tuple[MessageHeading, int] | None:
     Fields come in any order, unknown ones are skipped, and the id must be a `long long`.
     """
     try:
-        fields = decode_parameters(header, _LIMITS, errors="surrogateescape")
+        fields = decode_parameters(header, depth=8, values=1_000, errors="surrogateescape")
     except WireError:
         return None
     kind, message_id = _KINDS.get(str(fields.get("type"))), fields.get("message_id")

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
 
@@ -20,6 +19,7 @@ DOUBLE: Final = struct.Struct("<d")
 PADDING: Final = (b"", b"\0\0\0", b"\0\0", b"\0")  # by the bytes after the last whole word
 EMPTY: Final = WORD.pack(0)  # an object without entries, the smallest body there is
 MAX_DEPTH: Final = 64
+MAX_VALUES: Final = 1_000_000
 _MIN_ENTRY: Final = 12  # bytes of the smallest entry: empty name, type, one word of value
 _LARGE: Final = 4  # numbers that take the memory of an entry, a text, a binary or an object
 
@@ -45,20 +45,6 @@ class Long(int):
     """An integer of the type `long long`; it is written as one, however small it is."""
 
     __slots__ = ()
-
-
-@dataclass(frozen=True, slots=True)
-class ValueLimits:
-    """Limits of one decoded object.
-
-    `values` counts the elements of arrays of numbers; an entry and any other element are four.
-    """
-
-    depth: int = MAX_DEPTH
-    values: int = 1_000_000
-
-
-DEFAULT_LIMITS: Final = ValueLimits()
 
 
 def encode_blob(data: bytes) -> bytes:
@@ -155,18 +141,17 @@ def _utf8(text: str) -> bytes:
 
 
 def decode_parameters(
-    data: bytes,
-    limits: ValueLimits = DEFAULT_LIMITS,
-    errors: str = "strict",
+    data: bytes, *, depth: int = MAX_DEPTH, values: int = MAX_VALUES, errors: str = "strict"
 ) -> dict[str, Value]:
     """Decode an object; trailing bytes are ignored, and a repeated name keeps its last value.
 
+    `values` limits the elements of arrays of numbers; an entry and any other element count as four.
     `errors` chooses the treatment of text that is not UTF-8, as for `bytes.decode`.
 
     Raises:
         WireError: truncated, an unknown type, too deep, too many values, or not UTF-8.
     """
-    reader = _Reader(data, limits, errors)
+    reader = _Reader(data, depth, values, errors)
     try:
         return reader.read_object()
     except struct.error as error:
@@ -183,9 +168,9 @@ class _Reader:
 
     __slots__ = ("data", "depth", "errors", "offset", "values")
 
-    def __init__(self, data: bytes, limits: ValueLimits, errors: str) -> None:
+    def __init__(self, data: bytes, depth: int, values: int, errors: str) -> None:
         self.data, self.errors, self.offset = data, errors, 0
-        self.depth, self.values = limits.depth, limits.values
+        self.depth, self.values = depth, values
 
     def error(self, reason: str) -> WireError:
         return WireError(f"yami4: parameters at byte {self.offset}: {reason}")
@@ -251,21 +236,16 @@ class _Reader:
         number = self.read_count(8 * width)
         return list(struct.unpack(f"<{number}{letter}", self.read_bytes(number * width)))
 
-
-def _encode_boolean(value: Value) -> bytes:
-    return WORD.pack(bool(value))
-
-
-def _encode_text(value: Value) -> bytes:
-    return encode_blob(_utf8(str(value)))
+    def read_list(self, read: Callable[[_Reader], Value]) -> list[Value]:
+        return [read(self) for _ in range(self.read_count(32, _LARGE))]
 
 
 _SCALAR_WRITERS: Final[Mapping[TypeCode, Callable[..., bytes]]] = {
-    TypeCode.BOOLEAN: _encode_boolean,
+    TypeCode.BOOLEAN: lambda value: WORD.pack(bool(value)),
     TypeCode.INTEGER: WORD.pack,
     TypeCode.LONG: LONG.pack,
     TypeCode.DOUBLE: DOUBLE.pack,
-    TypeCode.STRING: _encode_text,
+    TypeCode.STRING: lambda value: encode_blob(_utf8(value)),
     TypeCode.BINARY: encode_blob,
 }
 _TYPE_CODES: Final = (  # bool before int: a bool is an int too
@@ -276,13 +256,8 @@ _TYPE_CODES: Final = (  # bool before int: a bool is an int too
     (float, TypeCode.DOUBLE),
     (Mapping, TypeCode.OBJECT),
 )
-_ARRAY_CODES: Final = {
-    TypeCode.BOOLEAN: TypeCode.BOOLEANS,
-    TypeCode.INTEGER: TypeCode.INTEGERS,
-    TypeCode.LONG: TypeCode.LONGS,
-    TypeCode.DOUBLE: TypeCode.DOUBLES,
-    TypeCode.STRING: TypeCode.STRINGS,
-    TypeCode.BINARY: TypeCode.BINARIES,
+_ARRAY_CODES: Final = {  # the code of an array is six above that of its elements
+    **{code: TypeCode(code + 6) for code in _SCALAR_WRITERS},
     TypeCode.OBJECT: TypeCode.OBJECTS,
 }
 _ELEMENT_CODES: Final = {array: element for element, array in _ARRAY_CODES.items()}
@@ -297,14 +272,8 @@ _VALUE_READERS: Final[Mapping[int, Callable[[_Reader], Value]]] = {
     TypeCode.INTEGERS: lambda reader: reader.read_numbers("i", 4),
     TypeCode.LONGS: lambda reader: [Long(value) for value in reader.read_numbers("q", 8)],  # type: ignore[arg-type]
     TypeCode.DOUBLES: lambda reader: reader.read_numbers("d", 8),
-    TypeCode.STRINGS: lambda reader: [
-        reader.read_text() for _ in range(reader.read_count(32, _LARGE))
-    ],
-    TypeCode.BINARIES: lambda reader: [
-        reader.read_blob() for _ in range(reader.read_count(32, _LARGE))
-    ],
+    TypeCode.STRINGS: lambda reader: reader.read_list(_Reader.read_text),
+    TypeCode.BINARIES: lambda reader: reader.read_list(_Reader.read_blob),
     TypeCode.OBJECT: _Reader.read_object,
-    TypeCode.OBJECTS: lambda reader: [
-        reader.read_object() for _ in range(reader.read_count(32, _LARGE))
-    ],
+    TypeCode.OBJECTS: lambda reader: reader.read_list(_Reader.read_object),
 }
