@@ -49,11 +49,10 @@ def find_address_fault(address: str) -> str:
     """Return the rule that a tag list or a pattern list violates, or an empty string."""
     if "\0" in address:
         return "nul"  # the broker would end the list there
-    if not address.isascii():
-        try:
-            address.encode()
-        except UnicodeEncodeError:
-            return "not-utf-8"
+    try:
+        address.encode()
+    except UnicodeEncodeError:
+        return "not-utf-8"
     return ""
 
 

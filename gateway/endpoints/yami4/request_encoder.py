@@ -73,17 +73,12 @@ class RequestEncoder:
         self._name, self._limit = settings.name, settings.max_message
         self._question_interval = max(1, settings.send_window // 4)  # messages
         self._bodies = BodyWriter()
-        heads: tuple[LimitedCache[str, bytes], LimitedCache[str, bytes]]
-        heads = LimitedCache(_MAX_CACHED), LimitedCache(_MAX_CACHED)
-        self._heads = heads  # [confirm][address]
+        self._heads: Sequence[LimitedCache[str, bytes]]  # [confirm][address]
+        self._heads = LimitedCache(_MAX_CACHED), LimitedCache(_MAX_CACHED)
         self._id = 0
 
     def encode(
-        self,
-        messages: Sequence[Message],
-        start: int,
-        room: int,
-        batch: SentBatch,
+        self, messages: Sequence[Message], start: int, room: int, batch: SentBatch
     ) -> EncodedChunk:
         """Encode up to `room` messages from `start` on, at most about a megabyte."""
         chunk = EncodedChunk(next_position=start)

@@ -146,13 +146,10 @@ class RequestState:
         if rate:
             room = min(room, max(1, int(rate / _BURSTS)))
             now = time.monotonic()
-            self._pause(self._next_burst - now)
+            with self._changed:
+                self._changed.wait_for(lambda: self._closing, max(self._next_burst - now, 0.0))
             self._next_burst = max(now, self._next_burst) + room / rate
         return room
-
-    def _pause(self, seconds: float) -> None:
-        with self._changed:
-            self._changed.wait_for(lambda: self._closing, max(seconds, 0.0))
 
     def _wait(self, is_done: Callable[[], bool], timeout: float) -> None:
         """Read answers until `is_done`, the end of the connection, or `timeout` seconds."""

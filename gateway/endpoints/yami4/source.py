@@ -67,9 +67,8 @@ class Yami4Source:
         """Drop the state of the last connection; `mark` makes the names of the next one unique."""
         self._destination = f"gateway-{mark}".encode()
         self._probe = f"{PROBE}{mark}".encode()
-        self._addresses: LimitedCache[bytes, tuple[str, Properties]] = LimitedCache(
-            _MAX_CACHED
-        )  # by header without its id
+        # by header without its id
+        self._addresses: LimitedCache[bytes, tuple[str, Properties]] = LimitedCache(_MAX_CACHED)
         self._next_id = 1
         self._answers: dict[int, MessageHeading] = {}  # by message id
         self._asked: int | None = None  # id of the heartbeat without an answer
@@ -267,8 +266,7 @@ class Yami4Source:
             self._probe_seen |= tags == self._probe
             return None
         address = _read_tags(tags)
-        canonical = encode_request(heading.object_name, heading.message_name, message_id)
-        if header == canonical:
+        if header == encode_request(heading.object_name, heading.message_name, message_id):
             self._addresses.add(header[:-ID_SIZE], address, 2 * len(header))
         return address
 
