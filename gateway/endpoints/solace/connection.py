@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import logging
 import shutil
-import tempfile
 from collections.abc import Callable, Mapping
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from secrets import token_hex
+from tempfile import TemporaryDirectory
 from typing import Any
 from weakref import finalize
 
@@ -20,14 +20,10 @@ import solace.messaging.config.solace_properties.authentication_properties as us
 import solace.messaging.config.solace_properties.service_properties as service
 import solace.messaging.config.solace_properties.transport_layer_properties as transport
 import solace.messaging.config.solace_properties.transport_layer_security_properties as security
+from solace.messaging import messaging_service as driver
 from solace.messaging.config.authentication_strategy import ClientCertificateAuthentication, OAuth2
 from solace.messaging.errors.pubsubplus_client_error import PubSubPlusClientError
-from solace.messaging.messaging_service import (
-    MessagingService,
-    ReconnectionAttemptListener,
-    ReconnectionListener,
-    ServiceInterruptionListener,
-)
+from solace.messaging.utils.life_cycle_control import TerminationNotificationListener
 
 from gateway.endpoints.settings.base import TlsSettings
 from gateway.endpoints.settings.solace import SolaceSettings
@@ -41,7 +37,12 @@ _MILLISECONDS = 1_000  # in a second
 _LIBRARY_LOGGERS = ("core", "core.api", "connections", "publisher", "receiver", "utils")
 
 
-class SolaceConnection:
+class SolaceConnection(
+    driver.ServiceInterruptionListener,  # type: ignore[misc]  # the driver has no types
+    driver.ReconnectionAttemptListener,  # type: ignore[misc]
+    driver.ReconnectionListener,  # type: ignore[misc]
+    TerminationNotificationListener,  # type: ignore[misc]
+):
     """A connection that may be interrupted for a while and is lost once.
 
     Mutable: the library's threads set `interrupted` and end it.
@@ -58,7 +59,7 @@ class SolaceConnection:
         """
         _silence_library()
         self.name, self._on_lost = settings.name, on_lost
-        self._folder: str | None = None
+        self._files = ExitStack()
         self._ended = False
         self.interrupted = False
         # called by a thread of the library
@@ -87,19 +88,35 @@ class SolaceConnection:
                 self.service.disconnect()
             with suppress(Exception):
                 _finalize(self.service)
-        self._remove_folder()
+        self._files.close()
+
+    def on_service_interrupted(self, event: Any) -> None:  # noqa: ANN401
+        self.end(NotConnectedError(f"{self.name}: connection lost: {event.get_cause()}"))
+
+    def on_reconnecting(self, event: Any) -> None:  # noqa: ANN401
+        del event
+        self.on_interrupted()
+        self.interrupted = True
+
+    def on_reconnected(self, service_event: Any) -> None:  # noqa: ANN401
+        del service_event
+        self.interrupted = False
+        self.on_restored()
+
+    def on_termination(self, event: Any) -> None:  # noqa: ANN401
+        """End the connection when the broker unbinds the flow of a receiver from its queue."""
+        self.end(NotConnectedError(f"{self.name}: the broker ended the flow: {event.cause}"))
 
     def _connect(self, settings: SolaceSettings, role: str) -> None:
-        builder = MessagingService.builder().from_properties(self._properties(settings))
+        builder = driver.MessagingService.builder().from_properties(self._properties(settings))
         if (strategy := _authentication(settings)) is not None:
             builder = builder.with_authentication_strategy(strategy)
         name = f"{settings.client_name or settings.name}/{role}/{token_hex(4)}"
         try:
             messaging = self.service = builder.build(name)
-            listener = _Listener(self)
-            messaging.add_service_interruption_listener(listener)
-            messaging.add_reconnection_attempt_listener(listener)
-            messaging.add_reconnection_listener(listener)
+            messaging.add_service_interruption_listener(self)
+            messaging.add_reconnection_attempt_listener(self)
+            messaging.add_reconnection_listener(self)
             messaging.connect()
         except (PubSubPlusClientError, ValueError) as error:
             raise connect_error(settings, error) from error
@@ -139,41 +156,13 @@ class SolaceConnection:
         """Return a folder with a copy of the file: the library accepts folders only."""
         if ca_file is None:
             return None
-        self._folder = tempfile.mkdtemp(prefix="gateway-solace-")
+        folder = TemporaryDirectory(prefix="gateway-solace-", ignore_cleanup_errors=True)
+        path = self._files.enter_context(folder)
         try:
-            shutil.copy(ca_file, Path(self._folder) / "ca.pem")
+            shutil.copy(ca_file, Path(path) / "ca.pem")
         except OSError as error:
             raise EndpointError(f"{self.name}: tls.ca_file: {error}") from error
-        return self._folder
-
-    def _remove_folder(self) -> None:
-        if self._folder is not None:
-            shutil.rmtree(self._folder, ignore_errors=True)
-            self._folder = None
-
-
-class _Listener(
-    ServiceInterruptionListener,  # type: ignore[misc]  # the driver has no types
-    ReconnectionAttemptListener,  # type: ignore[misc]
-    ReconnectionListener,  # type: ignore[misc]
-):
-    def __init__(self, connection: SolaceConnection) -> None:
-        self._connection = connection
-
-    def on_service_interrupted(self, event: Any) -> None:  # noqa: ANN401
-        connection = self._connection
-        cause = event.get_cause()
-        connection.end(NotConnectedError(f"{connection.name}: connection lost: {cause}"))
-
-    def on_reconnecting(self, event: Any) -> None:  # noqa: ANN401
-        del event
-        self._connection.on_interrupted()
-        self._connection.interrupted = True
-
-    def on_reconnected(self, service_event: Any) -> None:  # noqa: ANN401
-        del service_event
-        self._connection.interrupted = False
-        self._connection.on_restored()
+        return path
 
 
 def _authentication(settings: SolaceSettings) -> Any:  # noqa: ANN401  # the driver's strategy

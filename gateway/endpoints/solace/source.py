@@ -23,7 +23,6 @@ from solace.messaging.resources.queue import Queue
 from solace.messaging.resources.share_name import ShareName
 from solace.messaging.resources.topic_subscription import TopicSubscription
 from solace.messaging.utils._solace_utilities import QueueShutdown
-from solace.messaging.utils.life_cycle_control import TerminationNotificationListener
 
 from gateway.clock import now
 from gateway.endpoints.base import Batch, Subscription
@@ -124,9 +123,7 @@ class SolaceSource:
         if receiver is not None:
             try:
                 receiver.terminate(grace_period=0)
-            except (
-                PubSubPlusClientError
-            ) as error:  # undelivered messages: the broker redelivers them
+            except PubSubPlusClientError as error:  # undelivered messages come again
                 log.debug("%s: %s", self._settings.name, error)
         if connection is not None:
             connection.close()
@@ -178,7 +175,7 @@ class SolaceSource:
             unwanted = self._remember_subscriptions()
             receiver = self._receiver = make(connection)
             # before the start: the library tells of the end of a flow once
-            receiver.set_termination_notification_listener(_TerminationListener(connection))
+            receiver.set_termination_notification_listener(connection)
             receiver.start()
             self._remove(receiver, unwanted)
             receiver.receive_async(_ArrivalHandler(partial(put, queue), connection))
@@ -324,17 +321,6 @@ class _ArrivalHandler(MessageHandler):  # type: ignore[misc]  # the driver has n
             failure = NotConnectedError(f"{name}: cannot queue a received message: {error}")
             if self._connection.end(failure):
                 log.exception("%s: a received message could not be queued", name)
-
-
-class _TerminationListener(TerminationNotificationListener):  # type: ignore[misc]  # the driver has no types
-    """Ends the connection when the broker unbinds the flow from its queue."""
-
-    def __init__(self, connection: SolaceConnection) -> None:
-        self._connection = connection
-
-    def on_termination(self, termination_notification_event: Any) -> None:  # noqa: ANN401
-        name, cause = self._connection.name, termination_notification_event.cause
-        self._connection.end(NotConnectedError(f"{name}: the broker ended the flow: {cause}"))
 
 
 def _topics(patterns: Sequence[str]) -> list[Any]:
