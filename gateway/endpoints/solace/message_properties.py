@@ -107,7 +107,7 @@ def _gateway_properties(headers: Headers) -> dict[str, Any]:
         found[names.CORRELATION] = bytearray(headers.correlation_id)
     if headers.origin:
         found[names.ORIGIN] = [check_text(each, "origin") for each in headers.origin]
-    if headers.reply_to and find_topic_error(headers.reply_to)[0]:
+    if headers.reply_to and find_topic_error(headers.reply_to):
         found[names.REPLY_TO] = check_text(headers.reply_to, "reply-to")
     return found
 

@@ -75,9 +75,8 @@ class SolaceSource:
         self._settings = settings
         self._patterns = [each.pattern for each in subscriptions]
         for pattern in self._patterns:
-            rule, reason = find_pattern_error(pattern)
-            if rule:
-                raise EndpointError(f"{settings.name}: subscription {pattern[:300]!r}: {reason}")
+            if found := find_pattern_error(pattern):
+                raise EndpointError(f"{settings.name}: subscription {pattern[:300]!r}: {found[1]}")
         self._queue = _queue_name(settings, instance) if settings.guaranteed else ""
         self.continuity = Continuity(Retention.KEPT if self._queue else Retention.NOTHING)
         self.subscription_store: SubscriptionStore | None = None
@@ -329,7 +328,6 @@ def _topics(patterns: Sequence[str]) -> list[Any]:
 
 def _queue_name(settings: SolaceSettings, instance: str) -> str:
     name = settings.queue.replace("{instance}", instance) or f"gateway/{settings.name}/{instance}"
-    rule, reason = find_queue_error(name)
-    if rule:
-        raise EndpointError(f"{settings.name}: queue {name[:300]!r}: {reason}")
+    if found := find_queue_error(name):
+        raise EndpointError(f"{settings.name}: queue {name[:300]!r}: {found[1]}")
     return name

@@ -22,12 +22,12 @@ _INBOX_LEVEL: Final = "#P2P"  # first level of the names of single clients and q
 @lru_cache(maxsize=65_536)
 def refuse_topic(topic: str) -> Settlement | None:
     """Return the refusal of a topic to publish to, or None; wildcard characters are allowed."""
-    rule, reason = find_topic_error(topic)
-    return rejected(rule, f"solace: topic {topic[:300]!r}: {reason}") if rule else None
+    found = find_topic_error(topic)
+    return rejected(found[0], f"solace: topic {topic[:300]!r}: {found[1]}") if found else None
 
 
-def find_topic_error(topic: str) -> tuple[str, str]:
-    """Return the rule that a topic or pattern breaks and the reason, or two empty texts."""
+def find_topic_error(topic: str) -> tuple[str, str] | None:
+    """Return the rule that a topic or pattern breaks and the reason, or None."""
     if not topic:
         return "empty", "is empty"
     if "\0" in topic:
@@ -40,14 +40,13 @@ def find_topic_error(topic: str) -> tuple[str, str]:
         return "topic-bytes", f"is {size} bytes, limit {MAX_TOPIC}"
     if (levels := topic.count("/") + 1) > MAX_LEVELS:
         return "topic-levels", f"has {levels} levels, limit {MAX_LEVELS}"
-    return "", ""
+    return None
 
 
-def find_pattern_error(pattern: str) -> tuple[str, str]:
+def find_pattern_error(pattern: str) -> tuple[str, str] | None:
     """As `find_topic_error`, for a subscription, which may begin with `#share/group/`."""
-    rule, reason = find_topic_error(pattern)
-    if rule:
-        return rule, reason
+    if found := find_topic_error(pattern):
+        return found
     if pattern.startswith(_SHARED):
         group, _, pattern = pattern.removeprefix(_SHARED).partition("/")
         if not group:
@@ -59,18 +58,18 @@ def find_pattern_error(pattern: str) -> tuple[str, str]:
         return "wildcard", "`*` stands alone or at the end of a level"
     if levels[0] == _INBOX_LEVEL:
         return "inbox", "belongs to one client or queue"
-    return "", ""
+    return None
 
 
-def find_queue_error(name: str) -> tuple[str, str]:
+def find_queue_error(name: str) -> tuple[str, str] | None:
     """As `find_topic_error`, for the name of a durable queue."""
-    rule, reason = find_topic_error(name)
-    if rule in {"empty", "nul", "not-utf-8"}:
-        return rule, reason
+    found = find_topic_error(name)
+    if found and found[0] in {"empty", "nul", "not-utf-8"}:
+        return found
     if (size := len(name.encode())) > MAX_QUEUE:
         return "queue-bytes", f"is {size} bytes, limit {MAX_QUEUE}"
     if wrong := [char for char in name if char in _FORBIDDEN_IN_QUEUES]:
         return "queue-name", f"{wrong[0]!r} is not allowed"
     if name.startswith("#"):
         return "queue-name", "names that begin with '#' are reserved for the broker"
-    return "", ""
+    return None
