@@ -233,15 +233,17 @@ def message_pointer(message: Any) -> Pointer:  # noqa: ANN401  # the driver's me
     return pointer
 
 
+def unsupported_library(reason: str) -> EndpointError:
+    text = f"the installed solace-pubsubplus is not supported: {reason}"
+    return EndpointError(f"solace: {text}; 1.9 to 1.11 are known to work")
+
+
 def _function(name: str, *arguments: Any, result: Any = _INT) -> Any:  # noqa: ANN401
     """Return a separate function object: the driver sets other types on its own."""
     try:
         found = solace.CORE_LIB[f"solClient_{name}"]
     except AttributeError as error:
-        raise EndpointError(
-            f"solace: the installed solace-pubsubplus is not supported: {error};"
-            " 1.9 to 1.11 are known to work"
-        ) from error
+        raise unsupported_library(str(error)) from error
     found.argtypes, found.restype = arguments, result
     return found
 

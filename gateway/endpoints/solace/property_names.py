@@ -17,9 +17,7 @@ ORIGIN: Final = f"{GATEWAY_PREFIX}origin"
 CORRELATION: Final = f"{GATEWAY_PREFIX}correlation"  # a correlation id of bytes
 REPLY_TO: Final = f"{GATEWAY_PREFIX}reply-to"  # a reply address that is no topic
 PAYLOAD: Final = f"{GATEWAY_PREFIX}payload"  # `text`: a text with a NUL, sent as bytes
-PROPERTIES: Final = (
-    f"{GATEWAY_PREFIX}properties"  # properties whose names the library would misread
-)
+PROPERTIES: Final = f"{GATEWAY_PREFIX}properties"  # whose names the library would misread
 GATEWAY_NAMES: Final = frozenset(
     {PRIORITY, TIME, EXPIRY, MODE, RETAINED, ORIGIN, CORRELATION, REPLY_TO, PAYLOAD, PROPERTIES}
 )

@@ -14,7 +14,7 @@ from solace.messaging.core._core_api_utility import prepare_array
 from solace.messaging.receiver._impl import _message_receiver, _persistent_message_receiver
 from solace.messaging.receiver._impl._inbound_message import _InboundMessage
 
-from gateway.errors import EndpointError
+from gateway.endpoints.solace.native_library import unsupported_library
 
 _RECEIVER_MODULES: Final = (_message_receiver, _persistent_message_receiver)
 _CLASS_NAME: Final = "_InboundMessage"
@@ -73,10 +73,7 @@ def install() -> None:
     """
     for module in _RECEIVER_MODULES:
         if not hasattr(module, _CLASS_NAME):
-            raise EndpointError(
-                "solace: the installed solace-pubsubplus is not supported:"
-                f" {module.__name__} has no {_CLASS_NAME}; 1.9 to 1.11 are known to work"
-            )
+            raise unsupported_library(f"{module.__name__} has no {_CLASS_NAME}")
         setattr(module, _CLASS_NAME, ReceivedObject)
 
 
@@ -89,9 +86,6 @@ def set_receive_window(receiver: Any, messages: int) -> None:  # noqa: ANN401
         EndpointError: the installed version keeps its properties in another way.
     """
     if not hasattr(receiver, _FLOW_PROPERTIES):
-        raise EndpointError(
-            "solace: the installed solace-pubsubplus is not supported:"
-            f" its receiver has no {_FLOW_PROPERTIES}; 1.9 to 1.11 are known to work"
-        )
+        raise unsupported_library(f"its receiver has no {_FLOW_PROPERTIES}")
     config = {**vars(receiver)["_config"], SOLCLIENT_FLOW_PROP_WINDOWSIZE: str(messages)}
     setattr(receiver, _FLOW_PROPERTIES, prepare_array(config))
