@@ -13,23 +13,12 @@ from typing import Any, Final, TypeAlias
 
 from solace.messaging.errors.pubsubplus_client_error import PubSubPlusClientError
 
+from gateway.clock import now
+from gateway.endpoints.settings.solace import SolaceSettings
+from gateway.endpoints.solace import message_properties as fields
 from gateway.endpoints.solace import property_names as names
 from gateway.endpoints.solace.error_codes import error_text
-from gateway.endpoints.solace.message_properties import (
-    TimeSource,
-    build_properties,
-    check_text,
-    convert_map,
-    correlation_text,
-    encode_text,
-    prepared_key,
-)
-from gateway.endpoints.solace.native_library import (
-    NativeLibrary,
-    Pointer,
-    SmfDeliveryMode,
-    message_pointer,
-)
+from gateway.endpoints.solace.native_library import NativeLibrary, Pointer, message_pointer
 from gateway.errors import TranslationError
 from gateway.model.limited_cache import LimitedCache
 from gateway.model.memory_size import headers_size
@@ -50,17 +39,9 @@ class SolaceMessageWriter:
     Mutable: owned by the sending thread; it keeps prepared messages.
     """
 
-    def __init__(
-        self,
-        builder: Any,  # noqa: ANN401  # the driver's
-        native: NativeLibrary,
-        now: TimeSource,
-        *,
-        partition_level: int,
-        guaranteed: bool,
-    ) -> None:
-        self._builder, self._native, self._now = builder, native, now
-        self._partition_level, self._guaranteed = partition_level, guaranteed
+    def __init__(self, builder: Any, native: NativeLibrary, settings: SolaceSettings) -> None:  # noqa: ANN401  # the driver's
+        self._builder, self._native = builder, native
+        self._partition_level, self._guaranteed = settings.partition_level, settings.guaranteed
         self._prepared: dict[tuple[Hashable, str, bool], Any] = {}  # by `prepared_key`
         # by id() of the headers
         self._pointers: LimitedCache[tuple[int, str, bool], tuple[Headers, Pointer]] = LimitedCache(
@@ -106,20 +87,22 @@ class SolaceMessageWriter:
                 self._native.set_bytes(pointer, payload)
             case str() if "\0" not in payload:
                 pointer = self._prepare(headers, key, is_text=True)
-                self._native.set_text(pointer, check_text(payload, "payload"))
+                self._native.set_text(pointer, fields.check_text(payload, "payload"))
             case str():
-                content = bytearray(encode_text(payload, "payload"))
+                content = bytearray(fields.encode_text(payload, "payload"))
                 pointer = self._build_single_use(content, headers, key, {names.PAYLOAD: "text"})
             case _:
-                pointer = self._build_single_use(convert_map(payload, "payload"), headers, key)
+                pointer = self._build_single_use(
+                    fields.convert_map(payload, "payload"), headers, key
+                )
         return pointer
 
     def _set_varying_fields(self, pointer: Pointer, headers: Headers) -> None:
         """Set the fields that differ in each message of some systems."""
-        if (correlation := correlation_text(headers.correlation_id)) is not None:
+        if (correlation := fields.correlation_text(headers.correlation_id)) is not None:
             self._native.set_correlation_id(pointer, correlation)
         if headers.source_id is not None:
-            self._native.set_message_id(pointer, check_text(headers.source_id, "message id"))
+            self._native.set_message_id(pointer, fields.check_text(headers.source_id, "message id"))
         if headers.time is not None:
             self._native.set_sender_time(pointer, headers.time // names.MICROSECONDS_PER_MS)
 
@@ -134,13 +117,12 @@ class SolaceMessageWriter:
 
     def _prepare(self, headers: Headers, key: str, *, is_text: bool) -> Pointer:
         """Return a new or kept message with these headers; the caller sets its payload."""
-        if headers.expiry is not None:  # the remaining time to live differs each time
-            return self._build_single_use(_placeholder(is_text), headers, key)
         cache_key = (id(headers), key, is_text)
         known = self._pointers.get(cache_key)
         if known is not None and known[0] is headers:
             return known[1]
-        if headers_size(headers) > _MAX_KEPT_HEADERS:
+        # with an expiry the remaining time to live differs each time
+        if headers.expiry is not None or headers_size(headers) > _MAX_KEPT_HEADERS:
             return self._build_single_use(_placeholder(is_text), headers, key)
         pointer = message_pointer(self._prepared_for(headers, key, is_text=is_text))
         self._pointers.add(cache_key, (headers, pointer), headers_size(headers))
@@ -148,7 +130,7 @@ class SolaceMessageWriter:
 
     def _prepared_for(self, headers: Headers, key: str, *, is_text: bool) -> Any:  # noqa: ANN401
         """Return the message for these headers; most headers of a route have equal content."""
-        cache_key = (prepared_key(headers), key, is_text)
+        cache_key = (fields.prepared_key(headers), key, is_text)
         prepared = self._prepared.get(cache_key)
         if prepared is None:
             if len(self._prepared) >= _MAX_PREPARED:
@@ -173,7 +155,7 @@ class SolaceMessageWriter:
     def _build(
         self, content: _Content, headers: Headers, key: str, extra: Mapping[str, str] = NO_EXTRA
     ) -> Any:  # noqa: ANN401
-        properties = {**build_properties(headers, key, self._now), **extra}
+        properties = {**fields.build_properties(headers, key, now), **extra}
         try:
             built = self._builder.build(content, properties)
         except (PubSubPlusClientError, ValueError, ctypes.ArgumentError) as error:
@@ -181,10 +163,8 @@ class SolaceMessageWriter:
         pointer = message_pointer(built)
         if headers.reply_to and names.REPLY_TO not in properties:
             self._native.set_reply_to(pointer, headers.reply_to)
-        is_direct = headers.mode is DeliveryMode.AT_MOST_ONCE or not self._guaranteed
-        self._native.set_delivery_mode(
-            pointer, SmfDeliveryMode.DIRECT if is_direct else SmfDeliveryMode.PERSISTENT
-        )
+        guaranteed = self._guaranteed and headers.mode is not DeliveryMode.AT_MOST_ONCE
+        self._native.set_delivery_mode(pointer, guaranteed=guaranteed)
         return built
 
     def _partition_key(self, message: Message) -> str:

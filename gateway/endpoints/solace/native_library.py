@@ -16,12 +16,15 @@ from typing import Any, Final, TypeAlias
 import solace
 
 from gateway.errors import EndpointError
+from gateway.model.outcome import Outcome
 
 _OK: Final = 0
 _TOPIC: Final = 0  # type of a destination
+_DIRECT, _PERSISTENT = 0x00, 0x10  # delivery modes
 _WAIT: Final = 1  # a request: until the broker answers
 _CONNECTION_ATTEMPTS: Final = 20  # a statistic
 _GROUP_ID_SIZE: Final = 16  # bytes
+_ANSWERS: Final = {Outcome.ACCEPTED: 0, Outcome.RETRY: 2, Outcome.REJECTED: 3}
 
 Pointer: TypeAlias = ctypes.c_void_p
 
@@ -33,20 +36,7 @@ class SendResult(IntEnum):
     WOULD_BLOCK = 1
 
 
-class SmfDeliveryMode(IntEnum):
-    DIRECT = 0x00
-    PERSISTENT = 0x10
-
-
-class SettlementOutcome(IntEnum):
-    """Settlement of a received message."""
-
-    ACCEPTED = 0
-    FAILED = 2
-    REJECTED = 3
-
-
-class NativeDestination(ctypes.Structure):
+class NativeTopic(ctypes.Structure):
     """A topic of the C library; one object serves many messages."""
 
     _fields_ = (("kind", ctypes.c_int), ("name", ctypes.c_char_p))
@@ -71,7 +61,7 @@ class NativeLibrary:
         Raises:
             EndpointError: the installed version lacks one.
         """
-        topic, text, number = ctypes.POINTER(NativeDestination), _BYTES, _U32
+        topic, text, number = ctypes.POINTER(NativeTopic), _BYTES, _U32
         size, texts = ctypes.c_size_t, ctypes.POINTER(_BYTES)
         self._frame = _function(
             "msg_getSMFPtr", Pointer, ctypes.POINTER(Pointer), ctypes.POINTER(number)
@@ -136,9 +126,9 @@ class NativeLibrary:
         inner.cleanup()
         vars(inner).clear()
 
-    def settle(self, flow: Pointer, message_id: int, answer: SettlementOutcome) -> bool:
+    def settle(self, flow: Pointer, message_id: int, outcome: Outcome) -> bool:
         """Settle one message of a flow; return whether the library accepted the call."""
-        result: int = self._settle(flow, message_id, answer)
+        result: int = self._settle(flow, message_id, _ANSWERS[outcome])
         return result == _OK
 
     def create_queue(self, session: Pointer, name: str, *, exclusive: bool) -> bool:
@@ -187,8 +177,7 @@ class NativeLibrary:
         _check(self._text(pointer, payload.encode()), "payload")
 
     def set_reply_to(self, pointer: Pointer, topic: str) -> None:
-        destination = NativeDestination(_TOPIC, topic.encode())
-        result = self._reply_to(pointer, destination, ctypes.sizeof(destination))
+        result = self._reply_to(pointer, native_topic(topic), ctypes.sizeof(NativeTopic))
         _check(result, "reply-to")
 
     def set_sender_time(self, pointer: Pointer, milliseconds: int) -> None:
@@ -200,11 +189,11 @@ class NativeLibrary:
     def set_message_id(self, pointer: Pointer, text: str) -> None:
         _check(self._message_id(pointer, text.encode()), "message id")
 
-    def set_delivery_mode(self, pointer: Pointer, mode: SmfDeliveryMode) -> None:
-        _check(self._mode(pointer, mode), "delivery mode")
+    def set_delivery_mode(self, pointer: Pointer, *, guaranteed: bool) -> None:
+        _check(self._mode(pointer, _PERSISTENT if guaranteed else _DIRECT), "delivery mode")
 
-    def set_topic(self, pointer: Pointer, topic: NativeDestination) -> None:
-        if self._topic(pointer, topic, ctypes.sizeof(NativeDestination)) != _OK:
+    def set_topic(self, pointer: Pointer, topic: NativeTopic) -> None:
+        if self._topic(pointer, topic, ctypes.sizeof(NativeTopic)) != _OK:
             _check(-1, "topic")
 
     def mark_reply(self, pointer: Pointer, *, is_reply: bool) -> None:
@@ -222,9 +211,9 @@ class NativeLibrary:
         return f"{text} ({(subcode or b'').decode('ascii', 'replace')})"
 
 
-def native_topic(name: str) -> NativeDestination:
-    """Return a destination; `find_topic_error` must have accepted `name`."""
-    return NativeDestination(_TOPIC, name.encode())
+def native_topic(name: str) -> NativeTopic:
+    """Return a topic; `find_topic_error` must have accepted `name`."""
+    return NativeTopic(_TOPIC, name.encode())
 
 
 def message_pointer(message: Any) -> Pointer:  # noqa: ANN401  # the driver's message

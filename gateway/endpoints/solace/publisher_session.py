@@ -15,18 +15,12 @@ from queue import Empty, SimpleQueue
 from threading import Event, Lock, Thread, current_thread
 from typing import Final
 
-from gateway.clock import now
 from gateway.endpoints.sent_messages import SentBatch
 from gateway.endpoints.settings.solace import SolaceSettings
 from gateway.endpoints.solace.connection import SolaceConnection
 from gateway.endpoints.solace.error_codes import library_refusal, publish_refusal
 from gateway.endpoints.solace.message_writer import SolaceMessageWriter
-from gateway.endpoints.solace.native_library import (
-    NativeDestination,
-    NativeLibrary,
-    Pointer,
-    SendResult,
-)
+from gateway.endpoints.solace.native_library import NativeLibrary, NativeTopic, Pointer, SendResult
 from gateway.errors import GatewayError, NotConnectedError
 from gateway.model.outcome import ACCEPTED, RETRY, Settlement
 
@@ -101,13 +95,8 @@ class PublisherSession:
         self._room = driver.can_send_received  # the library sets it when it has room
         # Never unregistered: that keeps the tags alive as long as the library refers to them.
         driver.register_acknowledgement_handler(self._on_receipt, _PUBLISHER_KEY)
-        self.writer = SolaceMessageWriter(
-            self._connection.service.message_builder(),
-            native,
-            now,
-            partition_level=settings.partition_level,
-            guaranteed=settings.guaranteed,
-        )
+        builder = self._connection.service.message_builder()
+        self.writer = SolaceMessageWriter(builder, native, settings)
         self._thread = Thread(
             target=self._run_answers, name=f"{settings.name}-receipts", daemon=True
         )
@@ -120,7 +109,7 @@ class PublisherSession:
         return self._failure is not None
 
     def publish_guaranteed(
-        self, message: Pointer, topic: NativeDestination, batch: SentBatch, position: int
+        self, message: Pointer, topic: NativeTopic, batch: SentBatch, position: int
     ) -> Settlement | None:
         """Publish; the receipt settles the message at `position` of `batch`.
 
@@ -141,7 +130,7 @@ class PublisherSession:
             self._receipts.take(tag)
         return refusal
 
-    def publish_direct(self, message: Pointer, topic: NativeDestination) -> Settlement:
+    def publish_direct(self, message: Pointer, topic: NativeTopic) -> Settlement:
         """Publish a direct message; return ACCEPTED, or the refusal of the library.
 
         The broker does not answer for it: `confirm` asks.
@@ -175,7 +164,7 @@ class PublisherSession:
         if self._thread is not current_thread():  # a callback of an answer may call `close`
             self._thread.join()
 
-    def _publish(self, message: Pointer, topic: NativeDestination) -> Settlement | None:
+    def _publish(self, message: Pointer, topic: NativeTopic) -> Settlement | None:
         """Publish as soon as there is room, within `answer_timeout`."""
         self._native.set_topic(message, topic)
         if not topic.name.startswith(_INBOX):

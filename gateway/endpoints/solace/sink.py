@@ -13,12 +13,7 @@ from typing import Final
 from gateway.endpoints.base import Settle, unwritable
 from gateway.endpoints.sent_messages import SentBatch
 from gateway.endpoints.settings.solace import SolaceSettings
-from gateway.endpoints.solace.native_library import (
-    NativeDestination,
-    NativeLibrary,
-    Pointer,
-    native_topic,
-)
+from gateway.endpoints.solace.native_library import NativeLibrary, NativeTopic, native_topic
 from gateway.endpoints.solace.publisher_session import PublisherSession
 from gateway.endpoints.solace.topic_rules import refuse_topic
 from gateway.errors import EndpointError, NotConnectedError
@@ -42,7 +37,7 @@ class SolaceSink:
         self._guaranteed = settings.guaranteed
         self._native = NativeLibrary()
         # a settlement: the refusal of the topic
-        self._topics: LimitedCache[str, NativeDestination | Settlement] = LimitedCache(
+        self._topics: LimitedCache[str, NativeTopic | Settlement] = LimitedCache(
             _MAX_REMEMBERED_SIZE
         )
         self._send_lock = Lock()
@@ -100,11 +95,13 @@ class SolaceSink:
         topic = self._topics.get(message.address) or self._read_topic(message.address)
         if isinstance(topic, Settlement):
             return topic
-        if len(message.payload) > self._settings.max_message:
-            return self._too_large(message)
-        prepared = self._write(session, message)
-        if isinstance(prepared, Settlement):
-            return prepared
+        size, limit = len(message.payload), self._settings.max_message
+        if size > limit:
+            return rejected("message-bytes", f"solace: payload is {size} bytes, limit {limit}")
+        try:
+            prepared = session.writer.write(message)
+        except Exception as error:  # noqa: BLE001  # of this message; the others are sent
+            return unwritable(self._settings.name, error)
         try:
             if self._guaranteed and message.headers.mode is not DeliveryMode.AT_MOST_ONCE:
                 return session.publish_guaranteed(prepared, topic, batch, position)
@@ -114,17 +111,7 @@ class SolaceSink:
         except EndpointError as error:  # the library refuses a field, and would again
             return rejected("library", str(error))
 
-    def _write(self, session: PublisherSession, message: Message) -> Pointer | Settlement:
-        try:
-            return session.writer.write(message)
-        except Exception as error:  # noqa: BLE001  # of this message; the others are sent
-            return unwritable(self._settings.name, error)
-
-    def _read_topic(self, address: str) -> NativeDestination | Settlement:
+    def _read_topic(self, address: str) -> NativeTopic | Settlement:
         topic = refuse_topic(address) or native_topic(address)
         self._topics.add(address, topic, 2 * text_size(address))
         return topic
-
-    def _too_large(self, message: Message) -> Settlement:
-        size, limit = len(message.payload), self._settings.max_message
-        return rejected("message-bytes", f"solace: payload is {size} bytes, limit {limit}")

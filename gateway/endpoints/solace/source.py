@@ -32,7 +32,7 @@ from gateway.endpoints.settings.solace import SolaceSettings
 from gateway.endpoints.solace.connection import SolaceConnection, detach_finalizers
 from gateway.endpoints.solace.error_codes import connect_error
 from gateway.endpoints.solace.message_reader import SolaceMessageReader, decoding_error
-from gateway.endpoints.solace.native_library import NativeLibrary, SettlementOutcome
+from gateway.endpoints.solace.native_library import NativeLibrary
 from gateway.endpoints.solace.received_objects import EndOfIntake, install, set_receive_window
 from gateway.endpoints.solace.topic_rules import find_pattern_error, find_queue_error
 from gateway.errors import (
@@ -49,11 +49,6 @@ ArrivalQueue: TypeAlias = ReceivedMessages[int]  # the receipt of a direct messa
 log = logging.getLogger(__name__)
 
 _UNANSWERED: Final = 4  # intervals of keepalive before the library gives a connection up
-_SETTLEMENTS: Final = {
-    Outcome.ACCEPTED: SettlementOutcome.ACCEPTED,
-    Outcome.RETRY: SettlementOutcome.FAILED,
-    Outcome.REJECTED: SettlementOutcome.REJECTED,
-}
 
 
 class SolaceSource:
@@ -298,8 +293,7 @@ class SolaceSource:
                 if not (self._settings.retry_at_broker and each.receipt):
                     continue
                 settled[position] = ACCEPTED
-            answer = _SETTLEMENTS[settlement.outcome]
-            if each.receipt and not settle(receiver.flow_p, each.receipt, answer):
+            if each.receipt and not settle(receiver.flow_p, each.receipt, settlement.outcome):
                 log.debug("%s: settling: %s", self._settings.name, self._native.last_error())
                 break  # the connection broke: the broker redelivers unsettled messages
         return settled
