@@ -176,9 +176,13 @@ class PublisherSession:
             self._native.mark_reply(message, is_reply=False)  # it is used again
 
     def _hand_over(self, message: Pointer) -> Settlement | None:
-        result = self._send(message)
-        if result == SendResult.WOULD_BLOCK:
-            result = self._send_when_room(message)
+        deadline = 0.0  # set when there is no room at first
+        while (result := self._send(message)) == SendResult.WOULD_BLOCK:
+            deadline = deadline or time.monotonic() + self._settings.answer_timeout
+            if time.monotonic() >= deadline:
+                self._end(self._timeout_error())
+            self._room.wait(_ROOM_CHECK_INTERVAL)
+            self._room.clear()  # before the next attempt, so that no signal is missed
         if result == SendResult.OK:
             return None
         error = self._native.last_error()
@@ -192,17 +196,6 @@ class PublisherSession:
             if self._failure is not None:
                 raise NotConnectedError(str(self._failure))
             return self._native.send(self._pointer, message)
-
-    def _send_when_room(self, message: Pointer) -> int:
-        deadline = time.monotonic() + self._settings.answer_timeout
-        result: int = SendResult.WOULD_BLOCK
-        while result == SendResult.WOULD_BLOCK:
-            if time.monotonic() >= deadline:
-                self._end(self._timeout_error())
-            self._room.wait(_ROOM_CHECK_INTERVAL)
-            self._room.clear()  # before the next attempt, so that no signal is missed
-            result = self._send(message)
-        return result
 
     def _on_receipt(self, tag: bytes, event: object, error: Exception | None = None) -> None:
         """Record a receipt; the library's thread calls this and swallows exceptions."""
