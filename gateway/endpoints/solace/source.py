@@ -35,12 +35,7 @@ from gateway.endpoints.solace.message_reader import SolaceMessageReader, decodin
 from gateway.endpoints.solace.native_library import NativeLibrary
 from gateway.endpoints.solace.received_objects import EndOfIntake, install, set_receive_window
 from gateway.endpoints.solace.topic_rules import find_pattern_error, find_queue_error
-from gateway.errors import (
-    EndpointError,
-    GatewayError,
-    NotConnectedError,
-    SubscriptionRefusedError,
-)
+from gateway.errors import EndpointError, GatewayError, NotConnectedError, SubscriptionRefusedError
 from gateway.model.outcome import ACCEPTED, Outcome, Settlement
 from gateway.wire.smf.received_message import has_discard_flag
 
@@ -220,17 +215,16 @@ class SolaceSource:
             self._silent_since = 0
 
     def _make_guaranteed(self, connection: SolaceConnection) -> Any:  # noqa: ANN401  # the driver's receiver
-        settings = self._settings
+        settings, exclusive = self._settings, self._settings.exclusive_queue
         builder = connection.service.create_persistent_message_receiver_builder()
         builder = builder.with_required_message_outcome_support(Required.FAILED, Required.REJECTED)
         if settings.create_queue:
             session = connection.service.session.session_pointer
-            if self._native.create_queue(session, self._queue, exclusive=settings.exclusive_queue):
+            if self._native.create_queue(session, self._queue, exclusive=exclusive):
                 self._queue_is_new = True
             builder = builder.with_missing_resources_creation_strategy(Creation.CREATE_ON_START)
         if settings.subscribe_queue:
             builder = builder.with_subscriptions(_topics(self._patterns))
-        exclusive = settings.exclusive_queue
         name = Queue.durable_exclusive_queue if exclusive else Queue.durable_non_exclusive_queue
         receiver = builder.build(name(self._queue))
         set_receive_window(receiver, settings.receive_window)
@@ -240,9 +234,8 @@ class SolaceSource:
         builder = connection.service.create_direct_message_receiver_builder()
         builder = builder.with_subscriptions(_topics(self._patterns))
         builder = builder.on_back_pressure_drop_latest(self._settings.direct_buffer)
-        if self._settings.share:
-            return builder.build(ShareName.of(self._settings.share))
-        return builder.build()
+        share = self._settings.share
+        return builder.build(ShareName.of(share) if share else None)
 
     def _put_guaranteed(self, queue: ArrivalQueue, message: Any) -> None:  # noqa: ANN401
         native = self._native
