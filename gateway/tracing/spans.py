@@ -11,26 +11,17 @@ import logging
 import ssl
 import threading
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import Final, TypeAlias
 from urllib.parse import urlsplit
 
+from opentelemetry import trace
 from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
 from opentelemetry.sdk.trace.sampling import ALWAYS_ON
-from opentelemetry.trace import (
-    NonRecordingSpan,
-    Span,
-    SpanContext,
-    SpanKind,
-    Status,
-    StatusCode,
-    TraceFlags,
-    TraceState,
-    set_span_in_context,
-)
 
 import gateway
 from gateway.config.process import TracingSettings
@@ -82,14 +73,11 @@ class OtlpExporter(SpanExporter):
         return SpanExportResult.SUCCESS
 
     def _post(self, body: bytes) -> None:
-        connection = self._connect()
-        try:
+        with closing(self._connect()) as connection:
             connection.request("POST", self._path, body, self._headers)
             answer = connection.getresponse()
             if answer.status // 100 != 2:  # noqa: PLR2004  # HTTP success
                 raise HTTPException(f"the collector answered {answer.status} {answer.reason}")
-        finally:
-            connection.close()
 
     def _connect(self) -> HTTPConnection:
         if self._tls is None:
@@ -148,18 +136,18 @@ class SpanRecorder:
 
     def begin(
         self, name: str, parent: TraceContext | None, attributes: Attributes, at: int
-    ) -> Span:
+    ) -> trace.Span:
         """Begin a span at `at`, in microseconds; without a parent it begins a trace."""
-        context = None if parent is None else set_span_in_context(_remote_span(parent))
+        context = None if parent is None else trace.set_span_in_context(_remote_span(parent))
         return self._tracer.start_span(
-            name, context, SpanKind.PRODUCER, dict(attributes), start_time=at * NANOSECONDS
+            name, context, trace.SpanKind.PRODUCER, dict(attributes), start_time=at * NANOSECONDS
         )
 
-    def end(self, span: Span, attributes: Attributes, at: int, rule: str = "") -> None:
+    def end(self, span: trace.Span, attributes: Attributes, at: int, rule: str = "") -> None:
         """End `span` at `at`, in microseconds; `rule` is set if it rejected the message."""
         span.set_attributes(dict(attributes))
         if rule:
-            span.set_status(Status(StatusCode.ERROR, rule))
+            span.set_status(trace.Status(trace.StatusCode.ERROR, rule))
         span.end(at * NANOSECONDS)
 
     def close(self) -> None:
@@ -169,9 +157,8 @@ class SpanRecorder:
         closing.join(CLOSE_TIMEOUT)
 
 
-def _remote_span(parent: TraceContext) -> NonRecordingSpan:
-    state = TraceState.from_header([parent.state]) if parent.state else None
-    flags = TraceFlags(TraceFlags.SAMPLED)
-    return NonRecordingSpan(
-        SpanContext(parent.trace, parent.span, is_remote=True, trace_flags=flags, trace_state=state)
-    )
+def _remote_span(parent: TraceContext) -> trace.NonRecordingSpan:
+    state = trace.TraceState.from_header([parent.state]) if parent.state else None
+    flags = trace.TraceFlags(trace.TraceFlags.SAMPLED)
+    context = trace.SpanContext(parent.trace, parent.span, True, flags, state)
+    return trace.NonRecordingSpan(context)
