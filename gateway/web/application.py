@@ -25,7 +25,7 @@ from gateway.web.lookup import LookupRefusedError, look_up
 from gateway.web.metrics import make_registry
 from gateway.web.route_details import route_details
 from gateway.web.snapshot import StatusSnapshot, snapshot_json
-from gateway.web.status_cache import StatusSource
+from gateway.web.status_cache import StatusCache
 from gateway.web.status_page import StatusPage
 from gateway.web.token_guard import INTERVAL, Access, TokenGuard
 
@@ -62,7 +62,7 @@ class WebApplication:
     """
 
     def __init__(
-        self, statuses: StatusSource, tokens: Sequence[str] = (), *, mutual_tls: bool
+        self, statuses: StatusCache, tokens: Sequence[str] = (), *, mutual_tls: bool
     ) -> None:
         self._statuses = statuses
         self._guard = TokenGuard(tokens)
@@ -168,11 +168,11 @@ class WebApplication:
         after = parameters(request).get("after", "0")
         if not _NUMBER.fullmatch(after):
             raise HttpError(400, "parameter 'after' is not the number of a sample")
-        return as_json(self._statuses.history(int(after)))
+        return as_json(self._statuses.history.since(int(after)))
 
     def sample(self) -> None:
         """Add a sample to the history of rates."""
-        self._statuses.sample()
+        self._statuses.history.sample()
 
     def _explain(self, request: HttpRequest) -> HttpResponse:
         query = parameters(request)

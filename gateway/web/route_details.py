@@ -8,12 +8,12 @@ from typing import Final
 from gateway.routing.route import Route
 from gateway.web.flow_state import FlowStatus, Moment, Sides, flows_of, sides_of
 from gateway.web.snapshot import Json, StatusSnapshot, refusal_json, weakest
-from gateway.web.status_cache import StatusSource
+from gateway.web.status_cache import StatusCache
 
 MAX_PATTERNS: Final = 50  # sources of a route, and targets of each
 
 
-def route_details(name: str, snapshot: StatusSnapshot, statuses: StatusSource) -> Json | None:
+def route_details(name: str, snapshot: StatusSnapshot, statuses: StatusCache) -> Json | None:
     """Return the details of the route `name`; None if there is no such route.
 
     Times are seconds since 1970-01-01 UTC. `retry_in` has the seconds until the next attempt to

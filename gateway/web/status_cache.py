@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Final, Protocol
+from typing import Final
 
 from gateway.config.load import Configuration
 from gateway.logs.redaction import Redactor, secrets_of
@@ -18,40 +18,15 @@ from gateway.runtime.status import Status, take_status
 from gateway.web.certificates import expiries
 from gateway.web.rate_history import RateHistory, message_counts
 from gateway.web.readiness import reasons
-from gateway.web.snapshot import Json, StatusSnapshot, latest_refusals
+from gateway.web.snapshot import StatusSnapshot, latest_refusals
 
 MAX_AGE: Final = 0.5  # seconds
 MAX_AGE_NOT_READY: Final = 0.05  # seconds; a client that waits for readiness sees it at once
 MIN_AGE_FACTOR: Final = 10  # a snapshot is kept at least this many times as long as it took
 
 
-class StatusSource(Protocol):
-    """The source of statuses and routes for the web application."""
-
-    def snapshot(self) -> StatusSnapshot:
-        """Return a status that is at most half a second old."""
-
-    def routes(self) -> Sequence[Route]:
-        """Return the active routes."""
-
-    def hide(self, text: str) -> str:
-        """Return a text of a route without the values of references."""
-
-    def redact(self, text: str) -> str:
-        """Return a text of a driver, a broker or a message without secrets."""
-
-    def thread_failure(self) -> str:
-        """Return why a thread ended, without secrets; empty while all run. It never waits."""
-
-    def history(self, number: int) -> Json:
-        """Return the rates sampled after sample `number`."""
-
-    def sample(self) -> None:
-        """Add a sample to the history; the server calls this every SAMPLE_INTERVAL seconds."""
-
-
 class StatusCache:
-    """Caches the status of a running gateway.
+    """Caches the status of a running gateway, and has its routes and its history of rates.
 
     Thread-safe: guarded by self._lock.
     """
@@ -73,9 +48,10 @@ class StatusCache:
         self._redacted: Configuration | None = None  # the configuration whose secrets are redacted
         self._redactor = Redactor()
         self._expiries: dict[str, float] = {}
-        self._history = RateHistory(partial(message_counts, running))
+        self.history = RateHistory(partial(message_counts, running))
 
     def snapshot(self) -> StatusSnapshot:
+        """Return a status that is at most half a second old."""
         with self._lock:
             if self._snapshot is None or self._clock() >= self._expires:
                 started = self._clock()
@@ -86,23 +62,20 @@ class StatusCache:
             return self._snapshot
 
     def routes(self) -> Sequence[Route]:
-        configuration: Configuration = self._running.configuration
-        return configuration.routes
+        """Return the active routes."""
+        return self._running.configuration.routes
 
     def hide(self, text: str) -> str:
+        """Return a text of a route without the values of references."""
         return self._running.configuration.hidden.hide(text, ("routes",))
 
     def redact(self, text: str) -> str:
+        """Return a text of a driver, a broker or a message without secrets."""
         return self._redactor.redact(text)
 
     def thread_failure(self) -> str:
-        return self._redactor.redact(self._running.thread_failure)
-
-    def history(self, number: int) -> Json:
-        return self._history.since(number)
-
-    def sample(self) -> None:
-        self._history.sample()
+        """Return why a thread ended, without secrets; empty while all run. It never waits."""
+        return self.redact(self._running.thread_failure)
 
     def _take(self) -> StatusSnapshot:
         configuration = self._running.configuration

@@ -15,7 +15,8 @@ from gateway.web.application import WebApplication
 from gateway.web.rate_history import RateHistory
 from gateway.web.readiness import reasons
 from gateway.web.server import WebServer
-from gateway.web.snapshot import Json, StatusSnapshot, latest_refusals
+from gateway.web.snapshot import StatusSnapshot, latest_refusals
+from gateway.web.status_cache import StatusCache
 
 START = 1_790_000_000
 LOCAL = {"host": "127.0.0.1:8047"}
@@ -84,8 +85,8 @@ def busy(turn: int) -> Status:
     return status(routes=tuple(routes))
 
 
-class FakeStatus:
-    """A status source with a given status.
+class FakeStatus(StatusCache):
+    """A cache with a given status.
 
     Mutable: a test replaces `status`; the next snapshot has it.
     """
@@ -94,7 +95,7 @@ class FakeStatus:
         self.status = status
         self._routes = routes
         self.seconds = 0.0  # of the clock of the history
-        self.rates = RateHistory(self._counts, lambda: self.seconds)
+        self.history = RateHistory(self._counts, lambda: self.seconds)
 
     def snapshot(self) -> StatusSnapshot:
         unready = tuple(reasons(self.status, 80))
@@ -113,12 +114,6 @@ class FakeStatus:
 
     def thread_failure(self) -> str:
         return self.status.thread_failure
-
-    def history(self, number: int) -> Json:
-        return self.rates.since(number)
-
-    def sample(self) -> None:
-        self.rates.sample()
 
     def _counts(self) -> dict[str, int]:
         counts = {f"route {each.name}": each.totals.received for each in self.status.routes}

@@ -211,7 +211,7 @@ def test_sparklines_show_ten_minutes_and_go_on(browser: webdriver.Chrome) -> Non
         (only,) = shown.status.routes
         shown.status = replace(shown.status, routes=(changed(only, received=received),))
         shown.seconds += 10
-        shown.sample()
+        shown.history.sample()
 
     with served(shown) as server:
         add(1_010)

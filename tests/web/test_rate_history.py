@@ -123,7 +123,7 @@ def test_the_server_samples_without_an_open_page_and_survives_a_fault(
 ) -> None:
     monkeypatch.setattr("gateway.web.server.SAMPLE_INTERVAL", 0.01)
 
-    class Failing(FakeStatus):
+    class Failing(RateHistory):
         calls = 0
 
         def sample(self) -> None:
@@ -132,6 +132,7 @@ def test_the_server_samples_without_an_open_page_and_survives_a_fault(
                 raise GatewayError("a reload changed the routes")
             super().sample()
 
-    shown = Failing(status())
+    shown = FakeStatus(status())
+    shown.history = Failing(dict)
     with served(shown):
-        until(lambda: since(shown.rates)["number"] >= 2, "no sample")
+        until(lambda: since(shown.history)["number"] >= 2, "no sample")
