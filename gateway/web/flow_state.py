@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Final, TypeAlias
 
 from gateway.runtime.monitor.watchdog import MAX_MISSED
 from gateway.runtime.record.counters import ConnectionState
-from gateway.runtime.status import EndpointStatus, RouteStatus
+from gateway.runtime.status import EndpointStatus, RouteStatus, Status
 
 UNANSWERED_SECONDS: Final = 5.0  # a connected target that owes an answer for so long is stuck
 REFUSAL_SECONDS: Final = 60.0  # a route that refused a message within this time is refusing
@@ -42,21 +42,19 @@ class FlowStatus:
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """A time, and the seconds without a heartbeat after which a route is stuck."""
+    """The endpoints at a time, and the seconds without a heartbeat until a route is stuck."""
 
+    sides: Sides
     time: float  # seconds since 1970-01-01 UTC
     max_heartbeat_age: float
 
     @classmethod
-    def of(cls, time: float, heartbeat_seconds: float) -> Moment:
-        return cls(time, MAX_MISSED * heartbeat_seconds)
+    def of(cls, status: Status, time: float) -> Moment:
+        sides = {(end.name, end.side): end for end in status.endpoints}
+        return cls(sides, time, MAX_MISSED * status.heartbeat_seconds)
 
 
-def sides_of(endpoints: Iterable[EndpointStatus]) -> Sides:
-    return {(end.name, end.side): end for end in endpoints}
-
-
-def flows_of(parts: Sequence[RouteStatus], sides: Sides, at: Moment) -> list[FlowStatus]:
+def flows_of(parts: Sequence[RouteStatus], at: Moment) -> list[FlowStatus]:
     """Return the flows of a route, one for each pair of source and target endpoint.
 
     `parts` has an entry for each source of the route.
@@ -66,16 +64,13 @@ def flows_of(parts: Sequence[RouteStatus], sides: Sides, at: Moment) -> list[Flo
         for part in parts
         for label in part.targets
     }
-    return [
-        FlowStatus(*names, *_state(part, sides.get((names[0], "source")),
-                             sides.get((names[1], "sink")), at))
-        for names, part in found.items()
-    ]  # fmt: skip
+    return [FlowStatus(*names, *_state(part, *names, at)) for names, part in found.items()]
 
 
 def _state(
-    route: RouteStatus, source: EndpointStatus | None, target: EndpointStatus | None, at: Moment
+    route: RouteStatus, source_name: str, target_name: str, at: Moment
 ) -> tuple[FlowState, str]:
+    source, target = at.sides.get((source_name, "source")), at.sides.get((target_name, "sink"))
     if source is None or target is None:  # a reload adds or removes it
         return FlowState.DISCONNECTED, "a reload is in progress"
     return next(_troubles(route, source, target, at), (FlowState.CONNECTED, ""))

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Final
 
 from gateway.routing.route import Route
-from gateway.web.flow_state import FlowStatus, Moment, Sides, flows_of, sides_of
+from gateway.web.flow_state import FlowStatus, Moment, Sides, flows_of
 from gateway.web.snapshot import Json, StatusSnapshot, refusal_json, weakest
 from gateway.web.status_cache import StatusCache
 
@@ -19,19 +19,17 @@ def route_details(name: str, snapshot: StatusSnapshot, statuses: StatusCache) ->
     Times are seconds since 1970-01-01 UTC. `retry_in` has the seconds until the next attempt to
     connect, by endpoint; an endpoint that waits for none is absent.
     """
-    status = snapshot.status
-    parts = [each for each in status.routes if each.name == name]
+    parts = [each for each in snapshot.status.routes if each.name == name]
     if not parts:
         return None
-    sides = sides_of(status.endpoints)
-    flows = flows_of(parts, sides, Moment.of(snapshot.time, status.heartbeat_seconds))
+    moment = Moment.of(snapshot.status, snapshot.time)
     routes = [each for each in statuses.routes() if each.name == name]
     return {
         "name": name,
         "guarantee": weakest([part.guarantee for part in parts]),
         "both": parts[0].has_reverse,
         "patterns": [_patterns(each, statuses.hide) for each in routes[:MAX_PATTERNS]],
-        "flows": [_flow(each, sides) for each in flows],
+        "flows": [_flow(each, moment.sides) for each in flows_of(parts, moment)],
         "refusals": [
             refusal_json(name, each, statuses.redact) for each in reversed(parts[0].totals.refusals)
         ],

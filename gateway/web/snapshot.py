@@ -10,7 +10,7 @@ from typing import Final, TypeAlias
 
 from gateway.runtime.record.counters import Refusal
 from gateway.runtime.status import EndpointStatus, RouteStatus, Status
-from gateway.web.flow_state import MICROSECONDS, Moment, Sides, flows_of, sides_of
+from gateway.web.flow_state import MICROSECONDS, Moment, flows_of
 
 Json: TypeAlias = dict[str, object]
 Redact: TypeAlias = Callable[[str], str]
@@ -42,8 +42,7 @@ class StatusSnapshot:
 def snapshot_json(snapshot: StatusSnapshot) -> Json:
     """Return the response of `/api/status`; times are seconds since 1970-01-01 UTC, sizes bytes."""
     status = snapshot.status
-    sides, pair = sides_of(status.endpoints), status.pair
-    moment = Moment.of(snapshot.time, status.heartbeat_seconds)
+    pair, moment = status.pair, Moment.of(status, snapshot.time)
     brokers: dict[str, int] = {}  # numbers, for an id may be a value that is not shown
     for end in status.endpoints:
         brokers.setdefault(_broker_id(end), len(brokers))
@@ -62,7 +61,7 @@ def snapshot_json(snapshot: StatusSnapshot) -> Json:
             _endpoint(end, snapshot.time) | {"broker": brokers[_broker_id(end)]}
             for end in status.endpoints
         ],
-        "routes": [_route(parts, sides, moment) for parts in by_name(status.routes)],
+        "routes": [_route(parts, moment) for parts in by_name(status.routes)],
         "refusals": list(starmap(refusal_json, snapshot.refusals)),
         "archive": {"queued": status.archive_queued, "failure": status.archive_failure},
         "spool_failure": status.spool_failure,
@@ -119,7 +118,7 @@ def _endpoint(end: EndpointStatus, time: float) -> Json:
     }
 
 
-def _route(parts: list[RouteStatus], sides: Sides, moment: Moment) -> Json:
+def _route(parts: list[RouteStatus], moment: Moment) -> Json:
     first = parts[0]
     age = first.heartbeat_age
     return {
@@ -132,9 +131,7 @@ def _route(parts: list[RouteStatus], sides: Sides, moment: Moment) -> Json:
         "heartbeat_age": None if age is None else round(age, 1),
         "lag": round(lag(parts), 1),
         "both": parts[0].has_reverse,
-        "flows": [
-            [each.source, each.target, each.state.value] for each in flows_of(parts, sides, moment)
-        ],
+        "flows": [[each.source, each.target, each.state.value] for each in flows_of(parts, moment)],
     }
 
 

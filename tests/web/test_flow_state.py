@@ -6,13 +6,17 @@ from typing import Any
 
 import pytest
 
-from gateway.web.flow_state import FlowState, Moment, flows_of, sides_of
-from tests.web.status_samples import START, endpoint, refusal, route
+from gateway.runtime.status import EndpointStatus
+from gateway.web.flow_state import FlowState, Moment, flows_of
+from tests.web.status_samples import START, endpoint, refusal, route, status
 
-NOW = Moment.of(START + 100.0, heartbeat_seconds=10.0)
 AWAY = {"connection": "lost", "reason": "office: gone"}
 REFUSED = {"connection": "refused", "reason": "office: not authorized"}
 Facts = dict[str, Any]
+
+
+def now(*endpoints: EndpointStatus) -> Moment:
+    return Moment.of(status(endpoints=endpoints, heartbeat_seconds=10.0), START + 100.0)
 
 
 @pytest.mark.parametrize(
@@ -40,9 +44,9 @@ Facts = dict[str, Any]
 def test_the_gravest_cause_is_the_state(
     source: Facts, target: Facts, of_route: Facts, state: FlowState, reason: str
 ) -> None:
-    sides = sides_of((endpoint(**source), endpoint("office", "sink", **target)))
+    at = now(endpoint(**source), endpoint("office", "sink", **target))
 
-    (flow,) = flows_of([route(**of_route)], sides, NOW)
+    (flow,) = flows_of([route(**of_route)], at)
 
     assert (flow.source, flow.target, flow.state) == ("plant", "office", state)
     assert reason in flow.reason
@@ -54,9 +58,9 @@ def test_a_route_has_a_flow_for_each_pair_of_endpoints() -> None:
         route(targets=("office", "office:2", "cloud")),
         route(source="weather x/#", targets=("office",)),
     ]
-    sides = sides_of((endpoint(), endpoint("office", "sink"), endpoint("cloud", "sink", **AWAY)))
+    at = now(endpoint(), endpoint("office", "sink"), endpoint("cloud", "sink", **AWAY))
 
-    flows = {(each.source, each.target): each.state for each in flows_of(parts, sides, NOW)}
+    flows = {(each.source, each.target): each.state for each in flows_of(parts, at)}
 
     assert flows == {
         ("plant", "office"): FlowState.CONNECTED,
