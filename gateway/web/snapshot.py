@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from itertools import starmap
 from typing import Final, TypeAlias
 
 from gateway.runtime.record.counters import Refusal
@@ -27,7 +26,7 @@ GUARANTEES: Final = ("at_most_once", "at_least_once", "exactly_once")  # the wea
 class StatusSnapshot:
     """A status, its time, and the reasons why the gateway is not ready.
 
-    `refusals` are the latest of all routes, the newest first, each with the name of its route.
+    `refusals` are the latest of all routes, the newest first.
     Units: seconds since 1970-01-01 UTC.
     """
 
@@ -35,7 +34,7 @@ class StatusSnapshot:
     time: float
     config: str
     reasons: tuple[str, ...]
-    refusals: tuple[tuple[str, Refusal], ...] = ()
+    refusals: Sequence[Json] = ()
     expiries: Mapping[str, float] = field(default_factory=dict)  # of certificates, by setting
 
 
@@ -62,7 +61,7 @@ def snapshot_json(snapshot: StatusSnapshot) -> Json:
             for end in status.endpoints
         ],
         "routes": [_route(parts, moment) for parts in by_name(status.routes)],
-        "refusals": list(starmap(refusal_json, snapshot.refusals)),
+        "refusals": snapshot.refusals,
         "archive": {"queued": status.archive_queued, "failure": status.archive_failure},
         "spool_failure": status.spool_failure,
         "thread_failure": status.thread_failure,
@@ -141,14 +140,15 @@ def weakest(guarantees: list[str]) -> str:
     return known[0] if known else guarantees[0]
 
 
-def latest_refusals(routes: Iterable[RouteStatus]) -> list[tuple[str, Refusal]]:
-    """Return the latest refusals of all routes, the newest first, by route."""
+def latest_refusals(routes: Iterable[RouteStatus], redact: Redact = str) -> list[Json]:
+    """Return the latest refusals of all routes, the newest first."""
     by_route = {route.name: route.totals.refusals for route in routes}
     refusals = ((name, each) for name, kept in by_route.items() for each in kept)
-    return heapq.nlargest(MAX_REFUSALS, refusals, key=lambda each: each[1].time)
+    latest = heapq.nlargest(MAX_REFUSALS, refusals, key=lambda each: each[1].time)
+    return [refusal_json(name, each, redact) for name, each in latest]
 
 
-def refusal_json(route: str, refusal: Refusal, redact: Redact = str) -> Json:
+def refusal_json(route: str, refusal: Refusal, redact: Redact) -> Json:
     return {
         "time": refusal.time / MICROSECONDS,
         "route": route,

@@ -13,7 +13,6 @@ from gateway.config.load import Configuration
 from gateway.logs.redaction import Redactor, secrets_of
 from gateway.routing.route import Route
 from gateway.runtime.gateway import Gateway
-from gateway.runtime.record.counters import Refusal
 from gateway.runtime.status import Status, take_status
 from gateway.web.certificates import expiries
 from gateway.web.rate_history import RateHistory, message_counts
@@ -83,7 +82,7 @@ class StatusCache:
             self._redacted = configuration
             self._redactor.hide(secrets_of(configuration))
             self._expiries = expiries(configuration.paths)  # a reload takes other files into use
-        status = redacted(take_status(self._running), self._redactor.redact)
+        status = redacted(take_status(self._running), self.redact)
         hide = configuration.hidden.hide
         routes = (
             replace(each, source=hide(each.source, ("routes", each.name))) for each in status.routes
@@ -94,14 +93,8 @@ class StatusCache:
         )
         status = replace(status, routes=tuple(routes), endpoints=tuple(endpoints))
         unready = tuple(reasons(status, self._spool_percent))
-        refusals = tuple(
-            (route, self._redact_refusal(each)) for route, each in latest_refusals(status.routes)
-        )
+        refusals = latest_refusals(status.routes, self.redact)
         return StatusSnapshot(status, time.time(), self._config, unready, refusals, self._expiries)
-
-    def _redact_refusal(self, refusal: Refusal) -> Refusal:
-        redact = self.redact
-        return replace(refusal, name=redact(refusal.name), reason=redact(refusal.reason))
 
 
 def redacted(status: Status, redact: Callable[[str], str]) -> Status:

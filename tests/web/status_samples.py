@@ -99,7 +99,7 @@ class FakeStatus(StatusCache):
 
     def snapshot(self) -> StatusSnapshot:
         unready = tuple(reasons(self.status, 80))
-        refusals = tuple(latest_refusals(self.status.routes))
+        refusals = latest_refusals(self.status.routes)
         expiries = {"web.cert_file": START + 86_400.0}
         return StatusSnapshot(self.status, time.time(), "gateway.yaml", unready, refusals, expiries)
 

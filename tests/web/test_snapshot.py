@@ -10,7 +10,7 @@ from tests.web.status_samples import START, endpoint, refusal, route, status
 
 def seen(now: Status) -> Any:  # noqa: ANN401  # JSON
     return snapshot_json(
-        StatusSnapshot(now, START + 60.0, "gateway.yaml", (), tuple(latest_refusals(now.routes)))
+        StatusSnapshot(now, START + 60.0, "gateway.yaml", (), latest_refusals(now.routes))
     )
 
 
