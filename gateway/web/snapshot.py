@@ -15,6 +15,8 @@ Json: TypeAlias = dict[str, object]
 Redact: TypeAlias = Callable[[str], str]
 MAX_REFUSALS: Final = 50  # the latest of all routes
 MAX_TEXT: Final = 300  # characters of a name or a reason
+# what the page shows of an endpoint as it is
+SHOWN: Final = ("name", "side", "system", "connection", "address", "gap", "reconnects", "held")
 COUNTS: Final = (  # of a route
     "received", "received_bytes", "delivered", "spooled", "ignored", "unselected", "loops",
     "duplicates", "rules", "lost_fields",
@@ -96,17 +98,10 @@ def _broker_id(end: EndpointStatus) -> str:
 
 def _endpoint(end: EndpointStatus, time: float) -> Json:
     return {
-        "name": end.name,
-        "side": end.side,
-        "system": end.system,
-        "connection": end.connection,
-        "address": end.address,
-        "gap": end.gap,
+        **{name: getattr(end, name) for name in SHOWN},
         "reason": end.reason[:MAX_TEXT],
         "since": round(time - end.since),
         "retry_in": None if end.retry_in is None else round(end.retry_in, 1),
-        "reconnects": end.reconnects,
-        "held": end.held,
         "spool": {
             "messages": end.spooled_messages,
             "bytes": end.spooled_bytes,
@@ -136,8 +131,7 @@ def _route(parts: list[RouteStatus], moment: Moment) -> Json:
 
 def weakest(guarantees: list[str]) -> str:
     """Return the weakest of the guarantees of a route's sources."""
-    known = [each for each in GUARANTEES if each in guarantees]
-    return known[0] if known else guarantees[0]
+    return next((each for each in GUARANTEES if each in guarantees), guarantees[0])
 
 
 def latest_refusals(routes: Iterable[RouteStatus], redact: Redact = str) -> list[Json]:
