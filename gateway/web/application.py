@@ -13,15 +13,8 @@ from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 from gateway.config.section_checks import is_loopback
 from gateway.errors import GatewayError
 from gateway.lease.lease import Role
-from gateway.web.exchange import (
-    HttpError,
-    HttpRequest,
-    HttpResponse,
-    as_json,
-    as_text,
-    parameters,
-)
-from gateway.web.lookup import LookupRefusedError, look_up
+from gateway.web.exchange import HttpError, HttpRequest, HttpResponse, as_json, as_text, parameters
+from gateway.web.lookup import look_up
 from gateway.web.metrics import make_registry
 from gateway.web.route_details import route_details
 from gateway.web.snapshot import StatusSnapshot, snapshot_json
@@ -93,8 +86,6 @@ class WebApplication:
             return self._answer(request)
         except HttpError as error:
             return error.response()
-        except LookupRefusedError as error:
-            return as_json({"error": str(error)}, 400)
         except GatewayError as error:  # for example, the spool cannot be read
             return as_json({"error": str(error)}, 503)
 

@@ -12,7 +12,7 @@ from gateway.dialects.dialect import Dialect
 from gateway.dialects.names import check_name, render_subject
 from gateway.dialects.patterns import parse_pattern, read_pattern
 from gateway.dialects.registry import DIALECTS
-from gateway.errors import GatewayError, SearchBudgetExceeded, SubjectError, TranslationError
+from gateway.errors import SearchBudgetExceeded, SubjectError, TranslationError
 from gateway.model.language import covers, intersection_example
 from gateway.model.pattern import Pattern
 from gateway.model.subject import Subject
@@ -20,15 +20,13 @@ from gateway.routing.explain import RouteResult, explain
 from gateway.routing.route import Route, unrecorded
 from gateway.translate.names import Renderer, Translator
 from gateway.translate.subscriptions import translate_pattern
+from gateway.web.exchange import HttpError
 from gateway.web.snapshot import Json
 
 MAX_TEXT: Final = 4_096  # characters of a name or pattern
 MAX_ROUTES: Final = 50  # in one answer
 SEARCH_TIMEOUT: Final = 2.0  # seconds to examine the routes
-
-
-class LookupRefusedError(GatewayError):
-    """The parameters of a lookup are invalid."""
+_NOT_SHOWN: Final = frozenset({"why_not", "selected"})  # of a route that selects the name
 
 
 def look_up(text: str, system: str, kind: str, routes: Sequence[Route]) -> Json:
@@ -37,16 +35,14 @@ def look_up(text: str, system: str, kind: str, routes: Sequence[Route]) -> Json:
     `kind` is "name" or "pattern".
 
     Raises:
-        LookupRefusedError: the system or the kind is unknown, or the text is too long.
+        HttpError: the system or the kind is unknown, or the text is too long.
     """
     if system not in DIALECTS:
-        raise LookupRefusedError(
-            f"system: unknown {system[:40]!r}; known are {', '.join(DIALECTS)}"
-        )
+        raise HttpError(400, f"system: unknown {system[:40]!r}; known are {', '.join(DIALECTS)}")
     if kind not in {"name", "pattern"}:
-        raise LookupRefusedError(f"kind: {kind[:40]!r} is neither 'name' nor 'pattern'")
+        raise HttpError(400, f"kind: {kind[:40]!r} is neither 'name' nor 'pattern'")
     if len(text) > MAX_TEXT:
-        raise LookupRefusedError(f"text: {len(text)} characters, limit {MAX_TEXT}")
+        raise HttpError(400, f"text: {len(text)} characters, limit {MAX_TEXT}")
     routes = unrecorded(routes)
     dialect = DIALECTS[system]
     found: Json = {"system": system, "kind": kind, "text": text, "elsewhere": [], "routes": []}
@@ -78,12 +74,7 @@ def _translation(text: str, source: Dialect, target: Dialect, kind: str) -> Json
         made = translate_pattern(text, source, target)
     except (SubjectError, TranslationError) as error:
         return {"refused": str(error), "rule": error.rule}
-    return {
-        "patterns": made.patterns,
-        "exact": made.exact,
-        "residual": made.residual,
-        "omits": made.omits,
-    }
+    return {key: getattr(made, key) for key in ("patterns", "exact", "residual", "omits")}
 
 
 def _used(names: Sequence[str], dialect: Dialect) -> list[Json]:
@@ -140,11 +131,5 @@ def _shared_name(patterns: Sequence[Pattern], route: Route, routes: Sequence[Rou
 
 
 def _route_json(result: RouteResult) -> Json:
-    return {
-        "route": result.route,
-        "endpoint": result.endpoint,
-        "pattern": result.pattern,
-        "selector": result.selector,  # not evaluated: a lookup has no properties
-        "captures": [list(pair) for pair in result.captures],
-        "made": [asdict(made) for made in result.made],
-    }
+    """Return a route that selects the name; its selector is not evaluated without properties."""
+    return {key: value for key, value in asdict(result).items() if key not in _NOT_SHOWN}

@@ -11,7 +11,7 @@ from gateway.config.load import load
 from gateway.dialects.registry import DIALECTS
 from gateway.routing.route import Route
 from gateway.web.application import WebApplication
-from gateway.web.exchange import request_of
+from gateway.web.exchange import HttpRequest
 from gateway.web.lookup import look_up
 from tests.web.status_samples import LOCAL, FakeStatus, status
 
@@ -49,7 +49,7 @@ def test_a_name_is_translated_to_its_target_and_back(routes: Sequence[Route]) ->
 
     (taken,) = found["routes"]
     (made,) = taken["made"]
-    assert (taken["route"], taken["captures"]) == ("there", [["line", "7"], ["rest", "v1.2"]])
+    assert (taken["route"], taken["captures"]) == ("there", (("line", "7"), ("rest", "v1.2")))
     assert taken["selector"] == "amount > 100"
     assert (made["target"], made["name"]) == ("office", "LINE.7.v1%2E2")
     assert [back["name"] for back in made["back"]] == ["seen/7/v1.2"]
@@ -95,7 +95,7 @@ def test_values_of_references_are_hidden(routes: Sequence[Route]) -> None:
             return text.replace("100", "${env:LEAST}").replace("line/{", "${env:SITE}/{")
 
     application = WebApplication(Guarded(status(), routes), mutual_tls=False)
-    request = request_of("GET", "/api/explain?system=mqtt&text=line/7/a", LOCAL)
+    request = HttpRequest("GET", "/api/explain", "system=mqtt&text=line/7/a", LOCAL)
 
     (found,) = json.loads(application.answer(request).body)["routes"]
 
