@@ -51,12 +51,6 @@ class HttpError(Exception):
         return as_json({"error": str(self)}, self.status, self.headers)
 
 
-def request_of(method: str, target: str, headers: Mapping[str, str]) -> HttpRequest:
-    """Return a request for `target`, the path and query of the request line."""
-    path, _, query = target.partition("?")
-    return HttpRequest(method, path, query, headers)
-
-
 def request_of_event(event: h11.Request) -> HttpRequest:
     """Convert a request; header names are in lower case, and the last of a repeated one wins.
 
@@ -71,7 +65,8 @@ def request_of_event(event: h11.Request) -> HttpRequest:
         raise h11.RemoteProtocolError("two lengths of one body", error_status_hint=400)
     if names.count(b"authorization") > 1:
         raise h11.RemoteProtocolError("two tokens", error_status_hint=400)
-    return request_of(event.method.decode("ascii"), event.target.decode("latin-1"), headers)
+    path, _, query = event.target.decode("latin-1").partition("?")
+    return HttpRequest(event.method.decode("ascii"), path, query, headers)
 
 
 def parameters(request: HttpRequest) -> dict[str, str]:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from gateway.dialects.registry import DIALECTS
 from gateway.web.application import WebApplication
-from gateway.web.exchange import HttpRequest, request_of
+from gateway.web.exchange import HttpRequest
 from tests.web.status_samples import LOCAL, STANDBY, FakeStatus, endpoint, refusal, route, status
 
 TOKEN = "correct-horse-battery-staple"  # noqa: S105  # of the tests alone
@@ -24,7 +24,8 @@ def make_application(token: str | None = None, **facts: object) -> WebApplicatio
 
 
 def get(application: WebApplication, target: str, **headers: str) -> tuple[int, str]:
-    answer = application.answer(request_of("GET", target, {**LOCAL, **headers}))
+    path, _, query = target.partition("?")
+    answer = application.answer(HttpRequest("GET", path, query, {**LOCAL, **headers}))
     return answer.status, answer.body.decode()
 
 

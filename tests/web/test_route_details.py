@@ -12,7 +12,7 @@ import pytest
 from gateway.config.load import load
 from gateway.routing.route import Route
 from gateway.web.application import WebApplication
-from gateway.web.exchange import request_of
+from gateway.web.exchange import HttpRequest
 from tests.web.status_samples import (
     LOCAL,
     START,
@@ -33,7 +33,7 @@ def routes(tmp_path_factory: pytest.TempPathFactory) -> Sequence[Route]:
 
 
 def details(name: str, shown: FakeStatus) -> Any:  # noqa: ANN401  # JSON
-    request = request_of("GET", f"/api/route?name={name}", LOCAL)
+    request = HttpRequest("GET", "/api/route", f"name={name}", LOCAL)
     return json.loads(WebApplication(shown, mutual_tls=False).answer(request).body)
 
 
@@ -74,7 +74,7 @@ def test_an_unknown_route_is_an_error() -> None:
     shown = FakeStatus(status())
 
     assert details("nothing", shown) == {"error": "no such route"}
-    request = request_of("GET", "/api/route", LOCAL)
+    request = HttpRequest("GET", "/api/route", headers=LOCAL)
     assert WebApplication(shown, mutual_tls=False).answer(request).status == 400
 
 
