@@ -50,11 +50,11 @@ class WebServer:
         self._connections = Connections()
         self._tasks: set[asyncio.Task[None]] = set()
         self._busy = False  # a slow request is in progress
-        self._probes = ThreadPoolExecutor(1, "web-probe")
+        probes, slow = ThreadPoolExecutor(1, "web-probe"), ThreadPoolExecutor(1, "web-explain")
         self._quick = ThreadPoolExecutor(1, "web-answer")
-        self._slow = ThreadPoolExecutor(1, "web-explain")
+        self._pools = dict.fromkeys(PROBE_PATHS, probes) | dict.fromkeys(SLOW_PATHS, slow)
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._stopping: asyncio.Event | None = None
+        self._stopping = asyncio.Event()
         self._ready = threading.Event()
         self._thread = threading.Thread(target=self._run, name="web", daemon=True)
         self._tls = None if settings.cert_file is None else _context(settings)
@@ -96,12 +96,12 @@ class WebServer:
 
     def stop(self) -> None:
         """Stop listening and close every connection; a second call does nothing."""
-        if self._loop is None or self._stopping is None or not self._thread.is_alive():
+        if self._loop is None or not self._thread.is_alive():
             self._listening.close()
             return
         self._loop.call_soon_threadsafe(self._stopping.set)
         self._thread.join(STOP_TIMEOUT)
-        for pool in (self._probes, self._quick, self._slow):
+        for pool in (self._quick, *self._pools.values()):
             pool.shutdown(wait=False, cancel_futures=True)
 
     def _run(self) -> None:
@@ -110,14 +110,11 @@ class WebServer:
     async def _serve(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._loop.set_exception_handler(_on_fault)
-        self._stopping = asyncio.Event()
         self._listening.setblocking(False)
-        tasks = [asyncio.create_task(self._accept()), asyncio.create_task(self._sample())]
+        self._tasks |= {asyncio.create_task(self._accept()), asyncio.create_task(self._sample())}
         self._ready.set()
         with self._listening:
-            await self._stopping.wait()
-            for task in tasks:
-                task.cancel()
+            await self._stopping.wait()  # `asyncio.run` then cancels the tasks
 
     async def _sample(self) -> None:
         """Sample the rates, whether a page is open or not."""
@@ -210,18 +207,13 @@ class WebServer:
             return as_json({"error": "another lookup is in progress; try again"}, 503)
         self._busy = self._busy or slow
         try:
-            pool = self._pool(request.path)
+            pool = self._pools.get(request.path, self._quick)
             return await loop.run_in_executor(pool, self._application.answer, request)
         except Exception:  # a fault must not end the server
             log.exception("request failed", extra={"path": request.path[:100]})
             return as_json({"error": "internal error of the gateway; see its log"}, 500)
         finally:
             self._busy = self._busy and not slow
-
-    def _pool(self, path: str) -> ThreadPoolExecutor:
-        if path in PROBE_PATHS:
-            return self._probes
-        return self._slow if path in SLOW_PATHS else self._quick
 
 
 def _listen(settings: WebSettings) -> socket.socket:
