@@ -88,20 +88,15 @@ async def _refuse(peer: h11.Connection, writer: asyncio.StreamWriter, status: in
     if peer.our_state in {h11.IDLE, h11.SEND_RESPONSE}:
         async with asyncio.timeout(WRITE_TIMEOUT):
             # No body: the refused request may be a HEAD, whose response has none.
-            response = HttpResponse(status, b"")
-            await _write(peer, writer, response, with_body=False, last=True)
+            response = HttpResponse(status, b"", headers={"Connection": "close"})
+            await _write(peer, writer, response, with_body=False)
 
 
 async def _write(
-    peer: h11.Connection,
-    writer: asyncio.StreamWriter,
-    response: HttpResponse,
-    *,
-    with_body: bool,
-    last: bool = False,
+    peer: h11.Connection, writer: asyncio.StreamWriter, response: HttpResponse, *, with_body: bool
 ) -> None:
     headers = {"Content-Type": response.type, "Content-Length": str(len(response.body))}
-    headers |= {**HEADERS, **response.headers} | ({"Connection": "close"} if last else {})
+    headers |= {**HEADERS, **response.headers}
     reason = HTTPStatus(response.status).phrase
     head = h11.Response(status_code=response.status, reason=reason, headers=list(headers.items()))
     parts = [peer.send(head)]

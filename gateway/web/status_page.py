@@ -34,17 +34,10 @@ class StatusPage:
             .replace("@script", script)
             .encode()
         )
-        self.policy = "; ".join(
-            [
-                "default-src 'none'",
-                f"style-src '{_digest(style)}'",
-                f"script-src '{_digest(script)}'",
-                "connect-src 'self'",
-                "img-src data:",
-                "base-uri 'none'",
-                "form-action 'none'",
-                "frame-ancestors 'none'",
-            ]
+        self.policy = (
+            f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; "
+            "connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; "
+            "frame-ancestors 'none'"
         )
 
 
