@@ -10,13 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import Final, TypeAlias
 
-from prometheus_client import CollectorRegistry, PlatformCollector, ProcessCollector
-from prometheus_client.metrics_core import (
-    CounterMetricFamily,
-    GaugeMetricFamily,
-    HistogramMetricFamily,
-    Metric,
-)
+from prometheus_client import CollectorRegistry, PlatformCollector, ProcessCollector, core
 from prometheus_client.registry import Collector
 
 from gateway.lease.lease import Role
@@ -68,17 +62,17 @@ class StatusCollector(Collector):
     def __init__(self, snapshot: Callable[[], StatusSnapshot]) -> None:
         self._moment = snapshot
 
-    def collect(self) -> Iterator[Metric]:
+    def collect(self) -> Iterator[core.Metric]:
         snapshot = self._moment()
         for name, doc, labels, samples in _series(snapshot):
-            kind = CounterMetricFamily if name.endswith("_total") else GaugeMetricFamily
+            kind = core.CounterMetricFamily if name.endswith("_total") else core.GaugeMetricFamily
             family = kind(name, doc, labels=labels)
             for values, number in samples:
                 family.add_metric(values, float(number))
             yield family
         yield _latencies([parts[0] for parts in by_name(snapshot.status.routes)])
 
-    def describe(self) -> list[Metric]:
+    def describe(self) -> list[core.Metric]:
         """Return nothing, so that the registry does not collect once to learn the names."""
         return []
 
@@ -181,10 +175,10 @@ def _routes(status: Status) -> Iterator[_Series]:
     yield "gateway_route_lag_seconds", doc, ("route",), [((p[0].name,), lag(p)) for p in grouped]
 
 
-def _latencies(routes: list[RouteStatus]) -> Metric:
+def _latencies(routes: list[RouteStatus]) -> core.Metric:
     """Return the latency histogram."""
     name = "gateway_route_delivery_seconds"
-    family = HistogramMetricFamily(
+    family = core.HistogramMetricFamily(
         name, "Seconds from receipt to the target's acknowledgement.", labels=("route",)
     )
     for route in routes:
