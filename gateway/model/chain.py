@@ -6,11 +6,11 @@ A run of wildcards is reduced to the minimum of levels it takes and whether it t
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from gateway.model.matching import glob_matches
+from gateway.model.matching import admits
 from gateway.model.pattern import (
     NO_EXCLUSIONS,
     AnyMany,
@@ -39,41 +39,39 @@ class Automaton:
 
     def moves(self, state: int, level: str, *, first: bool) -> list[int]:
         """Return the states after `level`; `first` when it is the first level of the subject."""
-        after: list[int] = []
-        if state in self.loops and admits(ANY_ONE, level, self.exclusions, first=first):
+        after, exclusions = [], self.exclusions
+        if state in self.loops and admits(ANY_ONE, level, exclusions, first=first):
             after.append(state)
-        if state < len(self.steps) and admits(
-            self.steps[state], level, self.exclusions, first=first
-        ):
+        if state < len(self.steps) and admits(self.steps[state], level, exclusions, first=first):
             after.append(state + 1)
         return after
 
-    def pruned(self, states: Iterable[int]) -> set[int]:
+    def pruned(self, states: Sequence[int]) -> set[int]:
         """Return `states`, reached after at least one level, without those that add no subject.
 
         The last loop matches every subject that an earlier state matches, because it lets the
         levels in between pass. A literal of an excluded level cannot lie in between: no loop
         survives that level, so no state before it remains when a state behind it is reached.
         """
-        kept = set(states)
-        loop = max((state for state in kept if state in self.loops), default=0)
-        return {state for state in kept if state >= loop}
+        loop = max(self.loops.intersection(states), default=0)
+        return {state for state in states if state >= loop}
 
 
 def chain_of(pattern: Pattern) -> Automaton:
     steps: list[Single] = []
-    loops: set[int] = set()
-    minimum, unbounded = 0, False
+    loops: set[int] = set()  # the loop of a run of wildcards comes behind their steps
+    unbounded = False
     for level in pattern.levels:
         if isinstance(level, AnyMany):
-            minimum, unbounded = minimum + level.minimum, True
-        elif isinstance(level, AnyOne):
-            minimum += 1
-        else:
-            _add_wildcards(steps, loops, minimum, unbounded=unbounded)
-            minimum, unbounded = 0, False
-            steps.append(level)
-    _add_wildcards(steps, loops, minimum, unbounded=unbounded)
+            steps += [ANY_ONE] * level.minimum
+            unbounded = True
+            continue
+        if unbounded and not isinstance(level, AnyOne):
+            loops.add(len(steps))
+            unbounded = False
+        steps.append(level)
+    if unbounded:
+        loops.add(len(steps))
     exclusions = _effective_exclusions(steps, loops, pattern.exclusions)
     return Automaton(tuple(steps), frozenset(loops), exclusions)
 
@@ -87,24 +85,6 @@ def _effective_exclusions(
     if 0 in loops or steps[0] == ANY_ONE:
         return exclusions
     return WildcardExclusions(whole_levels=exclusions.whole_levels)
-
-
-def _add_wildcards(steps: list[Single], loops: set[int], minimum: int, *, unbounded: bool) -> None:
-    """Add a run of wildcards: a step for each level of the minimum, then the loop."""
-    steps.extend([ANY_ONE] * minimum)
-    if unbounded:
-        loops.add(len(steps))
-
-
-def admits(step: Single, level: str, exclusions: WildcardExclusions, *, first: bool) -> bool:
-    """Return whether `step` matches `level`; `first` for the first level of the subject."""
-    if isinstance(step, Literal):
-        return step.text == level
-    if level in exclusions.whole_levels:
-        return False
-    if isinstance(step, Glob):
-        return glob_matches(step, level)
-    return not (first and level.startswith(exclusions.first_level_prefixes))
 
 
 def only_level(chain: Automaton, state: int) -> Literal | None:

@@ -12,18 +12,14 @@ from gateway.model.pattern import AnyMany, AnyOne, Glob, Level, Literal, Pattern
 
 def matches(pattern: Pattern, levels: Sequence[str]) -> bool:
     """Return whether `pattern` selects the name with these `levels`."""
-    parts = pattern.levels
+    parts, exclusions = pattern.levels, pattern.exclusions
     last = len(parts) - 1
     for at, part in enumerate(parts):
         if isinstance(part, AnyMany):
             if at < last:
-                return _has_literals(parts, levels) and _matches_inner_rest(
-                    parts, levels, pattern.exclusions
-                )
-            return len(levels) >= at + part.minimum and _rest_is_allowed(
-                levels, at, pattern.exclusions
-            )
-        if at >= len(levels) or not _takes(part, levels[at], at, pattern.exclusions):
+                return _has_literals(parts, levels) and _matches_inner_rest(pattern, levels)
+            return len(levels) >= at + part.minimum and _rest_is_allowed(levels, at, exclusions)
+        if at >= len(levels) or not admits(part, levels[at], exclusions, first=at == 0):
             return False
     return len(levels) == len(parts)
 
@@ -45,14 +41,17 @@ def glob_matches(glob: Glob, text: str) -> bool:
     return True
 
 
-def _takes(part: Level, level: str, at: int, exclusions: WildcardExclusions) -> bool:
-    if isinstance(part, Literal):
-        return part.text == level
+def admits(
+    single: Literal | Glob | AnyOne, level: str, exclusions: WildcardExclusions, *, first: bool
+) -> bool:
+    """Return whether `single` matches `level`; `first` for the first level of the name."""
+    if isinstance(single, Literal):
+        return single.text == level
     if level in exclusions.whole_levels:
         return False
-    if isinstance(part, Glob):
-        return glob_matches(part, level)
-    return at > 0 or not level.startswith(exclusions.first_level_prefixes)
+    if isinstance(single, Glob):
+        return glob_matches(single, level)
+    return not (first and level.startswith(exclusions.first_level_prefixes))
 
 
 def _rest_is_allowed(levels: Sequence[str], at: int, exclusions: WildcardExclusions) -> bool:
@@ -68,15 +67,13 @@ def _has_literals(parts: Sequence[Level], levels: Sequence[str]) -> bool:
     return all(part.text in present for part in parts if isinstance(part, Literal))
 
 
-def _matches_inner_rest(
-    parts: tuple[Level, ...], levels: Sequence[str], exclusions: WildcardExclusions
-) -> bool:
+def _matches_inner_rest(pattern: Pattern, levels: Sequence[str]) -> bool:
     """Match a pattern with a rest wildcard that is not last, all alternatives at once.
 
     Bit `i` of `state` is set when the parts before `i` match the levels so far. One step moves
     all bits, so `#/a/#/a/#...` takes one step for each level.
     """
-    parts = _without_minimum(parts)
+    parts, exclusions = _without_minimum(pattern.levels), pattern.exclusions
     many = one = 0
     literals: dict[str, int] = {}
     globs: list[tuple[int, Glob]] = []
@@ -107,15 +104,13 @@ def _matches_inner_rest(
     return bool(state >> len(parts) & 1)
 
 
-def _without_minimum(parts: tuple[Level, ...]) -> tuple[Level, ...]:
+def _without_minimum(parts: Sequence[Level]) -> list[Level]:
     """Return equivalent parts in which every `AnyMany` may be empty and none follows another."""
     flat: list[Level] = []
     for part in parts:
-        if not isinstance(part, AnyMany):
+        if isinstance(part, AnyMany):
+            flat += [AnyOne()] * part.minimum
+            flat += [] if flat[-1:] == [AnyMany(0)] else [AnyMany(0)]
+        else:
             flat.append(part)
-            continue
-        if part.minimum:
-            flat.append(AnyOne())
-        if not (flat and isinstance(flat[-1], AnyMany)):
-            flat.append(AnyMany(0))
-    return tuple(flat)
+    return flat

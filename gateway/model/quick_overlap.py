@@ -6,10 +6,9 @@ rest wildcard before other levels or two globs at one position, have the answer 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from gateway.model.chain import ANY_ONE, admits
-from gateway.model.pattern import AnyMany, AnyOne, Glob, Level, Literal, Pattern, WildcardExclusions
+from gateway.model.chain import ANY_ONE
+from gateway.model.matching import admits
+from gateway.model.pattern import AnyMany, AnyOne, Glob, Literal, Pattern
 
 
 def quick_overlap(p: Pattern, q: Pattern) -> bool | None:
@@ -23,7 +22,7 @@ def quick_overlap(p: Pattern, q: Pattern) -> bool | None:
         if type(x) is AnyMany or type(y) is AnyMany:
             overlap = _overlap_from_rest_wildcard(p, q, index)
             return _confirmed(p, q) if overlap and certain else overlap and None
-        overlap = _levels_overlap(x, p.exclusions, y, q.exclusions, first=index == 0)
+        overlap = _levels_overlap(p, q, index)
         if overlap is False:
             return False
         certain = certain and overlap is True
@@ -33,34 +32,25 @@ def quick_overlap(p: Pattern, q: Pattern) -> bool | None:
     return _confirmed(p, q) if certain else None
 
 
-def _levels_overlap(
-    x: Level,
-    x_exclusions: WildcardExclusions,
-    y: Level,
-    y_exclusions: WildcardExclusions,
-    *,
-    first: bool,
-) -> bool | None:
-    """Return whether one text can match both levels; neither is `AnyMany`."""
-    match x, y:
-        case Literal(text), (Glob() | AnyOne()):
-            return admits(y, text, y_exclusions, first=first)
-        case ((Glob() | AnyOne()), Literal(text)):
-            return admits(x, text, x_exclusions, first=first)
+def _levels_overlap(p: Pattern, q: Pattern, index: int) -> bool | None:
+    """Return whether one text can match both levels at `index`; neither is `AnyMany`."""
+    match p.levels[index], q.levels[index]:
+        case Literal(text), (Glob() | AnyOne()) as y:
+            return admits(y, text, q.exclusions, first=index == 0)
+        case (Glob() | AnyOne()) as x, Literal(text):
+            return admits(x, text, p.exclusions, first=index == 0)
         case AnyOne(), AnyOne():
             return True
-        case Glob(), Glob():
+        case Glob() as x, Glob() as y:
             return None if _affixes_agree(x, y) else False
         case _:
             return None
 
 
 def _affixes_agree(x: Glob, y: Glob) -> bool:
-    prefixes, suffixes = (x.parts[0], y.parts[0]), (x.parts[-1], y.parts[-1])
-    prefix, suffix = min(prefixes, key=len), min(suffixes, key=len)
-    return all(each.startswith(prefix) for each in prefixes) and all(
-        each.endswith(suffix) for each in suffixes
-    )
+    prefix, longer_prefix = sorted((x.parts[0], y.parts[0]), key=len)
+    suffix, longer_suffix = sorted((x.parts[-1], y.parts[-1]), key=len)
+    return longer_prefix.startswith(prefix) and longer_suffix.endswith(suffix)
 
 
 def _overlap_from_rest_wildcard(p: Pattern, q: Pattern, index: int) -> bool | None:
@@ -71,28 +61,26 @@ def _overlap_from_rest_wildcard(p: Pattern, q: Pattern, index: int) -> bool | No
     for one, other in ((p, q), (q, p)):
         rest = one.levels[index]
         if type(rest) is AnyMany and index == len(one.levels) - 1:
-            return _rest_takes(rest.minimum, one.exclusions, other.levels[index:], first=index == 0)
+            return _rest_takes(rest, one, other, index)
     return None
 
 
-def _rest_takes(
-    minimum: int, exclusions: WildcardExclusions, others: Sequence[Level], *, first: bool
-) -> bool | None:
-    """Return whether a rest wildcard in last position matches a subject of `others`."""
+def _rest_takes(rest: AnyMany, one: Pattern, other: Pattern, index: int) -> bool | None:
+    """Return whether `rest`, the last level of `one`, takes the levels of `other` from `index`."""
     shortest, unbounded = 0, False
-    for index, level in enumerate(others):
+    for at, level in enumerate(other.levels[index:], index):
         match level:
             case Literal(text):
-                if not admits(ANY_ONE, text, exclusions, first=first and index == 0):
+                if not admits(ANY_ONE, text, one.exclusions, first=at == 0):
                     return False
                 shortest += 1
             case AnyOne():
                 shortest += 1
-            case AnyMany(other_minimum):
-                shortest, unbounded = shortest + other_minimum, True
+            case AnyMany(minimum):
+                shortest, unbounded = shortest + minimum, True
             case Glob():
                 return None
-    return unbounded or shortest >= minimum
+    return unbounded or shortest >= rest.minimum
 
 
 def _confirmed(p: Pattern, q: Pattern) -> bool | None:
