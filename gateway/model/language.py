@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Sequence
 from functools import lru_cache
+from itertools import product
 from typing import TypeAlias
 
 from gateway.errors import SearchBudgetExceeded
@@ -35,22 +36,17 @@ def covers(wide: Sequence[Pattern], narrow: Sequence[Pattern]) -> bool:
 
 def overlaps(a: Sequence[Pattern], b: Sequence[Pattern]) -> bool:
     """Return whether both match some subject; most pairs need no search."""
-    undecided: list[tuple[Pattern, Pattern]] = []
-    for one in a:
-        for other in b:
-            overlap = quick_overlap(one, other)
-            if overlap:
-                return True
-            if overlap is None:
-                undecided.append((one, other))
-    return any(search_example([[one], [other]]) for one, other in undecided)
+    answers = {pair: quick_overlap(*pair) for pair in product(a, b)}
+    undecided = (pair for pair, answer in answers.items() if answer is None)
+    return True in answers.values() or any(
+        SubjectSearch([[one], [other]]).example() for one, other in undecided
+    )
 
 
 def intersection_example(a: Sequence[Pattern], b: Sequence[Pattern]) -> tuple[str, ...] | None:
     """Return a subject that both match, the shortest for the first pair that overlaps."""
-    pairs = ((one, other) for one in a for other in b)
-    close = ((one, other) for one, other in pairs if quick_overlap(one, other) is not False)
-    found = (search_example([[one], [other]]) for one, other in close)
+    close = (pair for pair in product(a, b) if quick_overlap(*pair) is not False)
+    found = (SubjectSearch([[one], [other]]).example() for one, other in close)
     return next(filter(None, found), None)
 
 
@@ -60,41 +56,26 @@ def difference_example(a: Sequence[Pattern], b: Sequence[Pattern]) -> tuple[str,
         if one in b:
             continue
         near = [other for other in b if quick_overlap(one, other) is not False]
-        if found := search_example([[one]], near):
+        if found := SubjectSearch([[one]], near).example():
             return found
     return None
 
 
-def search_example(
-    every: Sequence[Sequence[Pattern]],
-    none: Sequence[Pattern] = (),
-    max_steps: int | None = None,
-    spend: Callable[[int], None] = lambda _: None,
-    levels_of: Callable[[tuple[str, ...], tuple[Glob, ...]], tuple[str, ...]] = cached_levels,
-) -> tuple[str, ...] | None:
-    """Return a subject of the fewest levels that each union of `every` matches and `none` does not.
-
-    `spend` gets the moves of each state that is left; `levels_of` returns a level of each class.
-
-    Raises:
-        SearchBudgetExceeded: it takes more than `max_steps` moves (default `MAX_STEPS`).
-    """
-    return _Search(every, none, max_steps, spend, levels_of).example()
-
-
-class _Search:
+class SubjectSearch:
     """One breadth-first search: the positions in all unions that the same levels lead to.
 
+    It is for a subject that each union of `every` matches and `none` does not. `spend` gets the
+    moves of each state that is left; `levels_of` returns a level of each class.
     Mutable: owned by the function that asks the question.
     """
 
     def __init__(
         self,
         every: Sequence[Sequence[Pattern]],
-        none: Sequence[Pattern],
-        max_steps: int | None,
-        spend: Callable[[int], None],
-        levels_of: Callable[[tuple[str, ...], tuple[Glob, ...]], tuple[str, ...]],
+        none: Sequence[Pattern] = (),
+        max_steps: int | None = None,
+        spend: Callable[[int], None] = lambda _: None,
+        levels_of: Callable[[tuple[str, ...], tuple[Glob, ...]], tuple[str, ...]] = cached_levels,
     ) -> None:
         self._unions = [[cached_chain(one) for one in union] for union in (*every, none)]
         self._accept_all = frozenset(
@@ -109,6 +90,11 @@ class _Search:
         self._smallest_tails: dict[_State, list[_Positions]] = {}
 
     def example(self) -> tuple[str, ...] | None:
+        """Return a subject of the fewest levels.
+
+        Raises:
+            SearchBudgetExceeded: it takes more than `max_steps` moves (default `MAX_STEPS`).
+        """
         start = tuple(frozenset((at, 0) for at in range(len(union))) for union in self._unions)
         queue: deque[tuple[_State, int]] = deque([(start, EMPTY_WORD)])
         while queue:
@@ -174,7 +160,8 @@ class _Search:
         for union, positions in zip(self._unions[:-1], state, strict=False):
             only = {only_level(union[number], at) for number, at in positions}
             if None not in only:
-                return tuple(sorted({level.text for level in only if level}, key=_empty_last))
+                texts = {level.text for level in only if level}
+                return tuple(sorted(texts, key=lambda text: (not text, text)))  # the empty one last
         exact: dict[str, None] = {}
         globs: dict[Glob, None] = {}
         for union, positions in zip(self._unions, state, strict=True):
@@ -196,7 +183,3 @@ class _Search:
             raise SearchBudgetExceeded(
                 "pattern algebra", sizes, "steps", self._steps, self._max_steps
             )
-
-
-def _empty_last(text: str) -> tuple[bool, str]:
-    return not text, text

@@ -12,7 +12,7 @@ from itertools import combinations, product
 
 from gateway.errors import SearchBudgetExceeded
 from gateway.model.alphabet import PREFERRED_CHARACTERS, sample_levels
-from gateway.model.language import search_example
+from gateway.model.language import SubjectSearch
 from gateway.model.matching import matches
 from gateway.model.pattern import AnyMany, AnyOne, Glob, Literal, Pattern
 from gateway.model.quick_overlap import quick_overlap
@@ -43,7 +43,7 @@ def find_example(
     found = _obvious_example(every, none)
     if found is not None or _are_disjoint(every):
         return found
-    return search_example(every, [*none, _ONE_EMPTY_LEVEL], MAX_STEPS, spend, _levels)
+    return SubjectSearch(every, [*none, _ONE_EMPTY_LEVEL], MAX_STEPS, spend, _levels).example()
 
 
 def examples(
