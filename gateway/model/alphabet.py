@@ -8,12 +8,13 @@ character by character, so a class that contains no text is not listed.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from itertools import chain, count
+from itertools import accumulate, chain, count
 from typing import TypeAlias
 
 from gateway.errors import SearchBudgetExceeded
+from gateway.model.matching import glob_matches
 from gateway.model.pattern import Glob
 
 MAX_TEXTS = 20_000  # texts that the search examines; about 0.2 s
@@ -41,63 +42,48 @@ class _GlobAutomaton:
         kept = frozenset(position for position in moved if position >= loop)
         return kept, min(length + 1, self.min_length)
 
-    def accepts(self, state: _GlobState) -> bool:
-        return len(self.chars) in state[0] and state[1] >= self.min_length
-
 
 def sample_levels(
-    exact: Collection[str], globs: Collection[Glob], max_texts: int | None = None
+    exact: Collection[str], globs: Collection[Glob], max_texts: int = MAX_TEXTS
 ) -> tuple[str, ...]:
     """Return a text for each class of levels: those outside `exact` first, then `exact` itself.
 
     Raises:
-        SearchBudgetExceeded: a search of `max_texts` texts (default `MAX_TEXTS`) is incomplete.
+        SearchBudgetExceeded: a search of `max_texts` texts is incomplete.
     """
-    max_texts = MAX_TEXTS if max_texts is None else max_texts
     taken = frozenset(exact)
     if not globs:
-        return (next(_unused_texts(taken)), *exact)
-    automata = [_automaton(glob) for glob in globs]
-    found = _search(automata, (), max_texts)
+        longer = (PREFERRED_CHARACTERS[0] * length for length in count(1))
+        return (_first_outside(taken, chain(PREFERRED_CHARACTERS, longer)), *exact)
+    found = _search(globs, (), max_texts)
     if clashing := [each for each, text in found.items() if text in taken]:
-        others = _search(automata, tuple(sorted(taken)), max_texts)
+        others = _search(globs, tuple(sorted(taken)), max_texts)
         for each in clashing:
-            text = others.get(each)
             del found[each]
-            if text is not None:
-                found[each] = text
+            if each in others:
+                found[each] = others[each]
     return (*found.values(), *exact)
 
 
-def _unused_texts(taken: frozenset[str]) -> Iterator[str]:
-    longer = (PREFERRED_CHARACTERS[0] * length for length in count(1))
-    return (text for text in chain(PREFERRED_CHARACTERS, longer) if text not in taken)
-
-
-def _characters(unwanted: Collection[str]) -> Iterator[str]:
-    every = chain(PREFERRED_CHARACTERS, map(chr, count(FALLBACK_CODE_POINT)))
-    return (char for char in every if char not in unwanted)
+def _first_outside(taken: Collection[str], texts: Iterable[str]) -> str:
+    return next(text for text in texts if text not in taken)
 
 
 def _automaton(glob: Glob) -> _GlobAutomaton:
-    loops: set[int] = set()
-    length = 0
-    for part in glob.parts[:-1]:
-        length += len(part)
-        loops.add(length)
+    loops = frozenset(accumulate(map(len, glob.parts[:-1])))
     chars = "".join(glob.parts)
-    return _GlobAutomaton(chars, frozenset(loops), glob.minimum and len(chars) + glob.minimum)
+    return _GlobAutomaton(chars, loops, glob.minimum and len(chars) + glob.minimum)
 
 
-def _search(
-    automata: list[_GlobAutomaton], avoided: tuple[str, ...], max_texts: int
-) -> dict[_Class, str]:
+def _search(globs: Collection[Glob], avoided: tuple[str, ...], max_texts: int) -> dict[_Class, str]:
     """Return the shortest text of every class, none of `avoided`.
 
     The empty text represents a class only when the class has no other text.
     """
+    automata = [_automaton(glob) for glob in globs]
     common = {char for automaton in automata for char in automaton.chars}
-    fresh = next(_characters(common.union(*avoided)))
+    characters = chain(PREFERRED_CHARACTERS, map(chr, count(FALLBACK_CODE_POINT)))
+    fresh = _first_outside(common.union(*avoided), characters)
     start: _State = (tuple((frozenset({0}), 0) for _ in automata), avoided, 0)
     found: dict[_Class, str] = {}
     seen: set[_State] = set()
@@ -114,12 +100,12 @@ def _search(
             seen.add(after)
             queue.append((after, text + char))
             if text + char not in after[1]:
-                found.setdefault(_class_of(automata, after), text + char)
+                found.setdefault(_class_of(globs, text + char), text + char)
         if examined > max_texts:
             question = "globs of " + ", ".join(automaton.chars for automaton in automata)
             raise SearchBudgetExceeded("pattern algebra", question, "texts", examined, max_texts)
     if "" not in avoided:
-        found.setdefault(_class_of(automata, start), "")
+        found.setdefault(_class_of(globs, ""), "")
     return found
 
 
@@ -135,5 +121,5 @@ def _next_state(automata: list[_GlobAutomaton], state: _State, text: str) -> _St
     return moved, words, len(text) if words else 0
 
 
-def _class_of(automata: list[_GlobAutomaton], state: _State) -> _Class:
-    return tuple(automaton.accepts(old) for automaton, old in zip(automata, state[0], strict=True))
+def _class_of(globs: Collection[Glob], text: str) -> _Class:
+    return tuple(glob_matches(glob, text) for glob in globs)
