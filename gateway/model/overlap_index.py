@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
+from math import inf
 from typing import Generic, TypeVar
 
 from gateway.model.pattern import AnyMany, Level, Literal, Pattern
@@ -73,12 +75,8 @@ class _Node(Generic[T]):
 
     def candidate_count(self, levels: Sequence[Level]) -> float:
         """Return how many patterns `groups` yields; infinite past `MAX_COUNTED_GROUPS` groups."""
-        size = 0
-        for number, group in enumerate(self.groups(levels)):
-            size += len(group)
-            if number == MAX_COUNTED_GROUPS:
-                return float("inf")
-        return size
+        sizes = [len(group) for group in islice(self.groups(levels), MAX_COUNTED_GROUPS + 1)]
+        return sum(sizes) if len(sizes) <= MAX_COUNTED_GROUPS else inf
 
 
 class OverlapIndex(Generic[T]):
