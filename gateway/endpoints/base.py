@@ -31,9 +31,8 @@ class Subscription:
     pattern: str
     exclude_retained: bool = False  # leave out messages that the broker retained earlier
     selector: str = ""  # a JMS message selector, for brokers that evaluate it themselves
-    marks_retained: bool = (
-        False  # the retained flag is to mark messages retained earlier, and no others
-    )
+    # the retained flag is to mark messages retained earlier, and no others
+    marks_retained: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -190,7 +190,5 @@ HOP_MEANINGS: Final[Mapping[str, str]] = {
 }
 HOP_CLASSES: Final = tuple(HOP_MEANINGS)
 HOP_LOSSES: Final = (CopyClass.MISSING.value, IN_GAP, CopyClass.IN_FLIGHT.value)  # not received
-COLUMNS: Final = (
-    "received",
-    *reversed(tuple(CLASSES)),
-)  # as lists show them; the gravest comes last
+# As lists show them; the gravest comes last.
+COLUMNS: Final = ("received", *reversed([*CLASSES]))
