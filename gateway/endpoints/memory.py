@@ -7,9 +7,10 @@ broker use addresses in its own dialect.
 from __future__ import annotations
 
 import threading
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from itertools import count
+from itertools import chain, count
 from typing import TypeAlias
 
 from gateway.dialects.base import Dialect, check_name, read_pattern, read_tags
@@ -23,7 +24,6 @@ from gateway.model.matching import matches
 from gateway.model.memory_size import text_size
 from gateway.model.message import Headers, Message
 from gateway.model.outcome import ACCEPTED, Settlement, rejected
-from gateway.model.pattern import Pattern
 
 MAX_CACHED_ADDRESSES = 32 << 20  # bytes
 CLOSE_CHECK_INTERVAL = 0.1  # seconds, while a sink waits for room
@@ -65,20 +65,19 @@ class MemoryBroker:
             EndpointError: another source has it open.
             SubjectError: a pattern is not legal here.
         """
-        wanted = [(self._selector(item.pattern), item.exclude_retained) for item in subscriptions]
+        selects = self._selector(subscriptions)
+        wants_retained = self._selector([s for s in subscriptions if not s.exclude_retained])
         with self.lock:
             if name in self._open:
                 raise EndpointError(f"{name}: another source has this queue open")
             old = self._queues.get(name)
             messages = old.messages if old else message_queue(capacity)
-            self._queues[name] = SubscriberQueue(_any([selects for selects, _ in wanted]), messages)
+            self._queues[name] = SubscriberQueue(selects, messages)
             self._open.add(name)
             self._recipients.clear()
-            wants_retained = _any([selects for selects, excluded in wanted if not excluded])
             if not old:
-                messages.put(
-                    [m for address, m in self._retained.items() if wants_retained(address)]
-                )
+                retained = self._retained.items()
+                messages.put([message for address, message in retained if wants_retained(address)])
         messages.recover()
         return messages
 
@@ -101,7 +100,7 @@ class MemoryBroker:
         A message whose address is not legal is rejected.
         """
         settlements: list[Settlement] = []
-        shares: dict[InboundQueue, list[Message]] = {}
+        shares: defaultdict[InboundQueue, list[Message]] = defaultdict(list)
         with self.lock:
             known = self._recipients
             for message in messages:
@@ -115,24 +114,17 @@ class MemoryBroker:
                 if message.headers.retained:
                     message = self._retain(message)  # noqa: PLW2901  # a live copy goes out
                 for queue in recipients:
-                    share = shares.get(queue)
-                    if share is None:
-                        shares[queue] = [message]
-                    else:
-                        share.append(message)
+                    shares[queue].append(message)
         return settlements, shares
 
     def _find_recipients(self, address: str) -> Recipients:
-        recipients = self._match(address)
-        self._recipients.add(address, recipients, text_size(address))
-        return recipients
-
-    def _match(self, address: str) -> Recipients:
+        recipients: Recipients
         try:
             check_name(address, self.dialect)
+            recipients = tuple(q.messages for q in self._queues.values() if q.selects(address))
         except SubjectError as error:
-            return rejected(error.rule, str(error))
-        return tuple(queue.messages for queue in self._queues.values() if queue.selects(address))
+            recipients = rejected(error.rule, str(error))
+        return self._recipients.add(address, recipients, text_size(address))
 
     def _retain(self, message: Message) -> Message:
         if message.payload:
@@ -141,24 +133,18 @@ class MemoryBroker:
             self._retained.pop(message.address, None)
         return replace(message, headers=replace(message.headers, retained=False))
 
-    def _selector(self, pattern: str) -> Selects:
-        return _selector(read_pattern(pattern, self.dialect), self.dialect)
+    def _selector(self, subscriptions: Sequence[Subscription]) -> Selects:
+        read = [read_pattern(each.pattern, self.dialect) for each in subscriptions]
+        patterns = [*chain.from_iterable(read)]
 
+        def selects(address: str) -> bool:
+            names = read_tags(address, self.dialect)  # several names for a tag list, else one
+            return any(matches(pattern, levels) for pattern in patterns for levels in names)
 
-def _selector(patterns: tuple[Pattern, ...], dialect: Dialect) -> Selects:
-    def selects(address: str) -> bool:
-        names = read_tags(address, dialect)  # several names for a tag list, else one
-        return any(matches(pattern, levels) for pattern in patterns for levels in names)
-
-    return selects
-
-
-def _any(selectors: Sequence[Selects]) -> Selects:
-    return lambda address: any(selects(address) for selects in selectors)
+        return selects
 
 
 _brokers: dict[str, MemoryBroker] = {}  # by name; sources and sinks of this process share them
-_brokers_lock = threading.Lock()
 
 
 def find_broker(settings: MemorySettings) -> MemoryBroker:
@@ -168,8 +154,7 @@ def find_broker(settings: MemorySettings) -> MemoryBroker:
         EndpointError: it exists and follows another dialect.
     """
     dialect = find_dialect(settings.dialect)
-    with _brokers_lock:
-        broker = _brokers.setdefault(settings.broker, MemoryBroker(dialect))
+    broker = _brokers.setdefault(settings.broker, MemoryBroker(dialect))
     if broker.dialect != dialect:
         raise EndpointError(
             f"{settings.name}: the broker {settings.broker!r} follows the rules of"
@@ -180,8 +165,7 @@ def find_broker(settings: MemorySettings) -> MemoryBroker:
 
 def drop_brokers() -> None:
     """Remove the brokers and their messages; open sources and sinks keep the removed ones."""
-    with _brokers_lock:
-        _brokers.clear()
+    _brokers.clear()
 
 
 _source_numbers = count(1)

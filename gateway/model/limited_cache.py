@@ -21,8 +21,8 @@ class LimitedCache(dict[_Key, _Value]):
         self._max_size = max_size
         self._room = max_size
 
-    def add(self, key: _Key, value: _Value, size: int) -> None:
-        """Add an entry of about `size` bytes; drop all others when it exceeds the limit.
+    def add(self, key: _Key, value: _Value, size: int) -> _Value:
+        """Add an entry of about `size` bytes, and return it; drop all others at the limit.
 
         An entry above the limit alone is not added.
         """
@@ -31,9 +31,10 @@ class LimitedCache(dict[_Key, _Value]):
         if self._room < 0:
             self.clear()
             if size > self._max_size:
-                return
+                return value
             self._room -= size
         self[key] = value
+        return value
 
     def clear(self) -> None:
         super().clear()
