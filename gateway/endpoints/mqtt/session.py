@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import cast
 
 from gateway.endpoints.mqtt.subscription_state import SubscriptionState
 from gateway.endpoints.settings.base import U16, U32
@@ -15,11 +14,7 @@ from gateway.errors import (
     TranslationError,
     WireError,
 )
-from gateway.wire.mqtt.reasons import (
-    connack_error,
-    disconnect_error,
-    reason_text,
-)
+from gateway.wire.mqtt.reasons import connack_error, disconnect_error, reason_text
 from gateway.wire.mqtt.session_packets import (
     CONNACK,
     DISCONNECT,
@@ -33,7 +28,6 @@ from gateway.wire.mqtt.session_packets import (
     TOO_LARGE_PACKET,
     UNSUBACK,
     Connect,
-    Properties,
     decode_connack,
     decode_disconnect,
     encode_connect,
@@ -105,35 +99,25 @@ class MqttSession:
                 return None
             if kind == DISCONNECT and self.connected and self._five:
                 reason, properties = decode_disconnect(packet)
-                text = reason_text(reason, _reason_string(properties))
+                text = reason_text(reason, properties.get(REASON_STRING, ""))
                 return disconnect_error(self._label, self._client_id, text, reason)
+            fault = f"unexpected packet of type {kind}"
         except WireError as error:
-            return NotConnectedError(f"{self._label}: the broker broke the protocol: {error}")
-        return NotConnectedError(
-            f"{self._label}: the broker broke the protocol: unexpected packet of type {kind}"
-        )
+            fault = str(error)
+        return NotConnectedError(f"{self._label}: the broker broke the protocol: {fault}")
 
     def _receive_connack(self, packet: bytes) -> GatewayError | None:
-        connack = decode_connack(packet, five=self._five)
-        properties = connack.properties
-        if connack.reason:
-            text = _reason_string(properties)
-            return connack_error(self._label, self._settings.version, connack.reason, text)
-        self.connected, self.present = True, connack.session_present
-        asked = _number(properties, SERVER_KEEP_ALIVE, self.keepalive)
+        reason, present, properties = decode_connack(packet, five=self._five)
+        if reason:
+            text = properties.get(REASON_STRING, "")
+            return connack_error(self._label, self._settings.version, reason, text)
+        self.connected, self.present = True, present
+        asked = properties.get(SERVER_KEEP_ALIVE)
         self.keepalive = min(asked or self.keepalive, self.keepalive)  # 0: none for the broker
         self.limits = BrokerLimits(
-            qos=_number(properties, MAXIMUM_QOS, 2),
-            receive_maximum=_number(properties, RECEIVE_MAXIMUM, U16),
-            max_packet=_number(properties, MAXIMUM_PACKET_SIZE, U32),
-            retain=_number(properties, RETAIN_AVAILABLE, 1) == 1,
+            qos=properties.get(MAXIMUM_QOS, 2),
+            receive_maximum=properties.get(RECEIVE_MAXIMUM, U16),
+            max_packet=properties.get(MAXIMUM_PACKET_SIZE, U32),
+            retain=properties.get(RETAIN_AVAILABLE, 1) == 1,
         )
         return None
-
-
-def _number(properties: Properties, kind: int, default: int) -> int:
-    return cast(int, properties.get(kind, default))
-
-
-def _reason_string(properties: Properties) -> str:
-    return cast(str, properties.get(REASON_STRING, ""))

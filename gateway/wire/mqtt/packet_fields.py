@@ -94,26 +94,6 @@ def encode_text(text: str, field_name: str) -> bytes:
     return encode_binary(raw, field_name)
 
 
-def decode_binary(data: bytes, position: int) -> tuple[bytes, int]:
-    """Return binary data and the position after it.
-
-    Raises:
-        IndexError: it is truncated.
-        struct.error: its length is truncated.
-    """
-    start = position + 2
-    end = start + int(U16.unpack_from(data, position)[0])
-    if end > len(data):
-        raise IndexError("a string ends after its properties")
-    return data[start:end], end
-
-
-def decode_text(data: bytes, position: int) -> tuple[str, int]:
-    """Return a UTF-8 string and the position after it; raises as `decode_binary` does."""
-    raw, end = decode_binary(data, position)
-    return decode_utf8(raw), end
-
-
 def decode_utf8(raw: bytes) -> str:
     """Return text in UTF-8, with surrogates for other bytes: a message with them is refused later.
 

@@ -13,7 +13,7 @@ from gateway.errors import WireError
 from gateway.model.limited_cache import LimitedCache
 from gateway.model.message import Headers, Message, Payload
 from gateway.wire.mqtt.packet_fields import decode_length, decode_utf8, encode_length
-from gateway.wire.mqtt.publish_properties import HEADERS_BY_FLAGS, decode_properties
+from gateway.wire.mqtt.publish_properties import HEADERS_BY_FLAGS, decode_headers
 
 PUBLISH, PUBACK, PUBREC, PUBREL, PUBCOMP, PINGRESP = 3, 4, 5, 6, 7, 13  # packet types
 PUBACK_PREFIX = 0x4002_0000  # a successful PUBACK without its packet id
@@ -232,13 +232,10 @@ class PacketDecoder:
             raise WireError("mqtt: the properties of a PUBLISH are longer than the packet")
         key = (first & 15, buffer[start:end])
         known = self._headers.get(key)
-        if known is not None:
-            return (*known, end)
-        properties = decode_properties(key[1])
-        if properties.expires_in is not None:
-            return properties.headers(first, self._now()), properties.text, end
-        known = (properties.headers(first, 0), properties.text)
-        self._headers.add(key, known, 4 * size)
+        if known is None:
+            known = decode_headers(first, key[1], self._now)
+            if known[0].expiry is None:
+                self._headers.add(key, known, 4 * size)
         return (*known, end)
 
     def _decode_topic(self, raw: bytes) -> str:

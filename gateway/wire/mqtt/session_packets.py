@@ -5,35 +5,30 @@ Each function takes or returns one whole packet, of MQTT 3.1.1 or 5.0.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from struct import error as StructError  # noqa: N812  # the class has a lower-case name
-from types import MappingProxyType
-from typing import Final, TypeAlias, cast
+from typing import Any, Final, TypeAlias
 
 from gateway.errors import WireError
 from gateway.wire.mqtt.packet_fields import (
     U16,
     U32,
-    decode_binary,
     decode_length,
-    decode_text,
     encode_binary,
     encode_length,
     encode_text,
 )
+from gateway.wire.mqtt.properties import IN_SESSION, USER_PROPERTY, decode_properties
 
 CONNACK, SUBACK, UNSUBACK, DISCONNECT = 2, 9, 11, 14  # packet types
 DISCONNECT_PACKET: Final = b"\xe0\x00"
 TOO_LARGE_PACKET: Final = b"\xe0\x01\x95"  # a DISCONNECT of 5.0 with "packet too large"
 
-PropertyValue: TypeAlias = int | str | bytes
-Properties: TypeAlias = Mapping[int, PropertyValue]
+Properties: TypeAlias = Mapping[int, Any]  # a number, text or bytes
 
 SESSION_EXPIRY, SERVER_KEEP_ALIVE, REASON_STRING, RECEIVE_MAXIMUM = 0x11, 0x13, 0x1F, 0x21
-MAXIMUM_QOS, RETAIN_AVAILABLE, USER_PROPERTY, MAXIMUM_PACKET_SIZE = 0x24, 0x25, 0x26, 0x27
+MAXIMUM_QOS, RETAIN_AVAILABLE, MAXIMUM_PACKET_SIZE = 0x24, 0x25, 0x27
 
-_NO_PROPERTIES: Final[Properties] = MappingProxyType({})
 _CLEAN, _PASSWORD, _USERNAME = 0x02, 0x40, 0x80  # flags of a CONNECT (MQTT 5.0, 3.1.2.3)
 
 
@@ -49,15 +44,6 @@ class Connect:
     session_expiry: int | None = None  # seconds
     receive_maximum: int | None = None
     max_packet: int | None = None  # bytes
-
-
-@dataclass(frozen=True, slots=True)
-class Connack:
-    """A decoded CONNACK."""
-
-    reason: int
-    session_present: bool
-    properties: Properties
 
 
 def encode_connect(connect: Connect, *, five: bool) -> bytes:
@@ -107,10 +93,10 @@ def encode_unsubscribe(packet_id: int, filters: Sequence[str], *, five: bool) ->
     return _packet(0xA2, body)
 
 
-def decode_connack(packet: bytes, *, five: bool) -> Connack:
-    """Decode a CONNACK (MQTT 5.0, 3.2).
+def decode_connack(packet: bytes, *, five: bool) -> tuple[int, bool, Properties]:
+    """Return the reason of a CONNACK, whether the session is present, and properties.
 
-    A refusal by a broker of another version has no properties.
+    MQTT 5.0, 3.2. A refusal by a broker of another version has no properties.
 
     Raises:
         WireError: it is malformed.
@@ -119,12 +105,9 @@ def decode_connack(packet: bytes, *, five: bool) -> Connack:
     if len(body) < 2:  # noqa: PLR2004  # flags and reason
         raise WireError("mqtt: a CONNACK is too short")
     flags, reason = body[0], body[1]
-    properties = _decode_properties(body, 2)[0] if five and not _is_bare(body) else _NO_PROPERTIES
-    return Connack(reason, flags & 1 == 1, properties)
-
-
-def _is_bare(body: bytes) -> bool:
-    return len(body) == 2 and body[1] != 0  # noqa: PLR2004
+    is_bare = reason != 0 and len(body) == 2  # noqa: PLR2004
+    properties = {} if is_bare or not five else _decode_properties(body, 2)[0]
+    return reason, flags & 1 == 1, properties
 
 
 def decode_suback(packet: bytes, *, five: bool) -> tuple[int, bytes]:
@@ -164,8 +147,8 @@ def decode_disconnect(packet: bytes) -> tuple[int, Properties]:
     """
     body = _body(packet)
     if not body:
-        return 0, _NO_PROPERTIES
-    return body[0], _decode_properties(body, 1)[0] if len(body) > 1 else _NO_PROPERTIES
+        return 0, {}
+    return body[0], _decode_properties(body, 1)[0] if len(body) > 1 else {}
 
 
 def _packet(first: int, body: bytes) -> bytes:
@@ -182,53 +165,10 @@ def _decode_properties(body: bytes, position: int) -> tuple[Properties, int]:
     end = position + size
     if not position or end > len(body):
         raise WireError("mqtt: properties are truncated")
-    data = body[:end]
-    found: dict[int, PropertyValue] = {}
-    try:
-        while position < end:
-            kind, position = data[position], position + 1
-            if kind == USER_PROPERTY:
-                _, position = decode_binary(data, position)  # its name; it has no use here
-                _, position = decode_binary(data, position)
-                continue
-            decode = _DECODERS.get(kind)
-            if decode is None:
-                raise WireError(f"mqtt: unknown property 0x{kind:02x}")
-            if kind in found:
-                raise WireError(f"mqtt: property 0x{kind:02x} stands twice")
-            found[kind], position = decode(data, position)
-    except (IndexError, StructError) as error:
-        raise WireError(f"mqtt: malformed properties: {error}") from error
+    found: dict[int, Any] = {}
+    for kind, value in decode_properties(body[:end], position, IN_SESSION):
+        if kind in found:
+            raise WireError(f"mqtt: property 0x{kind:02x} stands twice")
+        if kind != USER_PROPERTY:
+            found[kind] = value
     return found, end
-
-
-def _decode_u8(data: bytes, position: int) -> tuple[int, int]:
-    return data[position], position + 1
-
-
-def _decode_u16(data: bytes, position: int) -> tuple[int, int]:
-    return cast(int, U16.unpack_from(data, position)[0]), position + 2
-
-
-def _decode_u32(data: bytes, position: int) -> tuple[int, int]:
-    return cast(int, U32.unpack_from(data, position)[0]), position + 4
-
-
-_DECODERS: Final[Mapping[int, Callable[[bytes, int], tuple[PropertyValue, int]]]] = {
-    SESSION_EXPIRY: _decode_u32,
-    0x12: decode_text,  # Assigned Client Identifier
-    SERVER_KEEP_ALIVE: _decode_u16,
-    0x15: decode_text,  # Authentication Method
-    0x16: decode_binary,  # Authentication Data
-    0x1A: decode_text,  # Response Information
-    0x1C: decode_text,  # Server Reference
-    REASON_STRING: decode_text,
-    RECEIVE_MAXIMUM: _decode_u16,
-    0x22: _decode_u16,  # Topic Alias Maximum
-    MAXIMUM_QOS: _decode_u8,
-    RETAIN_AVAILABLE: _decode_u8,
-    MAXIMUM_PACKET_SIZE: _decode_u32,
-    0x28: _decode_u8,  # Wildcard Subscription Available
-    0x29: _decode_u8,  # Subscription Identifier Available
-    0x2A: _decode_u8,  # Shared Subscription Available
-}
