@@ -25,15 +25,14 @@ def split_pairs(pairs: list[tuple[str, str]]) -> tuple[dict[str, str], Mapping[s
     """Return our own pairs, and the sender's properties with their types restored."""
     if not pairs:
         return {}, NO_PROPERTIES
-    own = {name: value for name, value in pairs if name in _OWN_NAMES}
+    own: dict[str, str] = {}
     found: dict[str, Value] = {}
     for name, value in pairs:
         if name in _OWN_NAMES:
-            continue
-        before = found.get(name)
-        if before is None:
+            own[name] = value
+        elif name not in found:
             found[name] = value
-        elif isinstance(before, list):  # a repeated name; its order counts (MQTT 5.0, 3.3.2.3.7)
+        elif isinstance(before := found[name], list):  # repeated, in order (MQTT 5.0, 3.3.2.3.7)
             before.append(value)
         else:
             found[name] = [before, value]
