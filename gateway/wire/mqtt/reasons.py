@@ -8,28 +8,25 @@ from __future__ import annotations
 from gateway.errors import EndpointError, GatewayError, NotConnectedError, TakenOverError
 from gateway.model.outcome import ACCEPTED, NO_ROOM, RETRY, Settlement, rejected
 
-BAD_LOGIN = "bad user name or password; check the credentials"
-NOT_ALLOWED = "not authorised; check the credentials and the broker's access rules"
-
-CONNACK_3 = {  # reason -> whether it is permanent, text
-    1: (True, "it does not support MQTT 3.1.1; try version 5"),
-    2: (True, "it rejects this client id; choose another"),
-    3: (False, "it is not available"),
-    4: (True, BAD_LOGIN),
-    5: (True, NOT_ALLOWED),
-}
-CONNACK_5 = {
+CONNACK_5 = {  # reason -> whether it is permanent, text
     0x01: (True, "it does not support MQTT 5.0; try version 3.1.1"),
     0x81: (True, "it reports our CONNECT as malformed"),
     0x82: (True, "it reports our CONNECT as a protocol error"),
     0x84: (True, "it does not support MQTT 5.0; try version 3.1.1"),
     0x85: (True, "it rejects this client id; choose another"),
-    0x86: (True, BAD_LOGIN),
-    0x87: (True, NOT_ALLOWED),
+    0x86: (True, "bad user name or password; check the credentials"),
+    0x87: (True, "not authorised; check the credentials and the broker's access rules"),
     0x8A: (True, "it has banned this client"),
     0x8C: (True, "bad authentication method"),
     0x95: (True, "our CONNECT is too large for it"),
     0x9D: (True, "it has moved; ask for its new address"),
+}
+CONNACK_3 = {
+    1: (True, "it does not support MQTT 3.1.1; try version 5"),
+    2: CONNACK_5[0x85],
+    3: (False, "it is not available"),
+    4: CONNACK_5[0x86],
+    5: CONNACK_5[0x87],
 }
 TAKEN_OVER = 0x8E
 ANOTHER_CLIENT = "another client uses this id"
@@ -38,17 +35,19 @@ GIVE_OWN_IDS = (
     " (`gateway.name`)"
 )
 PERMANENT_DISCONNECTS = frozenset({0x87, 0x8A, 0x9D})
-# Reason of a PUBACK or PUBREC -> rule and text of the rejection. MQTT 5.0, 3.4.2.1 and 3.5.2.1, do
+# By the reason of a PUBACK or PUBREC; others may be over soon. MQTT 5.0, 3.4.2.1 and 3.5.2.1, do
 # not list 0x95, 0x9A and 0x9B, but brokers send them; they are about one message.
-REJECTIONS = {
-    0x87: ("not-authorised", "the broker does not let us publish there"),
-    0x90: ("topic-invalid", "the broker rejects this topic name"),
-    0x95: ("packet-size", "the packet is too large for the broker"),
-    0x99: ("payload-format", "the broker reports that the payload is not UTF-8 as declared"),
-    0x9A: ("retain", "the broker keeps no retained messages"),
-    0x9B: ("qos", "the broker does not accept this QoS"),
+FAILURES = {
+    0x87: rejected("not-authorised", "the broker does not let us publish there"),
+    0x90: rejected("topic-invalid", "the broker rejects this topic name"),
+    0x95: rejected("packet-size", "the packet is too large for the broker"),
+    0x97: NO_ROOM,  # quota exceeded
+    0x99: rejected(
+        "payload-format", "the broker reports that the payload is not UTF-8 as declared"
+    ),
+    0x9A: rejected("retain", "the broker keeps no retained messages"),
+    0x9B: rejected("qos", "the broker does not accept this QoS"),
 }
-QUOTA_EXCEEDED = 0x97
 FAILURE = 0x80  # reasons from here on are failures
 _NAMES = {  # of a SUBACK and a DISCONNECT (MQTT 5.0, 2.4)
     0x00: "Normal disconnection",
@@ -109,9 +108,4 @@ def disconnect_error(label: str, client_id: str, reason: str, code: int) -> Gate
 
 def publish_settlement(code: int) -> Settlement:
     """Return the settlement of a message after the reason of a PUBACK, PUBREC or PUBCOMP."""
-    if code < FAILURE:
-        return ACCEPTED
-    if code == QUOTA_EXCEEDED:
-        return NO_ROOM
-    rejection = REJECTIONS.get(code)
-    return rejected(*rejection) if rejection else RETRY
+    return FAILURES.get(code, RETRY) if code >= FAILURE else ACCEPTED
