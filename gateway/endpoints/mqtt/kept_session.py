@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from gateway.model.limited_cache import ENTRY_OVERHEAD
 from gateway.model.memory_size import text_size
 from gateway.model.message import Message
-from gateway.wire.mqtt.topic_filters import inner_filter, selects
+from gateway.wire.mqtt.topic_filters import any_selects, inner_filter
 
 # bytes of the topics of remembered retained messages; a further one is marked when it comes again
 MAX_RETAINED_SIZE = 16 << 20
@@ -57,7 +57,7 @@ class KeptSession:
         An earlier run can have received it, or so many that this one was not noted.
         """
         topic = message.address
-        return topic not in self.retained and any(selects(each, topic) for each in self.old_filters)
+        return topic not in self.retained and any_selects(self.old_filters, topic)
 
     def is_sent_again(self, message: Message) -> bool:
         """Return whether a retained message was received before, and note it.
@@ -65,9 +65,7 @@ class KeptSession:
         A broker of 3.1.1 sends the retained messages with each SUBSCRIBE (MQTT 3.1.1, 3.8.4).
         """
         topic, content = message.address, hash(message.payload)
-        if self.retained.get(topic) == content and not any(
-            selects(each, topic) for each in self.new_filters
-        ):
+        if self.retained.get(topic) == content and not any_selects(self.new_filters, topic):
             return True
         if topic not in self.retained:
             size = ENTRY_OVERHEAD + text_size(topic)

@@ -10,18 +10,17 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from itertools import compress, filterfalse
 
 from gateway.endpoints.base import Subscription
 from gateway.endpoints.mqtt.connection import ConnectionOwner, MqttConnection
 from gateway.endpoints.mqtt.kept_session import KeptSession
-from gateway.endpoints.redelivery_queue import message_queue
+from gateway.endpoints.redelivery_queue import mark_redelivered, message_queue
 from gateway.endpoints.settings.mqtt import MqttSettings
 from gateway.errors import GatewayError, NotConnectedError
 from gateway.model.message import DeliveryMode, Message, Payload
 from gateway.wire.mqtt.packets import PUBREL, DecodedPackets, encode_acks, encode_pubcomp
-from gateway.wire.mqtt.topic_filters import inner_filter, selects
+from gateway.wire.mqtt.topic_filters import any_selects, inner_filter
 from gateway.wire.mqtt.user_properties import parse_whole_number
 
 PACKET_ID = 0xFFFF  # the bits of the packet id in an acknowledgement
@@ -46,15 +45,14 @@ class ReceiveState(ConnectionOwner):
         self, settings: MqttSettings, subscriptions: Sequence[Subscription], kept: KeptSession
     ) -> None:
         self._persistent = settings.session_expiry > 0
-        topic = self._dropped_topic = settings.dropped_topic
-        self._relays_count = any(selects(inner_filter(s.pattern), topic) for s in subscriptions)
+        self._dropped_topic = settings.dropped_topic
+        filters = [inner_filter(each.pattern) for each in subscriptions]
+        self._relays_count = any_selects(filters, settings.dropped_topic)
         self.count_dropped: Callable[[int], None] = lambda _: None
-        excluding = settings.version != "5" and any(s.exclude_retained for s in subscriptions)
-        self._retained_filters = (  # brokers of 5.0 leave out retained messages themselves
-            [inner_filter(s.pattern) for s in subscriptions if not s.exclude_retained]
-            if excluding
-            else None
-        )
+        # of 3.1.1: brokers of 5.0 leave out retained messages themselves
+        excludes = settings.version != "5" and any(each.exclude_retained for each in subscriptions)
+        wanting = [inner_filter(s.pattern) for s in subscriptions if not s.exclude_retained]
+        self._retained_filters = wanting if excludes else None
         self._kept, self._unreleased = kept, kept.unreleased
         self._unrepeated = set(kept.unreleased)  # ids of an earlier connection
         self._contents: dict[int, int] = {}  # hashes of unconfirmed messages of QoS 2, by id
@@ -74,8 +72,7 @@ class ReceiveState(ConnectionOwner):
         if packets.has_special:
             messages, acks = self._drop_unwanted(messages, acks)
         if messages:
-            if not self._kept.has_qos_0 and 0 in acks:
-                self._kept.has_qos_0 = True
+            self._kept.has_qos_0 = self._kept.has_qos_0 or 0 in acks
             self._put(messages, acks)
         if packets.responses:
             self._write(self._release(packets.responses))
@@ -116,46 +113,37 @@ class ReceiveState(ConnectionOwner):
     ) -> tuple[list[Message], list[int]]:
         """Note the broker's counts of dropped messages, and return what the routes select."""
         topic = self._dropped_topic
-        keep = [message.address != topic for message in messages]
-        if all(keep):
+        wanted = [message.address != topic for message in messages]
+        if all(wanted):
             return messages, acks
         for message in messages:
             if message.address == topic and (count := _count(message.payload)) is not None:
                 self.count_dropped(count)
-        if self._relays_count:
-            return messages, acks
-        self._acknowledge([ack for ack, kept in zip(acks, keep, strict=True) if not kept])
-        return list(compress(messages, keep)), list(compress(acks, keep))
+        return (messages, acks) if self._relays_count else self._select(messages, acks, wanted)
 
     def _drop_unwanted(
         self, messages: list[Message], acks: list[int]
     ) -> tuple[list[Message], list[int]]:
         """Return what is new and wanted, with its marks; acknowledge the rest at once."""
-        kept: list[Message] = []
-        kept_acks: list[int] = []
-        dropped: list[int] = []
+        marked: list[Message] = []
+        wanted: list[bool] = []
         for message, ack in zip(messages, acks, strict=True):
-            marked = self._mark(message)
-            if self._was_received(ack, message) or self._is_excluded(message):
-                dropped.append(ack)
-            else:
-                kept.append(marked)
-                kept_acks.append(ack)
-        if dropped:
-            self._acknowledge(dropped)
-        return kept, kept_acks
+            marked.append(self._mark(message))
+            wanted.append(not (self._was_received(ack, message) or self._is_excluded(message)))
+        return self._select(marked, acks, wanted)
+
+    def _select(
+        self, messages: list[Message], acks: list[int], wanted: list[bool]
+    ) -> tuple[list[Message], list[int]]:
+        """Return the messages that are `wanted`, and acknowledge the others."""
+        self._acknowledge([ack for ack, kept in zip(acks, wanted, strict=True) if not kept])
+        return list(compress(messages, wanted)), list(compress(acks, wanted))
 
     def _mark(self, message: Message) -> Message:
         """Mark a retained message that an earlier run may have received."""
-        headers = message.headers
-        if (
-            self._repeats_retained
-            and headers.retained
-            and not headers.redelivered
-            and self._kept.may_be_sent_again(message)
-        ):
-            return replace(message, headers=replace(headers, redelivered=True))
-        return message
+        if not (self._repeats_retained and message.headers.retained):
+            return message
+        return mark_redelivered(message) if self._kept.may_be_sent_again(message) else message
 
     def _was_received(self, ack: int, message: Message) -> bool:
         """Return whether it is a repeat of a settled message; forget ids that are no repeats."""
@@ -179,13 +167,11 @@ class ReceiveState(ConnectionOwner):
         headers = message.headers
         if not headers.retained:
             return False
-        if self._retained_filters is not None and not any(
-            selects(each, message.address) for each in self._retained_filters
-        ):
+        wanted = self._retained_filters
+        if wanted is not None and not any_selects(wanted, message.address):
             return True
-        return (
-            self._repeats_retained and not headers.redelivered and self._kept.is_sent_again(message)
-        )
+        may_repeat = self._repeats_retained and not headers.redelivered
+        return may_repeat and self._kept.is_sent_again(message)
 
     def _release(self, responses: list[tuple[int, int, int]]) -> bytes:
         """Return a PUBCOMP for each PUBREL, also for an unknown id (MQTT 5.0, 4.3.3)."""

@@ -20,13 +20,13 @@ from gateway.endpoints.mqtt.witness import Witness
 from gateway.endpoints.redelivery_queue import MAX_BATCH
 from gateway.endpoints.settings.mqtt import MqttSettings
 from gateway.errors import ClientIdDisputeError, GatewayError, NotConnectedError
-from gateway.wire.mqtt.topic_filters import SHARED, inner_filter, selects
+from gateway.wire.mqtt.topic_filters import SHARED, any_selects, inner_filter
 
 log = logging.getLogger(__name__)
 
 # Subscription options (MQTT 5.0, 3.8.3.1)
 NO_LOCAL, RETAIN_AS_PUBLISHED = 0x04, 0x08
-SEND_RETAINED, SEND_RETAINED_IF_NEW, SEND_NO_RETAINED = 0x00, 0x10, 0x20
+SEND_RETAINED_IF_NEW, SEND_NO_RETAINED = 0x10, 0x20
 
 
 class MqttSource:
@@ -42,7 +42,7 @@ class MqttSource:
         self._client_id = client_id(settings, instance)
         self._filters = [each.pattern for each in subscriptions]
         counts = settings.dropped_topic
-        if any(selects(inner_filter(each), counts) for each in self._filters):
+        if any_selects(map(inner_filter, self._filters), counts):
             counts = ""  # a route selects the counts: they come once
         self._count_request = CountRequest(settings.name, counts)
         if counts:

@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
+
 from gateway.wire.mqtt.packet_fields import MAX_TEXT
 
 SHARED = "$share/"
+_LEVEL = r"(?:\+|[^+#/\0\ud800-\udfff]*)"  # a surrogate has no form in UTF-8
+_is_filter = re.compile(rf"(?:{_LEVEL}/)*(?:#|{_LEVEL})").fullmatch
 
 
 def is_legal_filter(topic_filter: str) -> bool:
     """Return whether a broker accepts the filter (MQTT 5.0, 4.7.1 and 4.7.3)."""
-    levels = topic_filter.split("/")
-    wildcards_alone = all(len(level) == 1 for level in levels if "+" in level or "#" in level)
-    try:
-        size = len(topic_filter.encode())
-    except UnicodeEncodeError:
-        return False
-    return (
-        0 < size <= MAX_TEXT
-        and "\0" not in topic_filter
-        and wildcards_alone
-        and "#" not in levels[:-1]
-    )
+    return _is_filter(topic_filter) is not None and 0 < len(topic_filter.encode()) <= MAX_TEXT
 
 
 def selects(topic_filter: str, topic: str) -> bool:
@@ -34,6 +28,10 @@ def selects(topic_filter: str, topic: str) -> bool:
         if position >= len(names) or level not in ("+", names[position]):
             return False
     return len(levels) == len(names)
+
+
+def any_selects(topic_filters: Iterable[str], topic: str) -> bool:
+    return any(selects(each, topic) for each in topic_filters)
 
 
 def inner_filter(topic_filter: str) -> str:
