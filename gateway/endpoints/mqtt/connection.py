@@ -115,7 +115,7 @@ class MqttConnection:
             EndpointError: the broker refuses permanently; the text names the reason.
         """
         deadline = monotonic() + self._settings.connect_timeout
-        self._socket = NonBlockingSocket(connect(self._settings, self._closed.handshake_ended))
+        self._socket = NonBlockingSocket(connect(self._settings, self._errors))
         self._leadership.attach(self._socket.fileno)
         self._alive = KeepAlive(monotonic())
         try:

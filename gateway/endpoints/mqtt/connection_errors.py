@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ssl
+from collections.abc import Callable
+from typing import Final
 
 from gateway.endpoints.mqtt.client_id import MAX_CLOSES, ClosedConnections
 from gateway.endpoints.settings.mqtt import MqttSettings
@@ -15,6 +17,9 @@ from gateway.errors import (
     NotConnectedError,
 )
 from gateway.wire.mqtt.reasons import ANOTHER_CLIENT, GIVE_OWN_IDS
+
+CHECK_CERTIFICATES: Final = "; check the certificates"
+_ENDS: Final = (ssl.SSLEOFError, ssl.SSLZeroReturnError, TimeoutError, ConnectionError)
 
 
 class ConnectionErrors:
@@ -37,7 +42,7 @@ class ConnectionErrors:
 
     def broken(self, reason: object, *, connected: bool) -> NotConnectedError:
         """Return the error of bytes or a socket that fail; `connected` is after the log-in."""
-        return self.not_connected(f"{reason}{'' if connected else self._hint()}")
+        return self.not_connected(f"{reason}{'' if connected else encryption_hint(self._settings)}")
 
     def closed_by_broker(self, *, connected: bool) -> ClosedByBrokerError:
         """Return the error of an end without a reason, and count it after the log-in."""
@@ -45,17 +50,21 @@ class ConnectionErrors:
         if connected and self._closed.closed():
             text += f" {MAX_CLOSES} times in a row: perhaps {ANOTHER_CLIENT}; {GIVE_OWN_IDS}"
             return ClientIdDisputeError(text)
-        return ClosedByBrokerError(text if connected else text + self._hint())
+        return ClosedByBrokerError(text if connected else text + encryption_hint(self._settings))
 
     def of_socket(self, error: OSError, *, connected: bool) -> GatewayError:
-        """Return the error of the socket; a failed TLS handshake is permanent."""
-        if isinstance(error, ssl.SSLError) and not connected:
-            hint = "; check the certificates"
-            if isinstance(error, ssl.SSLEOFError | ssl.SSLZeroReturnError):  # perhaps an accident
-                text = f"the connection ended during the TLS handshake: {error}"
-                return self.not_connected(text + (hint if self._closed.handshake_ended() else ""))
-            return EndpointError(f"{self.label}: TLS: {error}{hint}")
+        """Return the error of the socket; `connected` is after the log-in."""
+        if isinstance(error, ssl.SSLError) and not connected:  # the broker refuses the handshake
+            return self.of_handshake(error, lambda: CHECK_CERTIFICATES)
         return self.broken(error, connected=connected)
 
-    def _hint(self) -> str:
-        return encryption_hint(self._settings)
+    def of_handshake(self, error: Exception, find_hint: Callable[[], str]) -> GatewayError:
+        """Return the error of a failed TLS handshake, which is permanent unless it just ended.
+
+        The first such end in a row may be an accident, and is not worth a hint.
+        """
+        if isinstance(error, _ENDS):
+            hint = find_hint() if self._closed.handshake_ended() else ""
+            reason = f"the connection ended during the TLS handshake: {error}{hint}"
+            return self.not_connected(reason)
+        return EndpointError(f"{self.label}: TLS: {error}{find_hint() or CHECK_CERTIFICATES}")

@@ -6,13 +6,13 @@ import socket
 import ssl
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from itertools import islice
 
+from gateway.endpoints.mqtt.connection_errors import ConnectionErrors
 from gateway.endpoints.settings.mqtt import MqttSettings
 from gateway.endpoints.tls import client_context, encryption_hint
-from gateway.errors import EndpointError, NotConnectedError
 
 BLOCK = 2_097_152  # bytes read at once, so that a batch of large messages fits
 SMALL_BLOCK = 65_536  # bytes read while less arrives: a buffer of `BLOCK` is mapped and unmapped
@@ -21,41 +21,31 @@ _QUICK_ACK: int | None = getattr(socket, "TCP_QUICKACK", None)  # Linux only; th
 MAX_PIECES = 64  # written with one call
 
 
-def connect(settings: MqttSettings, ended_again: Callable[[], bool]) -> socket.socket:
+def connect(settings: MqttSettings, errors: ConnectionErrors) -> socket.socket:
     """Return a connected non-blocking socket, after the TLS handshake.
 
     `settings` have one address, with its port (`MqttSettings.each_address`).
-
-    `ended_again` counts connections that end during the handshake: the first may be an accident,
-    and only the next ones are worth a hint.
 
     Raises:
         NotConnectedError: no broker answers there now.
         EndpointError: the certificates are wrong.
     """
-    label = f"{settings.name}: {settings.address}"
     context = client_context(settings.name, settings.tls) if settings.tls else None
     try:
         sock = socket.create_connection(
             (settings.host, settings.port), timeout=settings.connect_timeout
         )
     except OSError as error:
-        raise NotConnectedError(f"{label}: cannot connect: {error}") from error
+        raise errors.not_connected(f"cannot connect: {error}") from error
     try:
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if context is not None and settings.tls is not None:
             name = settings.tls.server_hostname or settings.host
             sock = context.wrap_socket(sock, server_hostname=name)
         sock.setblocking(False)
-    except (ssl.SSLEOFError, ssl.SSLZeroReturnError, TimeoutError, ConnectionError) as error:
+    except (ssl.SSLError, TimeoutError, ConnectionError, ValueError) as error:
         sock.close()
-        hint = encryption_hint(settings) if ended_again() else ""
-        text = f"{label}: the connection ended during the TLS handshake: {error}{hint}"
-        raise NotConnectedError(text) from error
-    except (ssl.SSLError, ValueError) as error:
-        sock.close()
-        hint = encryption_hint(settings) or "; check the certificates"
-        raise EndpointError(f"{label}: TLS: {error}{hint}") from error
+        raise errors.of_handshake(error, lambda: encryption_hint(settings)) from error
     return sock
 
 
@@ -66,7 +56,7 @@ class NonBlockingSocket:
     """
 
     def __init__(self, sock: socket.socket) -> None:
-        self._sock = sock
+        self._sock, self.fileno = sock, sock.fileno()
         self._tls = isinstance(sock, ssl.SSLSocket)
         self._lock = threading.Lock()
         self._out: deque[memoryview] = deque()
@@ -75,10 +65,6 @@ class NonBlockingSocket:
         self.written = 0  # bytes the socket has taken
         self.more = False  # the last read stopped before the socket was empty
         self._wanted = SMALL_BLOCK  # bytes
-
-    @property
-    def fileno(self) -> int:
-        return self._sock.fileno()
 
     def read(self) -> bytes | None:
         """Return a block of bytes; None when there are none, b"" at the end of the stream.
