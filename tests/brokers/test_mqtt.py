@@ -18,6 +18,7 @@ from gateway.endpoints.mqtt.connection import MqttConnection
 from gateway.endpoints.mqtt.kept_session import KeptSession
 from gateway.endpoints.mqtt.publish_encoder import PublishEncoder
 from gateway.endpoints.mqtt.receive_state import ReceiveState
+from gateway.endpoints.mqtt.session import BrokerLimits
 from gateway.endpoints.mqtt.source import subscription_options
 from gateway.endpoints.registry import make_sink, make_source
 from gateway.endpoints.settings.mqtt import MqttSettings
@@ -175,7 +176,7 @@ def test_no_local_leaves_out_messages_of_the_same_connection(
     state.connection = connection
     connection.open(lambda _present: [("t", subscription_options(settings, subscription))])
     sink = make_sink(settings)
-    own = PublishEncoder(settings)
+    own = PublishEncoder(settings, BrokerLimits())
     own.add(Message("t", b"own"), 0)
     try:
         connection.write(*own.take())

@@ -80,7 +80,8 @@ def mqtt_packets(version: str) -> Parser:
     def parse(data: bytes) -> None:
         in_two(lambda part: PacketDecoder.feed(decoder, part).messages, data)
 
-    decoder = PacketDecoder(version, lambda: 0, large=512)
+    decoder = PacketDecoder(version, lambda: 0)
+    decoder._large = 512  # noqa: SLF001  # so that short packets are large ones
 
     def fresh(data: bytes) -> None:
         nonlocal decoder

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from gateway.endpoints.mqtt import publish_encoder
 from gateway.endpoints.mqtt.publish_encoder import PublishEncoder
+from gateway.endpoints.mqtt.session import BrokerLimits
 from gateway.endpoints.settings.mqtt import MqttSettings
 from gateway.errors import TranslationError, WireError
 from gateway.model.message import DeliveryMode, Headers, Message, Value
@@ -77,15 +78,16 @@ LONGEST = 400
 
 
 def encode(version: str, messages: list[Message], now: int = 0) -> bytes:
-    encoder = PublishEncoder(MqttSettings(version=version, qos=2))
-    encoder.start(now)
+    encoder = PublishEncoder(MqttSettings(version=version, qos=2), BrokerLimits())
+    encoder.now = now
     for number, message in enumerate(messages, 1):
         encoder.add(message, number)
     return b"".join(encoder.take())
 
 
 def decode(version: str, *parts: bytes, now: int = 0, large: int = LARGE) -> DecodedPackets:
-    decoder = PacketDecoder(version, lambda: now, large)
+    decoder = PacketDecoder(version, lambda: now)
+    decoder._large = large  # noqa: SLF001  # so that short packets are large ones
     whole = DecodedPackets()
     for part in parts:
         packets = decoder.feed(part)

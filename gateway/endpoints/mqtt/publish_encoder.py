@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from gateway.endpoints.mqtt.session import BrokerLimits
 from gateway.endpoints.settings.mqtt import MqttSettings
 from gateway.model.limited_cache import LimitedCache
 from gateway.model.message import NO_HEADERS, Headers, Message
@@ -29,11 +30,12 @@ class PublishEncoder:
     Mutable: used by one thread at a time.
     """
 
-    def __init__(self, settings: MqttSettings) -> None:
+    def __init__(self, settings: MqttSettings, limits: BrokerLimits) -> None:
         self._five = settings.version == "5"
-        self._qos = _qos_by_mode(settings.qos)
-        self._max_packet = settings.max_packet
-        self._retain = True
+        qos = min(settings.qos, limits.qos)
+        self._qos = (0, min(1, qos), qos)  # by delivery mode
+        self._max_packet = min(settings.max_packet, limits.max_packet)
+        self._retain = limits.retain
         self._topics: LimitedCache[str, bytes] = LimitedCache(MAX_CACHED_TOPICS)
         # by size and first byte
         self._fixed_headers: LimitedCache[int, bytes] = LimitedCache(MAX_CACHED_FIXED_HEADERS)
@@ -43,18 +45,8 @@ class PublishEncoder:
         )
         self._parts: list[bytes] = []
         self._pieces: list[bytes] = []
-        self._now = 0
+        self.now = 0  # microseconds, from which expiry is counted
         self.size = 0  # bytes since the last `take`
-
-    def apply_limits(self, qos: int, max_packet: int, *, retain: bool) -> None:
-        """Lower the limits of the settings to those of the broker."""
-        self._qos = _qos_by_mode(min(self._qos[-1], qos))
-        self._max_packet = min(self._max_packet, max_packet)
-        self._retain = retain
-
-    def start(self, now: int) -> None:
-        """Start a batch; expiry is counted from `now`, in microseconds."""
-        self._now = now
 
     def needs_id(self, message: Message) -> bool:
         """Return whether the message is sent with a packet id (QoS 1 or 2)."""
@@ -73,7 +65,8 @@ class PublishEncoder:
             payload = _as_bytes(payload)
         topic = self._topics.get(message.address)
         if topic is None:
-            topic = self._encode_topic(message.address)
+            topic = _topic(message.address)
+            self._topics.add(message.address, topic, 2 * len(topic))
         qos = self._qos[headers.mode]
         if headers.retained and not self._retain:
             raise unsendable_error("retain", "the broker keeps no retained messages")
@@ -89,28 +82,22 @@ class PublishEncoder:
         key = size << 4 | qos << 1 | headers.retained
         fixed_header = self._fixed_headers.get(key) or self._encode_fixed_header(key)
         self._parts += (fixed_header, topic, tail, payload)
-        if len(payload) >= LARGE:
-            self._separate_last(payload)
+        if len(payload) >= LARGE:  # it is a piece of its own
+            self._parts.pop()
+            self._pieces += (b"".join(self._parts), payload)
+            self._parts.clear()
         self.size += size
         return packet_id if qos else 0
 
     def take(self) -> list[bytes]:
         """Return all packets since the last call, in pieces to write one after the other."""
         pieces = [*self._pieces, b"".join(self._parts)]
-        self._parts.clear()
-        self._pieces.clear()
-        self.size = 0
+        self._parts, self._pieces, self.size = [], [], 0
         return pieces
-
-    def _separate_last(self, payload: bytes) -> None:
-        """Make the last part, `payload`, a piece of its own."""
-        self._parts.pop()
-        self._pieces += (b"".join(self._parts), payload)
-        self._parts.clear()
 
     def _encode_properties(self, headers: Headers, *, text: bool) -> bytes:
         if not self._five:
-            if headers.expiry is not None and headers.expiry <= self._now:
+            if headers.expiry is not None and headers.expiry <= self.now:
                 raise unsendable_error("expired", "the message expired before it could be sent")
             return b""
         if headers is NO_HEADERS and not text:
@@ -119,7 +106,7 @@ class PublishEncoder:
         known = self._properties.get(key)
         if known is not None:
             return known[1]
-        encoded = encode_properties(headers, text=text, now=self._now)
+        encoded = encode_properties(headers, text=text, now=self.now)
         if headers.expiry is None:
             self._properties.add(key, (headers, encoded), 4 * len(encoded))
         return encoded
@@ -127,18 +114,7 @@ class PublishEncoder:
     def _encode_fixed_header(self, key: int) -> bytes:
         """Return the first byte and the remaining length of a PUBLISH."""
         fixed_header = bytes((0x30 | key & 15,)) + encode_length(key >> 4)
-        self._fixed_headers.add(key, fixed_header, len(fixed_header))
-        return fixed_header
-
-    def _encode_topic(self, address: str) -> bytes:
-        topic = _topic(address)
-        self._topics.add(address, topic, 2 * len(topic))
-        return topic
-
-
-def _qos_by_mode(max_qos: int) -> tuple[int, int, int]:
-    """Return the QoS of each delivery mode, at most `max_qos`."""
-    return (0, min(1, max_qos), max_qos)
+        return self._fixed_headers.add(key, fixed_header, len(fixed_header))
 
 
 def _as_bytes(payload: object) -> bytes:
@@ -147,9 +123,8 @@ def _as_bytes(payload: object) -> bytes:
             return payload.encode()
         except UnicodeEncodeError as error:
             raise unsendable_error("surrogate", "the text holds a lone surrogate") from error
-    if isinstance(payload, Mapping):
-        raise unsendable_error("payload-kind", "MQTT carries bytes or text, not a map")
-    raise unsendable_error("payload-kind", f"MQTT carries bytes or text, not {type(payload)}")
+    kind = "a map" if isinstance(payload, Mapping) else type(payload)
+    raise unsendable_error("payload-kind", f"MQTT carries bytes or text, not {kind}")
 
 
 def _topic(address: str) -> bytes:

@@ -20,7 +20,7 @@ from gateway.endpoints.mqtt.publish_encoder import PublishEncoder
 from gateway.endpoints.settings.mqtt import MqttSettings
 from gateway.errors import GatewayError, NotConnectedError
 from gateway.model.message import Message
-from gateway.model.outcome import ACCEPTED, RETRY
+from gateway.model.outcome import RETRY
 from gateway.wire.mqtt.packets import PUBCOMP, PUBREC, DecodedPackets, encode_pubrel
 from gateway.wire.mqtt.reasons import FAILURE, publish_settlement
 
@@ -53,8 +53,6 @@ class PublishState(ConnectionOwner):
         self._lost: GatewayError | None = None
         self._progress: tuple[PublishBatch | None, int, int] = (None, 0, 0)
         self._progress_since = 0.0
-        self._window = settings.send_window
-        self._encoder = PublishEncoder(settings)
 
     def apply_limits(self) -> None:
         """Apply the limits of the broker, once the connection is open."""
@@ -64,8 +62,8 @@ class PublishState(ConnectionOwner):
                 "%s: the broker accepts QoS %d at most, %d was requested",
                 self._settings.name, limits.qos, self._settings.qos,
             )  # fmt: skip
-        self._window = min(self._window, limits.receive_maximum)
-        self._encoder.apply_limits(limits.qos, limits.max_packet, retain=limits.retain)
+        self._window = min(self._settings.send_window, limits.receive_maximum)
+        self._encoder = PublishEncoder(self._settings, limits)
 
     def send(self, messages: Sequence[Message], settled: Settle) -> None:
         """Send as `Sink.send` does."""
@@ -77,19 +75,23 @@ class PublishState(ConnectionOwner):
                 self._write_all(batch, messages)
         except NotConnectedError:
             with self._changed:
-                self._remove(batch)
+                self._in_flight.pop(batch, None)
+                for packet_id in [i for i, owner in self._owners.items() if owner is batch]:
+                    del self._owners[packet_id]
+                self._unconfirmed.remove(batch)
             raise
         with self._changed:
-            finished = self._count_settled(batch, 1)
+            if finished := batch.settle(1):
+                self._in_flight.pop(batch, None)
         if finished:
             settled(batch.settlements)
 
     def _write_all(self, batch: PublishBatch, messages: Sequence[Message]) -> None:
-        encoder, now = self._encoder, clock.now()
-        encoder.start(now)
-        settled = 0
+        encoder = self._encoder
+        encoder.now = clock.now()
+        refused = 0
         ids: list[int] = []
-        unconfirmed = 0  # messages of QoS 0
+        unconfirmed: list[int] = []  # positions of messages of QoS 0
         for position, message in enumerate(messages):
             if not ids and encoder.needs_id(message):
                 self._flush()
@@ -98,42 +100,27 @@ class PublishState(ConnectionOwner):
                 packet_id = encoder.add(message, ids[-1] if ids else 0)
             except Exception as error:  # noqa: BLE001  # of this message; the others are written
                 batch.settlements[position] = unwritable(self._settings.name, error)
-                settled += 1
+                refused += 1
             else:
                 if packet_id:
                     batch.positions[ids.pop()] = position
                 else:
-                    unconfirmed += 1
+                    unconfirmed.append(position)
             if encoder.size >= WRITE_SIZE:
                 self._flush()
                 self._wait_for_socket()
-        self._write_rest(batch, messages, unconfirmed)
+        if unconfirmed:
+            self._confirm(batch, unconfirmed)
+        else:
+            self._flush()
         with self._changed:
             for packet_id in ids:
                 self._owners.pop(packet_id, None)
-            if settled:
-                self._count_settled(batch, settled)
+            batch.settle(refused)
 
     def _flush(self) -> None:
         if self._encoder.size:
             self.connection.write(*self._encoder.take())
-
-    def _write_rest(
-        self, batch: PublishBatch, messages: Sequence[Message], unconfirmed: int
-    ) -> None:
-        """Write what is left of a batch with so many messages of QoS 0."""
-        settlements, needs_id = batch.settlements, self._encoder.needs_id
-        if not unconfirmed:
-            self._flush()
-        elif unconfirmed == len(messages):
-            self._confirm(batch, range(unconfirmed))
-        else:
-            positions = [
-                position
-                for position, message in enumerate(messages)
-                if settlements[position] is ACCEPTED and not needs_id(message)
-            ]
-            self._confirm(batch, positions)
 
     def _confirm(self, batch: PublishBatch, positions: Sequence[int]) -> None:
         """Write what is left; the answer to a ping after it settles the messages of QoS 0."""
@@ -279,16 +266,3 @@ class PublishState(ConnectionOwner):
             self._changed.notify_all()
         for batch in finished:
             batch.settled(batch.settlements)
-
-    def _count_settled(self, batch: PublishBatch, count: int) -> bool:
-        """Return whether the whole batch is settled."""
-        if not batch.settle(count):
-            return False
-        self._in_flight.pop(batch, None)
-        return True
-
-    def _remove(self, batch: PublishBatch) -> None:
-        self._in_flight.pop(batch, None)
-        for packet_id in [i for i, owner in self._owners.items() if owner is batch]:
-            del self._owners[packet_id]
-        self._unconfirmed.remove(batch)

@@ -56,17 +56,11 @@ class PacketDecoder:
     Mutable: used by one thread at a time.
     """
 
-    def __init__(
-        self,
-        version: str,
-        now: Callable[[], int],
-        large: int = LARGE,
-        max_packet: int = MAX_PACKET,
-    ) -> None:
+    def __init__(self, version: str, now: Callable[[], int], max_packet: int = MAX_PACKET) -> None:
         self._five = version == "5"
         self._max_packet = max_packet
         self._now = now
-        self._large = large
+        self._large = LARGE
         self._parts: list[memoryview] = []  # of an incomplete packet
         self._have = 0  # bytes in `_parts`
         self._need = 2  # bytes before it can be decoded
@@ -183,7 +177,7 @@ class PacketDecoder:
 
         A first byte is decoded only when it differs from the one before.
         """
-        five, known = self._five, self._topics.get
+        five, topics, known = self._five, self._topics, self._topics.get
         add_message, add_ack = packets.messages.append, packets.acks.append
         by_flags, id_bytes, ack = HEADERS_BY_FLAGS[0], 0, 0
         last_first = -1
@@ -209,7 +203,7 @@ class PacketDecoder:
             if data > stop:
                 raise WireError(_TOO_SHORT)
             raw = buffer[start:after]
-            address = known(raw) or self._decode_topic(raw)
+            address = known(raw) or topics.add(raw, decode_utf8(raw), 2 * len(raw))
             headers, text = by_flags, False
             if five and data < stop and buffer[data] == 0:  # no properties
                 data += 1
@@ -237,11 +231,6 @@ class PacketDecoder:
             if known[0].expiry is None:
                 self._headers.add(key, known, 4 * size)
         return (*known, end)
-
-    def _decode_topic(self, raw: bytes) -> str:
-        address = decode_utf8(raw)
-        self._topics.add(raw, address, 2 * len(raw))
-        return address
 
 
 def _decode_pubacks(buffer: bytes, start: int, acked_ids: list[int]) -> int:

@@ -9,6 +9,7 @@ import pytest
 from gateway.endpoints.mqtt import kept_session
 from gateway.endpoints.mqtt.kept_session import KeptSession
 from gateway.endpoints.mqtt.publish_encoder import PublishEncoder
+from gateway.endpoints.mqtt.session import BrokerLimits
 from gateway.endpoints.redelivery_queue import message_queue
 from gateway.endpoints.settings.mqtt import MqttSettings
 from gateway.model.message import DeliveryMode, Headers, Message
@@ -31,8 +32,8 @@ QOS_1 = DeliveryMode.AT_LEAST_ONCE
     ],
 )
 def test_a_queue_holds_as_much_memory_as_it_says(message: Message) -> None:
-    encoder = PublishEncoder(MqttSettings(version="5", qos=1))
-    encoder.start(0)
+    encoder = PublishEncoder(MqttSettings(version="5", qos=1), BrokerLimits())
+    encoder.now = 0
     encoder.add(message, 1)
     packet = b"".join(encoder.take())
     queue, decoder = message_queue(4_000_000), PacketDecoder("5", lambda: 0)
