@@ -33,6 +33,14 @@ class PublishBatch:
         self.unsettled -= count
         return not self.unsettled
 
+    def settle_id(self, packet_id: int, settlement: Settlement) -> bool:
+        """Settle the message last sent with this id, if there is one; return as `settle` does."""
+        position = self.positions.get(packet_id)
+        if position is None:
+            return False
+        self.settlements[position] = settlement
+        return self.settle(1)
+
 
 class UnconfirmedMessages:
     """The messages of QoS 0 that were written, and whose ping has no answer yet.

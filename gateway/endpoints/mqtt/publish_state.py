@@ -11,6 +11,7 @@ import threading
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
+from itertools import chain, filterfalse, islice
 
 from gateway import clock
 from gateway.endpoints.base import Settle, unwritable
@@ -20,7 +21,7 @@ from gateway.endpoints.mqtt.publish_encoder import PublishEncoder
 from gateway.endpoints.settings.mqtt import MqttSettings
 from gateway.errors import GatewayError, NotConnectedError
 from gateway.model.message import Message
-from gateway.model.outcome import RETRY
+from gateway.model.outcome import ACCEPTED, RETRY
 from gateway.wire.mqtt.packets import PUBCOMP, PUBREC, DecodedPackets, encode_pubrel
 from gateway.wire.mqtt.reasons import FAILURE, publish_settlement
 
@@ -30,7 +31,6 @@ MAX_PACKET_ID = 65_535
 MAX_BACKLOG = 4_194_304  # bytes that the socket has not taken; above it `send` waits
 WRITE_SIZE = 262_144  # bytes written at once
 CHECK_INTERVAL = 0.1  # seconds between checks of the connection while `send` waits
-SUCCESS = 0
 
 
 class PublishState(ConnectionOwner):
@@ -178,12 +178,8 @@ class PublishState(ConnectionOwner):
         run = range(packet_id + 1, packet_id + 1 + count)
         if run.stop <= MAX_PACKET_ID + 1 and owners.keys().isdisjoint(run):
             return list(run)
-        ids: list[int] = []
-        while len(ids) < count:
-            packet_id = packet_id % MAX_PACKET_ID + 1
-            if packet_id not in owners:
-                ids.append(packet_id)
-        return ids
+        ids = chain(range(packet_id + 1, MAX_PACKET_ID + 1), range(1, packet_id + 1))
+        return [*islice(filterfalse(owners.__contains__, ids), count)]
 
     def packets_received(self, packets: DecodedPackets) -> None:
         finished: list[PublishBatch] = []
@@ -197,8 +193,11 @@ class PublishState(ConnectionOwner):
             for kind, packet_id, reason in packets.responses:
                 if kind == PUBREC and reason < FAILURE:
                     pubrels.append(encode_pubrel(packet_id))
-                else:
-                    self._settle(packet_id, kind, reason, finished)
+                elif (batch := owners.pop(packet_id, None)) is not None:
+                    # at the PUBCOMP, the broker has had the message since its PUBREC
+                    settlement = ACCEPTED if kind == PUBCOMP else publish_settlement(reason)
+                    if batch.settle_id(packet_id, settlement):
+                        finished.append(batch)
             finished += self._unconfirmed.answered(packets.pongs)
             for batch in finished:
                 del self._in_flight[batch]
@@ -215,16 +214,6 @@ class PublishState(ConnectionOwner):
         if self._unconfirmed.must_ask(self.connection.pings):
             self.connection.ping()
 
-    def _settle(self, packet_id: int, kind: int, reason: int, finished: list[PublishBatch]) -> None:
-        batch = self._owners.pop(packet_id, None)
-        if batch is None or packet_id not in batch.positions:
-            return
-        if kind == PUBCOMP:  # the broker has had the message since its PUBREC
-            reason = SUCCESS
-        batch.settlements[batch.positions[packet_id]] = publish_settlement(reason)
-        if batch.settle(1):
-            finished.append(batch)
-
     def tick(self, now: float) -> GatewayError | None:
         """Return an error when the oldest batch has made no progress for `answer_timeout`.
 
@@ -233,7 +222,8 @@ class PublishState(ConnectionOwner):
         with self._changed:
             self._changed.notify_all()
             batch = next(iter(self._in_flight), None)
-            progress = (batch, batch.unsettled if batch else 0, self._bytes_moved())
+            moved = self.connection.written if self.connection.backlog else 0
+            progress = (batch, batch.unsettled if batch else 0, moved)
             if batch is None or progress != self._progress:
                 self._progress, self._progress_since = progress, now
                 return None
@@ -245,21 +235,14 @@ class PublishState(ConnectionOwner):
             " the connection is treated as stuck"
         )
 
-    def _bytes_moved(self) -> int:
-        """Return the bytes that the socket has taken, while more wait for it."""
-        return self.connection.written if self.connection.backlog else 0
-
     def connection_lost(self, failure: GatewayError) -> None:
         """Settle every message without an answer as `RETRY`."""
         with self._changed:
             self._lost = failure
             finished = self._unconfirmed.lose()
             for packet_id, batch in self._owners.items():
-                position = batch.positions.get(packet_id)
-                if position is not None:
-                    batch.settlements[position] = RETRY
-                    if batch.settle(1):
-                        finished.append(batch)
+                if batch.settle_id(packet_id, RETRY):
+                    finished.append(batch)
             self._owners.clear()
             for batch in finished:
                 self._in_flight.pop(batch, None)
