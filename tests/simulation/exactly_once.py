@@ -43,11 +43,17 @@ class _Session:
     limits = BrokerLimits(receive_maximum=50)
 
 
+class _Socket:
+    """The bytes that wait, and those that were written."""
+
+    backlog = written = 0
+
+
 class SimulatedMqttConnection:
     """The methods of `MqttConnection` that the packet states call, over a simulated connection."""
 
     session = _Session()
-    backlog = written = 0
+    socket = _Socket()
     pings = 0
 
     def __init__(self, client: str, connection: Connection) -> None:

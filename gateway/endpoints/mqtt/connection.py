@@ -25,12 +25,7 @@ from gateway.endpoints.mqtt.sockets import NonBlockingSocket, connect
 from gateway.endpoints.mqtt.subscription_state import RequestedSubscription
 from gateway.endpoints.settings.mqtt import MqttSettings
 from gateway.errors import EndpointError, GatewayError, NotConnectedError, WireError
-from gateway.wire.mqtt.packets import (
-    PINGREQ,
-    DecodedPackets,
-    PacketDecoder,
-    PacketTooLargeError,
-)
+from gateway.wire.mqtt.packets import PINGREQ, DecodedPackets, PacketDecoder, PacketTooLargeError
 from gateway.wire.mqtt.session_packets import DISCONNECT_PACKET
 
 log = logging.getLogger(__name__)
@@ -115,8 +110,8 @@ class MqttConnection:
             EndpointError: the broker refuses permanently; the text names the reason.
         """
         deadline = monotonic() + self._settings.connect_timeout
-        self._socket = NonBlockingSocket(connect(self._settings, self._errors))
-        self._leadership.attach(self._socket.fileno)
+        self.socket = NonBlockingSocket(connect(self._settings, self._errors))
+        self._leadership.attach(self.socket.fileno)
         self._alive = KeepAlive(monotonic())
         try:
             self._log_in(deadline)
@@ -142,7 +137,7 @@ class MqttConnection:
             raise failure
         self._alive.last_write = monotonic()
         try:
-            done = self._socket.write(pieces)
+            done = self.socket.write(pieces)
         except OSError as error:
             self._write_failed = True  # the own thread ends the connection
             self.wake()
@@ -167,18 +162,8 @@ class MqttConnection:
         Raises:
             NotConnectedError: the connection is over.
         """
-        self._answers = self._answers + len(data) if self._socket.backlog else 0
+        self._answers = self._answers + len(data) if self.socket.backlog else 0
         self.write(data)
-
-    @property
-    def backlog(self) -> int:
-        """Bytes that the socket has not taken yet."""
-        return self._socket.backlog
-
-    @property
-    def written(self) -> int:
-        """Bytes that the socket has taken."""
-        return self._socket.written
 
     @property
     def silence(self) -> float:
@@ -187,7 +172,7 @@ class MqttConnection:
 
     def needs_own_thread(self) -> bool:
         """Return whether the traffic is heavy, bytes wait to be written, or it is over."""
-        return self.is_over() or self._rate.heavy or self._socket.backlog > 0
+        return self.is_over() or self._rate.heavy or self.socket.backlog > 0
 
     def is_over(self) -> bool:
         return self._closing or self.failure is not None
@@ -276,10 +261,13 @@ class MqttConnection:
         now = monotonic()
         if self.failure is None and now - self._clock_checked >= CHECK_INTERVAL:
             self._clock_checked = now
-            self._check_clock(now)
+            try:
+                self._check_clock(now)
+            except GatewayError as error:
+                self._fail(error)
 
     def _serve_socket(self, timeout: float) -> None:
-        socket = self._socket
+        socket = self.socket
         reading = self._reading = self._wants_more()
         if not reading:
             timeout = PAUSED_INTERVAL
@@ -294,7 +282,7 @@ class MqttConnection:
         self._handle(events)
 
     def _wants_more(self) -> bool:
-        answers_wait = self._answers > MAX_ANSWERS and self._socket.backlog > 0
+        answers_wait = self._answers > MAX_ANSWERS and self.socket.backlog > 0
         return not answers_wait and self._owner.wants_more()
 
     def _may_gather(self) -> bool:
@@ -303,14 +291,14 @@ class MqttConnection:
 
     def _handle(self, events: int) -> None:
         """Write and read after these events on the socket."""
-        socket = self._socket
+        socket = self.socket
         broken = bool(events & (select.POLLERR | select.POLLHUP))
         try:
             if events & select.POLLOUT and not broken:
                 socket.flush()
             # the broker's last packets tell why it is over, also while reading is paused
             if broken or (self._reading and (events or socket.more)):
-                self._measure(*self._read())
+                self._read()
             elif self._write_failed:
                 self._fail(self._errors.not_connected("the connection broke"))
         except OSError as error:
@@ -324,21 +312,19 @@ class MqttConnection:
         except GatewayError as error:
             self._fail(error)
 
-    def _measure(self, packets: int, size: int) -> None:
-        """Count a block of packets and its bytes."""
-        self._rate.count(packets, size, self._alive.last_read)
-        self._last_block = size
-        if not self._may_gather():
-            self._socket.acknowledge()
-
-    def _read(self) -> tuple[int, int]:
-        """Read at most one block from the socket; return its packets and bytes."""
-        data = self._socket.read()
-        if data is None:
-            return 0, 0
-        if not data:
+    def _read(self) -> None:
+        """Read at most one block from the socket, and count its packets and bytes."""
+        data = self.socket.read()
+        packets = self._take_in(data) if data else 0
+        if data == b"":
             self._fail(self._errors.closed_by_broker(connected=self.session.connected))
-            return 0, 0
+        self._last_block = len(data or b"")
+        self._rate.count(packets, self._last_block, self._alive.last_read)
+        if not self._may_gather():
+            self.socket.acknowledge()
+
+    def _take_in(self, data: bytes) -> int:
+        """Handle the packets of a block; return the number of messages and of answers."""
         self._alive.received(monotonic())
         packets = self._decoder.feed(data)
         for packet in packets.session:
@@ -348,22 +334,18 @@ class MqttConnection:
             while warnings := self.session.subscriptions.warnings:
                 log.warning("%s: %s", self._settings.name, warnings.pop(0))
         self._owner.packets_received(packets)
-        return len(packets.messages) + len(packets.acked_ids), len(data)
+        return len(packets.messages) + len(packets.acked_ids)
 
     def _check_clock(self, now: float) -> None:
-        alive, keepalive, socket = self._alive, self.session.keepalive, self._socket
+        """Raise why the connection is over, if it is."""
+        alive, keepalive, socket = self._alive, self.session.keepalive, self.socket
         waiting = socket.backlog > 0
         if lost := alive.lost(now, keepalive, socket.written, waiting=waiting, reads=self._reading):
-            self._fail(self._errors.not_connected(lost))
-            return
+            raise self._errors.not_connected(lost)
         if alive.asks(now, keepalive):
-            try:
-                self.ping()
-            except GatewayError as error:
-                self._fail(error)
-        failure = self._owner.tick(now) or self._check_subscriptions(now)
-        if failure is not None:
-            self._fail(failure)
+            self.ping()
+        if failure := self._owner.tick(now) or self._check_subscriptions(now):
+            raise failure
 
     def _check_subscriptions(self, now: float) -> GatewayError | None:
         """Return an error if a SUBACK is missing and nothing has arrived for a while."""
@@ -389,13 +371,13 @@ class MqttConnection:
         deadline = monotonic() + CLOSE_TIMEOUT
         try:
             self.write(DISCONNECT_PACKET)
-            while monotonic() < deadline and self._socket.read() != b"":
-                self._socket.flush()
-                writing = select.POLLOUT if self._socket.backlog else 0
+            while monotonic() < deadline and self.socket.read() != b"":
+                self.socket.flush()
+                writing = select.POLLOUT if self.socket.backlog else 0
                 self._leadership.wait(select.POLLIN | writing, CHECK_INTERVAL)
         except (OSError, GatewayError):
             return
 
     def _release(self) -> None:
-        self._socket.close()
+        self.socket.close()
         self._leadership.detach()

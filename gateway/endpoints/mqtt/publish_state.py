@@ -142,7 +142,7 @@ class PublishState(ConnectionOwner):
     def _wait_for_socket(self) -> None:
         connection = self.connection
         with self._changed:
-            while connection.backlog > MAX_BACKLOG and connection.failure is None:
+            while connection.socket.backlog > MAX_BACKLOG and connection.failure is None:
                 self._changed.wait(CHECK_INTERVAL)
 
     def _reserve_ids(self, batch: PublishBatch, wanted: int) -> list[int]:
@@ -222,7 +222,8 @@ class PublishState(ConnectionOwner):
         with self._changed:
             self._changed.notify_all()
             batch = next(iter(self._in_flight), None)
-            moved = self.connection.written if self.connection.backlog else 0
+            socket = self.connection.socket
+            moved = socket.written if socket.backlog else 0
             progress = (batch, batch.unsettled if batch else 0, moved)
             if batch is None or progress != self._progress:
                 self._progress, self._progress_since = progress, now

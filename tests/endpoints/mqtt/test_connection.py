@@ -229,13 +229,15 @@ def test_a_led_connection_sends_pings(connection: MqttConnection, peer: Peer) ->
 def test_the_leader_writes_what_the_socket_did_not_take(
     connection: MqttConnection, peer: Peer
 ) -> None:
-    before, piece = connection.written, bytes(500_000)
+    before, piece = connection.socket.written, bytes(500_000)
     with led(connection), ThreadPoolExecutor(1) as pool:
-        while not connection.backlog:
+        while not connection.socket.backlog:
             connection.write(piece)
-        reading = pool.submit(peer.exactly, connection.written + connection.backlog - before)
+        reading = pool.submit(
+            peer.exactly, connection.socket.written + connection.socket.backlog - before
+        )
 
-        until(lambda: connection.backlog == 0)
+        until(lambda: connection.socket.backlog == 0)
 
         assert reading.result(PATIENCE)
 

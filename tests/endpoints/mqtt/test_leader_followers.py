@@ -222,7 +222,7 @@ def test_a_leader_makes_no_pause_while_another_thread_waits_for_an_answer_that_i
     pauses: list[float] = []
     monkeypatch.setattr(leader_followers, "sleep", pauses.append)
     followed, poller = sink.connection._leadership, ThreadPoller()  # noqa: SLF001
-    poller.waiting, poller.followed = True, {followed: sink.connection._socket.fileno}  # noqa: SLF001
+    poller.waiting, poller.followed = True, {followed: sink.connection.socket.fileno}
     answered, changed = threading.Event(), threading.Condition()
     ours, theirs = socket.socketpair()
     with ours, theirs, ThreadPoolExecutor() as threads:
