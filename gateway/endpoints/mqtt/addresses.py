@@ -26,13 +26,14 @@ class Addresses:
 
     def __init__(self, settings: MqttSettings, client_id: str) -> None:
         self._each = settings.each_address
+        self._first = self._each[0]
+        self.tried = self._first.address  # HOST:PORT of the connection, or of the last attempt
         self._fail_back = settings.fail_back
         self._client_id = client_id
         self._next = 0
         self._in_use: int | None = None
-        self._tried = 0
         self.moved = False  # the last connection is to another address than the one before it
-        self.first_answers = False  # while another address is in use
+        self.first_answers = False  # then its owner returns as soon as nothing is in flight
         self._stop = threading.Event()
         self._leave_by: float | None = None  # monotonic seconds; None while it does not leave
 
@@ -40,15 +41,6 @@ class Addresses:
     def in_use(self) -> str:
         """HOST:PORT of the last connection; of the first address before there was one."""
         return self._each[self._in_use or 0].address
-
-    @property
-    def tried(self) -> str:
-        """HOST:PORT of the connection, or of the address that was tried last."""
-        return self._each[self._tried].address
-
-    @property
-    def first(self) -> str:
-        return self._each[0].address
 
     def connect(self, attempt: Callable[[MqttSettings], None]) -> None:
         """Call `attempt` with one address after the other until it raises nothing.
@@ -62,7 +54,7 @@ class Addresses:
         """
         failures: list[EndpointError] = []
         for at in (*range(self._next, len(self._each)), *range(self._next)):
-            self._tried = at
+            self.tried = self._each[at].address
             try:
                 attempt(self._each[at])
             except EndpointError as error:
@@ -77,7 +69,7 @@ class Addresses:
     def return_to_first(self) -> LeftError:
         """Let the next `connect` begin with the first address; return why the connection ends."""
         self._next = 0
-        return LeftError(f"{self._each[0].name}: {self.first} answers again")
+        return LeftError(f"{self._first.name}: {self._first.address} answers again")
 
     def leave_in_time(self) -> bool:
         """Return whether there is still time to wait for a quiet moment; if not, ask again."""
@@ -121,12 +113,12 @@ class Addresses:
         self._stop.set()
         self.first_answers, self._leave_by = False, None
         stop = self._stop = threading.Event()
-        name = f"mqtt {self._client_id} asks {self.first}"
+        name = f"mqtt {self._client_id} asks {self._first.address}"
         threading.Thread(target=self._ask, args=[stop], name=name, daemon=True).start()
 
     def _ask(self, stop: threading.Event) -> None:
         while not stop.wait(ASK_INTERVAL):
-            witness = Witness.opened(self._each[0], self._client_id)
+            witness = Witness.opened(self._first, self._client_id)
             if witness is not None:
                 witness.close()
                 self.first_answers = not stop.is_set()

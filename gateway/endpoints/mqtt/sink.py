@@ -23,25 +23,20 @@ class MqttSink:
     def __init__(self, settings: MqttSettings, instance: str = "") -> None:
         self._settings = settings
         self._client_id = client_id(settings, instance, "-out")  # an id is for one connection
-        self._addresses = Addresses(settings, self._client_id)
+        self.addresses = Addresses(settings, self._client_id)
         self._closed = ClosedConnections()
         self._state: PublishState | None = None
 
     @property
     def address(self) -> str:
         """HOST:PORT of the broker."""
-        return self._addresses.tried
-
-    @property
-    def returns(self) -> bool:
-        """Whether it returns to its first address as soon as nothing is unanswered."""
-        return self._addresses.first_answers
+        return self.addresses.tried
 
     def open(self) -> None:
         if self._state is not None and self._state.connection.failure is None:
             return
         self.close()
-        self._addresses.connect(self._open)
+        self.addresses.connect(self._open)
 
     def _open(self, settings: MqttSettings) -> None:
         state = PublishState(settings)
@@ -56,7 +51,7 @@ class MqttSink:
         state = self._state
         if state is None:
             raise NotConnectedError(f"{self._settings.name}: is closed; open it first")
-        if self.returns and state.connection.failure is None:
+        if self.addresses.first_answers and state.connection.failure is None:
             self._return(state)
         if state.connection.failure is not None:
             raise state.connection.failure
@@ -65,12 +60,12 @@ class MqttSink:
     def _return(self, state: PublishState) -> None:
         """Leave for the first address, unless the answers take too long."""
         while not state.all_answered():
-            if not self._addresses.leave_in_time():
+            if not self.addresses.leave_in_time():
                 return
-        state.connection.close(self._addresses.return_to_first())
+        state.connection.close(self.addresses.return_to_first())
 
     def close(self) -> None:
-        self._addresses.close()
+        self.addresses.close()
         state, self._state = self._state, None
         if state is not None:
             state.connection.close()

@@ -47,7 +47,7 @@ class MqttSource:
         self._count_request = CountRequest(settings.name, counts)
         if counts:
             self._filters.append(counts)
-        self._addresses = Addresses(settings, self._client_id)
+        self.addresses = Addresses(settings, self._client_id)
         self._use_session(settings.each_address[0])
         self.subscription_store: SubscriptionStore | None = None
         self._session_is_new = False  # made since the last successful `open`
@@ -60,18 +60,13 @@ class MqttSource:
     @property
     def address(self) -> str:
         """HOST:PORT of the broker."""
-        return self._addresses.tried
-
-    @property
-    def returns(self) -> bool:
-        """Whether it returns to its first address as soon as nothing is unsettled."""
-        return self._addresses.first_answers
+        return self.addresses.tried
 
     def open(self) -> None:
         if self._state is not None and self._state.connection.failure is None:
             return
         self.close()
-        self._addresses.connect(partial(self._count_request.attempt, self._connect))
+        self.addresses.connect(partial(self._count_request.attempt, self._connect))
         if self._state is not None:
             self._continuity.retention = self._retention(self._state.connection)
         self._session_is_new = False
@@ -85,7 +80,7 @@ class MqttSource:
     def _connect(self, settings: MqttSettings) -> None:
         """Open the source at the one address of `settings`."""
         self._use_session(settings)
-        if settings.address != self._addresses.in_use:
+        if settings.address != self.addresses.in_use:
             self._continuity.dropped = None  # each broker, and each node, counts its own
         state = ReceiveState(settings, self._subscriptions, self._kept)
         state.count_dropped = self._continuity.count_dropped
@@ -100,7 +95,8 @@ class MqttSource:
             settings, self._client_id, clean=clean, owner=state, closed=self._closed
         )
         try:
-            state.connection.open(self._wanted, self._unwanted, self._count_request.topic)
+            unwanted = partial(self._kept.unwanted, self._filters)  # after a reload or a restart
+            state.connection.open(self._wanted, unwanted, self._count_request.topic)
         except GatewayError as error:
             state.connection_failed()
             self._note_end(state.connection)
@@ -113,32 +109,29 @@ class MqttSource:
     def receive(self, timeout: float) -> Batch | None:
         if self._witness is not None and not self._closed.is_short:
             self._dismiss_witness()
-        try:
-            return self._receive(timeout)
-        except ClientIdDisputeError as error:
-            raise self._judged(error) from error
-
-    def _receive(self, timeout: float) -> Batch | None:
         state = self._state
         if state is None:
             raise NotConnectedError(f"{self._settings.name}: is closed; open it first")
         queue, connection = state.queue, state.connection
-        if self.returns and connection.failure is None:
+        if self.addresses.first_answers and connection.failure is None:
             self._return(state)
         deadline = monotonic() + timeout
-        while (batch := queue.take_batch(MAX_BATCH, 0.0)) is None and (
-            left := deadline - monotonic()
-        ) > 0:
-            if not connection.lead(left):
-                return queue.take_batch(MAX_BATCH, left)
+        try:
+            while (batch := queue.take_batch(MAX_BATCH, 0.0)) is None and (
+                left := deadline - monotonic()
+            ) > 0:
+                if not connection.lead(left):
+                    return queue.take_batch(MAX_BATCH, left)
+        except ClientIdDisputeError as error:
+            raise self._judged(error) from error
         return batch
 
     def _return(self, state: ReceiveState) -> None:
         """Leave for the first address when nothing is unsettled; read nothing until then."""
         state.leaves = True
         if not state.queue.held:
-            state.connection.close(self._addresses.return_to_first())
-        elif not self._addresses.leave_in_time():
+            state.connection.close(self.addresses.return_to_first())
+        elif not self.addresses.leave_in_time():
             state.leaves = False
             state.connection.resume_reading()
 
@@ -163,13 +156,8 @@ class MqttSource:
         state = self._state
         return state is None or state.queue.ended
 
-    @property
-    def held(self) -> int:
-        """Bytes of received messages that are not settled."""
-        return self._state.queue.held if self._state is not None else 0
-
     def close(self) -> None:
-        self._addresses.close()
+        self.addresses.close()
         state, self._state = self._state, None
         self._dismiss_witness()
         if state is not None:
@@ -214,7 +202,7 @@ class MqttSource:
         at_most_once = self._kept.has_qos_0 or not min(settings.qos, session.subscriptions.granted)
         if at_most_once or not settings.session_expiry:
             return Retention.NOTHING
-        same = settings.cluster or not self._addresses.moved
+        same = settings.cluster or not self.addresses.moved
         is_new = self._session_is_new or not session.present
         return Retention.KEPT if same and not is_new else Retention.NEW
 
@@ -230,10 +218,6 @@ class MqttSource:
         self._kept.subscribe(self._filters, present=session_present)
         self._remember()  # before the broker has them: an end of the process loses none
         return [(s.pattern, subscription_options(settings, s)) for s in self._subscriptions]
-
-    def _unwanted(self) -> Sequence[str]:
-        """Return the filters that a reload or a restart has removed."""
-        return self._kept.unwanted(self._filters)
 
 
 def subscription_options(settings: MqttSettings, subscription: Subscription) -> int:

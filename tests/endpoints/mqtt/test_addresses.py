@@ -265,7 +265,7 @@ def test_a_source_returns_when_all_is_settled(brokers: tuple[Mosquitto, Mosquitt
         publish(second, b"1", b"2")
         (batch,) = hold(source, 2)
         first.start()
-        until(lambda: source.returns)
+        until(lambda: source.addresses.first_answers)
         assert source.receive(0.3) is None  # an unsettled message keeps it there
 
         batch.settle([ACCEPTED, ACCEPTED])
@@ -294,7 +294,7 @@ def test_a_source_that_is_never_quiet_stays(
         publish(second, b"1")
         (batch,) = hold(source, 1)
         first.start()
-        until(lambda: source.returns)
+        until(lambda: source.addresses.first_answers)
         source.receive(0.0)
         source.receive(0.0)
         publish(second, b"2")
@@ -312,7 +312,7 @@ def test_a_sink_returns_when_all_is_answered(brokers: tuple[Mosquitto, Mosquitto
     sink = open_sink(settings(first, second, fail_back=True))
     with opened(sink):
         first.start()
-        until(lambda: sink.returns)
+        until(lambda: sink.addresses.first_answers)
         second.freeze()
         answer = Answer()
         sink_left = pytest.raises(LeftError, match="answers again")
@@ -340,7 +340,7 @@ def test_nothing_returns_unasked(brokers: tuple[Mosquitto, Mosquitto]) -> None:
     with opened(source, sink):
         first.start()
         assert source.receive(0.5) is None
-        assert not source.returns
+        assert not source.addresses.first_answers
         assert is_up(sink)
         assert address_of(source) == address_of(sink) == f"127.0.0.1:{second.port}"
 
