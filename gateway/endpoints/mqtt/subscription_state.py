@@ -91,7 +91,13 @@ class SubscriptionState:
         """
         packet_id, reasons = decode_suback(packet, five=self._five)
         if packet_id == self._count_id:
-            self._receive_count_suback(reasons)
+            reason = max(reasons, default=0)
+            self.count_unanswered, self.count_refused = False, reason >= FAILURE
+            if self.count_refused:
+                self.warnings.append(
+                    f"the broker refuses `dropped_topic` {self._settings.dropped_topic!r}"
+                    f" ({reason_text(reason)}); messages that it drops are in no gap"
+                )
             return None
         for topic_filter, reason in zip(self._unanswered.pop(packet_id, []), reasons, strict=False):
             if reason >= FAILURE:
@@ -125,13 +131,3 @@ class SubscriptionState:
                 "the broker does not remove the subscription to"
                 f" {topic_filter!r}: {reason_text(reason)}"
             )
-
-    def _receive_count_suback(self, reasons: Sequence[int]) -> None:
-        self.count_unanswered = False
-        for reason in reasons:
-            if reason >= FAILURE:
-                self.count_refused = True
-                self.warnings.append(
-                    f"the broker refuses `dropped_topic` {self._settings.dropped_topic!r}"
-                    f" ({reason_text(reason)}); messages that it drops are in no gap"
-                )
