@@ -10,7 +10,8 @@ from gateway.errors import TranslationError
 from gateway.model.message import Message
 from gateway.model.outcome import Settlement, rejected
 
-Settle: TypeAlias = Callable[[Sequence[Settlement]], None]
+Settlements: TypeAlias = Sequence[Settlement]
+Settle: TypeAlias = Callable[[Settlements], None]
 
 
 def unwritable(endpoint: str, error: Exception) -> Settlement:

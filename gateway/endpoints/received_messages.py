@@ -5,18 +5,13 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final, Generic, TypeVar
+from typing import Final, Generic, TypeAlias, TypeVar
 
-from gateway.endpoints.base import Batch
-from gateway.endpoints.redelivery_queue import (
-    MAX_BATCH,
-    RedeliveryQueue,
-    Settling,
-    mark_redelivered,
-)
+from gateway.endpoints.base import Batch, Settlements
+from gateway.endpoints.redelivery_queue import MAX_BATCH, RedeliveryQueue, mark_redelivered
 from gateway.model.memory_size import messages_size
 from gateway.model.message import Message
-from gateway.model.outcome import Outcome, Settlement
+from gateway.model.outcome import Outcome
 
 OVERHEAD: Final = 300  # bytes of memory of an entry beside its message
 T = TypeVar("T")
@@ -36,6 +31,10 @@ class ReceivedMessage(Generic[T]):
     is_dead: bool = False
 
 
+# Answers messages that were handed out together, and returns their settlements in the queue.
+AnswerEach: TypeAlias = Callable[[Sequence[ReceivedMessage[T]], Settlements], Settlements]
+
+
 class ReceivedMessages(RedeliveryQueue[ReceivedMessage[T]]):
     """The messages of one connection; its functions are called with the lock held.
 
@@ -47,7 +46,7 @@ class ReceivedMessages(RedeliveryQueue[ReceivedMessage[T]]):
         self,
         capacity: int,
         answer: Callable[[list[ReceivedMessage[T]]], None] | None = None,
-        answer_each: Settling[ReceivedMessage[T]] | None = None,
+        answer_each: AnswerEach[T] | None = None,
     ) -> None:
         super().__init__(capacity, _measure, _mark, self._pass_on)
         self._settling = self._settle_received
@@ -75,8 +74,8 @@ class ReceivedMessages(RedeliveryQueue[ReceivedMessage[T]]):
             self._answer([self.unanswered.popleft() for _ in range(count)])
 
     def _settle_received(
-        self, items: Sequence[ReceivedMessage[T]], settlements: Sequence[Settlement]
-    ) -> Sequence[Settlement]:
+        self, items: Sequence[ReceivedMessage[T]], settlements: Settlements
+    ) -> Settlements:
         if self._answer_each is not None:
             return self._answer_each(items, settlements)
         for each, settlement in zip(items, settlements, strict=True):

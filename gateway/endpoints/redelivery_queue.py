@@ -15,23 +15,21 @@ from dataclasses import replace
 from functools import partial
 from itertools import islice
 from operator import itemgetter
-from time import monotonic
 from typing import Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
-from gateway.endpoints.base import Batch, Settle
+from gateway.endpoints.base import Batch, Settle, Settlements
 from gateway.errors import GatewayError
 from gateway.model.memory_size import messages_size
 from gateway.model.message import Message
-from gateway.model.outcome import ACCEPTED, Outcome, Settlement
+from gateway.model.outcome import ACCEPTED, Outcome
 
 MAX_BATCH = 1_000  # messages that a source hands out at once
 # Several messages have at most this; payloads of bytes do not count, they take little work.
 MAX_BATCH_PARSED = 1 << 20
 
 Item = TypeVar("Item")
+Taken: TypeAlias = tuple[Sequence[Item], Settle]
 Item_contra = TypeVar("Item_contra", contravariant=True)
-# Answers the items that were handed out together, and returns their settlements in the queue.
-Settling: TypeAlias = Callable[[Sequence[Item], Sequence[Settlement]], Sequence[Settlement]]
 
 
 class Measure(Protocol[Item_contra]):
@@ -77,7 +75,7 @@ class RedeliveryQueue(Generic[Item]):
         self._capacity = capacity
         self._measure, self._mark = measure, mark
         self._confirm, self._on_retry = confirm, on_retry
-        self._settling: Settling[Item] | None = None
+        self._settling: Callable[[Sequence[Item], Settlements], Settlements] | None = None
         lock = threading.RLock()
         self._available = threading.Condition(lock)  # an item can be taken
         self._room = threading.Condition(lock)  # items were settled; wakes no receiver
@@ -90,23 +88,14 @@ class RedeliveryQueue(Generic[Item]):
         self._tickets = 0
         self._finished: dict[int, int] = {}  # first number of a run -> the number after it
         self._unconfirmed = 0  # the lowest number that is not confirmed
-        self._held = 0
-        self._failure: GatewayError | None = None
-        self._ended = False
+        self.held = 0  # bytes of all unsettled items, handed out or not
+        self.failure: GatewayError | None = None
+        self.ended = False  # nothing more is added
         self._survives: Callable[[Item], bool] = lambda _item: False
 
     @property
-    def held(self) -> int:
-        """Bytes of all unsettled items, handed out or not."""
-        return self._held
-
-    @property
     def full(self) -> bool:
-        return self._held >= self._capacity
-
-    @property
-    def failure(self) -> GatewayError | None:
-        return self._failure
+        return self.held >= self._capacity
 
     def unsettled(self) -> list[Item]:
         """Return the items that wait, also to be retried, or are handed out and not settled."""
@@ -116,39 +105,33 @@ class RedeliveryQueue(Generic[Item]):
 
     def end(self) -> None:
         """Add nothing from now on; what is there can be taken."""
-        self._ended = True
-
-    @property
-    def ended(self) -> bool:
-        """Whether nothing more is added."""
-        return self._ended
+        self.ended = True
 
     def put(self, items: Sequence[Item]) -> None:
         """Add items without a look at the capacity; the caller asks `full` or waits for room.
 
         After `fail` only those are added that survive it: the others would pass older ones.
         """
-        if self._ended:
+        if self.ended:
             return
         size = self._measure(items)
         with self._available:
-            if self._failure is not None:
+            if self.failure is not None:
                 items = [*filter(self._survives, items)]
                 size = self._measure(items)
             self._waiting.extend(items)
             self._waiting_size += size
-            self._held += size
+            self.held += size
             if self._receivers:
                 self._available.notify_all()
 
     def put_when_room(self, items: Sequence[Item]) -> bool:
         """Wait for room, then add items; return False, without them, after `fail`."""
         with self._room:
-            while self._failure is None and self.full:
-                self._room.wait()
-            if self._failure is None:
+            self._room.wait_for(lambda: self.failure is not None or not self.full)
+            if self.failure is None:
                 self.put(items)
-            return self._failure is None
+            return self.failure is None
 
     def wait_for_room(self, timeout: float, *, or_retried: bool = False) -> bool:
         """Wait until the queue is not full, or until a retried item can be taken if asked for.
@@ -157,11 +140,10 @@ class RedeliveryQueue(Generic[Item]):
         """
         with self._room:
             return self._room.wait_for(
-                lambda: self._held < self._capacity or (or_retried and bool(self._retried)),
-                timeout,
+                lambda: self.held < self._capacity or (or_retried and bool(self._retried)), timeout
             )
 
-    def take(self, limit: int, timeout: float) -> tuple[Sequence[Item], Settle] | None:
+    def take(self, limit: int, timeout: float) -> Taken[Item] | None:
         """Return at most `limit` items, with the function that settles all of them once.
 
         None after `timeout` seconds without any.
@@ -179,8 +161,8 @@ class RedeliveryQueue(Generic[Item]):
                 return self._take_retried(limit)
             if self._waiting:
                 return self._take_waiting(limit)
-            if self._failure is not None:
-                raise self._failure
+            if self.failure is not None:
+                raise self.failure
             return None
 
     def take_batch(self: RedeliveryQueue[Message], limit: int, timeout: float) -> Batch | None:
@@ -196,15 +178,15 @@ class RedeliveryQueue(Generic[Item]):
         Items for which `survives` is true can still be taken; after them `take` raises `failure`.
         """
         with self._available:
-            if self._failure is not None:
+            if self.failure is not None:
                 return
-            self._failure, self._survives = failure, survives
+            self.failure, self._survives = failure, survives
             self._confirm = None
             self._unsettled.clear()
             self._waiting = deque(filter(survives, self._waiting))
             self._retried = [each for each in self._retried if survives(each[1])]
             self._waiting_size = self._measure(self._waiting)
-            self._held = self._waiting_size + self._measure([item for _, item in self._retried])
+            self.held = self._waiting_size + self._measure([item for _, item in self._retried])
             self._available.notify_all()
             self._room.notify_all()
 
@@ -218,17 +200,15 @@ class RedeliveryQueue(Generic[Item]):
             self._announce_retried()
 
     def _wait(self, timeout: float) -> None:
-        deadline = monotonic() + timeout
         self._receivers += 1
         try:
-            while not self._waiting and not self._retried and self._failure is None:
-                left = deadline - monotonic()
-                if left <= 0 or not self._available.wait(left):
-                    return
+            self._available.wait_for(
+                lambda: self._waiting or self._retried or self.failure is not None, timeout
+            )
         finally:
             self._receivers -= 1
 
-    def _take_waiting(self, limit: int) -> tuple[Sequence[Item], Settle]:
+    def _take_waiting(self, limit: int) -> Taken[Item]:
         """Take the first waiting items: at most `limit`, and `MAX_BATCH_PARSED`."""
         waiting, size = self._waiting, self._waiting_size
         items = [*islice(waiting, limit)]
@@ -246,20 +226,18 @@ class RedeliveryQueue(Generic[Item]):
         self._next += len(items)
         return self._hand_out(range(first, self._next), items, size)
 
-    def _take_retried(self, limit: int) -> tuple[Sequence[Item], Settle]:
+    def _take_retried(self, limit: int) -> Taken[Item]:
         due = self._retried[:limit]
         del self._retried[:limit]
         items = [item for _, item in due]
         return self._hand_out([number for number, _ in due], items, self._measure(items))
 
-    def _hand_out(
-        self, numbers: Sequence[int], items: Sequence[Item], size: int
-    ) -> tuple[Sequence[Item], Settle]:
+    def _hand_out(self, numbers: Sequence[int], items: Sequence[Item], size: int) -> Taken[Item]:
         self._tickets += 1
         self._unsettled[self._tickets] = _Unsettled(numbers, items, size)
         return items, partial(self._settle, self._tickets)
 
-    def _settle(self, ticket: int, settlements: Sequence[Settlement]) -> None:
+    def _settle(self, ticket: int, settlements: Settlements) -> None:
         with self._room:
             batch = self._unsettled.pop(ticket, None)
             if batch is None:
@@ -269,7 +247,7 @@ class RedeliveryQueue(Generic[Item]):
             numbers = batch.numbers
             if settlements.count(ACCEPTED) == len(numbers) and isinstance(numbers, range):
                 self._finished[numbers.start] = numbers.stop
-                self._held -= batch.size
+                self.held -= batch.size
             else:
                 self._settle_each(batch, settlements)
             before = self._unconfirmed
@@ -279,7 +257,7 @@ class RedeliveryQueue(Generic[Item]):
                 self._confirm(self._unconfirmed - before)
             self._room.notify_all()
 
-    def _settle_each(self, batch: _Unsettled[Item], settlements: Sequence[Settlement]) -> None:
+    def _settle_each(self, batch: _Unsettled[Item], settlements: Settlements) -> None:
         finished: list[Item] = []
         for number, item, settlement in zip(batch.numbers, batch.items, settlements, strict=True):
             if settlement.outcome is Outcome.RETRY:
@@ -287,7 +265,7 @@ class RedeliveryQueue(Generic[Item]):
             else:
                 self._finished[number] = number + 1
                 finished.append(item)
-        self._held -= self._measure(finished)
+        self.held -= self._measure(finished)
         if self._retried:
             self._announce_retried()
 

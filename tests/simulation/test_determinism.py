@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from gateway.endpoints import redelivery_queue, registry
+from gateway.endpoints import registry, sent_messages
 from gateway.runtime import pump, wiring
 from tests.simulation.faults import make_plan
 from tests.simulation.simulate import simulate
@@ -46,5 +46,5 @@ def test_the_real_modules_are_back_after_a_run() -> None:
     simulate(make_plan(3))
 
     assert pump.threading is threading  # type: ignore[attr-defined]
-    assert redelivery_queue.monotonic is time.monotonic  # type: ignore[attr-defined]
+    assert sent_messages.monotonic is time.monotonic  # type: ignore[attr-defined]
     assert wiring.make_source is registry.make_source  # type: ignore[attr-defined]
