@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import takewhile
+from itertools import groupby, takewhile
+from operator import itemgetter
 from threading import Condition, Lock
 from time import monotonic
 from typing import Final, Generic, TypeVar
@@ -92,14 +93,8 @@ class SentBatch:
 
 def finish_runs(answers: Iterable[tuple[SentBatch, int, Settlement]]) -> None:
     """Settle messages by batch and position, with one call for each run of equal settlements."""
-    runs: list[tuple[SentBatch, Settlement, list[int]]] = []
-    for batch, position, settlement in answers:
-        if runs and runs[-1][0] is batch and runs[-1][1] is settlement:
-            runs[-1][2].append(position)
-        else:
-            runs.append((batch, settlement, [position]))
-    for batch, settlement, positions in runs:
-        batch.finish(positions, settlement)
+    for (batch, settlement), run in groupby(answers, itemgetter(0, 2)):
+        batch.finish([position for _, position, _ in run], settlement)
 
 
 @dataclass(slots=True)
