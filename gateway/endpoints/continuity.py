@@ -52,10 +52,6 @@ class Continuity:
     Units: microseconds since 1970-01-01 UTC.
     """
 
-    __slots__ = (
-        "_away_since", "_lock", "_losses", "_opened", "clock", "dropped", "heard", "retention",
-    )  # fmt: skip
-
     def __init__(self, retention: Retention) -> None:
         self.retention = retention
         self.clock: Clock = now
@@ -94,16 +90,13 @@ class Continuity:
                 begin = min(since or self.heard or at, at)
                 self._losses[reason] = DroppedMessages(begin, at, reason, messages)
                 return
-            known = found.messages is not None and messages is not None
-            total = (found.messages or 0) + (messages or 0) if known else None
-            if total is not None:
-                total = min(total, MAX_LOST)  # any client may publish counts
+            total = None
+            if found.messages is not None and messages is not None:
+                total = min(found.messages + messages, MAX_LOST)  # any client may publish counts
             self._losses[reason] = replace(found, end=at, messages=total)
 
     def take_losses(self) -> list[DroppedMessages]:
         """Return the losses reported since the last call; those of one reason are one."""
-        if not self._losses:
-            return []
         with self._lock:
             losses, self._losses = self._losses, {}
         return list(losses.values())
