@@ -260,7 +260,10 @@ class ThreadPoller:
         if self.waiting:
             sockets |= dict.fromkeys(self.followed.values(), select.POLLIN)
         if sockets != self._registered:
-            self._register(sockets)
+            self._poll, self._registered = select.poll(), {}
+            for fileno, mask in sockets.items():
+                self._poll.register(fileno, mask)
+            self._registered = sockets
         if pause and not any(each.answer_awaited for each in self.followed) and self._poll.poll(0):
             sleep(pause)
             timeout = 0.0
@@ -288,14 +291,6 @@ class ThreadPoller:
         for each in self.followed:
             each.call_own_thread()
         self.followed.clear()
-
-    def _register(self, sockets: dict[int, int]) -> None:
-        for fileno in self._registered:
-            self._poll.unregister(fileno)
-        self._registered = {}
-        for fileno, mask in sockets.items():
-            self._poll.register(fileno, mask)
-            self._registered[fileno] = mask
 
 
 class _CurrentThread(threading.local):
