@@ -8,6 +8,7 @@ from typing import Any, Final
 from gateway.model.message import DeliveryMode, Value
 
 _BITS: Final = 64  # of a number in a row of the archive
+_NUMBERS: Final = ("priority", "expiry", "time")
 
 
 def _is_number(value: Value) -> bool:
@@ -24,15 +25,11 @@ def _is_flag(value: Value) -> bool:
 
 FIELD_CHECKS: Final[Mapping[str, Callable[[Value], bool]]] = {
     "mode": lambda value: _is_number(value) and value in tuple(DeliveryMode),
-    "retained": _is_flag,
-    "redelivered": _is_flag,
-    "priority": _is_number,
-    "expiry": _is_number,
-    "time": _is_number,
+    **dict.fromkeys(("retained", "redelivered"), _is_flag),
+    **dict.fromkeys(_NUMBERS, _is_number),
     "content_type": _is_text,
     "correlation_id": lambda value: isinstance(value, str | bytes),
-    "reply_to": _is_text,
-    "source_id": _is_text,
+    **dict.fromkeys(("reply_to", "source_id"), _is_text),
     "origin": lambda value: isinstance(value, list) and all(map(_is_text, value)),
     "properties": lambda value: isinstance(value, Mapping),
 }
@@ -52,6 +49,6 @@ def read_fields(
         fields["mode"] = DeliveryMode(fields["mode"])
     if "origin" in fields:
         fields["origin"] = tuple(fields["origin"])
-    for name in fields.keys() & {"priority", "expiry", "time"}:
+    for name in fields.keys() & _NUMBERS:
         fields[name] = int(fields[name])  # of a type that only one system has
     return fields
