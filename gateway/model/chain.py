@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from gateway.model.matching import admits
+from gateway.model.matching import ANY_ONE, admits
 from gateway.model.pattern import (
     NO_EXCLUSIONS,
     AnyMany,
@@ -22,7 +22,6 @@ from gateway.model.pattern import (
 )
 
 Single: TypeAlias = Literal | Glob | AnyOne
-ANY_ONE = AnyOne()
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,8 @@ from collections.abc import Sequence
 
 from gateway.model.pattern import AnyMany, AnyOne, Glob, Level, Literal, Pattern, WildcardExclusions
 
+ANY_ONE = AnyOne()
+
 
 def matches(pattern: Pattern, levels: Sequence[str]) -> bool:
     """Return whether `pattern` selects the name with these `levels`."""
@@ -109,7 +111,7 @@ def _without_minimum(parts: Sequence[Level]) -> list[Level]:
     flat: list[Level] = []
     for part in parts:
         if isinstance(part, AnyMany):
-            flat += [AnyOne()] * part.minimum
+            flat += [ANY_ONE] * part.minimum
             flat += [] if flat[-1:] == [AnyMany(0)] else [AnyMany(0)]
         else:
             flat.append(part)

@@ -6,8 +6,7 @@ rest wildcard before other levels or two globs at one position, have the answer 
 
 from __future__ import annotations
 
-from gateway.model.chain import ANY_ONE
-from gateway.model.matching import admits
+from gateway.model.matching import ANY_ONE, admits
 from gateway.model.pattern import AnyMany, AnyOne, Glob, Literal, Pattern
 
 

@@ -13,8 +13,7 @@ from itertools import islice
 from types import MappingProxyType
 from typing import TypeAlias
 
-from gateway.model.chain import ANY_ONE
-from gateway.model.matching import admits, glob_matches
+from gateway.model.matching import ANY_ONE, admits, glob_matches
 from gateway.model.pattern import AnyMany, AnyOne, Glob, Level, Literal, Pattern
 from gateway.proofs.budget import spend
 from gateway.proofs.flows.flow import (
