@@ -132,9 +132,8 @@ class MqttConnection:
         Raises:
             NotConnectedError: the connection is over.
         """
-        failure = self.failure
-        if failure is not None:
-            raise failure
+        if self.failure is not None:
+            raise self.failure
         self._alive.last_write = monotonic()
         try:
             done = self.socket.write(pieces)
@@ -218,8 +217,7 @@ class MqttConnection:
         """Serve until the broker has answered for the count: one that hangs up does so now."""
         asked, owner = self.session.subscriptions, self._owner
         self._serve_until(
-            lambda: not (asked.count_unanswered and asked.answered and owner.wants_more()),
-            deadline,
+            lambda: not (asked.count_unanswered and asked.answered and owner.wants_more()), deadline
         )
 
     def _serve_until(self, is_done: Callable[[], bool], deadline: float) -> bool:

@@ -32,9 +32,7 @@ def connect(settings: MqttSettings, errors: ConnectionErrors) -> socket.socket:
     """
     context = client_context(settings.name, settings.tls) if settings.tls else None
     try:
-        sock = socket.create_connection(
-            (settings.host, settings.port), timeout=settings.connect_timeout
-        )
+        sock = socket.create_connection((settings.host, settings.port), settings.connect_timeout)
     except OSError as error:
         raise errors.not_connected(f"cannot connect: {error}") from error
     try:
