@@ -36,11 +36,14 @@ def covers(wide: Sequence[Pattern], narrow: Sequence[Pattern]) -> bool:
 
 def overlaps(a: Sequence[Pattern], b: Sequence[Pattern]) -> bool:
     """Return whether both match some subject; most pairs need no search."""
-    answers = {pair: quick_overlap(*pair) for pair in product(a, b)}
-    undecided = (pair for pair, answer in answers.items() if answer is None)
-    return True in answers.values() or any(
-        SubjectSearch([[one], [other]]).example() for one, other in undecided
-    )
+    undecided: list[tuple[Pattern, Pattern]] = []
+    for pair in product(a, b):
+        overlap = quick_overlap(*pair)
+        if overlap:
+            return True
+        if overlap is None:
+            undecided.append(pair)
+    return any(SubjectSearch([[one], [other]]).example() for one, other in undecided)
 
 
 def intersection_example(a: Sequence[Pattern], b: Sequence[Pattern]) -> tuple[str, ...] | None:

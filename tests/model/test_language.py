@@ -28,6 +28,7 @@ from gateway.model.pattern import (
     Pattern,
     WildcardExclusions,
 )
+from gateway.model.quick_overlap import quick_overlap
 
 WORDS = ("", "a", "ab", "$b", "P")
 SUBJECTS = tuple(
@@ -169,6 +170,22 @@ def test_cover_or_a_counterexample(wide: str, narrow: str, example: tuple[str, .
 def test_overlap_with_an_example(a: str, b: str, example: tuple[str, ...] | None) -> None:
     assert intersection_example([pattern(a)], [pattern(b)]) == example
     assert overlaps([pattern(a)], [pattern(b)]) is (example is not None)
+
+
+def test_the_first_overlap_of_long_lists_is_the_last_pair_that_is_compared(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    compared: list[tuple[Pattern, Pattern]] = []
+
+    def spy(one: Pattern, other: Pattern) -> bool | None:
+        compared.append((one, other))
+        return quick_overlap(one, other)
+
+    monkeypatch.setattr(language, "quick_overlap", spy)
+    many = [pattern(f"a/{number}") for number in range(100)]
+
+    assert overlaps(many, many)
+    assert compared == [(many[0], many[0])]
 
 
 def test_a_union_covers_what_no_part_of_it_covers() -> None:
