@@ -155,7 +155,7 @@ class RedeliveryQueue(Generic[Item]):
             GatewayError: as given to `fail`, once nothing is left to take.
         """
         with self._available:
-            if not self._waiting and not self._retried:
+            if timeout > 0 and not self._waiting and not self._retried:
                 self._wait(timeout)
             if self._retried:
                 return self._take_retried(limit)

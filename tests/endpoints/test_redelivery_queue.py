@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
@@ -235,3 +236,13 @@ def test_after_a_failure_the_surviving_messages_come_and_then_the_failure() -> N
     assert (counts, queue.held) == ([], 0)
     with pytest.raises(NotConnectedError, match="gone"):
         queue.take(10, 0)
+
+
+def test_without_a_timeout_an_empty_queue_is_not_waited_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    waits: list[object] = []
+    monkeypatch.setattr(threading.Condition, "wait", lambda *args: waits.append(args))
+
+    assert message_queue(1_000).take(1, 0.0) is None
+    assert waits == []
