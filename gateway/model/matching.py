@@ -112,7 +112,8 @@ def _without_minimum(parts: Sequence[Level]) -> list[Level]:
     for part in parts:
         if isinstance(part, AnyMany):
             flat += [ANY_ONE] * part.minimum
-            flat += [] if flat[-1:] == [AnyMany(0)] else [AnyMany(0)]
+            if not (flat and isinstance(flat[-1], AnyMany)):
+                flat.append(AnyMany(0))
         else:
             flat.append(part)
     return flat
