@@ -260,10 +260,10 @@ class ThreadPoller:
         if self.waiting:
             sockets |= dict.fromkeys(self.followed.values(), select.POLLIN)
         if sockets != self._registered:
-            self._poll, self._registered = select.poll(), {}
+            poll = select.poll()
             for fileno, mask in sockets.items():
-                self._poll.register(fileno, mask)
-            self._registered = sockets
+                poll.register(fileno, mask)
+            self._poll, self._registered = poll, sockets
         if pause and not any(each.answer_awaited for each in self.followed) and self._poll.poll(0):
             sleep(pause)
             timeout = 0.0
