@@ -25,11 +25,13 @@ def _is_flag(value: Value) -> bool:
 
 FIELD_CHECKS: Final[Mapping[str, Callable[[Value], bool]]] = {
     "mode": lambda value: _is_number(value) and value in tuple(DeliveryMode),
-    **dict.fromkeys(("retained", "redelivered"), _is_flag),
+    "retained": _is_flag,
+    "redelivered": _is_flag,
     **dict.fromkeys(_NUMBERS, _is_number),
     "content_type": _is_text,
     "correlation_id": lambda value: isinstance(value, str | bytes),
-    **dict.fromkeys(("reply_to", "source_id"), _is_text),
+    "reply_to": _is_text,
+    "source_id": _is_text,
     "origin": lambda value: isinstance(value, list) and all(map(_is_text, value)),
     "properties": lambda value: isinstance(value, Mapping),
 }
