@@ -141,9 +141,11 @@ class ReceiveState(ConnectionOwner):
 
     def _mark(self, message: Message) -> Message:
         """Mark a retained message that an earlier run may have received."""
-        if not (self._repeats_retained and message.headers.retained):
-            return message
-        return mark_redelivered(message) if self._kept.may_be_sent_again(message) else message
+        headers = message.headers
+        may_repeat = self._repeats_retained and headers.retained and not headers.redelivered
+        if may_repeat and self._kept.may_be_sent_again(message):
+            return mark_redelivered(message)
+        return message
 
     def _was_received(self, ack: int, message: Message) -> bool:
         """Return whether it is a repeat of a settled message; forget ids that are no repeats."""

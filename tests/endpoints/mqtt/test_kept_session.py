@@ -9,8 +9,12 @@ import pytest
 
 from gateway.endpoints.base import Source, Subscription
 from gateway.endpoints.mqtt import open_source
+from gateway.endpoints.mqtt.kept_session import KeptSession
+from gateway.endpoints.mqtt.receive_state import ReceiveState
 from gateway.endpoints.settings.mqtt import MqttSettings
 from gateway.errors import EndpointError, NotConnectedError
+from gateway.model.message import Message
+from gateway.wire.mqtt.packets import PacketDecoder
 from tests.endpoints.exchange import QUIET, collect, hold, wait_for_loss
 from tests.endpoints.mqtt.peer import (
     WELCOME,
@@ -289,3 +293,24 @@ def test_a_lost_session_forgets_everything(peer: Peer) -> None:
     assert peer.read() == b"\x50\x02\x00\x08"  # and no UNSUBSCRIBE
     peer.hang_up()
     narrower.close()
+
+
+def test_a_retained_message_that_is_marked_already_is_compared_with_no_filter(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    compared: list[Message] = []
+
+    def may_be_sent_again(_session: KeptSession, message: Message) -> bool:
+        compared.append(message)
+        return True
+
+    monkeypatch.setattr(KeptSession, "may_be_sent_again", may_be_sent_again)
+    settings = MqttSettings(version="3.1.1", session_expiry=60)
+    state = ReceiveState(settings, [Subscription("t")], KeptSession())
+    body = b"\x06\x00\x01t\x00\x01x"
+    packets = PacketDecoder("3.1.1", lambda: 0).feed(b"\x3b" + body + b"\x33" + body)
+
+    state.packets_received(packets)
+
+    assert [message.headers.redelivered for message in compared] == [False]
+    assert [message.headers.redelivered for message in state.queue.unsettled()] == [True, True]
