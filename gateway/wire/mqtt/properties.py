@@ -87,16 +87,21 @@ IN_PUBLISH: Final[Mapping[int, Decoder]] = {
     USER_PROPERTY: _pair,
 }  # no topic alias: our CONNECT allows none (MQTT 5.0, 3.3.2.3.4)
 IN_SESSION: Final[Mapping[int, Decoder]] = {
-    # Maximum QoS; whether there are retained messages, wildcards, identifiers of subscriptions
-    # and shared subscriptions
-    **dict.fromkeys((0x24, 0x25, 0x28, 0x29, 0x2A), _u8),
-    # Server Keep Alive, Receive Maximum, Topic Alias Maximum
-    **dict.fromkeys((0x13, 0x21, 0x22), _u16),
-    # Session Expiry Interval, Maximum Packet Size
-    **dict.fromkeys((0x11, 0x27), _u32),
-    # Assigned Client Identifier, Authentication Method, Response Information, Server Reference,
-    # Reason String
-    **dict.fromkeys((0x12, 0x15, 0x1A, 0x1C, 0x1F), _text),
+    0x11: _u32,  # Session Expiry Interval
+    0x12: _text,  # Assigned Client Identifier
+    0x13: _u16,  # Server Keep Alive
+    0x15: _text,  # Authentication Method
     0x16: _binary,  # Authentication Data
+    0x1A: _text,  # Response Information
+    0x1C: _text,  # Server Reference
+    0x1F: _text,  # Reason String
+    0x21: _u16,  # Receive Maximum
+    0x22: _u16,  # Topic Alias Maximum
+    0x24: _u8,  # Maximum QoS
+    0x25: _u8,  # Retain Available
     USER_PROPERTY: _pair,
+    0x27: _u32,  # Maximum Packet Size
+    0x28: _u8,  # Wildcard Subscription Available
+    0x29: _u8,  # Subscription Identifier Available
+    0x2A: _u8,  # Shared Subscription Available
 }
