@@ -77,10 +77,35 @@ def seconds(doc: str, default: T, **facts: Unpack[SettingFacts]) -> T:
     return setting(doc, default, **facts)
 
 
+def timeout(doc: str, default: float) -> float:
+    """Declare a setting that is a time for waiting, which is never zero."""
+    return seconds(doc, default, minimum=0.1)
+
+
 def size(doc: str, default: T, **facts: Unpack[SettingFacts]) -> T:
     """Declare a setting that is a number of bytes."""
     facts["unit"] = "bytes"
     return setting(doc, default, **facts)
+
+
+def window_bytes(doc: str, default: int) -> int:
+    """Declare a setting that bounds the bytes of messages on their way."""
+    return size(doc, default, minimum=65_536)
+
+
+def choice(doc: str, default: str, *others: str) -> str:
+    """Declare a setting that is one of these words."""
+    return setting(doc, default, choices=(default, *others))
+
+
+def file_path(doc: str) -> str | None:
+    """Declare a setting that may name a file, which must exist."""
+    return setting(doc, None, path="file")
+
+
+def secret(doc: str) -> str | None:
+    """Declare a setting that may be a secret: a file gives it by a reference."""
+    return setting(doc, None, secret=True)
 
 
 @cache

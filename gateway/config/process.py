@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 
 from gateway.archive.layout import writer_name
 from gateway.archive.location import DEFAULT_BUFFER
-from gateway.setting import seconds, setting, size
+from gateway.setting import file_path, seconds, secret, setting, size, timeout
 
 WhenFullText: TypeAlias = Literal["slow", "dead-letter-oldest", "dead-letter-newest"]
 
@@ -41,11 +41,9 @@ class ArchiveSettings:
         minimum=1,
     )
     segment_bytes: int = size("size at which a segment is closed", 64 << 20, minimum=1 << 16)
-    seal_key: str | None = setting(
+    seal_key: str | None = secret(
         "key that signs journals and seals, so that a forger without it is found; the other"
-        " commands need it, too",
-        None,
-        secret=True,
+        " commands need it, too"
     )
 
 
@@ -101,22 +99,18 @@ class WebSettings:
         "127.0.0.1",
     )
     port: int = setting("TCP port; 0: any free port", 8047, minimum=0, maximum=65535)
-    token: str | None = setting(
-        "token that clients send as `Authorization: Bearer`", None, secret=True
+    token: str | None = secret("token that clients send as `Authorization: Bearer`")
+    previous_token: str | None = secret(
+        "a second token that is valid, too, while clients change from it to `token`"
     )
-    previous_token: str | None = setting(
-        "a second token that is valid, too, while clients change from it to `token`",
-        None,
-        secret=True,
+    cert_file: str | None = file_path(
+        "server certificate (PEM); with it the page is served by HTTPS only"
     )
-    cert_file: str | None = setting(
-        "server certificate (PEM); with it the page is served by HTTPS only", None, path="file"
+    key_file: str | None = file_path(
+        "private key of the certificate (PEM); read from `cert_file` when absent"
     )
-    key_file: str | None = setting(
-        "private key of the certificate (PEM); read from `cert_file` when absent", None, path="file"
-    )
-    client_ca_file: str | None = setting(
-        "CA for client certificates (PEM); clients without one are rejected", None, path="file"
+    client_ca_file: str | None = file_path(
+        "CA for client certificates (PEM); clients without one are rejected"
     )
     spool_percent: float = setting(
         "fill level of a spool, in percent, at which the gateway is not ready",
@@ -158,13 +152,9 @@ class TracingSettings:
         minimum=0,
         maximum=1,
     )
-    token: str | None = setting(
-        "token sent to the collector as `Authorization: Bearer`", None, secret=True
-    )
-    ca_file: str | None = setting(
-        "CA of the collector's certificate (PEM); the system's trust store when absent",
-        None,
-        path="file",
+    token: str | None = secret("token sent to the collector as `Authorization: Bearer`")
+    ca_file: str | None = file_path(
+        "CA of the collector's certificate (PEM); the system's trust store when absent"
     )
 
 
@@ -212,14 +202,11 @@ class GatewaySettings:
     stop_seconds: float = seconds(
         "time after SIGTERM for finishing messages in flight", 8.0, minimum=0, maximum=600
     )
-    heartbeat_seconds: float = seconds(
-        "interval between two heartbeats of a route", 10.0, minimum=0.1
-    )
-    stuck_after_seconds: float = seconds(
+    heartbeat_seconds: float = timeout("interval between two heartbeats of a route", 10.0)
+    stuck_after_seconds: float = timeout(
         "time without an answer after which a target with unanswered messages counts as stuck and"
         " is reconnected",
         60.0,
-        minimum=0.1,
     )
     isolate_after: int = setting(
         "connection losses after which the unanswered messages are searched by halves, to find the"

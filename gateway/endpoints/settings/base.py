@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 from gateway.model.message import DeliveryMode
-from gateway.setting import seconds, setting
+from gateway.setting import file_path, seconds, secret, setting
 
 _ADDRESS = re.compile(
     r"(?P<scheme>[a-z][a-z0-9+.-]*)://(?:[^/@\s,()]*@)?(?P<host>\[[^\]]*\]|[^:/?,()\s]*)"
@@ -30,18 +30,14 @@ ALL_FIELDS = frozenset(
 class TlsSettings:
     """Encryption of a connection, and the certificates of both sides."""
 
-    ca_file: str | None = setting(
-        "file of trusted CA certificates (PEM); the system's trust store when absent",
-        None,
-        path="file",
+    ca_file: str | None = file_path(
+        "file of trusted CA certificates (PEM); the system's trust store when absent"
     )
-    cert_file: str | None = setting("client certificate (PEM), for mutual TLS", None, path="file")
-    key_file: str | None = setting(
-        "private key of the client certificate (PEM); read from `cert_file` when absent",
-        None,
-        path="file",
+    cert_file: str | None = file_path("client certificate (PEM), for mutual TLS")
+    key_file: str | None = file_path(
+        "private key of the client certificate (PEM); read from `cert_file` when absent"
     )
-    key_password: str | None = setting("password of the private key", None, secret=True)
+    key_password: str | None = secret("password of the private key")
     verify: bool = setting(
         "verify the broker's certificate and host name; turn it off for trials only", True
     )

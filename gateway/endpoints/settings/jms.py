@@ -15,7 +15,7 @@ from gateway.endpoints.settings.base import (
     address_faults,
 )
 from gateway.model.message import DeliveryMode
-from gateway.setting import seconds, setting, size
+from gateway.setting import choice, seconds, secret, setting, size, timeout, window_bytes
 
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:(//[^/\s]|\()[^\s]*")  # or failover:(...)
 EMS_FACTORY = "com.tibco.tibjms.TibjmsConnectionFactory"
@@ -55,11 +55,7 @@ class JmsSettings(EndpointSettings):
     classpath: tuple[str, ...] = setting(
         "client library: jar files, or patterns such as /opt/tibco/ems/*/lib/*.jar", (), path="jars"
     )
-    api: str = setting(
-        "Java package of the library; `auto` detects it",
-        "auto",
-        choices=("auto", "javax", "jakarta"),
-    )
+    api: str = choice("Java package of the library; `auto` detects it", "auto", "javax", "jakarta")
     urls: tuple[str, ...] = setting(
         "addresses of the servers; EMS takes all of them as one fault-tolerant set, other systems"
         " are tried in turn",
@@ -80,12 +76,10 @@ class JmsSettings(EndpointSettings):
     lookup: str = setting("name of the connection factory in JNDI", "")
     client_id: str = setting("client id of the connection; required for a durable subscription", "")
     username: str | None = setting("user name", None)
-    password: str | None = setting("password", None, secret=True)
+    password: str | None = secret("password")
     tls: TlsSettings | None = setting("TLS of EMS; its URLs begin with ssl://", None)
-    destination: str = setting(
-        "kind of an address without the prefix `topic:` or `queue:`",
-        "topic",
-        choices=("topic", "queue"),
+    destination: str = choice(
+        "kind of an address without the prefix `topic:` or `queue:`", "topic", "queue"
     )
     durable: str = setting(
         "name of the durable subscription; {pattern} stands for the pattern of the route", ""
@@ -95,18 +89,16 @@ class JmsSettings(EndpointSettings):
         "",
     )
     selector: str = setting("JMS selector that the server evaluates", "")
-    acknowledge: str = setting(
+    acknowledge: str = choice(
         "`client` and `transacted` acknowledge all messages together, when none is unsettled and"
         " at the latest after a `receive_window`; `explicit` acknowledges each message (EMS,"
         " ActiveMQ); `explicit_lazy` lets EMS delay that",
-        "client",
-        choices=ACKNOWLEDGE,
+        *ACKNOWLEDGE,
     )
-    delivery: str = setting(
+    delivery: str = choice(
         "highest JMS delivery mode of sent messages; messages for at most once are sent"
         " non-persistent. `reliable` (EMS) gives no answer, not even to refused messages",
-        "persistent",
-        choices=DELIVERY,
+        *DELIVERY,
     )
     batch: int = setting(
         "most messages received or sent in one call to Java", 1_000, minimum=1, maximum=100_000
@@ -117,16 +109,14 @@ class JmsSettings(EndpointSettings):
     send_window: int = setting(
         "messages that a sink has queued or sent without an answer", 4_000, minimum=1
     )
-    receive_window_bytes: int = size(
+    receive_window_bytes: int = window_bytes(
         "bytes of received and unsettled messages at which a source stops receiving; the JVM needs"
         " twice as much",
         16_777_216,
-        minimum=65_536,
     )
-    send_window_bytes: int = size(
+    send_window_bytes: int = window_bytes(
         "bytes that a sink has queued or sent without an answer; the JVM needs twice as much",
         16_777_216,
-        minimum=65_536,
     )
     prefetch: int = setting(
         "messages that ActiveMQ sends ahead to a consumer; 0: `batch`. No effect on other systems,"
@@ -141,17 +131,17 @@ class JmsSettings(EndpointSettings):
     max_correlation: int = size(
         "bytes of the longest correlation id", EMS_CORRELATION, minimum=16, maximum=32_000
     )
-    temporary_reply: str = setting(
+    temporary_reply: str = choice(
         "reply addresses that are temporary destinations: `map` forwards them and resolves replies"
         " while this process runs; `drop` removes and counts them",
         "map",
-        choices=("map", "drop"),
+        "drop",
     )
-    objects: str = setting(
+    objects: str = choice(
         "payload of object messages: `opaque` forwards the bytes; `deserialize` runs code of the"
         " sender",
         "opaque",
-        choices=("opaque", "deserialize"),
+        "deserialize",
     )
     compress: bool = setting("request compression of sent messages (EMS)", False)
     preserve_undelivered: bool = setting(
@@ -163,16 +153,13 @@ class JmsSettings(EndpointSettings):
         " the process decides",
         (),
     )
-    connect_timeout: float = seconds(
-        "seconds for one connection attempt, where the library has such a setting",
-        10.0,
-        minimum=0.1,
+    connect_timeout: float = timeout(
+        "seconds for one connection attempt, where the library has such a setting", 10.0
     )
-    answer_timeout: float = seconds(
+    answer_timeout: float = timeout(
         "seconds after which a send without an answer makes the connection count as stuck;"
         " ActiveMQ delays answers while it is full",
         60.0,
-        minimum=0.1,
     )
     close_timeout: float = seconds("seconds for closing a connection", 3.0, minimum=0.1, maximum=60)
 

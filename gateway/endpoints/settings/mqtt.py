@@ -15,7 +15,7 @@ from gateway.endpoints.settings.base import (
     TlsSettings,
 )
 from gateway.model.message import DeliveryMode
-from gateway.setting import seconds, setting, size
+from gateway.setting import seconds, secret, setting, size, timeout, window_bytes
 
 MAX_PACKET_IN = 16_777_216  # bytes: longer ones cost the other messages seconds
 MQTT_PACKET = 268_435_460  # bytes: 268,435,455 after a fixed header of 5 (MQTT 5.0, 2.1.4)
@@ -67,7 +67,7 @@ class MqttSettings(EndpointSettings):
         "highest QoS of subscriptions and of published messages", 1, choices=(0, 1, 2)
     )
     username: str | None = setting("user name", None)
-    password: str | None = setting("password", None, secret=True)
+    password: str | None = secret("password")
     tls: TlsSettings | None = setting("TLS; plain TCP when absent", None)
     receive_window: int = setting(
         "unacknowledged messages of QoS 1 and 2 that the broker may send to a source (Receive"
@@ -82,10 +82,8 @@ class MqttSettings(EndpointSettings):
         minimum=1,
         maximum=U16,
     )
-    receive_window_bytes: int = size(
-        "bytes of received and unsettled messages at which a source stops reading",
-        16_777_216,
-        minimum=65_536,
+    receive_window_bytes: int = window_bytes(
+        "bytes of received and unsettled messages at which a source stops reading", 16_777_216
     )
     max_packet: int = size(
         "bytes of the longest packet that the broker accepts; longer messages are rejected; a"
@@ -110,14 +108,11 @@ class MqttSettings(EndpointSettings):
         " clients; a source asks for no count when empty",
         "$SYS/broker/publish/messages/dropped",
     )
-    connect_timeout: float = seconds(
-        "seconds for connecting, logging in and subscribing", 10.0, minimum=0.1
-    )
-    answer_timeout: float = seconds(
+    connect_timeout: float = timeout("seconds for connecting, logging in and subscribing", 10.0)
+    answer_timeout: float = timeout(
         "seconds without progress after which the connection of a sink with unacknowledged"
         " messages is closed as stuck",
         30.0,
-        minimum=0.1,
     )
 
     def for_gateway(self, gateway: str) -> MqttSettings:

@@ -16,7 +16,7 @@ from gateway.endpoints.settings.base import (
     server_key,
 )
 from gateway.model.message import DeliveryMode
-from gateway.setting import seconds, setting, size
+from gateway.setting import seconds, secret, setting, timeout, window_bytes
 
 _URL = re.compile(r"(nats|tls)://(\[[^\]\s]+\]|[^/:@\[\]\s]+)(:[0-9]+)?/?")
 _PORTS = {"nats": 4_222, "tls": 4_222}
@@ -66,8 +66,8 @@ class NatsSettings(EndpointSettings):
         "queue group of core NATS, which divides messages among several gateways", ""
     )
     username: str | None = setting("user name", None)
-    password: str | None = setting("password", None, secret=True)
-    token: str | None = setting("token for the log-in", None, secret=True)
+    password: str | None = secret("password")
+    token: str | None = secret("token for the log-in")
     credentials_file: str | None = setting(
         "credentials file with a JWT and its seed, read at every connection attempt",
         None,
@@ -97,10 +97,9 @@ class NatsSettings(EndpointSettings):
         minimum=1,
         maximum=100_000,
     )
-    receive_window_bytes: int = size(
+    receive_window_bytes: int = window_bytes(
         "bytes of received and unsettled messages at which a source stops asking for more",
         67_108_864,
-        minimum=65_536,
     )
     send_window: int = setting(
         "messages that a sink sends ahead of the stream's answers", 5_000, minimum=1, maximum=65_536
@@ -111,11 +110,9 @@ class NatsSettings(EndpointSettings):
         5.0,
         minimum=0.05,
     )
-    connect_timeout: float = seconds("seconds for connecting", 10.0, minimum=0.1)
-    answer_timeout: float = seconds(
-        "seconds for each answer of the server; without it the connection counts as stuck",
-        10.0,
-        minimum=0.1,
+    connect_timeout: float = timeout("seconds for connecting", 10.0)
+    answer_timeout: float = timeout(
+        "seconds for each answer of the server; without it the connection counts as stuck", 10.0
     )
 
     def for_gateway(self, gateway: str) -> NatsSettings:

@@ -18,13 +18,14 @@ from gateway.endpoints.settings.base import (
     server_key,
 )
 from gateway.model.message import DeliveryMode
-from gateway.setting import seconds, setting, size
+from gateway.setting import choice, seconds, secret, setting, size, timeout, window_bytes
 
 QUEUE: str = "queue:"  # begins the address of a queue, which the default exchange reaches
 MAX_SHORT = 255  # bytes of a name: AMQP 0-9-1, 4.2.5.3
 _URL = re.compile(r"amqps?://([^/@\s]*@)?(\[[^\]\s]+\]|[^/:@\[\]\s]+)(:[0-9]{1,5})?(/[^/\s]*)?")
 
 _PORTS = {"amqp": 5_672, "amqps": 5_671}
+STARTS = ("first", "last", "next")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +45,7 @@ class RabbitmqSettings(EndpointSettings):
         "amqp://localhost:5672/",
     )
     username: str | None = setting("user name; that of the address when absent", None)
-    password: str | None = setting("password; that of the address when absent", None, secret=True)
+    password: str | None = secret("password; that of the address when absent")
     tls: TlsSettings | None = setting(
         "TLS; when absent and the address is amqps://, verified against the system's trust store",
         None,
@@ -59,19 +60,15 @@ class RabbitmqSettings(EndpointSettings):
         " and the name of the endpoint. A tap has its own, with `-` and its endpoint behind this",
         "",
     )
-    queue_type: str = setting(
-        "type of a queue that is created", "classic", choices=("classic", "quorum", "stream")
+    queue_type: str = choice("type of a queue that is created", "classic", "quorum", "stream")
+    start: str = choice(
+        "first message that a source without a position reads from a stream", *STARTS
     )
-    start: str = setting(
-        "first message that a source without a position reads from a stream",
-        "first",
-        choices=("first", "last", "next"),
-    )
-    on_unroutable: str = setting(
+    on_unroutable: str = choice(
         "fate of a message for which no queue has a binding: a dead letter (`reject`), or dropped,"
         " as that of any publisher (`drop`)",
         "reject",
-        choices=("reject", "drop"),
+        "drop",
     )
     unique_message_ids: bool = setting(
         "publishers give each message a `message_id` of its own, so that a repeat is a duplicate",
@@ -89,11 +86,10 @@ class RabbitmqSettings(EndpointSettings):
         minimum=1,
         maximum=U16,
     )
-    receive_window_bytes: int = size(
+    receive_window_bytes: int = window_bytes(
         "bytes of received and unsettled messages at which a source reads slowly: one message, or"
         " 100 KB, for each half of `heartbeat`",
         67_108_864,
-        minimum=65_536,
     )
     send_window: int = setting(
         "messages that a sink sends ahead of the server's confirms", 5_000, minimum=1, maximum=U16
@@ -105,12 +101,11 @@ class RabbitmqSettings(EndpointSettings):
         minimum=1,
         maximum=U16,
     )
-    connect_timeout: float = seconds("seconds for connecting", 10.0, minimum=0.1)
-    answer_timeout: float = seconds(
+    connect_timeout: float = timeout("seconds for connecting", 10.0)
+    answer_timeout: float = timeout(
         "seconds after which an unanswered request or message makes the connection count as stuck,"
         " unless the server has blocked it",
         30.0,
-        minimum=0.1,
     )
 
     def for_gateway(self, gateway: str) -> RabbitmqSettings:

@@ -16,7 +16,7 @@ from gateway.endpoints.settings.base import (
     server_key,
 )
 from gateway.model.message import DeliveryMode
-from gateway.setting import seconds, setting, size
+from gateway.setting import seconds, secret, setting, size, timeout, window_bytes
 
 _ADDRESS = re.compile(r"\s*(?:(?P<scheme>tcps?|https?|wss?):(?://)?)?(?P<rest>.*)")  # tcp if absent
 _HOST = r"(\[[^\]\s]+\]|[^/:\[\]\s]+)(:[0-9]+)?"
@@ -41,7 +41,7 @@ class SolaceSettings(EndpointSettings):
     )
     vpn: str = setting("name of the message VPN", "default")
     username: str = setting("user name", "gateway")
-    password: str | None = setting("password", None, secret=True)
+    password: str | None = secret("password")
     token_file: str | None = setting(
         "file with an OAuth access token, read at every connection attempt; needs tcps://",
         None,
@@ -102,11 +102,10 @@ class SolaceSettings(EndpointSettings):
         minimum=1,
         maximum=255,
     )
-    receive_window_bytes: int = size(
+    receive_window_bytes: int = window_bytes(
         "bytes of received and unsettled messages at which a source pauses the flow of its queue,"
         " or drops and counts direct messages",
         16_777_216,
-        minimum=65_536,
     )
     direct_buffer: int = setting(
         "direct messages that the library buffers before the receive window", 50_000, minimum=1
@@ -130,11 +129,9 @@ class SolaceSettings(EndpointSettings):
     reconnect_wait: float = seconds(
         "seconds between the library's attempts", 3.0, minimum=0.0, maximum=60.0
     )
-    connect_timeout: float = seconds("seconds for connecting", 10.0, minimum=0.1)
-    answer_timeout: float = seconds(
-        "seconds after which an unacknowledged publish makes the connection count as stuck",
-        30.0,
-        minimum=0.1,
+    connect_timeout: float = timeout("seconds for connecting", 10.0)
+    answer_timeout: float = timeout(
+        "seconds after which an unacknowledged publish makes the connection count as stuck", 30.0
     )
 
     def for_gateway(self, gateway: str) -> SolaceSettings:

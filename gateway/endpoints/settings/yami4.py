@@ -16,7 +16,7 @@ from gateway.endpoints.settings.base import (
     server_key,
 )
 from gateway.model.message import DeliveryMode
-from gateway.setting import seconds, setting, size
+from gateway.setting import choice, seconds, setting, size, timeout, window_bytes
 
 _URL = re.compile(r"tcps?://[^/\s]+:[0-9]+|unix:///[^\s]+")
 POLICIES = ("reject_message", "drop_update", "unsubscribe")
@@ -36,11 +36,10 @@ class Yami4Settings(EndpointSettings):
     tls: TlsSettings | None = setting(
         "TLS of a tcps:// address; when absent, verified against the system's trust store", None
     )
-    overflow_policy: str = setting(
+    overflow_policy: str = choice(
         "overflow policy in the broker's own configuration; with any but `reject_message` a"
         " confirmed message may not have reached its subscribers",
-        "reject_message",
-        choices=POLICIES,
+        *POLICIES,
     )
     send_window: int = setting(
         "messages that a sink sends ahead of the broker's answers; the reference broker is not"
@@ -60,10 +59,8 @@ class Yami4Settings(EndpointSettings):
         16_777_216,
         minimum=4096,
     )
-    receive_window_bytes: int = size(
-        "bytes of received and unsettled messages at which a source stops reading",
-        67_108_864,
-        minimum=65_536,
+    receive_window_bytes: int = window_bytes(
+        "bytes of received and unsettled messages at which a source stops reading", 67_108_864
     )
     probe: bool = setting(
         "verify each subscription by publishing to a tag of its own; the reference broker answers"
@@ -76,7 +73,7 @@ class Yami4Settings(EndpointSettings):
         15.0,
         minimum=0.05,
     )
-    connect_timeout: float = seconds("seconds for connecting", 10.0, minimum=0.1)
+    connect_timeout: float = timeout("seconds for connecting", 10.0)
     answer_timeout: float = seconds(
         "seconds after which an unanswered request makes the connection count as stuck",
         10.0,
