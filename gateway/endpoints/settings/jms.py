@@ -169,9 +169,9 @@ class JmsSettings(EndpointSettings):
         Raises:
             ValueError: no server joins these systems; the text names the lists allowed.
         """
-        alone = len(self.dialects) == 1 and self.dialects[0] in SYSTEMS
-        different = len(set(self.dialects)) == len(self.dialects)
-        if not (alone or (self.dialects[:1] == ("ems",) and different and self._are_joined)):
+        alone = self.dialects in {(each,) for each in SYSTEMS}
+        known = {*self.joined} & {*JOINED}
+        if not (alone or (self.dialects[:1] == ("ems",) and len(known) == len(self.joined))):
             raise ValueError(
                 f"`dialect` is {list(self.dialects)}; write one of {', '.join(SYSTEMS)}, or a list"
                 f" of ems and systems it exports to: {', '.join(JOINED)}"
@@ -186,10 +186,6 @@ class JmsSettings(EndpointSettings):
     def joined(self) -> tuple[str, ...]:
         """Dialects of the systems that the server imports from and exports to."""
         return self.dialects[1:]
-
-    @property
-    def _are_joined(self) -> bool:
-        return set(self.joined) <= set(JOINED)
 
     @property
     def is_ems(self) -> bool:

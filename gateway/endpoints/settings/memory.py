@@ -14,6 +14,7 @@ from gateway.setting import setting, size
 class MemorySettings(EndpointSettings):
     """In-process broker for trials and tests; its messages are lost when the process ends."""
 
+    addresses: ClassVar[tuple[str, ...]] = ()
     mode: ClassVar[DeliveryMode] = DeliveryMode.EXACTLY_ONCE
     name: str = setting("name of the endpoint in the configuration", "memory")
     dialect: str = setting("system whose naming rules the broker follows", "mqtt")
@@ -32,11 +33,6 @@ class MemorySettings(EndpointSettings):
     def broker_key(self) -> str:
         """Address of the broker; equal for two endpoints of the same broker."""
         return f"memory:{self.broker}"
-
-    @property
-    def addresses(self) -> tuple[str, ...]:
-        """URLs of the brokers; their schemes tell whether the connection is encrypted."""
-        return ()
 
     @property
     def carries(self) -> frozenset[str]:
