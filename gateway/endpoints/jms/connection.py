@@ -5,8 +5,9 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeVar
 from urllib.parse import urlsplit
 
@@ -59,12 +60,8 @@ class JmsConnection:
             JavaError: the library refuses the call.
         """
         seconds = max(settings.connect_timeout, settings.answer_timeout)
-        try:
-            with _closed_when_late(settings, self.library, self.connection, seconds):
-                return self.library.run(lambda: call(self))
-        except BaseException:
-            self.close(settings.close_timeout)
-            raise
+        with _closed_on_failure(settings, self.library, self.connection, seconds):
+            return self.library.run(partial(call, self))
 
 
 def _close(library: JmsLibrary, connection: Java, timeout: float) -> None:
@@ -75,13 +72,15 @@ def _close(library: JmsLibrary, connection: Java, timeout: float) -> None:
 
 
 @contextmanager
-def _closed_when_late(
+def _closed_on_failure(
     settings: JmsSettings, library: JmsLibrary, connection: Java, seconds: float
 ) -> Iterator[None]:
-    """Close the connection after `seconds`: a call waits for ever for a server that keeps silent.
+    """Close the connection when a call fails, or takes more than `seconds`.
+
+    A call waits for ever for a server that keeps silent.
 
     Raises:
-        NotConnectedError: a call failed for that reason.
+        NotConnectedError: a call failed, or lasted, for that reason.
     """
     late = threading.Event()
 
@@ -92,17 +91,20 @@ def _closed_when_late(
     timer = threading.Timer(seconds, close)
     timer.daemon = True
     timer.start()
-    try:
-        yield
-    except JavaError as error:
+    with ExitStack() as on_failure:
+        on_failure.callback(_close, library, connection, settings.close_timeout)
+        try:
+            yield
+        except JavaError as error:
+            if late.is_set():
+                text = f"{settings.name}: the server did not answer within {seconds:g} s"
+                raise NotConnectedError(text) from error
+            raise
+        finally:
+            timer.cancel()
         if late.is_set():
-            text = f"{settings.name}: the server did not answer within {seconds:g} s"
-            raise NotConnectedError(text) from error
-        raise
-    finally:
-        timer.cancel()
-    if late.is_set():
-        raise NotConnectedError(f"{settings.name}: the server took more than {seconds:g} s")
+            raise NotConnectedError(f"{settings.name}: the server took more than {seconds:g} s")
+        on_failure.pop_all()
 
 
 def connect(settings: JmsSettings, library: JmsLibrary, client_id: str) -> JmsConnection:
@@ -162,16 +164,12 @@ def _connect(settings: JmsSettings, library: JmsLibrary, url: str, client_id: st
         connection = factory.createConnection()
     else:
         connection = factory.createConnection(settings.username, settings.password or "")
-    try:
-        with _closed_when_late(settings, library, connection, settings.connect_timeout):
-            if client_id:
-                connection.setClientID(client_id)
-            monitor = library.helper("ConnectionMonitor")(connection)
-            address = "" if settings.jndi_factory else _address(library, connection, url)
-            return JmsConnection(library, connection, monitor, address)
-    except BaseException:
-        _close(library, connection, settings.close_timeout)
-        raise
+    with _closed_on_failure(settings, library, connection, settings.connect_timeout):
+        if client_id:
+            connection.setClientID(client_id)
+        monitor = library.helper("ConnectionMonitor")(connection)
+        address = "" if settings.jndi_factory else _address(library, connection, url)
+        return JmsConnection(library, connection, monitor, address)
 
 
 def _address(library: JmsLibrary, connection: Java, url: str) -> str:
