@@ -12,7 +12,7 @@ from typing import TypeVar
 from urllib.parse import urlsplit
 
 from gateway.endpoints.jms.connection_factory import ACTIVEMQ, ACTIVEMQ_FACTORY, TIBCO, open_factory
-from gateway.endpoints.jms.jvm import Java, JavaError, JmsLibrary, gateway_error, is_permanent
+from gateway.endpoints.jms.jvm import Java, JavaError, JmsLibrary, describe, is_permanent
 from gateway.endpoints.settings.jms import EMS_FACTORY, JmsSettings
 from gateway.endpoints.tls import encryption_hint
 from gateway.errors import EndpointError, GatewayError, NotConnectedError
@@ -25,6 +25,9 @@ ACTIVEMQ_INDIVIDUAL = 4  # ActiveMQSession.INDIVIDUAL_ACKNOWLEDGE
 EMS_EXPLICIT = ("EXPLICIT_CLIENT_ACKNOWLEDGE", 23)  # constants of Tibjms, by javadoc 10.2.1
 EMS_LAZY = ("EXPLICIT_CLIENT_DUPS_OK_ACKNOWLEDGE", 24)
 ACK_ALL, ACK_EACH, ACK_TRANSACTED = 0, 1, 2  # modes of Receiver.java
+DUPLICATE_ID = (
+    "perhaps another client uses this id; give each client an id of its own (`client_id`)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,10 +120,8 @@ def connect(settings: JmsSettings, library: JmsLibrary, client_id: str) -> JmsCo
     failure: Exception | None = None
     for url in server_urls(settings):
         try:
-            return library.run(lambda url=url: _connect(settings, library, url, client_id))  # type: ignore[misc]  # mypy cannot infer a default
-        except NotConnectedError as error:
-            failure = error
-        except JavaError as error:
+            return library.run(partial(_connect, settings, library, url, client_id))
+        except (NotConnectedError, JavaError) as error:
             failure = error
             if is_permanent(error):
                 break
@@ -135,8 +136,13 @@ def connect_error(settings: JmsSettings, error: BaseException) -> GatewayError:
 
     ActiveMQ's library connects on the first call that needs the server.
     """
-    hint = "" if is_permanent(error) else encryption_hint(settings)
-    return gateway_error(settings.name, error, hint)
+    permanent = is_permanent(error)
+    if type(error).__name__.endswith("InvalidClientIDException"):
+        hint = f"; {DUPLICATE_ID}"
+    else:
+        hint = "" if permanent else encryption_hint(settings)
+    error_class = EndpointError if permanent else NotConnectedError
+    return error_class(f"{settings.name}: {describe(error)}{hint}")
 
 
 def server_urls(settings: JmsSettings) -> tuple[str, ...]:

@@ -21,7 +21,7 @@ import jpype
 import jpype.config
 
 from gateway.endpoints.settings.jms import JmsSettings
-from gateway.errors import DriverMissingError, EndpointError, GatewayError, NotConnectedError
+from gateway.errors import DriverMissingError, EndpointError
 
 log = logging.getLogger(__name__)
 
@@ -44,10 +44,6 @@ CLASSPATH_HELP = (
 )
 _PERMANENT = frozenset(  # exceptions after which another attempt fails as well
     {"JMSSecurityException", "InvalidDestinationException", "InvalidSelectorException"}
-)
-
-DUPLICATE_ID = (
-    "perhaps another client uses this id; give each client an id of its own (`client_id`)"
 )
 _start_lock = threading.Lock()
 
@@ -253,13 +249,3 @@ def describe(error: BaseException) -> str:
 def is_permanent(error: BaseException) -> bool:
     """Return whether another attempt would fail in the same way."""
     return type(error).__name__.rpartition(".")[2] in _PERMANENT
-
-
-def gateway_error(where: str, error: BaseException, hint: str = "") -> GatewayError:
-    """Return the gateway's error for a Java exception raised on connecting or subscribing."""
-    if isinstance(error, TypeError):
-        return DriverMissingError(f"{where}: {error}")
-    if type(error).__name__.endswith("InvalidClientIDException"):
-        hint = f"; {DUPLICATE_ID}"
-    error_class = EndpointError if is_permanent(error) else NotConnectedError
-    return error_class(f"{where}: {describe(error)}{hint}")
