@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 
 from gateway.endpoints.jms import jvm
 from gateway.endpoints.jms.jvm import Java, JmsLibrary
@@ -45,13 +46,8 @@ def _make_factory(settings: JmsSettings, library: JmsLibrary, url: str) -> Java:
         parameters = {name: value for name, value in properties.items() if name.startswith(TIBCO)}
         if settings.tls is not None:
             parameters |= ems_tls(settings.tls)
-        table = library.find("java.util.HashMap")()
-        for name, value in parameters.items():
-            table.put(jvm.text(name), jvm.text(value))
-        address = jvm.text(url)
-        factory = (
-            factory_class(address, jvm.text(None), table) if parameters else factory_class(address)
-        )
+        more = (jvm.text(None), library.find("java.util.HashMap")(parameters)) if parameters else ()
+        factory = factory_class(jvm.text(url), *more)
         properties = {name: value for name, value in properties.items() if name not in parameters}
     else:
         if settings.tls is not None:
@@ -96,10 +92,8 @@ def _warn_of_code_from_servers(settings: JmsSettings, library: JmsLibrary) -> No
 
 
 def _construct(factory_class: Java, url: str) -> Java:
-    try:
+    with suppress(TypeError):  # no constructor for a URL: `properties` name the server
         return factory_class(jvm.text(url))
-    except TypeError:  # no constructor for a URL: `properties` name the server
-        pass
     try:
         return factory_class()
     except TypeError as error:
@@ -116,11 +110,9 @@ def _set_property(settings: JmsSettings, factory: Java, name: str, value: str) -
         raise EndpointError(f"{settings.name}: {settings.factory} has no property {name!r}")
     readers: tuple[Callable[[str], object], ...] = (jvm.text, int, _read_bool)
     for read in readers:
-        try:
+        with suppress(TypeError, ValueError):
             setter(read(value))
-        except (TypeError, ValueError):
-            continue
-        return
+            return
     raise EndpointError(f"{settings.name}: the property {name!r} does not take {value!r}")
 
 
@@ -129,7 +121,6 @@ def _read_bool(value: str) -> bool:
 
 
 def _look_up(settings: JmsSettings, library: JmsLibrary, url: str) -> Java:
-    table = library.find("java.util.Hashtable")()
     environment = {
         "java.naming.factory.initial": settings.jndi_factory,
         "java.naming.provider.url": settings.jndi_url or url,
@@ -138,9 +129,8 @@ def _look_up(settings: JmsSettings, library: JmsLibrary, url: str) -> Java:
     if settings.username is not None:
         environment["java.naming.security.principal"] = settings.username
         environment["java.naming.security.credentials"] = settings.password or ""
-    for name, value in environment.items():
-        table.put(jvm.text(name), jvm.text(value))
     library.find(settings.jndi_factory)  # the error names the missing jar; JNDI's does not
+    table = library.find("java.util.Hashtable")(environment)
     found = library.find("javax.naming.InitialContext")(table).lookup(settings.lookup)
     if not isinstance(found, library.jms("ConnectionFactory")):
         raise EndpointError(

@@ -204,13 +204,9 @@ def _load(jars: tuple[str, ...], package: str) -> JmsLibrary:
         helper = resources.files("gateway.endpoints.jms") / f"gateway-jms-{package}.jar"
         with resources.as_file(helper) as path:
             urls.append(_url(path))
-            return JmsLibrary(_make_loader(urls), package)
-    return JmsLibrary(_make_loader(urls), package)
-
-
-def _make_loader(urls: list[Java]) -> Java:
     parent = jpype.java.lang.ClassLoader.getPlatformClassLoader()
-    return jpype.java.net.URLClassLoader(jpype.JArray(jpype.java.net.URL)(urls), parent)
+    loader = jpype.java.net.URLClassLoader(jpype.JArray(jpype.java.net.URL)(urls), parent)
+    return JmsLibrary(loader, package)
 
 
 def _url(path: Path) -> Java:
@@ -219,10 +215,7 @@ def _url(path: Path) -> Java:
 
 def java_list(values: Sequence[Java]) -> Java:
     """Return a Java list; JPype makes no array of a class from a separate loader."""
-    items = jpype.java.util.ArrayList()
-    for value in values:
-        items.add(value)
-    return items
+    return jpype.java.util.ArrayList(list(values))
 
 
 def int_array(values: Sequence[int]) -> Java:
