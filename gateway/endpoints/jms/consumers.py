@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from gateway.endpoints.base import Subscription
 from gateway.endpoints.jms import jvm
@@ -27,13 +27,21 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9.-]")
 
 @dataclass(frozen=True, slots=True)
 class ConsumerSpec:
-    """One consumer: its destination, and the names of a durable or shared subscription."""
+    """One consumer: its destination, and the names of a durable or shared subscription.
+
+    `selector` is empty when it takes all messages.
+    """
 
     kind: int
     name: str
     durable: str = ""
     shared: str = ""
     selector: str = ""
+
+    @property
+    def definition(self) -> str:
+        """The name of a durable subscription, and all by which a server compares it."""
+        return f"{self.durable}\n{self.name}\n{self.selector}"
 
 
 def read_subscriptions(
@@ -49,10 +57,8 @@ def read_subscriptions(
             f"{settings.name}: {len(subscriptions)} subscriptions, outside 1..{MAX_CONSUMERS}"
         )
     default = DESTINATION_KINDS[settings.destination]
-    patterns = [
-        split_address(pattern, default)
-        for pattern in dict.fromkeys(each.pattern for each in subscriptions)
-    ]
+    selectors = {each.pattern: each.selector for each in subscriptions}
+    patterns = [split_address(pattern, default) for pattern in selectors]
     topics = sum(kind == TOPIC for kind, _ in patterns)
     for setting in ("durable", "shared"):
         text = getattr(settings, setting)
@@ -63,38 +69,29 @@ def read_subscriptions(
             )
     if settings.durable and not settings.shared and topics and not settings.client_id:
         raise EndpointError(f"{settings.name}: a durable subscription needs `client_id`")
-    selectors = {each.pattern: each.selector for each in subscriptions}
     return tuple(
-        replace(_read_one(settings, kind, name), selector=selector)
+        _read_one(settings, kind, name, selector)
         for (kind, name), selector in zip(patterns, selectors.values(), strict=True)
     )
 
 
-def _read_one(settings: JmsSettings, kind: int, name: str) -> ConsumerSpec:
+def _read_one(settings: JmsSettings, kind: int, name: str, selector: str) -> ConsumerSpec:
     where = f"{settings.name}: {quoted(name)}"
     if kind not in (TOPIC, QUEUE):
         raise EndpointError(f"{where}: only its creator can receive from a temporary destination")
     error = find_name_error(name, ems=settings.is_ems, pattern=True, joined=settings.joined)
     if error is not None:
         raise EndpointError(f"{where}: {error[1]}")
+    selector = " AND ".join(f"({text})" for text in (settings.selector, selector) if text)
     if kind == QUEUE:
         if has_wildcard(name):
             raise EndpointError(f"{where}: no wildcards in a queue's name; use its full name")
-        return ConsumerSpec(kind, name)
+        return ConsumerSpec(kind, name, selector=selector)
     safe_name = _UNSAFE.sub(lambda found: f"_{ord(found[0]):x}_", name)
     durable, shared = (
         text.replace(PATTERN_PLACEHOLDER, safe_name) for text in (settings.durable, settings.shared)
     )
-    return ConsumerSpec(kind, name, durable, shared)
-
-
-def definition(settings: JmsSettings, spec: ConsumerSpec) -> str:
-    """Return the name of a durable subscription, and all by which a server compares it."""
-    return "\n".join((spec.durable, spec.name, _selector(settings, spec)))
-
-
-def _selector(settings: JmsSettings, spec: ConsumerSpec) -> str:
-    return " AND ".join(f"({text})" for text in (settings.selector, spec.selector) if text)
+    return ConsumerSpec(kind, name, durable, shared, selector)
 
 
 def make_consumer(settings: JmsSettings, session: Java, spec: ConsumerSpec) -> Java:
@@ -103,7 +100,7 @@ def make_consumer(settings: JmsSettings, session: Java, spec: ConsumerSpec) -> J
     Raises:
         EndpointError: the subscription is shared and the library older than JMS 2.0.
     """
-    selector = jvm.text(_selector(settings, spec) or None)
+    selector = jvm.text(spec.selector or None)
     if spec.kind == QUEUE:
         return session.createConsumer(session.createQueue(spec.name), selector)
     topic = session.createTopic(spec.name)

@@ -29,12 +29,7 @@ from gateway.endpoints.jms.connection import (
     connect,
     connect_error,
 )
-from gateway.endpoints.jms.consumers import (
-    ConsumerSpec,
-    definition,
-    make_consumer,
-    read_subscriptions,
-)
+from gateway.endpoints.jms.consumers import ConsumerSpec, make_consumer, read_subscriptions
 from gateway.endpoints.jms.discard_advisories import DiscardAdvisories, discard_advisories
 from gateway.endpoints.jms.jvm import JavaError, JmsLibrary, describe, is_permanent, open_library
 from gateway.endpoints.jms.message_reader import BatchReader, DrainedBatch
@@ -208,8 +203,7 @@ class JmsSource:
         A server then deletes the old one of that name, with its messages (JMS 2.0, 8.3.3).
         """
         store, settings = self.subscription_store, self._settings
-        durable = (each for each in self._consumers if each.durable)
-        wanted = {each.durable: definition(settings, each) for each in durable}
+        wanted = {each.durable: each.definition for each in self._consumers if each.durable}
         if store is None or not wanted:
             return
         key = f"{settings.broker_key} {self._client_id} durable"
