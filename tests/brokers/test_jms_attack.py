@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import struct
 import zlib
+from collections import Counter
 from collections.abc import Callable, Iterator
 from itertools import count
 
@@ -18,9 +19,9 @@ from gateway.endpoints.jms import JmsSource, jvm, open_source
 from gateway.endpoints.jms.addresses import TOPIC
 from gateway.endpoints.jms.connection import connect
 from gateway.endpoints.jms.jvm import open_library
-from gateway.endpoints.jms.message_reader import BatchReader, DrainedBatch
+from gateway.endpoints.jms.message_reader import BatchReader
 from gateway.endpoints.jms.property_names import decode_property_name
-from gateway.endpoints.jms.subscription_filter import SubscriptionFilter
+from gateway.endpoints.settings.jms import JmsSettings
 from gateway.model.message import Message
 from tests.brokers.controlled_activemq import ActiveMq
 from tests.brokers.test_jms_hostile_server import HUGE
@@ -255,13 +256,15 @@ def test_hostile_properties_are_left_out(
         each.beforeMarshall(None)
     messages[1].setMarshalledProperties(publisher.sequence(marshalled))
 
-    drained = read(drain(publisher, messages))
+    counts: Counter[str] = Counter()
+    settings = JmsSettings()
+    drained = BatchReader(settings, [(TOPIC, "t")], counts).read(drain(publisher, messages))
 
     before, hostile, after = drained.messages
     assert (before.payload, hostile.payload, after.payload) == ("before", "kept", "after")
     assert hostile.headers.properties.keys() == {"jms.error"}
     assert reason in str(hostile.headers.properties["jms.error"])
-    assert drained.unreadable == 1
+    assert counts["unreadable"] == 1
 
 
 def drain(publisher: Publisher, messages: list[jvm.Java]) -> bytes:
@@ -274,11 +277,6 @@ def drain(publisher: Publisher, messages: list[jvm.Java]) -> bytes:
         publisher.session, jvm.java_list([consumer]), 0, monitor, False, MEBIBYTE
     )
     return bytes(receiver.drain(10, MEBIBYTE, 100))
-
-
-def read(data: bytes) -> DrainedBatch:
-    accepted = SubscriptionFilter([(TOPIC, "t")])
-    return BatchReader(accepted, TOPIC, keep_temporary=True).read(data)
 
 
 def with_headers(publisher: Publisher, **changes: object) -> jvm.Java:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 import struct
+from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Final, cast
@@ -17,9 +18,9 @@ from gateway.dialects.names import check_name
 from gateway.dialects.patterns import read_pattern
 from gateway.dialects.registry import DIALECTS
 from gateway.endpoints.jms.message_reader import BatchReader
-from gateway.endpoints.jms.subscription_filter import SubscriptionFilter
 from gateway.endpoints.jms.value_codec import ValueReader, write_value
 from gateway.endpoints.rabbitmq.headers import read_properties, write_properties
+from gateway.endpoints.settings.jms import JmsSettings
 from gateway.endpoints.settings.rabbitmq import RabbitmqSettings
 from gateway.errors import (
     SubjectError,
@@ -106,7 +107,7 @@ def rabbitmq_properties() -> Parser:
 
 
 def jms_batch() -> Parser:
-    reader = BatchReader(SubscriptionFilter([(1, "t"), (2, "q")]), 1, keep_temporary=True)
+    reader = BatchReader(JmsSettings(), [(1, "t"), (2, "q")], Counter())
     properties: dict[str, Value] = {
         "a": 1,
         "JMSXGroupID": "g",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from base64 import b64decode
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from struct import Struct
 from struct import error as StructError  # noqa: N812  # the class has a lower-case name
@@ -12,9 +12,16 @@ from types import MappingProxyType
 from typing import Final, cast
 
 from gateway.endpoints.jms import property_names as names
-from gateway.endpoints.jms.addresses import TEMPORARY_TOPIC, TOPIC, import_mark, join_address
+from gateway.endpoints.jms.addresses import (
+    DESTINATION_KINDS,
+    TEMPORARY_TOPIC,
+    TOPIC,
+    import_mark,
+    join_address,
+)
 from gateway.endpoints.jms.subscription_filter import SubscriptionFilter
 from gateway.endpoints.jms.value_codec import SURROGATES, ValueReader
+from gateway.endpoints.settings.jms import JmsSettings
 from gateway.errors import WireError
 from gateway.model.limited_cache import LimitedCache
 from gateway.model.memory_size import text_size
@@ -57,28 +64,28 @@ class DrainedBatch:
     count: int
     messages: list[Message] = field(default_factory=list)
     unwanted: list[int] = field(default_factory=list)
-    dropped_replies: int = 0
-    unreadable: int = 0
-    imported: int = 0
 
 
 class BatchReader:
-    """Reads packed batches; addresses of the kind `default` have no prefix.
+    """Reads packed batches of consumers, each of which subscribed to a kind and a name.
 
-    A message that `broker` imported to a topic gets an entry in its origin path.
-    Mutable: owned by the receiving thread; it remembers addresses.
+    A message that the server imported to a topic gets an entry in its origin path.
+    Mutable: owned by the receiving thread; it remembers addresses, and adds to `counts`.
     """
 
     def __init__(
-        self, selected: SubscriptionFilter, default: int, *, keep_temporary: bool, broker: str = ""
+        self,
+        settings: JmsSettings,
+        subscriptions: Sequence[tuple[int, str]],
+        counts: dict[str, int],
     ) -> None:
-        self._filter = selected
-        self._default = default
-        self._keep_temporary = keep_temporary
-        self._broker = broker
-        self._addresses: LimitedCache[tuple[int, int, bytes], str] = LimitedCache(
-            MAX_REMEMBERED_SIZE
-        )
+        ems_names = settings.dialect in ("ems", "rv")
+        self._filter = SubscriptionFilter(subscriptions, ems_names=ems_names)
+        self._default = DESTINATION_KINDS[settings.destination]
+        self._keep_temporary = settings.temporary_reply == "map"
+        self._broker = settings.broker_key
+        self._counts = counts
+        self._addresses = LimitedCache[tuple[int, int, bytes], str](MAX_REMEMBERED_SIZE)
 
     def read(self, data: bytes) -> DrainedBatch:
         """Return the messages of one drain.
@@ -140,8 +147,8 @@ class BatchReader:
                 end += more
                 if flags & EXTRA_UNREADABLE:
                     extra, reason = b"", extra
-                headers = self._with_extra(headers, form, extra, reason, batch)
-                headers = self._mark_imported(headers, key, batch)
+                headers = self._with_extra(headers, form, extra, reason)
+                headers = self._mark_imported(headers, key)
             add(Message(address, payload, headers))
         return batch
 
@@ -154,23 +161,21 @@ class BatchReader:
         self._addresses.add(key, address, len(raw) + text_size(address))
         return address
 
-    def _with_extra(
-        self, headers: Headers, form: int, extra: bytes, reason: bytes, batch: DrainedBatch
-    ) -> Headers:
+    def _with_extra(self, headers: Headers, form: int, extra: bytes, reason: bytes) -> Headers:
         """Return `headers` with all that `extra` has; with a `reason` the message is unreadable."""
         try:
-            headers = self._read_extra(headers, form, extra, batch)
+            headers = self._read_extra(headers, form, extra)
         except WireError as error:  # nested too deep
-            headers = self._read_extra(headers, form, b"", batch)
+            headers = self._read_extra(headers, form, b"")
             reason = str(error).encode()
         if not reason:
             return headers
-        batch.unreadable += 1
+        self._counts["unreadable"] += 1
         text = reason.decode("utf-8", SURROGATES)
         properties = MappingProxyType({**headers.properties, names.BODY_ERROR: text})
         return replace(headers, properties=properties)
 
-    def _read_extra(self, headers: Headers, form: int, more: bytes, batch: DrainedBatch) -> Headers:
+    def _read_extra(self, headers: Headers, form: int, more: bytes) -> Headers:
         """Return `headers` with the fields and properties that only some messages have."""
         properties: dict[str, Value] = {}
         own: dict[str, Value] = {}
@@ -180,7 +185,7 @@ class BatchReader:
             correlation = _read_text(reader)
             reply_kind, reply = reader.read_byte(), _read_text(reader)
             if reply is not None:
-                reply_to = self._reply_address(reply_kind, reply, batch)
+                reply_to = self._reply_address(reply_kind, reply)
             if (jms_type := _read_text(reader)) is not None:
                 properties[names.JMS_TYPE] = jms_type
             if delivery_time := reader.read_long():
@@ -199,20 +204,18 @@ class BatchReader:
             properties[names.BODY_FORM] = form_name
         return _complete_headers(headers, correlation, reply_to, own, properties)
 
-    def _mark_imported(
-        self, headers: Headers, key: tuple[int, int, bytes], batch: DrainedBatch
-    ) -> Headers:
+    def _mark_imported(self, headers: Headers, key: tuple[int, int, bytes]) -> Headers:
         """Add the topic to the origin path: the server would export a copy sent back to it."""
         _, kind, name = key
         if kind != TOPIC or not headers.properties.get(names.IMPORTED):
             return headers
-        batch.imported += 1
+        self._counts["imported"] += 1
         mark = import_mark(self._broker, name.decode("utf-8", SURROGATES))
         return replace(headers, origin=(*headers.origin, mark))
 
-    def _reply_address(self, kind: int, name: str, batch: DrainedBatch) -> str | None:
+    def _reply_address(self, kind: int, name: str) -> str | None:
         if kind >= TEMPORARY_TOPIC and not self._keep_temporary:
-            batch.dropped_replies += 1
+            self._counts["dropped_replies"] += 1
             return None
         return join_address(kind, name, self._default)
 

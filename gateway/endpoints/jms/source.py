@@ -21,7 +21,7 @@ from typing import Protocol
 from gateway.endpoints.base import Batch, Settle, Subscription
 from gateway.endpoints.continuity import Continuity, Retention, SubscriptionStore
 from gateway.endpoints.jms import jvm
-from gateway.endpoints.jms.addresses import DESTINATION_KINDS, QUEUE
+from gateway.endpoints.jms.addresses import QUEUE
 from gateway.endpoints.jms.connection import (
     ACK_EACH,
     JmsConnection,
@@ -32,8 +32,7 @@ from gateway.endpoints.jms.connection import (
 from gateway.endpoints.jms.consumers import ConsumerSpec, make_consumer, read_subscriptions
 from gateway.endpoints.jms.discard_advisories import DiscardAdvisories, discard_advisories
 from gateway.endpoints.jms.jvm import JavaError, JmsLibrary, describe, is_permanent, open_library
-from gateway.endpoints.jms.message_reader import BatchReader, DrainedBatch
-from gateway.endpoints.jms.subscription_filter import SubscriptionFilter
+from gateway.endpoints.jms.message_reader import BatchReader
 from gateway.endpoints.redelivery_queue import mark_redelivered, message_queue
 from gateway.endpoints.settings.jms import JmsSettings
 from gateway.errors import NotConnectedError, SubscriptionRefusedError
@@ -142,7 +141,6 @@ class JmsSource:
         self, settings: JmsSettings, subscriptions: Sequence[Subscription], instance: str = ""
     ) -> None:
         self._settings = settings
-        default_kind = DESTINATION_KINDS[settings.destination]
         self._consumers: tuple[ConsumerSpec, ...] = read_subscriptions(settings, subscriptions)
         kept = all(each.kind == QUEUE or each.durable for each in self._consumers)
         self.continuity = Continuity(Retention.KEPT if kept else Retention.NOTHING)
@@ -163,13 +161,7 @@ class JmsSource:
         self._doubtful: int | None = None  # messages that an earlier process may have had
         self.counts: dict[str, int] = dict.fromkeys(COUNTER_NAMES, 0)
         destinations = [(each.kind, each.name) for each in self._consumers]
-        ems_names = settings.dialect in ("ems", "rv")
-        self._reader = BatchReader(
-            SubscriptionFilter(destinations, ems_names=ems_names),
-            default_kind,
-            keep_temporary=settings.temporary_reply == "map",
-            broker=settings.broker_key,
-        )
+        self._reader = BatchReader(settings, destinations, self.counts)
 
     @property
     def address(self) -> str:
@@ -285,10 +277,11 @@ class JmsSource:
                 return None
 
     def _drain(self, session: ReceivingSession, timeout: float) -> Batch | None:
-        settings = self._settings
+        settings, counts = self._settings, self.counts
+        unreadable = counts["unreadable"]
         try:
             if self._advisories is not None and (discarded := self._advisories.take()):
-                self.counts["discarded"] += discarded
+                counts["discarded"] += discarded
                 self.continuity.report_loss(DISCARDED, discarded, self._advisories.since)
             size = settings.receive_window_bytes // 4
             data = session.receiver.drain(settings.batch, size, int(timeout * 1000))
@@ -303,7 +296,10 @@ class JmsSource:
         except JavaError as error:
             self._disconnect(session)
             raise NotConnectedError(f"{settings.name}: {describe(error)}") from error
-        self._count(drained)
+        counts["unwanted"] += len(drained.unwanted)
+        if more := counts["unreadable"] - unreadable:
+            text = "%s: %d bodies could not be read; the property jms.error says why"
+            log.warning(text, settings.name, more)
         messages = self._mark_seen(drained.messages)
         if not messages:
             return None
@@ -340,19 +336,6 @@ class JmsSource:
         session.receiver.release()
         self._largest = max(self._largest, int(session.receiver.largest()))
         session.connection.close(self._settings.close_timeout)
-
-    def _count(self, drained: DrainedBatch) -> None:
-        counts = self.counts
-        counts["unwanted"] += len(drained.unwanted)
-        counts["dropped_replies"] += drained.dropped_replies
-        counts["imported"] += drained.imported
-        if drained.unreadable:
-            counts["unreadable"] += drained.unreadable
-            log.warning(
-                "%s: %d bodies could not be read; the property jms.error says why",
-                self._settings.name,
-                drained.unreadable,
-            )
 
     def _remember_ids(self, messages: Sequence[Message]) -> None:
         """Keep the ids that a server may deliver again after a break, though acknowledged."""

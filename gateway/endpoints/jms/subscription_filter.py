@@ -45,9 +45,7 @@ class SubscriptionFilter:
     def __init__(self, subscriptions: Sequence[tuple[int, str]], *, ems_names: bool = True) -> None:
         self._subscriptions = subscriptions
         self._ems_names = ems_names
-        self._decisions: LimitedCache[tuple[int, int, str], bool] = LimitedCache(
-            MAX_REMEMBERED_SIZE
-        )
+        self._decisions = LimitedCache[tuple[int, int, str], bool](MAX_REMEMBERED_SIZE)
 
     def accepts(self, consumer: int, kind: int, name: str) -> bool:
         """Return whether this consumer, and none before it, subscribed to `name`."""

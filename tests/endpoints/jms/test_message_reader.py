@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import cast
+from collections import Counter
 
 import pytest
 
@@ -11,7 +11,6 @@ from gateway.endpoints.jms import property_names as names
 from gateway.endpoints.jms.addresses import TOPIC
 from gateway.endpoints.jms.message_reader import BYTES, MAP, RECORD, STREAM, BatchReader
 from gateway.endpoints.jms.message_writer import _flatten
-from gateway.endpoints.jms.subscription_filter import SubscriptionFilter
 from gateway.endpoints.jms.value_codec import (
     LIST,
     MAX_NESTING,
@@ -19,14 +18,10 @@ from gateway.endpoints.jms.value_codec import (
     write_text,
     write_value,
 )
+from gateway.endpoints.settings.jms import JmsSettings
 from gateway.model.message import Message, Value
 
 EMPTY_LIST = bytes((LIST, 0, 0, 0, 0))
-
-
-class AcceptsEverything:
-    def accepts(self, *_: object) -> bool:
-        return True
 
 
 def packed(*messages: tuple[int, bytes, dict[str, Value]]) -> bytes:
@@ -44,9 +39,10 @@ def packed(*messages: tuple[int, bytes, dict[str, Value]]) -> bytes:
 
 
 def read(*messages: tuple[int, bytes, dict[str, Value]]) -> tuple[list[Message], int]:
-    selected = cast(SubscriptionFilter, AcceptsEverything())
-    batch = BatchReader(selected, TOPIC, keep_temporary=False).read(packed(*messages))
-    return batch.messages, batch.unreadable
+    counts: Counter[str] = Counter()
+    settings = JmsSettings(temporary_reply="drop")
+    batch = BatchReader(settings, [(TOPIC, "t")], counts).read(packed(*messages))
+    return batch.messages, counts["unreadable"]
 
 
 def nested(depth: int) -> bytes:
