@@ -10,6 +10,7 @@ many as that may have been.
 from __future__ import annotations
 
 import logging
+import sys
 import threading
 from collections import deque
 from collections.abc import Sequence
@@ -151,8 +152,10 @@ class JmsSource:
         self._library: JmsLibrary | None = None
         self._session: ReceivingSession | None = None
         self._closed = False
-        self._recent_ids: deque[list[str | None]] = deque()  # by drain
-        self._recent_count = 0
+        # A server may deliver these again after a break, though acknowledged. With `client` a break
+        # can lose the last acknowledgement, and later messages come after it.
+        most = min(2 * (settings.receive_window + settings.batch), sys.maxsize)
+        self._recent_ids: deque[str | None] = deque(maxlen=most)
         self._largest = 0  # bytes of a message that ActiveMQ sent
         self._received = 0  # `JmsConnection.received` at the last look
         self._ids_before_break: frozenset[str] = frozenset()
@@ -172,9 +175,7 @@ class JmsSource:
     def open(self) -> None:
         self.close()
         self._closed = False
-        self._ids_before_break = frozenset(
-            each for ids in self._recent_ids for each in ids if each is not None
-        )
+        self._ids_before_break = frozenset(filter(None, self._recent_ids))
         if self._library is None:
             self._library = open_library(self._settings)
         connection = connect(self._fitting_settings(), self._library, self._client_id)
@@ -303,7 +304,7 @@ class JmsSource:
         messages = self._mark_seen(drained.messages)
         if not messages:
             return None
-        self._remember_ids(messages)
+        self._recent_ids.extend([message.headers.source_id for message in messages])
         session.put(messages)
         return session.queue.take_batch(settings.batch, 0)
 
@@ -336,15 +337,6 @@ class JmsSource:
         session.receiver.release()
         self._largest = max(self._largest, int(session.receiver.largest()))
         session.connection.close(self._settings.close_timeout)
-
-    def _remember_ids(self, messages: Sequence[Message]) -> None:
-        """Keep the ids that a server may deliver again after a break, though acknowledged."""
-        self._recent_ids.append([message.headers.source_id for message in messages])
-        self._recent_count += len(messages)
-        # With `client` a break can lose the last acknowledgement, and later messages come after it.
-        kept = 2 * (self._settings.receive_window + self._settings.batch)
-        while self._recent_count - len(self._recent_ids[0]) > kept:
-            self._recent_count -= len(self._recent_ids.popleft())
 
     def _mark_seen(self, messages: list[Message]) -> list[Message]:
         """Mark as redelivered what was received before the last break, or may have been."""
