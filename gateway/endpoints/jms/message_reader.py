@@ -51,6 +51,7 @@ _BODY_FORMS: Final = {
     NULL_TEXT: "null",
     UNREADABLE: "unreadable",
 }
+_TYPES: dict[str, Callable[[str], Value]] = {"bytes": b64decode, "int": int, "json": json.loads}
 _MODES = (DeliveryMode.AT_MOST_ONCE, DeliveryMode.AT_LEAST_ONCE)
 
 
@@ -266,14 +267,10 @@ def _complete_headers(
     )
 
 
-def _choose_expiry(server: int | None, gateway: Value) -> int | None:
+def _choose_expiry(server: int | None, finer: Value) -> int | None:
     """Return the gateway's finer value unless the server has shortened or removed the expiry."""
-    if (
-        server is not None
-        and isinstance(gateway, int)
-        and abs(gateway - server) <= EXPIRY_TOLERANCE
-    ):
-        return gateway
+    if server is not None and isinstance(finer, int) and abs(finer - server) <= EXPIRY_TOLERANCE:
+        return finer
     return server
 
 
@@ -290,13 +287,8 @@ def _restore_types(properties: dict[str, Value], listed: Value) -> None:
     """Restore the types of properties that JMS carries as text."""
     if not isinstance(listed, str):
         return
-    readers: dict[str, Callable[[str], Value]] = {
-        "bytes": b64decode,
-        "int": int,
-        "json": json.loads,
-    }
     try:
         for name, form in json.loads(listed).items():
-            properties[name] = readers[form](str(properties[name]))
+            properties[name] = _TYPES[form](str(properties[name]))
     except (ValueError, KeyError, AttributeError, TypeError, RecursionError):
         return  # not written by a gateway: the text is the value
