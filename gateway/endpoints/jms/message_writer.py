@@ -180,8 +180,9 @@ class MessageWriter:
         ]
         types: dict[str, str] = {}
         for name, value in headers.properties.items():
-            jms_name = self._property_name(name, headers)
-            if jms_name is not None:
+            if name == names.JMS_TYPE or (name == names.BODY_FORM and value != "object"):
+                continue  # a field of JMS; the type of the body
+            if (jms_name := names.encode_property_name(name)) is not None:
                 flat, form = _flatten(value)
                 found.append((jms_name, flat))
                 if form:
@@ -189,13 +190,6 @@ class MessageWriter:
         if types:
             found.append((names.PROPERTY_TYPES, json.dumps(types)))
         return found + self._ems_properties
-
-    def _property_name(self, name: str, headers: Headers) -> str | None:
-        if name == names.JMS_TYPE or (
-            name == names.BODY_FORM and headers.properties[name] != "object"
-        ):
-            return None  # a field of JMS; the type of the body
-        return names.encode_property_name(name)
 
     def _correlation_text(self, value: bytes | str | None) -> tuple[str | None, str | None]:
         if value is None:
