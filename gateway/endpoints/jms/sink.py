@@ -33,10 +33,6 @@ log = logging.getLogger(__name__)
 
 HEAP_COPIES = 8  # of a message that Java makes, garbage included: 8 MB need a heap of 64
 CHECK_INTERVAL = 1.0  # seconds between checks of the connection while the window is full
-COUNTER_NAMES = (
-    "calls",  # to Java; with persistent messages a transaction each
-    "sent",  # messages in them
-)
 
 
 class JavaSender(Protocol):
@@ -79,7 +75,8 @@ class JmsSink:
         self._size = 0
         self._sending: list[PackedBatch] = []
         self._call_start: float | None = None  # of the call to Java that sends `_sending`
-        self.counts: dict[str, int] = dict.fromkeys(COUNTER_NAMES, 0)
+        # calls to Java, with persistent messages a transaction each, and the messages in them
+        self.counts = {"calls": 0, "sent": 0}
         self._thread: Thread | None = None
 
     @property
