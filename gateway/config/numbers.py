@@ -9,7 +9,7 @@ from typing import Final
 
 import yaml
 
-from gateway.config.references import REFERENCE
+from gateway.config.references import has_reference
 from gateway.setting import SettingUnit
 
 MAX_DIGITS = 400  # characters of a number; the largest float has 309
@@ -18,7 +18,7 @@ _YAML = yaml.constructor.SafeConstructor()
 
 def may_be(node: yaml.Node, *tags: str) -> bool:
     """Return whether YAML reads `node` as one of `tags`, or it contains a reference."""
-    return node.tag.rpartition(":")[2] in tags or REFERENCE.search(node.value) is not None
+    return node.tag.rpartition(":")[2] in tags or has_reference(node.value)
 
 
 def parse_number(node: yaml.Node, text: str) -> int | float:

@@ -15,6 +15,7 @@ from zlib import crc32
 
 MAX_SECRET: Final = 1 << 20  # bytes; a larger or endless file is not a secret
 REFERENCE: Final = re.compile(r"\$\{(env|file):([^}]*)\}")
+REFERENCE_HINT: Final = "write ${env:NAME} or ${file:/path}"
 MAX_WORD: Final = 16  # characters of a reference's name in its placeholder
 SECRET_LENGTH: Final = 32  # characters
 FIRST_PORT: Final = 1_024
@@ -41,11 +42,7 @@ class ReferenceValues:
 
     def has_placeholder(self, written: object) -> bool:
         """Return whether the value of a YAML node is text with a reference that stays unknown."""
-        return (
-            self._without_secrets
-            and isinstance(written, str)
-            and REFERENCE.search(written) is not None
-        )
+        return self._without_secrets and isinstance(written, str) and has_reference(written)
 
     def hint(self, found: re.Match[str]) -> str:
         """Return what to do about a reference without a value."""
@@ -62,6 +59,10 @@ class ReferenceValues:
             return None
 
 
+def has_reference(text: str) -> bool:
+    return REFERENCE.search(text) is not None
+
+
 def placeholder_text(found: re.Match[str]) -> str:
     """Return a text in place of a reference, or the digits of a port behind a host of a URL.
 
@@ -75,15 +76,15 @@ def placeholder_text(found: re.Match[str]) -> str:
     return f"{word}-{number:08x}"
 
 
-def placeholder_setting(text: str, meta: Mapping[str, Any], *, whole: bool) -> str:
-    """Return a text with placeholders as a legal value of its setting.
+def placeholder_setting(text: str, written: str, meta: Mapping[str, Any]) -> str:
+    """Return a text with placeholders as a legal value of its setting, which is `written` so.
 
-    A secret is long enough. A `whole` value is a URL when the default of the setting is one: a URL
-    with TLS, about which there are fewer findings.
+    A secret is long enough. A value that is one reference is a URL when the default of the setting
+    is one: a URL with TLS, about which there are fewer findings.
     """
     if meta.get("secret"):
         return text.ljust(SECRET_LENGTH, "x")
-    default = meta.get("default") if whole else None
+    default = meta.get("default") if REFERENCE.fullmatch(written) else None
     first = default[0] if isinstance(default, tuple) and default else default
     scheme, mark, _ = str(first).partition("://")
     return f"{scheme}s{mark}{text}:{FIRST_PORT}" if mark else text

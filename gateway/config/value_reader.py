@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import MISSING, Field, is_dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin
+from typing import Any, Literal, TypeAlias, TypeVar, Union, cast, get_args, get_origin
 
 import yaml
 
@@ -31,21 +31,18 @@ from gateway.config.numbers import EXAMPLES, may_be, parse_number, parse_with_un
 from gateway.config.paths import WrittenPath, digest_of, used_path
 from gateway.config.references import (
     REFERENCE,
+    REFERENCE_HINT,
     ReferenceValues,
+    has_reference,
     placeholder_setting,
     placeholder_text,
     placeholder_value,
 )
 from gateway.errors import ConfigError, quoted
-from gateway.setting import (
-    PathKind,
-    default_path,
-    fields_by_key,
-    is_required,
-    type_hints,
-)
+from gateway.setting import PathKind, default_path, fields_by_key, is_required, type_hints
 
 T = TypeVar("T")
+Facts: TypeAlias = Mapping[str, Any]  # about a setting, as `SettingFacts` lists them
 
 MAX_INTEGER = (1 << 63) - 1  # of every whole number; databases and drivers take 64 bits
 MAX_FLOAT = 10**9  # of every fraction and time; the system's timers take no more
@@ -84,8 +81,7 @@ class ConfigReader:
         self._failed: set[KeyPath] = set()  # keys whose value has findings
         self._unknown: set[KeyPath] = set()  # those whose value is not known in any part
         self._readers: dict[Any, Any] = {str: self._text, bool: self._bool}
-        self._readers[int] = partial(self._number, kind=int, noun="a whole number")
-        self._readers[float] = partial(self._number, kind=float, noun="a number")
+        self._readers |= {kind: partial(self._number, kind=kind) for kind in (int, float)}
 
     def read(
         self,
@@ -136,7 +132,7 @@ class ConfigReader:
             self.findings.append(location.error(rule, reason, hint))
 
     def _value(  # noqa: PLR0911  # one return for each kind of type
-        self, node: yaml.Node, kind: Any, at: KeyPath, meta: Mapping[str, Any]
+        self, node: yaml.Node, kind: Any, at: KeyPath, meta: Facts
     ) -> Any:
         self.locations.setdefault(at, location_of(self.path, node))  # a key's location has priority
         if (legal := self._placeholder(node, kind, at, meta)) is not None:
@@ -159,7 +155,7 @@ class ConfigReader:
             )
         return value if value is _INVALID else self._in_range(value, node, at, meta)
 
-    def _optional(self, node: yaml.Node, kind: Any, at: KeyPath, meta: Mapping[str, Any]) -> Any:
+    def _optional(self, node: yaml.Node, kind: Any, at: KeyPath, meta: Facts) -> Any:
         if isinstance(node, yaml.ScalarNode) and node.tag == "tag:yaml.org,2002:null":
             return None
         inner = [each for each in get_args(kind) if each is not type(None)]
@@ -192,14 +188,13 @@ class ConfigReader:
         for key, child in pairs:
             if key.value in preset and preset[key.value] is None:
                 continue
+            at_key = (*at, key.value)
             if (field := known.get(key.value)) is None:
-                at_key = (*at, key.value)
                 self.locations[at_key] = location_of(self.path, key)
                 hint = did_you_mean(key.value, known) or _address_key(key.value, known)
                 self.report(at_key, "unknown-field", f"unknown field {key.value!r}", hint)
                 continue
             facts = {**field.metadata, "default": field.default}
-            at_key = (*at, key.value)
             value = self._value(child, hints[field.name], at_key, facts)
             if value is _INVALID:
                 self._failed.add(at_key)
@@ -231,7 +226,7 @@ class ConfigReader:
         read = {k.value: self._value(v, kind, (*at, k.value), {}) for k, v in pairs}
         return {key: value for key, value in read.items() if value is not _INVALID}
 
-    def _list(self, node: yaml.Node, kind: Any, at: KeyPath, meta: Mapping[str, Any]) -> Any:
+    def _list(self, node: yaml.Node, kind: Any, at: KeyPath, meta: Facts) -> Any:
         if not isinstance(node, yaml.SequenceNode):  # one value stands for a list of one
             value = self._value(node, kind, (*at, 0), meta)
             return _INVALID if value is _INVALID else (value,)
@@ -246,27 +241,24 @@ class ConfigReader:
             at, "choice", f"unknown value {raw_text(node)!r}", did_you_mean(text, words)
         )
 
-    def _text(self, node: yaml.Node, at: KeyPath, meta: Mapping[str, Any]) -> Any:
+    def _text(self, node: yaml.Node, at: KeyPath, meta: Facts) -> Any:
         if not isinstance(node, yaml.ScalarNode):
             hint = "write it in quotes: YAML reads {x} as a mapping" if is_braces(node) else ""
             return self._fail(at, "type", f"expected text, not {describe(node)}", hint)
         if node.tag == "tag:yaml.org,2002:null" and node.value != "":
             return self._fail(at, "type", "expected text, not null", "write it in quotes")
-        if meta.get("secret") and not REFERENCE.search(node.value):
-            hint = "write ${env:NAME} or ${file:/path}"
-            return self._fail(at, "plain-secret", "the file contains a secret", hint)
-        if "${" in REFERENCE.sub("", node.value) and at[:1] not in NAMED_SECTIONS:
-            hint = "write ${env:NAME} or ${file:/path}"
-            return self._fail(at, "bad-reference", "a `${` begins no reference", hint)
         declared = bool(meta.get("secret"))
+        if declared and not has_reference(node.value):
+            return self._fail(at, "plain-secret", "the file contains a secret", REFERENCE_HINT)
+        if "${" in REFERENCE.sub("", node.value) and at[:1] not in NAMED_SECTIONS:
+            return self._fail(at, "bad-reference", "a `${` begins no reference", REFERENCE_HINT)
         text = self._resolve(node.value, at, declared=declared)
         if self._values.has_placeholder(node.value):
-            whole = REFERENCE.fullmatch(node.value) is not None
-            text = placeholder_setting(text, meta, whole=whole)
+            text = placeholder_setting(text, node.value, meta)
             self.hidden.add(node.value, text, at, declared=declared)
         return text if text is _INVALID else self._encodable(text, at)
 
-    def _placeholder(self, node: yaml.Node, kind: Any, at: KeyPath, meta: Mapping[str, Any]) -> Any:
+    def _placeholder(self, node: yaml.Node, kind: Any, at: KeyPath, meta: Facts) -> Any:
         """Note an unknown value; return a placeholder for one that is not text, or None."""
         if not self._values.has_placeholder(node.value):
             return None
@@ -310,15 +302,8 @@ class ConfigReader:
             self.hidden.add(text, resolved, at, declared=declared)
         return resolved
 
-    def _number(
-        self,
-        node: yaml.Node,
-        at: KeyPath,
-        meta: Mapping[str, Any],
-        *,
-        kind: type[int | float],
-        noun: str,
-    ) -> Any:
+    def _number(self, node: yaml.Node, at: KeyPath, meta: Facts, kind: type[int | float]) -> Any:
+        noun = "a whole number" if kind is int else "a number"
         text, unit = self._text(node, at, {}), meta.get("unit", "")
         if text is _INVALID:
             return _INVALID
@@ -338,7 +323,7 @@ class ConfigReader:
             return self._fail(at, "type", f"expected {noun}{of}, not {quoted(raw_text(node))}")
         return whole
 
-    def _bool(self, node: yaml.Node, at: KeyPath, _meta: Mapping[str, Any]) -> Any:
+    def _bool(self, node: yaml.Node, at: KeyPath, _meta: Facts) -> Any:
         text = self._text(node, at, {})
         if text is _INVALID:
             return _INVALID
@@ -346,13 +331,13 @@ class ConfigReader:
             return text.lower() in _TRUE
         return self._fail(at, "type", f"expected true or false, not {raw_text(node)!r}")
 
-    def _in_range(self, value: Any, node: yaml.Node, at: KeyPath, meta: Mapping[str, Any]) -> Any:
+    def _in_range(self, value: Any, node: yaml.Node, at: KeyPath, meta: Facts) -> Any:
         low, high = meta.get("minimum"), meta.get("maximum")
         if high is None and isinstance(value, float):
             high = MAX_FLOAT
         if (low is not None and value < low) or (high is not None and value > high):
             allowed = f"{'' if low is None else low}..{'' if high is None else high}"
-            shown = value if REFERENCE.search(node.value) is None else raw_text(node)
+            shown = raw_text(node) if has_reference(node.value) else value
             return self._fail(at, "range", f"{shown} is outside {allowed}")
         choices = meta.get("choices")
         if choices and value not in choices:
@@ -366,7 +351,7 @@ class ConfigReader:
         return _INVALID
 
 
-def _stand_in(node: yaml.Node, kind: Any, meta: Mapping[str, Any]) -> Any:
+def _stand_in(node: yaml.Node, kind: Any, meta: Facts) -> Any:
     """Return a legal value in place of one with findings, so that later checks find the others."""
     if get_origin(kind) in (Union, types.UnionType):
         kind = next(each for each in get_args(kind) if each is not type(None))
@@ -378,7 +363,7 @@ def _stand_in(node: yaml.Node, kind: Any, meta: Mapping[str, Any]) -> Any:
     return _INVALID if value is None else value
 
 
-def _mapping_of(node: yaml.Node, meta: Mapping[str, Any]) -> yaml.Node:
+def _mapping_of(node: yaml.Node, meta: Facts) -> yaml.Node:
     """Return the mapping with one key for which a text stands, where the setting has such a key."""
     if "shorthand" not in meta or not isinstance(node, yaml.ScalarNode):
         return node
