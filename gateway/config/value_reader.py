@@ -150,19 +150,14 @@ class ConfigReader:
             return self._dataclass(_mapping_of(node, meta), kind, at)
         value = self._readers[kind](node, at, meta)
         if value is not _INVALID and meta.get("path"):
-            return self._path(
-                value, at, meta["path"], known=not self._values.has_placeholder(node.value)
-            )
+            return self._path(value, at, meta["path"])
         return value if value is _INVALID else self._in_range(value, node, at, meta)
 
     def _optional(self, node: yaml.Node, kind: Any, at: KeyPath, meta: Facts) -> Any:
         if isinstance(node, yaml.ScalarNode) and node.tag == "tag:yaml.org,2002:null":
             return None
         inner = [each for each in get_args(kind) if each is not type(None)]
-        if (
-            self._values.has_placeholder(node.value)
-            and placeholder_value(inner[0], meta) is not None
-        ):
+        if at in self.placeholders and placeholder_value(inner[0], meta) is not None:
             return meta.get("default")  # such as no limit
         return self._scalar(node, at) if len(inner) > 1 else self._value(node, inner[0], at, meta)
 
@@ -253,7 +248,7 @@ class ConfigReader:
         if "${" in REFERENCE.sub("", node.value) and at[:1] not in NAMED_SECTIONS:
             return self._fail(at, "bad-reference", "a `${` begins no reference", REFERENCE_HINT)
         text = self._resolve(node.value, at, declared=declared)
-        if self._values.has_placeholder(node.value):
+        if at in self.placeholders:
             text = placeholder_setting(text, node.value, meta)
             self.hidden.add(node.value, text, at, declared=declared)
         return text if text is _INVALID else self._encodable(text, at)
@@ -267,10 +262,10 @@ class ConfigReader:
             self._unknown.add(at)
         return placeholder_value(kind, meta)
 
-    def _path(self, text: str, at: KeyPath, kind: PathKind, *, known: bool = True) -> str:
-        """Return the path to use, and note both forms of it."""
+    def _path(self, text: str, at: KeyPath, kind: PathKind) -> str:
+        """Return the path to use, and note both forms of one that is known."""
         used = used_path(text, self.folder, kind)
-        if known:
+        if at not in self.placeholders:
             content = digest_of(Path(used)) if kind == "file" else ""
             self.paths[at] = WrittenPath(text, used, kind, content)
         return used
