@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from gateway.config.nodes import (
 )
 from gateway.config.paths import WrittenPath
 from gateway.config.place import Place
+from gateway.config.references import ReferenceValues
 from gateway.config.route_defaults import RouteDefaults
 from gateway.config.schema import (
     SECTIONS,
@@ -49,9 +51,7 @@ class FileReader:
     Mutable: each file adds to it.
     """
 
-    def __init__(
-        self, environment: Mapping[str, str] | None = None, *, without_secrets: bool = False
-    ) -> None:
+    def __init__(self, environment: Mapping[str, str] | None, *, without_secrets: bool) -> None:
         self.file_findings: list[ConfigError] = []  # of files that cannot be read
         self.endpoints: dict[str, Endpoint] = {}
         self._settings: dict[str, tuple[EndpointSettings, ConfigReader]] = {}  # of endpoints
@@ -61,8 +61,7 @@ class FileReader:
         self.tests: dict[str, MappingTest] = {}
         self.sections: dict[str, tuple[Any, ConfigReader]] = {}  # those of the process, by name
         self.hidden = HiddenValues(secret=not without_secrets)
-        self._environment = environment
-        self._without_secrets = without_secrets
+        self._values = partial(ReferenceValues, environment, without_secrets=without_secrets)
         self._readers: list[ConfigReader] = []
         self._places: dict[KeyPath, SourceLocation] = {}  # of sections and names, by key
         self._read: set[Path] = set()
@@ -80,9 +79,7 @@ class FileReader:
             self.file_findings.append(error)
             self.names_complete = False
             return
-        reader = ConfigReader(
-            str(path), self._environment, self.hidden, without_secrets=self._without_secrets
-        )
+        reader = ConfigReader(str(path), self._values(path.parent), self.hidden)
         self._readers.append(reader)
         reader.findings += [*key_faults(str(path), root), *tag_faults(str(path), root)]
         outer, self._defaults = self._defaults, RouteDefaults()

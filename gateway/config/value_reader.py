@@ -62,21 +62,14 @@ class ConfigReader:
     Mutable: collects locations, paths and findings.
     """
 
-    def __init__(
-        self,
-        path: str,
-        environment: Mapping[str, str] | None = None,
-        hidden: HiddenValues | None = None,
-        *,
-        without_secrets: bool = False,
-    ) -> None:
+    def __init__(self, path: str, values: ReferenceValues, hidden: HiddenValues) -> None:
         self.path = path
         self.folder = Path(path).parent
-        self.hidden = hidden or HiddenValues()
+        self.hidden = hidden
+        self._values = values
         self.findings: list[ConfigError] = []
         self.locations: dict[KeyPath, SourceLocation] = {}
         self.paths: dict[KeyPath, WrittenPath] = {}
-        self._values = ReferenceValues(environment, self.folder, without_secrets=without_secrets)
         self.placeholders: set[KeyPath] = set()  # keys whose value has one
         self._failed: set[KeyPath] = set()  # keys whose value has findings
         self._unknown: set[KeyPath] = set()  # those whose value is not known in any part
@@ -87,7 +80,7 @@ class ConfigReader:
         self,
         node: yaml.Node,
         kind: type[T],
-        at: KeyPath = (),
+        at: KeyPath,
         preset: Mapping[str, object] | None = None,
     ) -> T | None:
         """Return the value of `node` as a `kind`, or None when it has findings.
@@ -131,9 +124,7 @@ class ConfigReader:
         else:
             self.findings.append(location.error(rule, reason, hint))
 
-    def _value(  # noqa: PLR0911  # one return for each kind of type
-        self, node: yaml.Node, kind: Any, at: KeyPath, meta: Facts
-    ) -> Any:
+    def _value(self, node: yaml.Node, kind: Any, at: KeyPath, meta: Facts) -> Any:  # noqa: PLR0911  # one for each type
         self.locations.setdefault(at, location_of(self.path, node))  # a key's location has priority
         if (legal := self._placeholder(node, kind, at, meta)) is not None:
             return legal
