@@ -128,11 +128,11 @@ class ConfigReader:
         self.locations.setdefault(at, location_of(self.path, node))  # a key's location has priority
         if (legal := self._placeholder(node, kind, at, meta)) is not None:
             return legal
+        if get_origin(kind) is Literal:
+            kind, meta = str, {"choices": get_args(kind)}
         origin = get_origin(kind)
         if origin in (Union, types.UnionType):
             return self._optional(node, kind, at, meta)
-        if origin is Literal:
-            return self._choice(node, get_args(kind), at)
         if origin is tuple:
             return self._list(node, get_args(kind)[0], at, meta)
         if origin is not None and issubclass(origin, Mapping):
@@ -218,14 +218,6 @@ class ConfigReader:
             return _INVALID if value is _INVALID else (value,)
         read = [self._value(c, kind, (*at, i), meta) for i, c in enumerate(node.value)]
         return _INVALID if any(v is _INVALID for v in read) else tuple(read)
-
-    def _choice(self, node: yaml.Node, words: tuple[str, ...], at: KeyPath) -> Any:
-        text = self._text(node, at, {})
-        if text is _INVALID or text in words:
-            return text
-        return self._fail(
-            at, "choice", f"unknown value {raw_text(node)!r}", did_you_mean(text, words)
-        )
 
     def _text(self, node: yaml.Node, at: KeyPath, meta: Facts) -> Any:
         if not isinstance(node, yaml.ScalarNode):
@@ -327,9 +319,8 @@ class ConfigReader:
             return self._fail(at, "range", f"{shown} is outside {allowed}")
         choices = meta.get("choices")
         if choices and value not in choices:
-            words = [str(each) for each in choices]
-            raw = raw_text(node)
-            return self._fail(at, "choice", f"unknown value {raw!r}", did_you_mean(raw, words))
+            hint = did_you_mean(str(value), map(str, choices))
+            return self._fail(at, "choice", f"unknown value {raw_text(node)!r}", hint)
         return value
 
     def _fail(self, at: KeyPath, rule: str, reason: str, hint: str = "") -> Any:
