@@ -7,7 +7,6 @@ from dataclasses import replace
 from gateway.config.build_endpoint import RouteContext, parse_pattern_at, parse_patterns
 from gateway.config.build_targets import SourceFacts, build_targets
 from gateway.config.place import Place
-from gateway.config.process import DeadLetterSettings
 from gateway.config.schema import RouteSettings, SourceSettings, TagSettings
 from gateway.config.value_reader import ConfigReader
 from gateway.dialects.base import Dialect, parse_subject
@@ -113,29 +112,6 @@ def _check_targets(
     build_targets(settings, facts, context, place)
 
 
-def check_dead_letters(
-    settings: DeadLetterSettings,
-    context: RouteContext,
-    place: Place,
-    *,
-    spooled: bool,
-    archived: bool,
-) -> None:
-    """Report faults of the section `dead_letters`."""
-    if not spooled and (settings.endpoint is None or not archived):  # a copy may be on its way
-        hint = (
-            "add a section `spool` with a `path`, or an `endpoint` that receives copies of them and"
-            " an `archive` that keeps their rows"
-        )
-        place.report("no-spool", "dead letters are kept in the folder of the spool", hint)
-    if settings.endpoint is None:
-        return
-    endpoint = context.find(settings.endpoint, place["endpoint"])
-    if endpoint is not None:
-        hint = "write a name of that endpoint"
-        place["name"].parse(parse_subject, settings.name, endpoint.dialect, hint=hint)
-
-
 def _is_reversible(settings: RouteSettings, place: Place) -> bool:
     """Report a route that has too many sources, targets or templates for a reverse route."""
     templates = [text for target in settings.targets for text in target.template or ()]
@@ -147,10 +123,7 @@ def _is_reversible(settings: RouteSettings, place: Place) -> bool:
 
 
 def _with_reverse_route(
-    forward: Route,
-    settings: RouteSettings,
-    context: RouteContext,
-    place: Place,
+    forward: Route, settings: RouteSettings, context: RouteContext, place: Place
 ) -> list[Route]:
     """Return the route and its reverse route, with pattern and template exchanged."""
     (target,) = settings.targets

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
-from gateway.config.build import build_routes, check_dead_letters
+from gateway.config.build import build_routes
 from gateway.config.build_endpoint import Endpoint, RouteContext
 from gateway.config.file_reader import FileReader
 from gateway.config.hidden_values import HiddenValues
@@ -24,6 +24,7 @@ from gateway.config.process import (
     WebSettings,
 )
 from gateway.config.schema import MappingTest
+from gateway.dialects.base import parse_subject
 from gateway.errors import ConfigError, ConfigErrors
 from gateway.routing.route import Route, WhenFull
 from gateway.translate.shorten import ShortNamesInMemory
@@ -102,10 +103,7 @@ def _finish(path: Path, files: FileReader) -> Configuration:
     for name, (settings, reader) in files.routes.items():
         routes += build_routes(name, settings, context, reader)
     if "dead_letters" in files.sections:
-        letters, reader = files.sections["dead_letters"]
-        archived = "archive" in sections
-        place = Place(reader, ("dead_letters",))
-        check_dead_letters(letters, context, place, spooled=files.has_spool, archived=archived)
+        _check_dead_letters(files, context)
     findings = files.findings()
     none = not files.routes and not findings
     if none or any(each.severity == "error" for each in findings):
@@ -131,6 +129,25 @@ def _finish(path: Path, files: FileReader) -> Configuration:
         notes=findings,
         **sections,
     )
+
+
+def _check_dead_letters(files: FileReader, context: RouteContext) -> None:
+    """Report faults of the section `dead_letters`."""
+    settings, reader = files.sections["dead_letters"]
+    place = Place(reader, ("dead_letters",))
+    copied = settings.endpoint is not None and "archive" in files.sections  # may be on its way
+    if not files.has_spool and not copied:
+        hint = (
+            "add a section `spool` with a `path`, or an `endpoint` that receives copies of them and"
+            " an `archive` that keeps their rows"
+        )
+        place.report("no-spool", "dead letters are kept in the folder of the spool", hint)
+    if settings.endpoint is None:
+        return
+    endpoint = context.find(settings.endpoint, place["endpoint"])
+    if endpoint is not None:
+        hint = "write a name of that endpoint"
+        place["name"].parse(parse_subject, settings.name, endpoint.dialect, hint=hint)
 
 
 def _files(path: Path, files: FileReader) -> Sequence[Path]:
