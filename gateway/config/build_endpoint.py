@@ -13,7 +13,6 @@ from gateway.config.schema import CommonEndpointSettings, NameLimitSettings
 from gateway.config.section_checks import is_loopback
 from gateway.dialects.base import Dialect
 from gateway.dialects.brokers import BROKERS, with_limits
-from gateway.dialects.name_limits import NameLimits
 from gateway.dialects.registry import DIALECTS
 from gateway.endpoints.settings.base import EndpointSettings
 from gateway.errors import GatewayError, SubjectError
@@ -91,11 +90,10 @@ def make_endpoint(
         place["dialect"].report("unknown-dialect", reason, hint)
         return None
     first, *others = map(DIALECTS.__getitem__, settings.dialects)
-    dialect = first.joined_with(others).with_kinds(settings.kind_prefixes)
-    limits = _limits(common.limits, dialect, place["limits"])
-    if limits is None:
+    whole = first.joined_with(others).with_kinds(settings.kind_prefixes)
+    dialect = _limited(whole, common.limits, place["limits"])
+    if dialect is None:
         return None
-    dialect = with_limits(dialect, limits)
     return Endpoint(
         settings,
         dialect,
@@ -118,8 +116,8 @@ def setting_faults(name: str, settings: EndpointSettings) -> Iterator[tuple[KeyP
         yield at, f"endpoint {name!r}: `{fault.key}`: {fault.reason}", fault.hint
 
 
-def _limits(settings: NameLimitSettings, dialect: Dialect, place: Place) -> NameLimits | None:
-    """Return the limits of an endpoint; None with a finding."""
+def _limited(dialect: Dialect, settings: NameLimitSettings, place: Place) -> Dialect | None:
+    """Return the dialect with the limits of an endpoint; None with a finding."""
     known = None if settings.broker is None else BROKERS[settings.broker]
     if known is not None and known.dialect != dialect.name:
         reason = (
@@ -129,15 +127,13 @@ def _limits(settings: NameLimitSettings, dialect: Dialect, place: Place) -> Name
         return None
     limits = settings.all_limits()
     try:
-        with_limits(dialect, limits)
+        return with_limits(dialect, limits)
     except SubjectError as error:
         index = limits.forbidden_patterns.index(error.text)
         place["forbidden_patterns"][index].report(error.rule, str(error))
-        return None
     except GatewayError as error:
         place.report("limits", str(error))
-        return None
-    return limits
+    return None
 
 
 def parse_patterns(
