@@ -45,14 +45,20 @@ def _check_standby(standby: StandbySettings, place: Place) -> None:
 
 def _check_web(web: WebSettings, place: Place) -> None:
     """Report settings that make the page unsafe, or impossible to serve."""
-    _check_address(web, place)
+    if not is_loopback(web.address) and web.token is None and web.client_ca_file is None:
+        reason = f"{web.address!r} is reachable from other machines without authentication"
+        hint = "set `token` or `client_ca_file`, or listen at 127.0.0.1"
+        place["address"].report("open-page", reason, hint)
     for key in ("token", "previous_token"):
         _check_length(getattr(web, key), "token", place[key])
         _check_characters(getattr(web, key), place[key])
     if web.previous_token is not None and web.token is None:
         reason = "'previous_token' without `token`"
         place["previous_token"].report("unused", reason, "write it as `token`")
-    _check_files(web, place)
+    for key in ("key_file", "client_ca_file"):
+        if getattr(web, key) is not None and web.cert_file is None:
+            reason = f"{key!r} without `cert_file`: connections are not encrypted"
+            place[key].report("no-certificate", reason, "set `cert_file`")
 
 
 def is_loopback(address: str) -> bool:
@@ -63,14 +69,6 @@ def is_loopback(address: str) -> bool:
         return ipaddress.ip_address(address).is_loopback
     except ValueError:
         return False
-
-
-def _check_address(web: WebSettings, place: Place) -> None:
-    if is_loopback(web.address) or web.token is not None or web.client_ca_file is not None:
-        return
-    reason = f"{web.address!r} is reachable from other machines without authentication"
-    hint = "set `token` or `client_ca_file`, or listen at 127.0.0.1"
-    place["address"].report("open-page", reason, hint)
 
 
 def _check_length(text: str | None, what: str, place: Place) -> None:
@@ -85,13 +83,6 @@ def _check_characters(token: str | None, place: Place, *, spaces: bool = False) 
     if not (text.isascii() and text.isprintable()):
         reason = "the token has characters that an HTTP header cannot carry"
         place.report("bad-token", reason, "use letters, digits, '-', '_' and '.'")
-
-
-def _check_files(web: WebSettings, place: Place) -> None:
-    for key in ("key_file", "client_ca_file"):
-        if getattr(web, key) is not None and web.cert_file is None:
-            reason = f"{key!r} without `cert_file`: connections are not encrypted"
-            place[key].report("no-certificate", reason, "set `cert_file`")
 
 
 def _check_tracing(tracing: TracingSettings, place: Place) -> None:
