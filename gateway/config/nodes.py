@@ -125,10 +125,8 @@ def key_faults(path: str, node: yaml.MappingNode) -> Iterator[ConfigError]:
                     hint = "write an alias, such as `<<: *name`"
                     yield location_of(path, source).error("bad-merge", reason, hint)
         elif key.value in seen:
-            first = seen[key.value]
-            yield location.error(
-                "duplicate-key", f"{key.value!r} is written twice, first in line {first}"
-            )
+            reason = f"{key.value!r} is written twice, first in line {seen[key.value]}"
+            yield location.error("duplicate-key", reason)
         else:
             seen[key.value] = location.line
 
@@ -185,9 +183,8 @@ def _check_depth(path: str, data: bytes) -> None:
         elif isinstance(event, yaml.CollectionEndEvent):
             depth -= 1
         if depth > MAX_DEPTH:
-            raise _at_mark(path, event.start_mark).error(
-                "too-large", f"the value nests deeper than {MAX_DEPTH}"
-            )
+            reason = f"the value nests deeper than {MAX_DEPTH}"
+            raise _at_mark(path, event.start_mark).error("too-large", reason)
 
 
 def _check_size(path: str, root: yaml.Node) -> None:
