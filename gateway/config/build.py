@@ -8,7 +8,6 @@ from gateway.config.build_endpoint import RouteContext, parse_pattern_at, parse_
 from gateway.config.build_targets import SourceFacts, build_targets
 from gateway.config.place import Place
 from gateway.config.schema import RouteSettings, SourceSettings, TagSettings
-from gateway.config.value_reader import ConfigReader
 from gateway.dialects.base import Dialect, parse_subject
 from gateway.endpoints.registry import find_kind
 from gateway.errors import SearchBudgetExceeded, SubjectError, TranslationError
@@ -22,11 +21,10 @@ from gateway.routing.template import any_captures
 
 
 def build_routes(
-    name: str, settings: RouteSettings, context: RouteContext, reader: ConfigReader
+    name: str, settings: RouteSettings, context: RouteContext, place: Place
 ) -> list[Route]:
     """Return one route for each source of `settings`, and the reverse route; report findings."""
-    place = Place(reader, ("routes", name))
-    before = len(reader.findings)
+    before = len(place.reader.findings)
     built = [
         _build_route(name, settings, number, context, place)
         for number in range(len(settings.sources))
@@ -35,7 +33,7 @@ def build_routes(
     if settings.direction == "both":
         if not _is_reversible(settings, place["direction"]):
             return routes
-        if len(reader.findings) == before and routes and routes[0].targets:
+        if len(place.reader.findings) == before and routes and routes[0].targets:
             both = _with_reverse_route(routes[0], settings, context, place["direction"])
             return [_with_access(route, context) for route in both]
     return routes

@@ -54,12 +54,12 @@ class FileReader:
     def __init__(self, environment: Mapping[str, str] | None, *, without_secrets: bool) -> None:
         self.file_findings: list[ConfigError] = []  # of files that cannot be read
         self.endpoints: dict[str, Endpoint] = {}
-        self._settings: dict[str, tuple[EndpointSettings, ConfigReader]] = {}  # of endpoints
+        self._settings: dict[str, tuple[EndpointSettings, Place]] = {}  # of endpoints
         self.endpoint_names: set[str] = set()  # with those of endpoints that have findings
         self.names_complete = True  # False when endpoints may stand where nothing could be read
-        self.routes: dict[str, tuple[RouteSettings, ConfigReader]] = {}
+        self.routes: dict[str, tuple[RouteSettings, Place]] = {}
         self.tests: dict[str, MappingTest] = {}
-        self.sections: dict[str, tuple[Any, ConfigReader]] = {}  # those of the process, by name
+        self.sections: dict[str, tuple[Any, Place]] = {}  # those of the process, by name
         self.hidden = HiddenValues(secret=not without_secrets)
         self._values = partial(ReferenceValues, environment, without_secrets=without_secrets)
         self._readers: list[ConfigReader] = []
@@ -89,9 +89,9 @@ class FileReader:
                 location = location_of(str(path), key)
                 reader.findings.append(self._unknown_section(location, key.value))
                 self.names_complete = False
-            elif key.value in SHARED or self._is_new((key.value,), reader, key):
+            elif key.value in SHARED or self._is_new(Place(reader, (key.value,)), key):
                 read = getattr(self, f"_read_{key.value}", self._read_section)
-                read(reader, node, (key.value,))
+                read(Place(reader, (key.value,)), node)
         self._open.pop()
         self._defaults = outer
 
@@ -120,9 +120,9 @@ class FileReader:
 
     def add_setting_faults(self) -> None:
         """Report the settings with which no connection is possible, beside other findings."""
-        for name, (settings, reader) in self._settings.items():
+        for name, (settings, place) in self._settings.items():
             for at, reason, hint in setting_faults(name, settings):
-                reader.report(at, "setting", reason, hint)
+                place.reader.report(at, "setting", reason, hint)
 
     def locations(self) -> dict[KeyPath, SourceLocation]:
         """Return the locations of all values."""
@@ -136,88 +136,86 @@ class FileReader:
         """Return the paths of all settings."""
         return {at: each for reader in self._readers for at, each in reader.paths.items()}
 
-    def _read_include(self, reader: ConfigReader, node: yaml.Node, at: KeyPath) -> None:
+    def _read_include(self, place: Place, node: yaml.Node) -> None:
         """Read the included files; their paths are relative to the including file."""
-        before = len(reader.findings)
-        for number, name in enumerate(reader.read(node, tuple[str, ...], at) or ()):
+        before = len(place.reader.findings)
+        for number, name in enumerate(place.read(node, tuple[str, ...]) or ()):
             path = self._open[-1].parent / name
             if _is_file(path) and path.resolve() in {each.resolve() for each in self._open}:
                 reason = f"{name!r} includes itself, through {len(self._open)} files"
-                reader.report((*at, number), "recursive-include", reason)
+                place[number].report("recursive-include", reason)
             elif not _is_file(path):
-                reader.report((*at, number), "unreadable", f"no file {quoted(name)} to include")
+                place[number].report("unreadable", f"no file {quoted(name)} to include")
             elif len(self._open) == MAX_INCLUDE_DEPTH:
                 reason = f"{name!r} is nested deeper than {MAX_INCLUDE_DEPTH} includes"
-                reader.report((*at, number), "recursive-include", reason)
+                place[number].report("recursive-include", reason)
             else:
                 written = node.value[number].value if isinstance(node.value, list) else node.value
                 if written != name:
                     self.hidden.add_path(written, str(path))
                 self.read(path)
-        self.names_complete &= len(reader.findings) == before
+        self.names_complete &= len(place.reader.findings) == before
 
-    def _read_endpoints(self, reader: ConfigReader, node: yaml.Node, at: KeyPath) -> None:
+    def _read_endpoints(self, place: Place, node: yaml.Node) -> None:
         if isinstance(node, yaml.MappingNode):
             self.endpoint_names |= {key.value for key, _ in entries(node)}
         else:
             self.names_complete = False
-        for name, child in self._read_names(reader, node, at):
-            if (found := _read_settings(reader, child, (*at, name), name)) is not None:
+        for name, here, child in self._read_names(place, node):
+            if (found := _read_settings(name, here, child)) is not None:
                 settings, common = found
-                self._settings[name] = settings, reader
-                endpoint = make_endpoint(settings, common, Place(reader, (*at, name)))
-                if endpoint is not None:
+                self._settings[name] = settings, here
+                if (endpoint := make_endpoint(settings, common, here)) is not None:
                     self.endpoints[name] = endpoint
 
-    def _read_defaults(self, reader: ConfigReader, node: yaml.Node, at: KeyPath) -> None:
-        self._defaults.read(reader, node, at)
+    def _read_defaults(self, place: Place, node: yaml.Node) -> None:
+        self._defaults.read(place, node)
 
-    def _read_section(self, reader: ConfigReader, node: yaml.Node, at: KeyPath) -> None:
+    def _read_section(self, place: Place, node: yaml.Node) -> None:
         """Read a section that configures the process, and check it."""
-        name = str(at[0])
-        settings: Any = reader.read(node, SECTIONS[name], at)
+        name = str(place.at[0])
+        settings: Any = place.read(node, SECTIONS[name])
         if settings is not None:
-            self.sections[name] = settings, reader
+            self.sections[name] = settings, place
             if (check := SECTION_CHECKS.get(name)) is not None:
-                check(settings, Place(reader, at))
+                check(settings, place)
 
-    def _read_routes(self, reader: ConfigReader, node: yaml.Node, at: KeyPath) -> None:
+    def _read_routes(self, place: Place, node: yaml.Node) -> None:
         if self._defaults.broken:
             return
-        for name, child in self._read_names(reader, node, at):
-            settings = reader.read(self._defaults.fill(reader, child), RouteSettings, (*at, name))
-            if settings is not None:
-                self.routes[name] = (settings, reader)
+        for name, here, child in self._read_names(place, node):
+            filled = self._defaults.fill(place.reader, child)
+            if (settings := here.read(filled, RouteSettings)) is not None:
+                self.routes[name] = settings, here
 
-    def _read_names(
-        self, reader: ConfigReader, node: yaml.Node, at: KeyPath
-    ) -> Iterator[tuple[str, yaml.Node]]:
+    def _read_tests(self, place: Place, node: yaml.Node) -> None:
+        for name, here, child in self._read_names(place, node):
+            if (test := here.read(child, MappingTest)) is not None:
+                self.tests[name] = test
+
+    def _read_names(self, place: Place, node: yaml.Node) -> Iterator[tuple[str, Place, yaml.Node]]:
         """Yield the entries of a section by name; report illegal and repeated names."""
-        reader.locations[at] = location_of(reader.path, node)
-        expected = f"{at[-1]}: expected names with their settings"
-        for key, child in reader.entries(node, at, expected) or ():
-            at_name = (*at, key.value)
-            reader.locations[at_name] = location_of(reader.path, key)
-            if at != ("tests",) and not is_legal_name(key.value):  # any text names a test
-                report_name(Place(reader, at_name), key.value)
-            elif self._is_new(at_name, reader, key):
-                yield key.value, child
+        reader, section = place.reader, place.at[0]
+        reader.locations[place.at] = location_of(reader.path, node)
+        expected = f"{section}: expected names with their settings"
+        for key, child in reader.entries(node, place.at, expected) or ():
+            here = place[key.value]
+            reader.locations[here.at] = location_of(reader.path, key)
+            if section != "tests" and not is_legal_name(key.value):  # any text names a test
+                report_name(here, key.value)
+            elif self._is_new(here, key):
+                yield key.value, here, child
 
-    def _is_new(self, at: KeyPath, reader: ConfigReader, key: yaml.Node) -> bool:
+    def _is_new(self, place: Place, key: yaml.Node) -> bool:
         """Return whether no other file has this section or name; report both places if one has."""
-        here = location_of(reader.path, key)
+        at, here = place.at, location_of(place.reader.path, key)
         first = self._places.setdefault(at, here)
         if first.path == here.path:  # written twice in one file: `key_faults`
             return True
         what = f"section {at[0]!r}" if len(at) == 1 else f"{at[0]} {at[1]!r}"
         reason = f"{what} stands in {first.path}:{first.line}, too"
-        reader.findings.append(here.error("duplicate", reason, "write it once"))
+        place.reader.findings.append(here.error("duplicate", reason, "write it once"))
         return False
-
-    def _read_tests(self, reader: ConfigReader, node: yaml.Node, at: KeyPath) -> None:
-        for name, child in self._read_names(reader, node, at):
-            if (test := reader.read(child, MappingTest, (*at, name))) is not None:
-                self.tests[name] = test
 
 
 def _is_file(path: Path) -> bool:
@@ -233,25 +231,25 @@ def _rank(section: str) -> int:
 
 
 def _read_settings(
-    reader: ConfigReader, node: yaml.Node, at: KeyPath, name: str
+    name: str, place: Place, node: yaml.Node
 ) -> tuple[EndpointSettings, CommonEndpointSettings] | None:
     if not isinstance(node, yaml.MappingNode):
-        reader.report(at, "type", "expected a mapping with `kind` and its settings")
+        place.report("type", "expected a mapping with `kind` and its settings")
         return None
     kinds = [value for key, value in entries(node) if key.value == "kind"]
     if not kinds:
-        reader.report(at, "missing-field", "missing field 'kind'", did_you_mean("", ENDPOINT_KINDS))
+        place.report("missing-field", "missing field 'kind'", did_you_mean("", ENDPOINT_KINDS))
         return None
-    kind = reader.read(kinds[0], str, (*at, "kind"))
+    kind = place["kind"].read(kinds[0], str)
     if kind is None:
         return None
     if kind not in ENDPOINT_KINDS:
         hint = ENDPOINT_KINDS.fault_of(kind) or did_you_mean(kind, ENDPOINT_KINDS)
-        reader.report((*at, "kind"), "choice", f"unknown kind {kind!r}", hint)
+        place["kind"].report("choice", f"unknown kind {kind!r}", hint)
         return None
     declared: Any = ENDPOINT_KINDS[kind].settings
     shared = fields_by_key(CommonEndpointSettings)
     others = {key.value for key, _ in entries(node)} - shared.keys()
-    found = reader.read(node, declared, at, {**dict.fromkeys(shared), "kind": None, "name": name})
-    common = reader.read(node, CommonEndpointSettings, at, dict.fromkeys(others))
+    found = place.read(node, declared, {**dict.fromkeys(shared), "kind": None, "name": name})
+    common = place.read(node, CommonEndpointSettings, dict.fromkeys(others))
     return None if found is None or common is None else (found, common)

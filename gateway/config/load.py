@@ -13,7 +13,6 @@ from gateway.config.file_reader import FileReader
 from gateway.config.hidden_values import HiddenValues
 from gateway.config.nodes import KeyPath, SourceLocation
 from gateway.config.paths import WrittenPath
-from gateway.config.place import Place
 from gateway.config.process import (
     ArchiveSettings,
     DeadLetterSettings,
@@ -100,8 +99,8 @@ def _finish(path: Path, files: FileReader) -> Configuration:
         files.endpoints, files.endpoint_names, dictionary, when_full, files.names_complete
     )
     routes: list[Route] = []
-    for name, (settings, reader) in files.routes.items():
-        routes += build_routes(name, settings, context, reader)
+    for name, (settings, place) in files.routes.items():
+        routes += build_routes(name, settings, context, place)
     if "dead_letters" in files.sections:
         _check_dead_letters(files, context)
     findings = files.findings()
@@ -133,8 +132,7 @@ def _finish(path: Path, files: FileReader) -> Configuration:
 
 def _check_dead_letters(files: FileReader, context: RouteContext) -> None:
     """Report faults of the section `dead_letters`."""
-    settings, reader = files.sections["dead_letters"]
-    place = Place(reader, ("dead_letters",))
+    settings, place = files.sections["dead_letters"]
     copied = settings.endpoint is not None and "archive" in files.sections  # may be on its way
     if not files.has_spool and not copied:
         hint = (

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
+
+import yaml
 
 from gateway.config.nodes import KeyPath
 from gateway.config.value_reader import ConfigReader
@@ -22,6 +24,12 @@ class Place:
 
     def __getitem__(self, key: str | int) -> Place:
         return Place(self.reader, (*self.at, key))
+
+    def read(
+        self, node: yaml.Node, kind: type[T], preset: Mapping[str, object] | None = None
+    ) -> T | None:
+        """Return the value of `node`, which stands here, as `ConfigReader.read` does."""
+        return self.reader.read(node, kind, self.at, preset)
 
     def report(self, rule: str, reason: str, hint: str = "") -> None:
         """Add a finding as `ConfigReader.report` does."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import yaml
 
-from gateway.config.nodes import KeyPath, did_you_mean, entries, key_faults, location_of
+from gateway.config.nodes import did_you_mean, entries, key_faults, location_of
+from gateway.config.place import Place
 from gateway.config.value_reader import ConfigReader
 
 DEFAULTS = ("route", "from", "to")
@@ -21,12 +22,11 @@ class RouteDefaults:
         self.broken = False
         self._nodes: dict[str, yaml.MappingNode] = {}
 
-    def read(self, reader: ConfigReader, node: yaml.Node, at: KeyPath) -> None:
+    def read(self, place: Place, node: yaml.Node) -> None:
         """Note the values of the section, or report what is wrong with it."""
+        reader, expected = place.reader, "expected a mapping of route, from and to"
         before = len(reader.findings)
-        for key, value in (
-            reader.entries(node, at, "expected a mapping of route, from and to") or ()
-        ):
+        for key, value in reader.entries(node, place.at, expected) or ():
             if key.value in DEFAULTS and isinstance(value, yaml.MappingNode):
                 reader.findings += key_faults(reader.path, value)  # of these `fill` keeps the first
                 self._nodes[key.value] = value
