@@ -10,6 +10,7 @@ from typing import Any, Literal, Union, get_args, get_origin
 import yaml
 
 from gateway.config.numbers import unit_pattern
+from gateway.config.route_defaults import DEFAULTS
 from gateway.config.schema import NAME_PATTERN, SECTIONS, CommonEndpointSettings
 from gateway.config.value_reader import MAX_FLOAT
 from gateway.endpoints.registry import ENDPOINT_KINDS
@@ -23,28 +24,30 @@ Schema = dict[str, Any]
 
 def json_schema() -> Schema:
     """Return the schema of one configuration file, draft 2020-12."""
-    properties: Schema = {
-        "endpoints": _named({"oneOf": [_endpoint(kind) for kind in ENDPOINT_KINDS]})
-    }
-    for section, kind in SECTIONS.items():
-        properties[section] = _of(kind)
-    properties["gateway"]["properties"]["name"] |= _name()
-    properties["routes"] = _named(properties["routes"])
-    properties["tests"] = {"type": "object", "additionalProperties": properties["tests"]}
-    properties["include"] = _value(tuple[str, ...], {})
-    any_mapping = {"type": "object"}
-    properties["defaults"] = {
-        "type": "object",
-        "additionalProperties": False,
-        "properties": dict.fromkeys(("route", "from", "to"), any_mapping),
+    sections = {name: _of(kind) for name, kind in SECTIONS.items()}
+    sections["gateway"]["properties"]["name"] |= _name()
+    properties = {
+        "endpoints": _named({"oneOf": [_endpoint(kind) for kind in ENDPOINT_KINDS]}),
+        **sections,
+        "routes": _named(sections["routes"]),
+        "tests": _mapping(sections["tests"]),
+        "include": _value(tuple[str, ...], {}),
+        "defaults": _closed({key: {"type": "object"} for key in DEFAULTS}),
     }
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "gateway configuration",
-        "type": "object",
-        "additionalProperties": False,
-        "properties": properties,
+        **_closed(properties),
     }
+
+
+def _closed(properties: Schema) -> Schema:
+    """Schema of a mapping with these keys and no others."""
+    return {"type": "object", "additionalProperties": False, "properties": properties}
+
+
+def _mapping(schema: Schema) -> Schema:
+    return {"type": "object", "additionalProperties": schema}
 
 
 def _name() -> Schema:
@@ -77,11 +80,7 @@ def _of(kind: type) -> Schema:
     """Schema of a dataclass."""
     hints = type_hints(kind)
     fields = fields_by_key(kind)
-    schema: Schema = {
-        "type": "object",
-        "additionalProperties": False,
-        "properties": {word: _field(field, hints[field.name]) for word, field in fields.items()},
-    }
+    schema = _closed({word: _field(field, hints[field.name]) for word, field in fields.items()})
     if kind.__doc__:
         schema["description"] = kind.__doc__.splitlines()[0]
     if needed := [word for word, field in fields.items() if is_required(field)]:
@@ -106,12 +105,12 @@ def _value(hint: Any, meta: Mapping[str, Any]) -> Schema:  # noqa: ANN401, PLR09
             return {"type": ["string", "number", "boolean", "null"]}
         return {"anyOf": [_value(inner[0], meta), {"type": "null"}]}
     if origin is Literal:
-        return _words(get_args(hint))
+        return _scalar(str, {"choices": get_args(hint)})
     if origin is tuple:
         one = _value(get_args(hint)[0], meta)
         return {"anyOf": [{"type": "array", "items": one}, one]}
     if origin is not None and issubclass(origin, Mapping):
-        return {"type": "object", "additionalProperties": _value(get_args(hint)[1], {})}
+        return _mapping(_value(get_args(hint)[1], {}))
     if is_dataclass(hint) and isinstance(hint, type):
         whole = _of(hint)
         if (key := meta.get("shorthand")) is None:
@@ -120,15 +119,12 @@ def _value(hint: Any, meta: Mapping[str, Any]) -> Schema:  # noqa: ANN401, PLR09
     return _scalar(hint, meta)
 
 
-def _words(words: tuple[Any, ...]) -> Schema:
-    return {"anyOf": [{"enum": list(words)}, _reference()]}
-
-
 def _scalar(kind: type, meta: Mapping[str, Any]) -> Schema:
     if meta.get("choices"):
-        words = list(meta["choices"])
-        numbers = [yaml.safe_load(word) for word in words if isinstance(word, str)]
-        return _words((*words, *(each for each in numbers if isinstance(each, int | float))))
+        words = meta["choices"]
+        read = [yaml.safe_load(word) for word in words if isinstance(word, str)]
+        numbers = [each for each in read if isinstance(each, int | float)]
+        return {"anyOf": [{"enum": [*words, *numbers]}, _reference()]}
     if kind is str:
         if meta.get("secret"):
             return _reference()
