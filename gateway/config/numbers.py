@@ -44,12 +44,8 @@ SIZES: Final[Mapping[str, int]] = {
     "B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12,
     "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40,
 }  # fmt: skip  # in bytes
-DURATIONS: Final[Mapping[str, Fraction]] = {
-    name: Fraction(seconds)
-    for name, seconds in (
-        ("ms", "1/1000"), ("s", "1"), ("m", "60"), ("min", "60"), ("h", "3600"), ("d", "86400"),
-    )
-}  # fmt: skip  # in seconds
+_SECONDS: Final = {"ms": "1/1000", "s": "1", "m": "60", "min": "60", "h": "3600", "d": "86400"}
+DURATIONS: Final = {name: Fraction(text) for name, text in _SECONDS.items()}
 UNITS: Final[Mapping[SettingUnit, Mapping[str, Fraction]]] = {
     "bytes": {name: Fraction(size) for name, size in SIZES.items()},
     "seconds": DURATIONS,
