@@ -52,19 +52,28 @@ class JmsConnection:
         """Close, waiting at most `timeout` seconds; never raises."""
         _close(self.library, self.connection, timeout)
 
-    def set_up(self, settings: JmsSettings, call: Callable[[JmsConnection], T]) -> T:
+    def set_up(
+        self,
+        settings: JmsSettings,
+        call: Callable[[JmsConnection], T],
+        refused: type[EndpointError] = EndpointError,
+    ) -> T:
         """Return what `call` makes of the new connection.
 
         The connection is closed when that fails or takes too long: the longer of
-        `connect_timeout` and `answer_timeout`.
+        `connect_timeout` and `answer_timeout`. ActiveMQ's library connects on the first call that
+        needs the server.
 
         Raises:
             NotConnectedError: the server does not answer, or the connection is lost.
-            JavaError: the library refuses the call.
+            EndpointError: the server refuses permanently; of the class `refused` then.
         """
         seconds = max(settings.connect_timeout, settings.answer_timeout)
-        with _closed_on_failure(settings, self.library, self.connection, seconds):
-            return self.library.run(partial(call, self))
+        try:
+            with _closed_on_failure(settings, self.library, self.connection, seconds):
+                return self.library.run(partial(call, self))
+        except JavaError as error:
+            raise _connect_error(settings, error, refused) from error
 
 
 def _close(library: JmsLibrary, connection: Java, timeout: float) -> None:
@@ -128,20 +137,19 @@ def connect(settings: JmsSettings, library: JmsLibrary, client_id: str) -> JmsCo
     assert failure is not None  # noqa: S101  # there is one URL at least
     if isinstance(failure, NotConnectedError):
         raise failure
-    raise connect_error(settings, failure) from failure
+    raise _connect_error(settings, failure, EndpointError) from failure
 
 
-def connect_error(settings: JmsSettings, error: BaseException) -> GatewayError:
-    """Return the error for a Java exception before the connection is in use.
-
-    ActiveMQ's library connects on the first call that needs the server.
-    """
+def _connect_error(
+    settings: JmsSettings, error: BaseException, refused: type[EndpointError]
+) -> EndpointError:
+    """Return the error for a Java exception before the connection is in use."""
     permanent = is_permanent(error)
     if type(error).__name__.endswith("InvalidClientIDException"):
         hint = f"; {DUPLICATE_ID}"
     else:
         hint = "" if permanent else encryption_hint(settings)
-    error_class = EndpointError if permanent else NotConnectedError
+    error_class = refused if permanent else NotConnectedError
     return error_class(f"{settings.name}: {describe(error)}{hint}")
 
 

@@ -19,7 +19,7 @@ from typing import Protocol
 from gateway.endpoints.base import Settle
 from gateway.endpoints.jms import jvm
 from gateway.endpoints.jms.addresses import DESTINATION_KINDS
-from gateway.endpoints.jms.connection import JmsConnection, connect, connect_error
+from gateway.endpoints.jms.connection import JmsConnection, connect
 from gateway.endpoints.jms.jvm import JavaError, JmsLibrary, describe, open_library
 from gateway.endpoints.jms.message_writer import MessageWriter
 from gateway.endpoints.jms.value_codec import UnsendableError
@@ -91,10 +91,7 @@ class JmsSink:
             self._library = open_library(self._settings)
             self._max_record = jvm.max_heap() // HEAP_COPIES
         connection = connect(self._settings, self._library, "")
-        try:
-            sender = connection.set_up(self._settings, self._start)
-        except JavaError as error:
-            raise connect_error(self._settings, error) from error
+        sender = connection.set_up(self._settings, self._start)
         with self._changed:
             self._connection = connection
             self._thread = Thread(

@@ -23,16 +23,10 @@ from gateway.endpoints.base import Batch, Settle, Subscription
 from gateway.endpoints.continuity import Continuity, Retention, SubscriptionStore
 from gateway.endpoints.jms import jvm
 from gateway.endpoints.jms.addresses import QUEUE
-from gateway.endpoints.jms.connection import (
-    ACK_EACH,
-    JmsConnection,
-    acknowledgement_modes,
-    connect,
-    connect_error,
-)
+from gateway.endpoints.jms.connection import ACK_EACH, JmsConnection, acknowledgement_modes, connect
 from gateway.endpoints.jms.consumers import ConsumerSpec, make_consumer, read_subscriptions
 from gateway.endpoints.jms.discard_advisories import DiscardAdvisories, discard_advisories
-from gateway.endpoints.jms.jvm import JavaError, JmsLibrary, describe, is_permanent, open_library
+from gateway.endpoints.jms.jvm import JavaError, JmsLibrary, describe, open_library
 from gateway.endpoints.jms.message_reader import BatchReader
 from gateway.endpoints.redelivery_queue import mark_redelivered, message_queue
 from gateway.endpoints.settings.jms import JmsSettings
@@ -179,13 +173,7 @@ class JmsSource:
         if self._library is None:
             self._library = open_library(self._settings)
         connection = connect(self._fitting_settings(), self._library, self._client_id)
-        try:
-            session = connection.set_up(self._settings, self._subscribe)
-        except JavaError as error:
-            failure = connect_error(self._settings, error)
-            if is_permanent(error):
-                raise SubscriptionRefusedError(str(failure)) from error
-            raise failure from error
+        session = connection.set_up(self._settings, self._subscribe, SubscriptionRefusedError)
         self._find_remade()
         self._find_doubtful()
         self._session = session
