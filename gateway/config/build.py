@@ -62,11 +62,9 @@ def _build_route(
     before = len(place.reader.findings)
     tags = _tag_rule(source, dialect, here["tags"])
     tags_are_legal = len(place.reader.findings) == before
-    selector = (
-        here["selector"].parse(parse_selector, source.selector)
-        if source.selector is not None
-        else None
-    )
+    selector = None
+    if source.selector is not None:
+        selector = here["selector"].parse(parse_selector, source.selector)
     if pattern is None or not tags_are_legal:  # the templates may use their captures
         _check_targets(settings, source, dialect.name, context, place["to"])
         return None

@@ -33,10 +33,7 @@ class SourceFacts:
 
 
 def build_targets(
-    route: RouteSettings,
-    source: SourceFacts,
-    context: RouteContext,
-    place: Place,
+    route: RouteSettings, source: SourceFacts, context: RouteContext, place: Place
 ) -> tuple[Target, ...]:
     """Return the targets of `route`; one with findings is reported and left out."""
     targets: list[Target] = []
@@ -119,8 +116,8 @@ def _target(  # noqa: PLR0913, PLR0917  # where it stands and what it may use
             parse_pattern(settings.observe, dialect)
     conversion = None
     with reported("encoding"):
-        keep = settings.payload == "keep"
-        conversion = None if keep else parse_conversion(settings.payload, settings.encoding)
+        if settings.payload != "keep":
+            conversion = parse_conversion(settings.payload, settings.encoding)
     if faults:
         return None
     carries_id = "properties" in endpoint.settings.carries

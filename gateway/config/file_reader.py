@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -112,10 +113,7 @@ class FileReader:
 
         A finding about a default value is the same for every route that takes it.
         """
-        found = [
-            *self.file_findings,
-            *(each for reader in self._readers for each in reader.findings),
-        ]
+        found = chain(self.file_findings, *(reader.findings for reader in self._readers))
         return self.hidden.hide_all_in(found, self.locations())
 
     def add_setting_faults(self) -> None:

@@ -25,14 +25,7 @@ from gateway.endpoints.settings.jms import JmsSettings
 from gateway.errors import WireError
 from gateway.model.limited_cache import LimitedCache
 from gateway.model.memory_size import text_size
-from gateway.model.message import (
-    NO_PROPERTIES,
-    DeliveryMode,
-    Headers,
-    Message,
-    Payload,
-    Value,
-)
+from gateway.model.message import NO_PROPERTIES, DeliveryMode, Headers, Message, Payload, Value
 
 TEXT, BYTES, MAP, STREAM, OBJECT, NONE, NULL_TEXT, UNREADABLE = range(8)  # as in BatchPacker.java
 EXTRA_UNREADABLE = 4  # flag: a reason stands in place of the properties

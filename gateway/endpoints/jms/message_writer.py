@@ -112,10 +112,8 @@ class MessageWriter:
     def _refuse_loop(self, address: str, imported: frozenset[str]) -> None:
         _, topic = split_address(address, self._default)
         if import_mark(self._settings.broker_key, topic) in imported:
-            raise UnsendableError(
-                "imported-loop",
-                f"the server imported it to {topic!r} and would export it again",
-            )
+            reason = f"the server imported it to {topic!r} and would export it again"
+            raise UnsendableError("imported-loop", reason)
 
     def _pack_body(self, payload: Payload, headers: Headers) -> tuple[int, bytes]:
         form_name = headers.properties.get(names.BODY_FORM) if headers.properties else None
