@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 from gateway.config.nodes import KeyPath, SourceLocation
-from gateway.errors import ConfigError, FindingExample
+from gateway.errors import ConfigError
 
 MIN_LENGTH: Final = 4  # characters; a shorter value is replaced only where it stands alone
 MIN_WORD: Final = 8  # characters of a word that is replaced without the value around it
@@ -85,10 +86,7 @@ class HiddenValues:
 
     def _hide_in(self, finding: ConfigError, at: KeyPath) -> ConfigError:
         """Return the finding without values in its texts; its location is the same."""
-        examples = tuple(
-            FindingExample(self.hide(each.name, at), each.endpoint, each.system)
-            for each in finding.examples
-        )
+        examples = tuple(replace(each, name=self.hide(each.name, at)) for each in finding.examples)
         reason, hint = self.hide(finding.reason, at), self.hide(finding.hint, at)
         path = self._paths.get(finding.path, finding.path)
         location = (path, finding.line, finding.column)
@@ -98,18 +96,17 @@ class HiddenValues:
 class _Replacements:
     """The values that one text may contain, and the texts of the file for them."""
 
-    def __init__(self, added: Iterable[tuple[str, str]], *, secret: bool) -> None:
+    def __init__(self, added: Sequence[tuple[str, str]], *, secret: bool) -> None:
         self._secret = secret
-        self._written: list[str] = []  # texts of the file; a mark has the position of one
-        self._values: dict[str, int] = {}  # position, by the value and by its `repr`
-        self._words: dict[str, int] = {}  # position, by each long word of a value
-        for written, value in added:
-            position = len(self._written)
-            self._written.append(written)
+        self._written = [written for written, _ in added]  # a mark has the position of one
+        self._values: dict[str, str] = {}  # marks, by the value and by its `repr`
+        self._words: dict[str, str] = {}  # marks, by each long word of a value
+        for position, (_, value) in enumerate(added):
+            mark = f"\0{position}\0"
             for form in (value, repr(value)[1:-1]):
-                self._values.setdefault(form, position)
+                self._values.setdefault(form, mark)
             for word in _WORD.findall(value) if secret else ():
-                self._words.setdefault(word, position)
+                self._words.setdefault(word, mark)
         ordered = sorted(self._values, key=len, reverse=True)  # one may contain another
         self._pattern = re.compile("|".join(map(_whole, ordered)) if ordered else "(?!)")
 
@@ -117,21 +114,17 @@ class _Replacements:
         text = text.replace("\0", "\\0")
         if self._secret:
             text = _QUOTED.sub(lambda found: self._part(found[0]), text)
-        text = self._pattern.sub(lambda found: _mark(self._values[found[0]]), text)
-        text = _WORD.sub(lambda found: self._word(found[0]), text)
+        text = self._pattern.sub(lambda found: self._values[found[0]], text)
+        text = _WORD.sub(lambda found: self._words.get(found[0], found[0]), text)
         return _MARK.sub(lambda found: self._written[int(found[1])], text)
 
     def _part(self, content: str) -> str:
         """Return a mark for the part of a value that an error quotes; other content as it is."""
         if len(content) >= MIN_LENGTH:
-            for value, position in self._values.items():
+            for value, mark in self._values.items():
                 if content in value:
-                    return _mark(position)
+                    return mark
         return content
-
-    def _word(self, word: str) -> str:
-        position = self._words.get(word)
-        return word if position is None else _mark(position)
 
 
 def _place(at: KeyPath) -> KeyPath:
@@ -139,10 +132,6 @@ def _place(at: KeyPath) -> KeyPath:
     if at[:1] in _NAMES or (at[:1] == ("endpoints",) and at[2:3] in _NAMES_OF_ENDPOINT):
         return ("routes",)
     return at[:1]
-
-
-def _mark(position: int) -> str:
-    return f"\0{position}\0"
 
 
 def _whole(value: str) -> str:
