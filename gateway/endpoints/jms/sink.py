@@ -92,15 +92,11 @@ class JmsSink:
             self._max_record = jvm.max_heap() // HEAP_COPIES
         connection = connect(self._settings, self._library, "")
         sender = connection.set_up(self._settings, self._start)
+        name = f"{self._settings.name}-sink"
+        thread = Thread(target=self._run, args=(connection, sender), name=name, daemon=True)
         with self._changed:
-            self._connection = connection
-            self._thread = Thread(
-                target=self._run,
-                args=(connection, sender),
-                name=f"{self._settings.name}-sink",
-                daemon=True,
-            )
-            self._thread.start()
+            self._connection, self._thread = connection, thread
+            thread.start()
 
     def _start(self, connection: JmsConnection) -> JavaSender:
         sender: JavaSender = connection.library.helper("Sender")(
