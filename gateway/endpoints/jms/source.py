@@ -228,14 +228,10 @@ class JmsSource:
         transacted = session_mode == 0
         session = connection.connection.createSession(transacted, session_mode)
         consumers = [make_consumer(settings, session, each) for each in self._consumers]
-        deserialize = settings.objects == "deserialize"
+        in_turn, monitor = jvm.java_list(consumers), connection.monitor
+        window, deserialize = settings.receive_window_bytes, settings.objects == "deserialize"
         receiver: JavaReceiver = library.helper("Receiver")(
-            session,
-            jvm.java_list(consumers),
-            mode,
-            connection.monitor,
-            deserialize,
-            settings.receive_window_bytes,
+            session, in_turn, mode, monitor, deserialize, window
         )
         self._advisories = discard_advisories(
             connection, self._consumers, consumers, self.continuity.clock
