@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from struct import Struct
 from struct import error as StructError  # noqa: N812  # the class has a lower-case name
 from types import MappingProxyType
-from typing import Final, cast
+from typing import Final, TypeAlias, cast
 
 from gateway.endpoints.jms import property_names as names
 from gateway.endpoints.jms.addresses import (
@@ -36,6 +36,7 @@ DEFAULT_PRIORITY = 4  # JMS 2.0, 3.4.10
 EXPIRY_TOLERANCE = 10_000_000  # microseconds between the gateway's expiry and the server's
 MAX_REMEMBERED_SIZE = 8 << 20  # bytes of addresses
 STREAM_KEY: Final = "stream"
+Values: TypeAlias = dict[str, Value]
 
 _BODY_FORMS: Final = {
     STREAM: "stream",
@@ -171,8 +172,8 @@ class BatchReader:
 
     def _read_extra(self, headers: Headers, form: int, more: bytes) -> Headers:
         """Return `headers` with the fields and properties that only some messages have."""
-        properties: dict[str, Value] = {}
-        own: dict[str, Value] = {}
+        properties: Values = {}
+        own: Values = {}
         correlation = reply_to = None
         if more:
             reader = ValueReader(more)
@@ -223,7 +224,7 @@ def _read_text(reader: ValueReader) -> str | None:
 
 def _read_body(form: int, data: bytes, position: int, end: int) -> Payload:
     if form == MAP:
-        return cast("dict[str, Value]", ValueReader(data, position).read_value())
+        return cast(Values, ValueReader(data, position).read_value())
     if form == STREAM:
         return {STREAM_KEY: ValueReader(data, position).read_value()}
     if form == NULL_TEXT:
@@ -232,11 +233,7 @@ def _read_body(form: int, data: bytes, position: int, end: int) -> Payload:
 
 
 def _complete_headers(
-    plain: Headers,
-    correlation: str | None,
-    reply_to: str | None,
-    own: dict[str, Value],
-    properties: dict[str, Value],
+    plain: Headers, correlation: str | None, reply_to: str | None, own: Values, properties: Values
 ) -> Headers:
     """Return `plain` with the values of the gateway's own properties in their fields."""
     if own:
@@ -276,7 +273,7 @@ def _read_correlation(text: str | None, form: Value) -> bytes | str | None:
         return text
 
 
-def _restore_types(properties: dict[str, Value], listed: Value) -> None:
+def _restore_types(properties: Values, listed: Value) -> None:
     """Restore the types of properties that JMS carries as text."""
     if not isinstance(listed, str):
         return
