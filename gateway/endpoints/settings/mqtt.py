@@ -7,14 +7,13 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from gateway.endpoints.settings.base import (
-    ALL_FIELDS,
     U16,
     U32,
     EndpointSettings,
     SettingFault,
     TlsSettings,
 )
-from gateway.model.message import DeliveryMode
+from gateway.model.message import HEADER_FIELDS, DeliveryMode
 from gateway.setting import seconds, secret, setting, size, timeout, window_bytes
 
 MAX_PACKET_IN = 16_777_216  # bytes: longer ones cost the other messages seconds
@@ -155,7 +154,7 @@ class MqttSettings(EndpointSettings):
     def carries(self) -> frozenset[str]:
         """Fields of `Headers` that survive a round trip through the system."""
         if self.version == "5":
-            return ALL_FIELDS - {"redelivered"}
+            return frozenset(HEADER_FIELDS) - {"redelivered"}
         return frozenset({"mode", "retained"})
 
     @property
