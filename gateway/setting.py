@@ -98,6 +98,11 @@ def choice(doc: str, default: str, *others: str) -> str:
     return setting(doc, default, choices=(default, *others))
 
 
+def optional(doc: str, **facts: Unpack[SettingFacts]) -> Any:  # noqa: ANN401  # as the field says
+    """Declare a setting whose default is None."""
+    return setting(doc, None, **facts)
+
+
 def file_path(doc: str) -> str | None:
     """Declare a setting that may name a file, which must exist."""
     return setting(doc, None, path="file")

@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 
 from gateway.archive.layout import writer_name
 from gateway.archive.location import DEFAULT_BUFFER
-from gateway.setting import file_path, seconds, secret, setting, size, timeout
+from gateway.setting import file_path, optional, seconds, secret, setting, size, timeout
 
 WhenFullText: TypeAlias = Literal["slow", "dead-letter-oldest", "dead-letter-newest"]
 
@@ -27,8 +27,8 @@ class ArchiveSettings:
     buffer_bytes: int = size(
         "bytes in `buffer` at which the sources are slowed", 1 << 30, minimum=1 << 16
     )
-    keep_days: int | None = setting(
-        "complete days to keep; all days when absent", None, minimum=1, unit="days"
+    keep_days: int | None = optional(
+        "complete days to keep; all days when absent", minimum=1, unit="days"
     )
     sync: Literal["batch", "interval"] = setting(
         "`batch`: write rows to disk before their messages are settled at the source;"
@@ -53,8 +53,8 @@ class SpoolSettings:
 
     path: str = setting("folder, created when absent; each gateway needs its own", path="state")
     bytes: int = size("bytes on disk for each target endpoint", 1 << 30, minimum=1 << 16)
-    messages: int | None = setting(
-        "messages for each target endpoint; unlimited when absent", None, minimum=1
+    messages: int | None = optional(
+        "messages for each target endpoint; unlimited when absent", minimum=1
     )
     seconds: float | None = seconds(
         "age at which a spooled message becomes a dead letter; unlimited when absent",
@@ -80,7 +80,7 @@ class DeadLetterSettings:
     bytes: int = size(
         "bytes on disk; beyond them the oldest dead letters are deleted", 256 << 20, minimum=1 << 16
     )
-    endpoint: str | None = setting("endpoint that receives a copy of each dead letter", None)
+    endpoint: str | None = optional("endpoint that receives a copy of each dead letter")
     name: str = setting("name of these copies, in the dialect of that endpoint", "dead-letters")
 
     @property
@@ -165,16 +165,15 @@ class LeaseSettings:
     kind: Literal["file", "kubernetes"] = setting(
         "`file`: in a folder that both reach; `kubernetes`: a Lease of the cluster"
     )
-    path: str | None = setting(
+    path: str | None = optional(
         "folder of `kind: file`, created when absent, but not the one around it; NFS is fine, with"
         " the mount option `noac`",
-        None,
         path="state",
     )
-    name: str | None = setting(
-        "name of the Lease of `kind: kubernetes`; the gateway's name when absent", None
+    name: str | None = optional(
+        "name of the Lease of `kind: kubernetes`; the gateway's name when absent"
     )
-    namespace: str | None = setting("namespace of the Lease; that of the pod when absent", None)
+    namespace: str | None = optional("namespace of the Lease; that of the pod when absent")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,7 +23,7 @@ from gateway.config.process import (
 )
 from gateway.dialects.brokers import BROKERS
 from gateway.dialects.name_limits import FIELDS, NameLimits
-from gateway.setting import seconds, setting, size
+from gateway.setting import optional, seconds, setting, size
 
 Scalar: TypeAlias = str | int | float | bool | None
 UnmappableText: TypeAlias = Literal["escape", "reject", "replace"]
@@ -40,8 +40,8 @@ def is_legal_name(text: str) -> bool:
 class NameLimitSettings(NameLimits):
     """Limits of names at one broker, by its name, by figures and rules, or by both."""
 
-    broker: str | None = setting(
-        "broker whose limits hold beside the others", None, choices=tuple(BROKERS)
+    broker: str | None = optional(
+        "broker whose limits hold beside the others", choices=tuple(BROKERS)
     )
 
     def all_limits(self) -> NameLimits:
@@ -68,11 +68,10 @@ class CommonEndpointSettings:
     on_too_long: TooLongText = setting(
         "default of `on_too_long` for targets at this endpoint", "refuse"
     )
-    broker_id: str | None = setting(
+    broker_id: str | None = optional(
         "identifier of the broker, the same in the configurations of all gateways, to detect loops"
         " through several gateways, and to join gateways at night (`--hops`); the address of the"
-        " broker when absent",
-        None,
+        " broker when absent"
     )
     echo_window: float = seconds(
         "seconds within which a second message with the same name and payload counts as an echo"
@@ -139,8 +138,8 @@ class SourceSettings:
         "subscription in the dialect of the endpoint; {name} and {name...} are captures"
     )
     exclude: tuple[str, ...] = setting("patterns of names that this route does not take", ())
-    selector: str | None = setting(
-        "JMS selector; the route takes only messages for which it is true", None
+    selector: str | None = optional(
+        "JMS selector; the route takes only messages for which it is true"
     )
     tags: TagSettings = setting("selection from a tag list", TagSettings())
 
@@ -150,15 +149,13 @@ class TargetSettings:
     """Target of a route."""
 
     endpoint: str = setting("name of an endpoint")
-    template: tuple[str, ...] | None = setting(
+    template: tuple[str, ...] | None = optional(
         "name of the copy, with captures; when absent, the name of the message. Several templates"
-        " make several tags, where the target has tag lists",
-        None,
+        " make several tags, where the target has tag lists"
     )
-    on_unmappable: UnmappableText | None = setting(
+    on_unmappable: UnmappableText | None = optional(
         "action on characters that the target's names cannot have: escape them, reject the"
-        " message, or replace them by `replacement`; as the endpoint when absent",
-        None,
+        " message, or replace them by `replacement`; as the endpoint when absent"
     )
     payload: Literal["keep", "text", "bytes", "json", "map"] = setting(
         "conversion of the payload", "keep"
@@ -167,18 +164,16 @@ class TargetSettings:
     headers: HeaderSettings = setting("rules for headers and properties", HeaderSettings())
     lossy: bool = setting("permit that different names become the same name at the target", False)
     replacement: str = setting("character that `replace` writes", "-")
-    on_too_long: TooLongText | None = setting(
+    on_too_long: TooLongText | None = optional(
         "action on names beyond the target's limits: refuse the message or shorten the name; as"
-        " the endpoint when absent",
-        None,
+        " the endpoint when absent"
     )
-    when_full: WhenFullText | None = setting(
-        "action when the spool of the target is full; as the section `spool` when absent", None
+    when_full: WhenFullText | None = optional(
+        "action when the spool of the target is full; as the section `spool` when absent"
     )
-    observe: str | None = setting(
+    observe: str | None = optional(
         "subscription at this endpoint whose messages are archived as observed, to detect loss"
-        " inside the broker; implies `add_message_id` where the system carries properties",
-        None,
+        " inside the broker; implies `add_message_id` where the system carries properties"
     )
     add_message_id: bool = setting(
         "add the properties `gateway_id`, a unique id, and `gateway_trace` to each copy", False
@@ -200,8 +195,8 @@ class RouteSettings:
     duplicates: Literal["drop", "pass"] = setting(
         "messages received before, by the message identity of the source", "drop"
     )
-    heartbeat: str | None = setting(
-        "name at the first source for heartbeat messages, which pass through the route", None
+    heartbeat: str | None = optional(
+        "name at the first source for heartbeat messages, which pass through the route"
     )
     archive_payload: bool = setting("archive the payload and the headers of each message", False)
     archive_payload_bytes: int | None = size(
@@ -222,11 +217,11 @@ class GivenMessage:
     properties: Mapping[str, Scalar] = setting(
         "properties and JMS headers by name", default_factory=dict
     )
-    reply_to: str | None = setting("reply address", None)
-    priority: int | None = setting("priority", None, minimum=0, maximum=9)
+    reply_to: str | None = optional("reply address")
+    priority: int | None = optional("priority", minimum=0, maximum=9)
     ttl: float | None = seconds("seconds until the message expires", None, minimum=1e-6)
-    content_type: str | None = setting("type of the payload", None)
-    correlation_id: str | None = setting("correlation id", None)
+    content_type: str | None = optional("type of the payload")
+    correlation_id: str | None = optional("correlation id")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -234,19 +229,19 @@ class ExpectedCopy:
     """Copy that a mapping test expects: its name, or the rule that refuses it."""
 
     endpoint: str = setting("endpoint of the target")
-    name: str | None = setting("name in the dialect of the endpoint", None)
-    refused: str | None = setting("rule that the name violates", None)
-    payload: str | None = setting("payload, as text; any when absent", None)
-    properties: Mapping[str, Scalar] | None = setting(
-        "all properties by name, and JMS headers; any when absent", None
+    name: str | None = optional("name in the dialect of the endpoint")
+    refused: str | None = optional("rule that the name violates")
+    payload: str | None = optional("payload, as text; any when absent")
+    properties: Mapping[str, Scalar] | None = optional(
+        "all properties by name, and JMS headers; any when absent"
     )
-    reply_to: str | None = setting("translated reply address; any when absent", None)
-    priority: int | None = setting("priority; any when absent", None, minimum=0, maximum=9)
+    reply_to: str | None = optional("translated reply address; any when absent")
+    priority: int | None = optional("priority; any when absent", minimum=0, maximum=9)
     ttl: float | None = seconds(
         "seconds until the copy expires; any when absent", None, minimum=1e-6
     )
-    content_type: str | None = setting("type of the payload; any when absent", None)
-    correlation_id: str | None = setting("correlation id; any when absent", None)
+    content_type: str | None = optional("type of the payload; any when absent")
+    correlation_id: str | None = optional("correlation id; any when absent")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

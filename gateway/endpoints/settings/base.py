@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 from gateway.model.message import DeliveryMode
-from gateway.setting import file_path, seconds, secret, setting
+from gateway.setting import file_path, optional, seconds, secret, setting
 
 _ADDRESS = re.compile(
     r"(?P<scheme>[a-z][a-z0-9+.-]*)://(?:[^/@\s,()]*@)?(?P<host>\[[^\]]*\]|[^:/?,()\s]*)"
@@ -34,8 +34,8 @@ class TlsSettings:
     verify: bool = setting(
         "verify the broker's certificate and host name; turn it off for trials only", True
     )
-    server_hostname: str | None = setting(
-        "host name expected in the broker's certificate; the host of the address when absent", None
+    server_hostname: str | None = optional(
+        "host name expected in the broker's certificate; the host of the address when absent"
     )
 
 

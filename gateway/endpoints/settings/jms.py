@@ -14,7 +14,7 @@ from gateway.endpoints.settings.base import (
     address_faults,
 )
 from gateway.model.message import HEADER_FIELDS, DeliveryMode
-from gateway.setting import choice, seconds, secret, setting, size, timeout, window_bytes
+from gateway.setting import choice, optional, seconds, secret, setting, size, timeout, window_bytes
 
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:(//[^/\s]|\()[^\s]*")  # or failover:(...)
 EMS_FACTORY = "com.tibco.tibjms.TibjmsConnectionFactory"
@@ -74,9 +74,9 @@ class JmsSettings(EndpointSettings):
     jndi_url: str = setting("provider URL of JNDI; when empty, the first of `urls`", "")
     lookup: str = setting("name of the connection factory in JNDI", "")
     client_id: str = setting("client id of the connection; required for a durable subscription", "")
-    username: str | None = setting("user name", None)
+    username: str | None = optional("user name")
     password: str | None = secret("password")
-    tls: TlsSettings | None = setting("TLS of EMS; its URLs begin with ssl://", None)
+    tls: TlsSettings | None = optional("TLS of EMS; its URLs begin with ssl://")
     destination: str = choice(
         "kind of an address without the prefix `topic:` or `queue:`", "topic", "queue"
     )

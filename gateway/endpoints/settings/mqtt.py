@@ -6,15 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from gateway.endpoints.settings.base import (
-    U16,
-    U32,
-    EndpointSettings,
-    SettingFault,
-    TlsSettings,
-)
+from gateway.endpoints.settings.base import U16, U32, EndpointSettings, SettingFault, TlsSettings
 from gateway.model.message import HEADER_FIELDS, DeliveryMode
-from gateway.setting import seconds, secret, setting, size, timeout, window_bytes
+from gateway.setting import optional, seconds, secret, setting, size, timeout, window_bytes
 
 MAX_PACKET_IN = 16_777_216  # bytes: longer ones cost the other messages seconds
 MQTT_PACKET = 268_435_460  # bytes: 268,435,455 after a fixed header of 5 (MQTT 5.0, 2.1.4)
@@ -65,9 +59,9 @@ class MqttSettings(EndpointSettings):
     qos: int = setting(
         "highest QoS of subscriptions and of published messages", 1, choices=(0, 1, 2)
     )
-    username: str | None = setting("user name", None)
+    username: str | None = optional("user name")
     password: str | None = secret("password")
-    tls: TlsSettings | None = setting("TLS; plain TCP when absent", None)
+    tls: TlsSettings | None = optional("TLS; plain TCP when absent")
     receive_window: int = setting(
         "unacknowledged messages of QoS 1 and 2 that the broker may send to a source (Receive"
         " Maximum of MQTT 5.0; no effect in 3.1.1)",

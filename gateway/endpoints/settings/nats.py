@@ -15,7 +15,7 @@ from gateway.endpoints.settings.base import (
     server_key,
 )
 from gateway.model.message import HEADER_FIELDS, DeliveryMode
-from gateway.setting import seconds, secret, setting, timeout, window_bytes
+from gateway.setting import optional, seconds, secret, setting, timeout, window_bytes
 
 _URL = re.compile(r"(nats|tls)://(\[[^\]\s]+\]|[^/:@\[\]\s]+)(:[0-9]+)?/?")
 _PORTS = {"nats": 4_222, "tls": 4_222}
@@ -64,20 +64,17 @@ class NatsSettings(EndpointSettings):
     queue_group: str = setting(
         "queue group of core NATS, which divides messages among several gateways", ""
     )
-    username: str | None = setting("user name", None)
+    username: str | None = optional("user name")
     password: str | None = secret("password")
     token: str | None = secret("token for the log-in")
-    credentials_file: str | None = setting(
-        "credentials file with a JWT and its seed, read at every connection attempt",
-        None,
-        path="state",
+    credentials_file: str | None = optional(
+        "credentials file with a JWT and its seed, read at every connection attempt", path="state"
     )
-    nkey_file: str | None = setting(
-        "file with the seed of an NKey, read at every connection attempt", None, path="state"
+    nkey_file: str | None = optional(
+        "file with the seed of an NKey, read at every connection attempt", path="state"
     )
-    tls: TlsSettings | None = setting(
-        "TLS; when absent and the address is tls://, verified against the system's trust store",
-        None,
+    tls: TlsSettings | None = optional(
+        "TLS; when absent and the address is tls://, verified against the system's trust store"
     )
     ack_wait: float = seconds(
         "seconds after which the server delivers an unanswered message again; the gateway asks for"

@@ -17,7 +17,7 @@ from gateway.endpoints.settings.base import (
     server_key,
 )
 from gateway.model.message import HEADER_FIELDS, DeliveryMode
-from gateway.setting import choice, seconds, secret, setting, size, timeout, window_bytes
+from gateway.setting import choice, optional, seconds, secret, setting, size, timeout, window_bytes
 
 QUEUE: str = "queue:"  # begins the address of a queue, which the default exchange reaches
 MAX_SHORT = 255  # bytes of a name: AMQP 0-9-1, 4.2.5.3
@@ -43,11 +43,10 @@ class RabbitmqSettings(EndpointSettings):
         " separated by commas and tried in turn",
         "amqp://localhost:5672/",
     )
-    username: str | None = setting("user name; that of the address when absent", None)
+    username: str | None = optional("user name; that of the address when absent")
     password: str | None = secret("password; that of the address when absent")
-    tls: TlsSettings | None = setting(
-        "TLS; when absent and the address is amqps://, verified against the system's trust store",
-        None,
+    tls: TlsSettings | None = optional(
+        "TLS; when absent and the address is amqps://, verified against the system's trust store"
     )
     exchange: str = setting(
         "topic exchange that a sink publishes to, and to which a source binds its queue",

@@ -15,7 +15,7 @@ from gateway.endpoints.settings.base import (
     server_key,
 )
 from gateway.model.message import HEADER_FIELDS, DeliveryMode
-from gateway.setting import seconds, secret, setting, size, timeout, window_bytes
+from gateway.setting import optional, seconds, secret, setting, size, timeout, window_bytes
 
 _ADDRESS = re.compile(r"\s*(?:(?P<scheme>tcps?|https?|wss?):(?://)?)?(?P<rest>.*)")  # tcp if absent
 _HOST = r"(\[[^\]\s]+\]|[^/:\[\]\s]+)(:[0-9]+)?"
@@ -41,9 +41,8 @@ class SolaceSettings(EndpointSettings):
     vpn: str = setting("name of the message VPN", "default")
     username: str = setting("user name", "gateway")
     password: str | None = secret("password")
-    token_file: str | None = setting(
+    token_file: str | None = optional(
         "file with an OAuth access token, read at every connection attempt; needs tcps://",
-        None,
         path="state",
     )
     client_name: str = setting(
@@ -51,13 +50,11 @@ class SolaceSettings(EndpointSettings):
         " `-` and the name of the endpoint",
         "",
     )
-    tls: TlsSettings | None = setting(
-        "TLS of a tcps:// address; when absent, verified against the system's trust store", None
+    tls: TlsSettings | None = optional(
+        "TLS of a tcps:// address; when absent, verified against the system's trust store"
     )
-    trust_store: str | None = setting(
-        "folder of trusted CA certificates (PEM), instead of `ca_file` in `tls`",
-        None,
-        path="folder",
+    trust_store: str | None = optional(
+        "folder of trusted CA certificates (PEM), instead of `ca_file` in `tls`", path="folder"
     )
     guaranteed: bool = setting(
         "guaranteed messaging: a source reads a queue, a sink waits for the broker's receipts;"

@@ -15,7 +15,7 @@ from gateway.endpoints.settings.base import (
     server_key,
 )
 from gateway.model.message import HEADER_FIELDS, DeliveryMode
-from gateway.setting import choice, seconds, setting, size, timeout, window_bytes
+from gateway.setting import choice, optional, seconds, setting, size, timeout, window_bytes
 
 _URL = re.compile(r"tcps?://[^/\s]+:[0-9]+|unix:///[^\s]+")
 POLICIES = ("reject_message", "drop_update", "unsubscribe")
@@ -32,8 +32,8 @@ class Yami4Settings(EndpointSettings):
         "address of the broker: tcp://host:port, tcps://host:port or unix:///path",
         "tcp://localhost:12345",
     )
-    tls: TlsSettings | None = setting(
-        "TLS of a tcps:// address; when absent, verified against the system's trust store", None
+    tls: TlsSettings | None = optional(
+        "TLS of a tcps:// address; when absent, verified against the system's trust store"
     )
     overflow_policy: str = choice(
         "overflow policy in the broker's own configuration; with any but `reject_message` a"
