@@ -7,21 +7,13 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
+from gateway.config import process
 from gateway.config.build import build_routes
 from gateway.config.build_endpoint import Endpoint, RouteContext
 from gateway.config.file_reader import FileReader
 from gateway.config.hidden_values import HiddenValues
 from gateway.config.nodes import KeyPath, SourceLocation
 from gateway.config.paths import WrittenPath
-from gateway.config.process import (
-    ArchiveSettings,
-    DeadLetterSettings,
-    GatewaySettings,
-    SpoolSettings,
-    StandbySettings,
-    TracingSettings,
-    WebSettings,
-)
 from gateway.config.schema import MappingTest
 from gateway.dialects.base import parse_subject
 from gateway.errors import ConfigError, ConfigErrors
@@ -35,18 +27,18 @@ SUFFIXES = (".yaml", ".yml")
 class Configuration:
     """A configuration without errors."""
 
-    gateway: GatewaySettings
+    gateway: process.GatewaySettings
     endpoints: Mapping[str, Endpoint]
     routes: tuple[Route, ...]
     dictionary: ShortNamesInMemory  # the names that its routes have shortened
     locations: Mapping[KeyPath, SourceLocation]
     tests: Mapping[str, MappingTest]
-    archive: ArchiveSettings | None = None
-    spool: SpoolSettings | None = None
-    dead_letters: DeadLetterSettings = field(default_factory=DeadLetterSettings)
-    web: WebSettings | None = None
-    tracing: TracingSettings | None = None
-    standby: StandbySettings | None = None
+    archive: process.ArchiveSettings | None = None
+    spool: process.SpoolSettings | None = None
+    dead_letters: process.DeadLetterSettings = field(default_factory=process.DeadLetterSettings)
+    web: process.WebSettings | None = None
+    tracing: process.TracingSettings | None = None
+    standby: process.StandbySettings | None = None
     hidden: HiddenValues = field(default_factory=HiddenValues)
     paths: Mapping[KeyPath, WrittenPath] = field(default_factory=dict)
     without_secrets: bool = False
@@ -112,7 +104,7 @@ def _finish(path: Path, files: FileReader) -> Configuration:
             start = SourceLocation(str(path), 1, 1)
             findings.insert(0, start.error("no-routes", "no routes", "add a section `routes:`"))
         raise ConfigErrors(findings)
-    gateway = sections.setdefault("gateway", GatewaySettings())
+    gateway = sections.setdefault("gateway", process.GatewaySettings())
     return Configuration(
         endpoints={
             name: replace(each, settings=each.settings.for_gateway(gateway.name))

@@ -8,19 +8,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Final, Literal, TypeAlias
 
-from gateway.config.process import (
-    ArchiveSettings,
-    DeadLetterSettings,
-    GatewaySettings,
-    SpoolSettings,
-    StandbySettings,
-    TracingSettings,
-    WebSettings,
-    WhenFullText,
-)
+from gateway.config import process
 from gateway.dialects.brokers import BROKERS
 from gateway.dialects.name_limits import FIELDS, NameLimits
 from gateway.setting import optional, seconds, setting, size
@@ -168,7 +158,7 @@ class TargetSettings:
         "action on names beyond the target's limits: refuse the message or shorten the name; as"
         " the endpoint when absent"
     )
-    when_full: WhenFullText | None = optional(
+    when_full: process.WhenFullText | None = optional(
         "action when the spool of the target is full; as the section `spool` when absent"
     )
     observe: str | None = optional(
@@ -252,16 +242,14 @@ class MappingTest:
     expect: tuple[ExpectedCopy, ...] = setting("all copies, in any order; [] for none")
 
 
-SECTIONS: Mapping[str, type] = MappingProxyType(
-    {
-        "gateway": GatewaySettings,
-        "routes": RouteSettings,
-        "standby": StandbySettings,
-        "archive": ArchiveSettings,
-        "spool": SpoolSettings,
-        "dead_letters": DeadLetterSettings,
-        "web": WebSettings,
-        "tracing": TracingSettings,
-        "tests": MappingTest,
-    }
-)  # without `endpoints`: each kind declares its own settings
+SECTIONS: Final[Mapping[str, type]] = {
+    "gateway": process.GatewaySettings,
+    "routes": RouteSettings,
+    "standby": process.StandbySettings,
+    "archive": process.ArchiveSettings,
+    "spool": process.SpoolSettings,
+    "dead_letters": process.DeadLetterSettings,
+    "web": process.WebSettings,
+    "tracing": process.TracingSettings,
+    "tests": MappingTest,
+}  # without `endpoints`: each kind declares its own settings

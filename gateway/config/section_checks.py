@@ -4,26 +4,19 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Callable, Mapping
-from types import MappingProxyType
-from typing import Any
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 from gateway.archive.location import parse_location
+from gateway.config import process
 from gateway.config.place import Place
-from gateway.config.process import (
-    ArchiveSettings,
-    GatewaySettings,
-    StandbySettings,
-    TracingSettings,
-    WebSettings,
-)
 from gateway.config.schema import is_legal_name
 from gateway.errors import ArchiveError
 
 MIN_TOKEN_LENGTH = 16  # characters; 16 random ones cannot be guessed
 
 
-def _check_archive(archive: ArchiveSettings, place: Place) -> None:
+def _check_archive(archive: process.ArchiveSettings, place: Place) -> None:
     """Report a path that is no location, and a key that can be guessed."""
     try:
         parse_location(archive.path)
@@ -32,7 +25,7 @@ def _check_archive(archive: ArchiveSettings, place: Place) -> None:
     _check_length(archive.seal_key, "key", place["seal_key"])
 
 
-def _check_standby(standby: StandbySettings, place: Place) -> None:
+def _check_standby(standby: process.StandbySettings, place: Place) -> None:
     """Report a lease in a folder without the folder, and keys of the other kind."""
     lease, place = standby.lease, place["lease"]
     if lease.kind == "file" and lease.path is None:
@@ -43,7 +36,7 @@ def _check_standby(standby: StandbySettings, place: Place) -> None:
             place[key].report("unused", f"`kind: {lease.kind}` has no {key!r}", "remove it")
 
 
-def _check_web(web: WebSettings, place: Place) -> None:
+def _check_web(web: process.WebSettings, place: Place) -> None:
     """Report settings that make the page unsafe, or impossible to serve."""
     if not is_loopback(web.address) and web.token is None and web.client_ca_file is None:
         reason = f"{web.address!r} is reachable from other machines without authentication"
@@ -85,7 +78,7 @@ def _check_characters(token: str | None, place: Place, *, spaces: bool = False) 
         place.report("bad-token", reason, "use letters, digits, '-', '_' and '.'")
 
 
-def _check_tracing(tracing: TracingSettings, place: Place) -> None:
+def _check_tracing(tracing: process.TracingSettings, place: Place) -> None:
     """Report faults of the collector's address and of the credentials for it."""
     try:
         url = urlsplit(tracing.otlp)
@@ -104,7 +97,7 @@ def _check_tracing(tracing: TracingSettings, place: Place) -> None:
     _check_characters(tracing.token, place["token"], spaces=True)
 
 
-def _check_gateway(gateway: GatewaySettings, place: Place) -> None:
+def _check_gateway(gateway: process.GatewaySettings, place: Place) -> None:
     for key, name in (("name", gateway.name), ("instance", gateway.instance)):
         if not is_legal_name(name) and (name or key == "name"):
             report_name(place[key], name)
@@ -115,12 +108,10 @@ def report_name(place: Place, name: str) -> None:
     place.report("bad-name", f"{name!r} is not a legal name", hint)
 
 
-SECTION_CHECKS: Mapping[str, Callable[[Any, Place], None]] = MappingProxyType(
-    {
-        "gateway": _check_gateway,
-        "standby": _check_standby,
-        "archive": _check_archive,
-        "web": _check_web,
-        "tracing": _check_tracing,
-    }
-)
+SECTION_CHECKS: Final[Mapping[str, Callable[[Any, Place], None]]] = {
+    "gateway": _check_gateway,
+    "standby": _check_standby,
+    "archive": _check_archive,
+    "web": _check_web,
+    "tracing": _check_tracing,
+}
