@@ -45,7 +45,7 @@ class SettingFault(NamedTuple):
     key: str
     reason: str
     hint: str
-    position: int | None = None  # in a list
+    position: tuple[int, ...] = ()  # in a list
 
 
 class Server(NamedTuple):
@@ -61,10 +61,12 @@ class EndpointSettings(ABC):
     """Settings of an endpoint; each kind adds its own, and overrides the members that differ.
 
     `encrypted_schemes` are the schemes in `addresses` that stand for TLS, also as a part, such as
-    nio+ssl.
+    nio+ssl. `kind_prefixes` are the beginnings of addresses that choose the kind of a destination,
+    such as a queue.
     """
 
     encrypted_schemes: ClassVar[tuple[str, ...]] = ("ssl", "tls", "tcps")
+    kind_prefixes: ClassVar[tuple[str, ...]] = ()
     rate: float = setting(
         "most messages a second that the gateway sends, for example so that a target that was away"
         " is not flooded with its backlog; 0: no limit",
@@ -113,11 +115,6 @@ class EndpointSettings(ABC):
     def dialects(self) -> tuple[str, ...]:
         """All dialects whose rules bind the endpoint's names; the first one spells them."""
         return (self.dialect,)
-
-    @property
-    def kind_prefixes(self) -> tuple[str, ...]:
-        """Beginnings of addresses that choose the kind of a destination, such as a queue."""
-        return ()
 
     @property
     def default_kind(self) -> str:

@@ -204,10 +204,9 @@ class JmsSettings(EndpointSettings):
         for position, text in enumerate(self.urls):
             # A composite address of ActiveMQ stays whole; a comma divides the servers of EMS.
             servers = [text] if "(" in text else text.split(",")
-            for fault in address_faults(
-                "urls", servers, _URL, "tcp://host:port or ssl://host:port"
-            ):
-                yield fault._replace(position=position)
+            form = "tcp://host:port or ssl://host:port"
+            for fault in address_faults("urls", servers, _URL, form):
+                yield fault._replace(position=(position,))
 
     @property
     def default_kind(self) -> str:
