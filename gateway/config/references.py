@@ -31,7 +31,7 @@ class ReferenceValues:
     ) -> None:
         self._without_secrets = without_secrets
         self._environment = os.environ if environment is None else environment
-        self._folder = folder
+        self.folder = folder
 
     def find(self, found: re.Match[str]) -> str | None:
         """Return the value of a match of `REFERENCE`, or None when there is none."""
@@ -48,11 +48,11 @@ class ReferenceValues:
         """Return what to do about a reference without a value."""
         if found[1] == "env":
             return "set the variable before the gateway starts"
-        return f"create or mount the file {self._folder / found[2]} before the gateway starts"
+        return f"create or mount the file {self.folder / found[2]} before the gateway starts"
 
     def _content(self, name: str) -> str | None:
         try:
-            with (self._folder / name).open("rb") as file:
+            with (self.folder / name).open("rb") as file:
                 data = file.read(MAX_SECRET + 1)
             return None if len(data) > MAX_SECRET else data.decode().rstrip("\r\n")
         except (OSError, ValueError):

@@ -64,7 +64,6 @@ class ConfigReader:
 
     def __init__(self, path: str, values: ReferenceValues, hidden: HiddenValues) -> None:
         self.path = path
-        self.folder = Path(path).parent
         self.hidden = hidden
         self._values = values
         self.findings: list[ConfigError] = []
@@ -247,7 +246,7 @@ class ConfigReader:
 
     def _path(self, text: str, at: KeyPath, kind: PathKind) -> str:
         """Return the path to use, and note both forms of one that is known."""
-        used = used_path(text, self.folder, kind)
+        used = used_path(text, self._values.folder, kind)
         if at not in self.placeholders:
             content = digest_of(Path(used)) if kind == "file" else ""
             self.paths[at] = WrittenPath(text, used, kind, content)
