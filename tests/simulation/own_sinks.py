@@ -112,9 +112,9 @@ class JmsLink:
         self._answers = item[2]
         self._done.set()
 
-    def set_up(self, settings: EndpointSettings, start: object) -> JmsLink:
+    def set_up(self, start: object) -> JmsLink:
         """Return the sender."""
-        del settings, start
+        del start
         return self
 
     def failure(self) -> str | None:

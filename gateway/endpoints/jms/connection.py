@@ -6,7 +6,7 @@ import logging
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeVar
 from urllib.parse import urlsplit
@@ -37,9 +37,10 @@ class JmsConnection:
     `address` is HOST:PORT of the server, empty where the library does not tell.
     """
 
+    settings: JmsSettings
     library: JmsLibrary
     connection: Java
-    monitor: Java
+    monitor: Java = None
     address: str = ""
 
     @property
@@ -50,13 +51,14 @@ class JmsConnection:
 
     def close(self, timeout: float) -> None:
         """Close, waiting at most `timeout` seconds; never raises."""
-        _close(self.library, self.connection, timeout)
+        try:
+            monitor = self.library.helper("ConnectionMonitor")
+            monitor.close(self.connection, max(1, int(timeout * 1000)))
+        except (JavaError, GatewayError) as error:
+            log.debug("closing: %s", error)
 
     def set_up(
-        self,
-        settings: JmsSettings,
-        call: Callable[[JmsConnection], T],
-        refused: type[EndpointError] = EndpointError,
+        self, call: Callable[[JmsConnection], T], refused: type[EndpointError] = EndpointError
     ) -> T:
         """Return what `call` makes of the new connection.
 
@@ -68,55 +70,45 @@ class JmsConnection:
             NotConnectedError: the server does not answer, or the connection is lost.
             EndpointError: the server refuses permanently; of the class `refused` then.
         """
-        seconds = max(settings.connect_timeout, settings.answer_timeout)
+        seconds = max(self.settings.connect_timeout, self.settings.answer_timeout)
         try:
-            with _closed_on_failure(settings, self.library, self.connection, seconds):
+            with self.closed_on_failure(seconds):
                 return self.library.run(partial(call, self))
         except JavaError as error:
-            raise _connect_error(settings, error, refused) from error
+            raise _connect_error(self.settings, error, refused) from error
 
+    @contextmanager
+    def closed_on_failure(self, seconds: float) -> Iterator[None]:
+        """Close the connection when a call fails, or takes more than `seconds`.
 
-def _close(library: JmsLibrary, connection: Java, timeout: float) -> None:
-    try:
-        library.helper("ConnectionMonitor").close(connection, max(1, int(timeout * 1000)))
-    except (JavaError, GatewayError) as error:
-        log.debug("closing: %s", error)
+        A call waits for ever for a server that keeps silent.
 
+        Raises:
+            NotConnectedError: a call failed, or lasted, for that reason.
+        """
+        late, name = threading.Event(), self.settings.name
 
-@contextmanager
-def _closed_on_failure(
-    settings: JmsSettings, library: JmsLibrary, connection: Java, seconds: float
-) -> Iterator[None]:
-    """Close the connection when a call fails, or takes more than `seconds`.
+        def close() -> None:
+            late.set()
+            self.close(0)
 
-    A call waits for ever for a server that keeps silent.
-
-    Raises:
-        NotConnectedError: a call failed, or lasted, for that reason.
-    """
-    late = threading.Event()
-
-    def close() -> None:
-        late.set()
-        _close(library, connection, timeout=0)
-
-    timer = threading.Timer(seconds, close)
-    timer.daemon = True
-    timer.start()
-    with ExitStack() as on_failure:
-        on_failure.callback(_close, library, connection, settings.close_timeout)
-        try:
-            yield
-        except JavaError as error:
+        timer = threading.Timer(seconds, close)
+        timer.daemon = True
+        timer.start()
+        with ExitStack() as on_failure:
+            on_failure.callback(self.close, self.settings.close_timeout)
+            try:
+                yield
+            except JavaError as error:
+                if late.is_set():
+                    text = f"{name}: the server did not answer within {seconds:g} s"
+                    raise NotConnectedError(text) from error
+                raise
+            finally:
+                timer.cancel()
             if late.is_set():
-                text = f"{settings.name}: the server did not answer within {seconds:g} s"
-                raise NotConnectedError(text) from error
-            raise
-        finally:
-            timer.cancel()
-        if late.is_set():
-            raise NotConnectedError(f"{settings.name}: the server took more than {seconds:g} s")
-        on_failure.pop_all()
+                raise NotConnectedError(f"{name}: the server took more than {seconds:g} s")
+            on_failure.pop_all()
 
 
 def connect(settings: JmsSettings, library: JmsLibrary, client_id: str) -> JmsConnection:
@@ -178,12 +170,13 @@ def _connect(settings: JmsSettings, library: JmsLibrary, url: str, client_id: st
         connection = factory.createConnection()
     else:
         connection = factory.createConnection(settings.username, settings.password or "")
-    with _closed_on_failure(settings, library, connection, settings.connect_timeout):
+    opened = JmsConnection(settings, library, connection)
+    with opened.closed_on_failure(settings.connect_timeout):
         if client_id:
             connection.setClientID(client_id)
         monitor = library.helper("ConnectionMonitor")(connection)
         address = "" if settings.jndi_factory else _address(library, connection, url)
-        return JmsConnection(library, connection, monitor, address)
+        return replace(opened, monitor=monitor, address=address)
 
 
 def _address(library: JmsLibrary, connection: Java, url: str) -> str:

@@ -91,7 +91,7 @@ class JmsSink:
             self._library = open_library(self._settings)
             self._max_record = jvm.max_heap() // HEAP_COPIES
         connection = connect(self._settings, self._library, "")
-        sender = connection.set_up(self._settings, self._start)
+        sender = connection.set_up(self._start)
         name = f"{self._settings.name}-sink"
         thread = Thread(target=self._run, args=(connection, sender), name=name, daemon=True)
         with self._changed:

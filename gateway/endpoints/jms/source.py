@@ -173,7 +173,7 @@ class JmsSource:
         if self._library is None:
             self._library = open_library(self._settings)
         connection = connect(self._fitting_settings(), self._library, self._client_id)
-        session = connection.set_up(self._settings, self._subscribe, SubscriptionRefusedError)
+        session = connection.set_up(self._subscribe, SubscriptionRefusedError)
         self._find_remade()
         self._find_doubtful()
         self._session = session
