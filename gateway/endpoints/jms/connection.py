@@ -118,7 +118,7 @@ def connect(settings: JmsSettings, library: JmsLibrary, client_id: str) -> JmsCo
         NotConnectedError: no server answers.
         EndpointError: a server refused the connection permanently.
     """
-    failure: Exception | None = None
+    failure: Exception = EndpointError(f"{settings.name}: `urls` is empty")
     for url in server_urls(settings):
         try:
             return library.run(partial(_connect, settings, library, url, client_id))
@@ -126,10 +126,9 @@ def connect(settings: JmsSettings, library: JmsLibrary, client_id: str) -> JmsCo
             failure = error
             if is_permanent(error):
                 break
-    assert failure is not None  # noqa: S101  # there is one URL at least
-    if isinstance(failure, NotConnectedError):
-        raise failure
-    raise _connect_error(settings, failure, EndpointError) from failure
+    if isinstance(failure, JavaError):
+        raise _connect_error(settings, failure, EndpointError) from failure
+    raise failure
 
 
 def _connect_error(
@@ -150,12 +149,9 @@ def server_urls(settings: JmsSettings) -> tuple[str, ...]:
 
     A single EMS server is listed twice: with one entry the EMS client never reconnects.
     """
-    urls = settings.urls
-    if not urls:
-        raise EndpointError(f"{settings.name}: `urls` is empty")
-    if not settings.factory.startswith(TIBCO) or settings.jndi_factory:
-        return urls
-    joined = ",".join(urls)
+    if not settings.urls or settings.jndi_factory or not settings.factory.startswith(TIBCO):
+        return settings.urls
+    joined = ",".join(settings.urls)
     return (joined if "," in joined else f"{joined},{joined}",)
 
 
