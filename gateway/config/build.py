@@ -137,11 +137,10 @@ def _with_reverse_route(
     except (SubjectError, TranslationError) as error:
         hint = "in both directions every wildcard is a capture that fills its level"
         place.report("not-inverse", f"no reverse route: {error}", hint)
-        return [forward]
     except SearchBudgetExceeded:
         reason = f"the excludes of the reverse route are not known: {SEARCH_TOO_LONG}"
         place.report("unproven", reason, "write two routes, each with its own excludes")
-        return [forward]
+    return [forward]
 
 
 def _check_heartbeat(name: str, pattern: SourcePattern, dialect: Dialect, place: Place) -> None:
