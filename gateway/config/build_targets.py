@@ -13,13 +13,12 @@ from gateway.config.schema import HeaderSettings, RouteSettings, TargetSettings
 from gateway.dialects.base import parse_pattern
 from gateway.endpoints.registry import find_kind
 from gateway.errors import GatewayError
-from gateway.routing.header_rules import NO_RULES, HeaderRules, parse_header_rules
+from gateway.routing.header_rules import NO_RULES, parse_header_rules
 from gateway.routing.payload_conversion import parse_conversion
 from gateway.routing.route import Target, WhenFull, fixed_kind, for_templates
 from gateway.routing.source_pattern import SourcePattern
 from gateway.routing.tags import TagMode, TagRule
 from gateway.routing.template import parse_template
-from gateway.routing.template_functions import Report
 from gateway.translate.names import OnTooLong, OnUnmappable, Renderer
 
 
@@ -109,8 +108,19 @@ def _target(  # noqa: PLR0913, PLR0917  # where it stands and what it may use
                 )
             )
     rules = NO_RULES
+    headers = settings.headers
     with reported("headers"):
-        rules = _header_rules(settings.headers, source, partial(report, "headers"))
+        if headers != HeaderSettings():
+            rules = parse_header_rules(
+                maps=headers.map,
+                renames=headers.rename,
+                drops=headers.drop,
+                keeps=headers.keep,
+                sets=headers.set,
+                source=source.pattern,
+                constants=source.constants,
+                report=partial(report, "headers"),
+            )
     with reported("observe"):
         if settings.observe is not None:
             parse_pattern(settings.observe, dialect)
@@ -136,21 +146,6 @@ def _target(  # noqa: PLR0913, PLR0917  # where it stands and what it may use
         broker_id=endpoint.broker_id,
         kind=fixed_kind(templates, source.pattern, dialect),
         payload_encoding=find_kind(endpoint.settings).payload_encoding,
-    )
-
-
-def _header_rules(settings: HeaderSettings, source: SourceFacts, report: Report) -> HeaderRules:
-    if settings == HeaderSettings():
-        return NO_RULES
-    return parse_header_rules(
-        maps=settings.map,
-        renames=settings.rename,
-        drops=settings.drop,
-        keeps=settings.keep,
-        sets=settings.set,
-        source=source.pattern,
-        constants=source.constants,
-        report=report,
     )
 
 
