@@ -73,23 +73,17 @@ class HiddenValues:
 
         `locations` tell which key a finding is about.
         """
-        keys = {
-            (each.path, each.line, each.column): at
-            for at, each in sorted(locations.items(), key=lambda item: len(item[0]))
-        }
-        hidden = [
-            self._hide_in(each, keys.get((each.path, each.line, each.column), ()))
-            for each in findings
-        ]
+        keys = {_position(locations[at]): at for at in sorted(locations, key=len)}
+        hidden = [self._hide_in(each, keys.get(_position(each), ())) for each in findings]
         shown = {str(each): each for each in hidden}
-        return sorted(shown.values(), key=lambda each: (each.path, each.line, each.column))
+        return sorted(shown.values(), key=_position)
 
     def _hide_in(self, finding: ConfigError, at: KeyPath) -> ConfigError:
         """Return the finding without values in its texts; its location is the same."""
         examples = tuple(replace(each, name=self.hide(each.name, at)) for each in finding.examples)
         reason, hint = self.hide(finding.reason, at), self.hide(finding.hint, at)
-        path = self._paths.get(finding.path, finding.path)
-        location = (path, finding.line, finding.column)
+        path, line, column = _position(finding)
+        location = (self._paths.get(path, path), line, column)
         return ConfigError(*location, finding.rule, reason, hint, finding.severity, examples)
 
 
@@ -125,6 +119,10 @@ class _Replacements:
                 if content in value:
                     return mark
         return content
+
+
+def _position(found: ConfigError | SourceLocation) -> tuple[str, int, int]:
+    return found.path, found.line, found.column
 
 
 def _place(at: KeyPath) -> KeyPath:
