@@ -173,8 +173,7 @@ class ValueReader:
             case 7:  # FLOAT
                 return JavaFloat(_FLOAT.unpack(_I32.pack(self.read_int()))[0])
             case 8:  # DOUBLE
-                number: float = _DOUBLE.unpack(_I64.pack(self.read_long()))[0]
-                return number
+                return float(_DOUBLE.unpack(_I64.pack(self.read_long()))[0])
             case 9:  # CHAR
                 return JavaChar(chr(self.read_int()))
             case 10:  # TEXT
