@@ -218,10 +218,6 @@ def java_list(values: Sequence[Java]) -> Java:
     return jpype.java.util.ArrayList(list(values))
 
 
-def int_array(values: Sequence[int]) -> Java:
-    return jpype.JArray(jpype.JInt)(list(values))
-
-
 def byte_array(data: bytes) -> Java:
     return jpype.JArray(jpype.JByte)(data)
 

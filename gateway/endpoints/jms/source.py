@@ -277,7 +277,7 @@ class JmsSource:
             drained = self._reader.read(bytes(data))
             session.count_drained(drained.count, len(data))
             if drained.unwanted:
-                session.receiver.discard(jvm.int_array(drained.unwanted), drained.count)
+                session.receiver.discard(drained.unwanted, drained.count)
         except JavaError as error:
             self._disconnect(session)
             raise NotConnectedError(f"{settings.name}: {describe(error)}") from error
