@@ -145,15 +145,14 @@ class MessageWriter:
         correlation, form = self._correlation_text(headers.correlation_id)
         if form is not None:
             properties.append((names.CORRELATION_FORM, form))
-        kind = jms_type = reply = None
+        kind = reply = None
         if headers.reply_to is not None:
             kind, reply = split_address(headers.reply_to, self._default)
             if error := self._find_error(kind, reply):
                 raise UnsendableError("reply-to", error[1])
-        if headers.properties:
-            jms_type = headers.properties.get(names.JMS_TYPE)
-            if not isinstance(jms_type, str | None) or len(jms_type or "") * 3 > MAX_TYPE_BYTES:
-                raise UnsendableError("jms-type", "the property JMSType is no text, or too long")
+        jms_type = headers.properties.get(names.JMS_TYPE)
+        if not isinstance(jms_type, str | None) or len(jms_type or "") * 3 > MAX_TYPE_BYTES:
+            raise UnsendableError("jms-type", "the property JMSType is no text, or too long")
         if not properties and correlation is None and reply is None and jms_type is None:
             return b""
         parts = [write_value(correlation), bytes((kind or 0,)), write_value(reply)]
