@@ -18,6 +18,13 @@ _ADDRESS = re.compile(
 U16 = 65_535
 U32 = 4_294_967_295
 
+ALL_FIELDS = frozenset(
+    {
+        "mode", "retained", "redelivered", "priority", "expiry", "time", "content_type",
+        "correlation_id", "reply_to", "source_id", "origin", "properties",
+    }
+)  # fmt: skip
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TlsSettings:

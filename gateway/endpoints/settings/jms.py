@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from gateway.endpoints.settings.base import (
+    ALL_FIELDS,
     EndpointSettings,
     SettingFault,
     TlsSettings,
     address_faults,
 )
-from gateway.model.message import HEADER_FIELDS, DeliveryMode
+from gateway.model.message import DeliveryMode
 from gateway.setting import choice, optional, seconds, secret, setting, size, timeout, window_bytes
 
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:(//[^/\s]|\()[^\s]*")  # or failover:(...)
@@ -41,7 +42,7 @@ class JmsSettings(EndpointSettings):
     encrypted_schemes: ClassVar[tuple[str, ...]] = (
         "ssl", "tls", "tcps", "smfs", "mqtts", "amqps", "https", "wss",
     )  # fmt: skip
-    carries: ClassVar[frozenset[str]] = frozenset(HEADER_FIELDS) - {"retained", "redelivered"}
+    carries: ClassVar[frozenset[str]] = ALL_FIELDS - {"retained", "redelivered"}
     kind_prefixes: ClassVar[tuple[str, ...]] = KIND_PREFIXES
     name: str = setting("name of the endpoint in the configuration", "jms")
     dialects: tuple[str, ...] = setting(

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from gateway.endpoints.settings.base import EndpointSettings
-from gateway.model.message import HEADER_FIELDS, DeliveryMode
+from gateway.endpoints.settings.base import ALL_FIELDS, EndpointSettings
+from gateway.model.message import DeliveryMode
 from gateway.setting import setting, size
 
 
@@ -37,4 +37,4 @@ class MemorySettings(EndpointSettings):
     @property
     def carries(self) -> frozenset[str]:
         """Fields of `Headers` that survive a round trip: nothing is encoded, so all can."""
-        return frozenset(HEADER_FIELDS) if self.headers else frozenset({"mode", "retained"})
+        return ALL_FIELDS if self.headers else frozenset({"mode", "retained"})

@@ -6,8 +6,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from gateway.endpoints.settings.base import U16, U32, EndpointSettings, SettingFault, TlsSettings
-from gateway.model.message import HEADER_FIELDS, DeliveryMode
+from gateway.endpoints.settings.base import (
+    ALL_FIELDS,
+    U16,
+    U32,
+    EndpointSettings,
+    SettingFault,
+    TlsSettings,
+)
+from gateway.model.message import DeliveryMode
 from gateway.setting import optional, seconds, secret, setting, size, timeout, window_bytes
 
 MAX_PACKET_IN = 16_777_216  # bytes: longer ones cost the other messages seconds
@@ -148,7 +155,7 @@ class MqttSettings(EndpointSettings):
     def carries(self) -> frozenset[str]:
         """Fields of `Headers` that survive a round trip through the system."""
         if self.version == "5":
-            return frozenset(HEADER_FIELDS) - {"redelivered"}
+            return ALL_FIELDS - {"redelivered"}
         return frozenset({"mode", "retained"})
 
     @property

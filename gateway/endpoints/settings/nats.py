@@ -8,13 +8,14 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from gateway.endpoints.settings.base import (
+    ALL_FIELDS,
     EndpointSettings,
     SettingFault,
     TlsSettings,
     address_faults,
     server_key,
 )
-from gateway.model.message import HEADER_FIELDS, DeliveryMode
+from gateway.model.message import DeliveryMode
 from gateway.setting import optional, seconds, secret, setting, timeout, window_bytes
 
 _URL = re.compile(r"(nats|tls)://(\[[^\]\s]+\]|[^/:@\[\]\s]+)(:[0-9]+)?/?")
@@ -27,7 +28,7 @@ class NatsSettings(EndpointSettings):
     """NATS server, with JetStream or without."""
 
     encrypted_schemes: ClassVar[tuple[str, ...]] = ("tls",)
-    carries: ClassVar[frozenset[str]] = frozenset(HEADER_FIELDS) - {"redelivered"}
+    carries: ClassVar[frozenset[str]] = ALL_FIELDS - {"redelivered"}
     name: str = setting("name of the endpoint in the configuration", "nats")
     dialect: str = setting("system whose naming rules the names follow", "nats")
     url: str = setting(

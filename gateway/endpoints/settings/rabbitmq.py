@@ -9,6 +9,7 @@ from typing import ClassVar
 from urllib.parse import unquote
 
 from gateway.endpoints.settings.base import (
+    ALL_FIELDS,
     U16,
     EndpointSettings,
     SettingFault,
@@ -16,7 +17,7 @@ from gateway.endpoints.settings.base import (
     address_faults,
     server_key,
 )
-from gateway.model.message import HEADER_FIELDS, DeliveryMode
+from gateway.model.message import DeliveryMode
 from gateway.setting import choice, optional, seconds, secret, setting, size, timeout, window_bytes
 
 QUEUE: str = "queue:"  # begins the address of a queue, which the default exchange reaches
@@ -32,7 +33,7 @@ class RabbitmqSettings(EndpointSettings):
     """RabbitMQ server, protocol AMQP 0-9-1."""
 
     encrypted_schemes: ClassVar[tuple[str, ...]] = ("amqps",)
-    carries: ClassVar[frozenset[str]] = frozenset(HEADER_FIELDS) - {"redelivered", "retained"}
+    carries: ClassVar[frozenset[str]] = ALL_FIELDS - {"redelivered", "retained"}
     mode: ClassVar[DeliveryMode] = DeliveryMode.AT_LEAST_ONCE
     kind_prefixes: ClassVar[tuple[str, ...]] = (QUEUE,)
     name: str = setting("name of the endpoint in the configuration", "rabbitmq")

@@ -8,13 +8,14 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from gateway.endpoints.settings.base import (
+    ALL_FIELDS,
     EndpointSettings,
     SettingFault,
     TlsSettings,
     address_faults,
     server_key,
 )
-from gateway.model.message import HEADER_FIELDS, DeliveryMode
+from gateway.model.message import DeliveryMode
 from gateway.setting import optional, seconds, secret, setting, size, timeout, window_bytes
 
 _ADDRESS = re.compile(r"\s*(?:(?P<scheme>tcps?|https?|wss?):(?://)?)?(?P<rest>.*)")  # tcp if absent
@@ -29,7 +30,7 @@ class SolaceSettings(EndpointSettings):
     """Solace broker, reached by SMF with the vendor's client library."""
 
     encrypted_schemes: ClassVar[tuple[str, ...]] = ("tcps", "https", "wss")
-    carries: ClassVar[frozenset[str]] = frozenset(HEADER_FIELDS) - {"redelivered"}
+    carries: ClassVar[frozenset[str]] = ALL_FIELDS - {"redelivered"}
     kind_prefixes: ClassVar[tuple[str, ...]] = QUEUE_PREFIXES
     name: str = setting("name of the endpoint in the configuration", "solace")
     dialect: str = setting("system whose naming rules the names follow", "smf")

@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from gateway.endpoints.settings.base import (
+    ALL_FIELDS,
     EndpointSettings,
     SettingFault,
     TlsSettings,
     address_faults,
     server_key,
 )
-from gateway.model.message import HEADER_FIELDS, DeliveryMode
+from gateway.model.message import DeliveryMode
 from gateway.setting import choice, optional, seconds, setting, size, timeout, window_bytes
 
 _URL = re.compile(r"tcps?://[^/\s]+:[0-9]+|unix:///[^\s]+")
@@ -25,7 +26,7 @@ POLICIES = ("reject_message", "drop_update", "unsubscribe")
 class Yami4Settings(EndpointSettings):
     """YAMI4 message broker."""
 
-    carries: ClassVar[frozenset[str]] = frozenset(HEADER_FIELDS)
+    carries: ClassVar[frozenset[str]] = ALL_FIELDS
     name: str = setting("name of the endpoint in the configuration", "yami4")
     dialect: str = setting("system whose naming rules the names follow", "yami4")
     url: str = setting(
