@@ -94,9 +94,9 @@ class JmsConnection:
 
         timer = threading.Timer(seconds, close)
         timer.daemon = True
-        timer.start()
         with ExitStack() as on_failure:
             on_failure.callback(self.close, self.settings.close_timeout)
+            timer.start()
             try:
                 yield
             except JavaError as error:
