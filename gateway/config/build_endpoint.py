@@ -110,7 +110,9 @@ def make_endpoint(
 def setting_faults(name: str, settings: EndpointSettings) -> Iterator[tuple[KeyPath, str, str]]:
     """Yield key, reason and hint for each setting that makes every connection fail."""
     for fault in settings.faults():
-        at: KeyPath = ("endpoints", name, fault.key, *fault.position)
+        at: KeyPath = ("endpoints", name, fault.key)
+        if fault.position is not None:
+            at = (*at, fault.position)
         yield at, f"endpoint {name!r}: `{fault.key}`: {fault.reason}", fault.hint
 
 

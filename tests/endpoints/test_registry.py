@@ -10,10 +10,16 @@ from collections.abc import Iterator
 
 import pytest
 
+from gateway.config.build_endpoint import setting_faults
 from gateway.endpoints import registry
 from gateway.endpoints.kind import EndpointKind
 from gateway.endpoints.registry import ENDPOINT_KINDS, find_kind, make_sink
-from gateway.endpoints.settings.base import ALL_FIELDS, EndpointSettings, TlsSettings
+from gateway.endpoints.settings.base import (
+    ALL_FIELDS,
+    EndpointSettings,
+    SettingFault,
+    TlsSettings,
+)
 from gateway.endpoints.settings.memory import MemorySettings
 from gateway.endpoints.settings.mqtt import MqttSettings
 from gateway.errors import DriverMissingError
@@ -55,6 +61,24 @@ def test_secrets_are_not_in_the_repr() -> None:
 def test_the_fields_that_a_system_carries_are_headers() -> None:
     assert {*HEADER_FIELDS} == ALL_FIELDS
     assert MqttSettings(version="3.1.1").carries < MqttSettings(version="5").carries < ALL_FIELDS
+
+
+class WithFault(MemorySettings):
+    """Settings of a plug-in, which chooses its prefixes and counts the items of a list."""
+
+    @property
+    def kind_prefixes(self) -> tuple[str, ...]:
+        return (f"{self.broker}:",)
+
+    def faults(self) -> Iterator[SettingFault]:
+        yield SettingFault("urls", "no address", "write one", 2)
+        yield SettingFault("path", "no folder", "write one")
+
+
+def test_a_fault_of_a_setting_has_the_key_of_its_item() -> None:
+    keys = [at for at, _, _ in setting_faults("bus", WithFault())]
+
+    assert keys == [("endpoints", "bus", "urls", 2), ("endpoints", "bus", "path")]
 
 
 class Undriven(MemorySettings):

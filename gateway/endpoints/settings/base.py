@@ -52,7 +52,7 @@ class SettingFault(NamedTuple):
     key: str
     reason: str
     hint: str
-    position: tuple[int, ...] = ()  # in a list
+    position: int | None = None  # in a list
 
 
 class Server(NamedTuple):
@@ -68,12 +68,10 @@ class EndpointSettings(ABC):
     """Settings of an endpoint; each kind adds its own, and overrides the members that differ.
 
     `encrypted_schemes` are the schemes in `addresses` that stand for TLS, also as a part, such as
-    nio+ssl. `kind_prefixes` are the beginnings of addresses that choose the kind of a destination,
-    such as a queue.
+    nio+ssl.
     """
 
     encrypted_schemes: ClassVar[tuple[str, ...]] = ("ssl", "tls", "tcps")
-    kind_prefixes: ClassVar[tuple[str, ...]] = ()
     rate: float = setting(
         "most messages a second that the gateway sends, for example so that a target that was away"
         " is not flooded with its backlog; 0: no limit",
@@ -122,6 +120,11 @@ class EndpointSettings(ABC):
     def dialects(self) -> tuple[str, ...]:
         """All dialects whose rules bind the endpoint's names; the first one spells them."""
         return (self.dialect,)
+
+    @property
+    def kind_prefixes(self) -> tuple[str, ...]:
+        """Beginnings of addresses that choose the kind of a destination, such as a queue."""
+        return ()
 
     @property
     def default_kind(self) -> str:

@@ -207,7 +207,7 @@ class JmsSettings(EndpointSettings):
             servers = [text] if "(" in text else text.split(",")
             form = "tcp://host:port or ssl://host:port"
             for fault in address_faults("urls", servers, _URL, form):
-                yield fault._replace(position=(position,))
+                yield fault._replace(position=position)
 
     @property
     def default_kind(self) -> str:
