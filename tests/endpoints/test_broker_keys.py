@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gateway.endpoints.settings.base import EndpointSettings
+from gateway.endpoints.settings.jms import JmsSettings
 from gateway.endpoints.settings.mqtt import MqttSettings
 from gateway.endpoints.settings.nats import NatsSettings
 from gateway.endpoints.settings.rabbitmq import RabbitmqSettings
@@ -26,6 +27,11 @@ ONE = [
     pytest.param(
         Yami4Settings(url="tcp://Plant:1"), Yami4Settings(url="tcp://plant:1"), id="yami4"
     ),
+    pytest.param(
+        JmsSettings(properties=(" hostName = a ", "port= 1")),
+        JmsSettings(properties=("port=1", "hostName=a")),
+        id="jms-properties",
+    ),
 ]  # fmt: skip
 TWO = [
     pytest.param(MqttSettings(host="a"), MqttSettings(host="a", port=1), id="mqtt"),
@@ -36,6 +42,11 @@ TWO = [
     pytest.param(SolaceSettings(vpn="a"), SolaceSettings(vpn="b"), id="solace-vpn"),
     pytest.param(
         Yami4Settings(url="unix:///A"), Yami4Settings(url="unix:///a"), id="yami4-socket"
+    ),
+    pytest.param(
+        JmsSettings(urls=("mq://x",), properties=("hostName = a",)),
+        JmsSettings(urls=("mq://x",), properties=("hostName = b",)),
+        id="jms-properties",
     ),
 ]  # fmt: skip
 

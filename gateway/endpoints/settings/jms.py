@@ -227,9 +227,8 @@ class JmsSettings(EndpointSettings):
         if self.jndi_factory:
             return f"{self.jndi_url or ','.join(self.urls)}#{self.lookup}"
         pairs = [each.partition("=") for each in self.properties]
-        address = [
-            f"{name.lower()}={value}" for name, _, value in pairs if name.lower() in ADDRESS_SETTERS
-        ]
+        properties = [(name.strip().lower(), value.strip()) for name, _, value in pairs]
+        address = [f"{name}={value}" for name, value in properties if name in ADDRESS_SETTERS]
         if address:
             return ",".join(sorted(address))
         return ",".join(sorted({url for each in self.urls for url in each.split(",")}))
