@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections import Counter
 from collections.abc import Callable, Iterator
 from itertools import count
 
@@ -256,15 +255,13 @@ def test_hostile_properties_are_left_out(
         each.beforeMarshall(None)
     messages[1].setMarshalledProperties(publisher.sequence(marshalled))
 
-    counts: Counter[str] = Counter()
-    settings = JmsSettings()
-    drained = BatchReader(settings, [(TOPIC, "t")], counts).read(drain(publisher, messages))
+    drained = BatchReader(JmsSettings(), [(TOPIC, "t")]).read(drain(publisher, messages))
 
     before, hostile, after = drained.messages
     assert (before.payload, hostile.payload, after.payload) == ("before", "kept", "after")
     assert hostile.headers.properties.keys() == {"jms.error"}
     assert reason in str(hostile.headers.properties["jms.error"])
-    assert counts["unreadable"] == 1
+    assert drained.counts["unreadable"] == 1
 
 
 def drain(publisher: Publisher, messages: list[jvm.Java]) -> bytes:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import json
 import struct
-from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Final, cast
@@ -107,7 +106,7 @@ def rabbitmq_properties() -> Parser:
 
 
 def jms_batch() -> Parser:
-    reader = BatchReader(JmsSettings(), [(1, "t"), (2, "q")], Counter())
+    reader = BatchReader(JmsSettings(), [(1, "t"), (2, "q")])
     properties: dict[str, Value] = {
         "a": 1,
         "JMSXGroupID": "g",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from base64 import b64decode
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from struct import Struct
@@ -59,27 +60,23 @@ class DrainedBatch:
     count: int
     messages: list[Message] = field(default_factory=list)
     unwanted: list[int] = field(default_factory=list)
+    counts: Counter[str] = field(default_factory=Counter)  # of what was dropped or noted
 
 
 class BatchReader:
     """Reads packed batches of consumers, each of which subscribed to a kind and a name.
 
     A message that the server imported to a topic gets an entry in its origin path.
-    Mutable: owned by the receiving thread; it remembers addresses, and adds to `counts`.
+    Mutable: owned by the receiving thread; it remembers addresses, and counts in one batch.
     """
 
-    def __init__(
-        self,
-        settings: JmsSettings,
-        subscriptions: Sequence[tuple[int, str]],
-        counts: dict[str, int],
-    ) -> None:
+    def __init__(self, settings: JmsSettings, subscriptions: Sequence[tuple[int, str]]) -> None:
         ems_names = settings.dialect in ("ems", "rv")
         self._filter = SubscriptionFilter(subscriptions, ems_names=ems_names)
         self._default = DESTINATION_KINDS[settings.destination]
         self._keep_temporary = settings.temporary_reply == "map"
         self._broker = settings.broker_key
-        self._counts = counts
+        self._counts: Counter[str] = Counter()  # of the batch that is read
         self._addresses = LimitedCache[tuple[int, int, bytes], str](MAX_REMEMBERED_SIZE)
 
     def read(self, data: bytes) -> DrainedBatch:
@@ -96,6 +93,7 @@ class BatchReader:
     def _read(self, data: bytes) -> DrainedBatch:
         count = int.from_bytes(data[:4], "big")
         batch = DrainedBatch(count)
+        self._counts = batch.counts
         add = batch.messages.append
         addresses = self._addresses
         position = end = 4 + count * RECORD.size

@@ -158,7 +158,7 @@ class JmsSource:
         self._doubtful: int | None = None  # messages that an earlier process may have had
         self.counts: dict[str, int] = dict.fromkeys(COUNTER_NAMES, 0)
         destinations = [(each.kind, each.name) for each in self._consumers]
-        self._reader = BatchReader(settings, destinations, self.counts)
+        self._reader = BatchReader(settings, destinations)
 
     @property
     def address(self) -> str:
@@ -263,7 +263,6 @@ class JmsSource:
 
     def _drain(self, session: ReceivingSession, timeout: float) -> Batch | None:
         settings, counts = self._settings, self.counts
-        unreadable = counts["unreadable"]
         try:
             if self._advisories is not None and (discarded := self._advisories.take()):
                 counts["discarded"] += discarded
@@ -282,9 +281,11 @@ class JmsSource:
             self._disconnect(session)
             raise NotConnectedError(f"{settings.name}: {describe(error)}") from error
         counts["unwanted"] += len(drained.unwanted)
-        if more := counts["unreadable"] - unreadable:
+        for name, number in drained.counts.items():
+            counts[name] += number
+        if unreadable := drained.counts["unreadable"]:
             text = "%s: %d bodies could not be read; the property jms.error says why"
-            log.warning(text, settings.name, more)
+            log.warning(text, settings.name, unreadable)
         messages = self._mark_seen(drained.messages)
         if not messages:
             return None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 
 import pytest
 
@@ -39,10 +38,9 @@ def packed(*messages: tuple[int, bytes, dict[str, Value]]) -> bytes:
 
 
 def read(*messages: tuple[int, bytes, dict[str, Value]]) -> tuple[list[Message], int]:
-    counts: Counter[str] = Counter()
     settings = JmsSettings(temporary_reply="drop")
-    batch = BatchReader(settings, [(TOPIC, "t")], counts).read(packed(*messages))
-    return batch.messages, counts["unreadable"]
+    batch = BatchReader(settings, [(TOPIC, "t")]).read(packed(*messages))
+    return batch.messages, batch.counts["unreadable"]
 
 
 def nested(depth: int) -> bytes:

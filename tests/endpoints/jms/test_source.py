@@ -1,0 +1,112 @@
+"""The memory and the counts of a JMS source that loses its connection; with a scripted library."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from gateway.endpoints.base import Batch, Subscription
+from gateway.endpoints.jms import property_names as names
+from gateway.endpoints.jms import source as source_module
+from gateway.endpoints.jms.message_reader import BYTES, MAP
+from gateway.endpoints.jms.source import JmsSource, ReceivingSession
+from gateway.endpoints.settings.jms import JmsSettings
+from gateway.errors import NotConnectedError
+from gateway.model.message import Message, Value
+from gateway.model.outcome import ACCEPTED
+from tests.endpoints.jms.test_message_reader import nested, packed
+
+WINDOW, BATCH = 2, 3
+SETTINGS = JmsSettings(receive_window=WINDOW, batch=BATCH)
+
+
+class LostError(Exception):
+    """Stands for an exception of Java, which needs no virtual machine."""
+
+
+class Receiver:
+    """Receiver.java, with the batches that the next drains return."""
+
+    def __init__(self) -> None:
+        self.batches: list[bytes] = []
+        self.discards = True
+
+    def drain(self, _most: int, _size: int, _millis: int) -> bytes | None:
+        return self.batches.pop(0) if self.batches else None
+
+    def discard(self, _positions: Sequence[int], _count: int) -> None:
+        if not self.discards:
+            raise LostError
+
+    def settled(self, total: int) -> None:
+        """Ignore the answer."""
+
+    def finish(self, _millis: int) -> bool:
+        return True
+
+    def release(self) -> None:
+        """Do nothing: no thread waits."""
+
+    def largest(self) -> int:
+        return 0
+
+    def acknowledged(self) -> int:
+        return 0
+
+
+@pytest.fixture
+def receiver() -> Receiver:
+    return Receiver()
+
+
+@pytest.fixture
+def source(receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> Iterator[JmsSource]:
+    connection: Any = SimpleNamespace(
+        received=0,
+        address="",
+        monitor=SimpleNamespace(failure=lambda: None),
+        close=lambda _timeout: None,
+        set_up=lambda *_: ReceivingSession(connection, receiver, SETTINGS, together=True),
+    )
+    monkeypatch.setattr(source_module, "open_library", lambda _settings: None)
+    monkeypatch.setattr(source_module, "connect", lambda *_: connection)
+    monkeypatch.setattr(source_module, "JavaError", LostError)
+    source = JmsSource(SETTINGS, [Subscription("*")])
+    source.open()
+    yield source
+    source.close()
+
+
+def drain_of(*ids: str) -> bytes:
+    properties: list[dict[str, Value]] = [{names.SOURCE_ID: each} for each in ids]
+    return packed(*((BYTES, b"", each) for each in properties))
+
+
+def receive(source: JmsSource, receiver: Receiver, data: bytes) -> Sequence[Message]:
+    receiver.batches.append(data)
+    batch = source.receive(0)
+    assert isinstance(batch, Batch)
+    batch.settle([ACCEPTED] * len(batch.messages))
+    return batch.messages
+
+
+def test_a_batch_that_is_lost_with_its_connection_is_counted_when_it_comes_again(
+    source: JmsSource, receiver: Receiver, caplog: pytest.LogCaptureFixture
+) -> None:
+    both = packed((MAP, nested(100), {}), (BYTES, b"", {}))
+    batch = both.removesuffix(b"t") + b"$"  # a name that `*` does not select
+    receiver.batches, receiver.discards = [batch], False
+    with pytest.raises(NotConnectedError):
+        source.receive(0)
+    receiver.discards = True
+    source.open()
+
+    with caplog.at_level(logging.WARNING):
+        receive(source, receiver, batch)
+
+    assert (source.counts["unreadable"], source.counts["unwanted"]) == (1, 1)
+    assert "1 bodies could not be read" in caplog.text
