@@ -147,9 +147,10 @@ class JmsSource:
         self._session: ReceivingSession | None = None
         self._closed = False
         # A server may deliver these again after a break, though acknowledged. With `client` a break
-        # can lose the last acknowledgement, and later messages come after it.
-        most = min(2 * (settings.receive_window + settings.batch), sys.maxsize)
-        self._recent_ids: deque[str | None] = deque(maxlen=most)
+        # can lose the last acknowledgement, and later messages come after it. The drain in which
+        # these two windows begin counts whole.
+        most = 2 * (settings.receive_window + settings.batch) + settings.batch
+        self._recent_ids: deque[str | None] = deque(maxlen=min(most, sys.maxsize))
         self._largest = 0  # bytes of a message that ActiveMQ sent
         self._received = 0  # `JmsConnection.received` at the last look
         self._ids_before_break: frozenset[str] = frozenset()
@@ -169,7 +170,7 @@ class JmsSource:
     def open(self) -> None:
         self.close()
         self._closed = False
-        self._ids_before_break = frozenset(filter(None, self._recent_ids))
+        self._ids_before_break = frozenset(each for each in self._recent_ids if each is not None)
         if self._library is None:
             self._library = open_library(self._settings)
         connection = connect(self._fitting_settings(), self._library, self._client_id)

@@ -94,6 +94,29 @@ def receive(source: JmsSource, receiver: Receiver, data: bytes) -> Sequence[Mess
     return batch.messages
 
 
+def test_all_ids_of_the_drain_that_reaches_into_two_windows_are_remembered(
+    source: JmsSource, receiver: Receiver
+) -> None:
+    first = ("a", "b", "c")
+    receive(source, receiver, drain_of(*first))
+    for number in range(2 * (WINDOW + BATCH) // BATCH):
+        receive(source, receiver, drain_of(*(f"{number}.{each}" for each in range(BATCH))))
+    source.open()
+
+    again = receive(source, receiver, drain_of(*first))
+
+    assert [each.headers.redelivered for each in again] == [True] * BATCH
+
+
+def test_an_empty_id_is_remembered(source: JmsSource, receiver: Receiver) -> None:
+    receive(source, receiver, drain_of(""))
+    source.open()
+
+    (again,) = receive(source, receiver, drain_of(""))
+
+    assert again.headers.redelivered
+
+
 def test_a_batch_that_is_lost_with_its_connection_is_counted_when_it_comes_again(
     source: JmsSource, receiver: Receiver, caplog: pytest.LogCaptureFixture
 ) -> None:
