@@ -46,8 +46,12 @@ def _make_factory(settings: JmsSettings, library: JmsLibrary, url: str) -> Java:
         parameters = {name: value for name, value in properties.items() if name.startswith(TIBCO)}
         if settings.tls is not None:
             parameters |= ems_tls(settings.tls)
-        more = (jvm.text(None), library.find("java.util.HashMap")(parameters)) if parameters else ()
-        factory = factory_class(jvm.text(url), *more)
+        address = jvm.text(url)
+        if parameters:
+            table = library.find("java.util.HashMap")(parameters)
+            factory = factory_class(address, jvm.text(None), table)
+        else:
+            factory = factory_class(address)
         properties = {name: value for name, value in properties.items() if name not in parameters}
     else:
         if settings.tls is not None:

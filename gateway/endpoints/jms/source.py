@@ -229,10 +229,14 @@ class JmsSource:
         transacted = session_mode == 0
         session = connection.connection.createSession(transacted, session_mode)
         consumers = [make_consumer(settings, session, each) for each in self._consumers]
-        in_turn, monitor = jvm.java_list(consumers), connection.monitor
-        window, deserialize = settings.receive_window_bytes, settings.objects == "deserialize"
+        deserialize = settings.objects == "deserialize"
         receiver: JavaReceiver = library.helper("Receiver")(
-            session, in_turn, mode, monitor, deserialize, window
+            session,
+            jvm.java_list(consumers),
+            mode,
+            connection.monitor,
+            deserialize,
+            settings.receive_window_bytes,
         )
         self._advisories = discard_advisories(
             connection, self._consumers, consumers, self.continuity.clock

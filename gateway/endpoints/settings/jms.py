@@ -169,9 +169,10 @@ class JmsSettings(EndpointSettings):
         Raises:
             ValueError: no server joins these systems; the text names the lists allowed.
         """
-        alone = self.dialects in {(each,) for each in SYSTEMS}
-        known = {*self.joined} & {*JOINED}
-        if not (alone or (self.dialects[:1] == ("ems",) and len(known) == len(self.joined))):
+        alone = len(self.dialects) == 1 and self.dialects[0] in SYSTEMS
+        different = len(set(self.dialects)) == len(self.dialects)
+        behind_ems = self.dialects[:1] == ("ems",) and set(self.joined) <= set(JOINED)
+        if not (alone or (behind_ems and different)):
             raise ValueError(
                 f"`dialect` is {list(self.dialects)}; write one of {', '.join(SYSTEMS)}, or a list"
                 f" of ems and systems it exports to: {', '.join(JOINED)}"
