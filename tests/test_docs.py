@@ -73,7 +73,7 @@ def test_commands_of_a_page_exist_with_their_options(page: Path) -> None:
 def faults(line: str) -> Iterator[str]:
     """The words of a command line that its parser does not know."""
     words = words_of(line)
-    parser = make_parser(words[0])
+    parser: argparse.ArgumentParser = make_parser(words[0])
     for number, word in enumerate(words):
         choices = subcommands(parser)
         if choices and word in choices:

@@ -19,35 +19,37 @@ from traceback import format_exc
 from typing import Any
 
 import gateway
-from gateway.cli.parsers import Commands
+from gateway.cli.parsers import CommandParser, Commands, add_modules
 from gateway.errors import ConfigErrors, GatewayError
 from gateway.registry import PluginWarning
 from gateway.terminal import print_line, visible_lines
 
 _SIGPIPE = 141  # the status of a process that this signal ends
 
-MODULES = {  # and their commands, in the order of the help
-    "live.run": ("run",),
-    "live.handover": ("handover",),
-    "live.status": ("status",),
-    "live.top": ("top",),
-    "mapping.init": ("init",),
-    "mapping.check": ("check",),
-    "mapping.test": ("test",),
-    "mapping.explain": ("explain",),
-    "live.connect": ("connect",),
-    "live.tail": ("tail",),
-    "mapping.preflight": ("preflight",),
-    "mapping.names": ("translate", "match", "names"),
-    "mapping.schema": ("schema",),
-    "mapping.import_": ("import",),
-    "archive.archive": ("archive",),
-    "archive.reconcile": ("reconcile",),
-    "archive.replay": ("replay",),
-    "live.dead_letters": ("dead-letters",),
-    "trial.broker": ("broker",),
-    "trial.demo": ("demo",),
-    "shell.completion": ("completion",),
+COMMANDS = {  # in the order of the help, and the module of each
+    "run": "live.run",
+    "handover": "live.handover",
+    "status": "live.status",
+    "top": "live.top",
+    "init": "mapping.init",
+    "check": "mapping.check",
+    "test": "mapping.test",
+    "explain": "mapping.explain",
+    "connect": "live.connect",
+    "tail": "live.tail",
+    "preflight": "mapping.preflight",
+    "translate": "mapping.translate",
+    "match": "mapping.match",
+    "names": "mapping.names",
+    "schema": "mapping.schema",
+    "import": "mapping.import_",
+    "archive": "archive.archive",
+    "reconcile": "archive.reconcile",
+    "replay": "archive.replay",
+    "dead-letters": "live.dead_letters",
+    "broker": "trial.broker",
+    "demo": "trial.demo",
+    "completion": "shell.completion",
 }
 
 
@@ -134,20 +136,17 @@ def _output_error(error: Exception) -> str:
     return ""
 
 
-def make_parser(command: str = "") -> argparse.ArgumentParser:
+def make_parser(command: str = "") -> CommandParser:
     """Return the parser of all commands; of `command` only, to load no other command's module."""
     parser, commands = root_parser()
-    if command == "--version":  # needs no command, and none of what they load
-        return parser
-    selected = [module for module, names in MODULES.items() if command in names]
-    for module in selected or MODULES:
-        import_module(f"gateway.cli.{module}").add_parsers(commands)
+    if command != "--version":  # needs no command, and none of what they load
+        add_modules(commands, {command: COMMANDS[command]} if command in COMMANDS else COMMANDS)
     return parser
 
 
-def root_parser() -> tuple[argparse.ArgumentParser, Commands]:
+def root_parser() -> tuple[CommandParser, Commands]:
     """Return the parser of `gateway` without commands, and its list of commands."""
-    parser = argparse.ArgumentParser(
+    parser = CommandParser(
         prog="gateway",
         description="Carry messages between brokers, prove mappings, and reconcile traffic.",
     )

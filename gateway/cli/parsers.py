@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Mapping
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 if TYPE_CHECKING:
-    Commands: TypeAlias = argparse._SubParsersAction[argparse.ArgumentParser]  # noqa: SLF001  # no public name
+    Commands: TypeAlias = argparse._SubParsersAction["CommandParser"]  # noqa: SLF001  # no public name
 else:
     Commands = object
 
@@ -21,6 +22,7 @@ TYPES: Final[Mapping[str, Callable[[str], object]]] = {  # by the word for the v
 CONFIG: Final = ("CONFIG", "YAML file, or a folder of YAML files")
 ARCHIVE: Final = ("ARCHIVE", "folder or URL of the archive, as in the configuration")
 JSON_RESULT: Final = ("--json", "print the result as one JSON object")
+JSON_ANSWER: Final = ("--json", "print JSON as `gateway names` does")
 MASTER: Final = ("--master URL", "Spark master", "local[*]")
 SEAL_KEY: Final = (
     "--seal-key FILE",
@@ -32,13 +34,41 @@ WITHOUT_SECRETS: Final = (  # no command that runs a configuration has it
 )
 
 
+class CommandParser(argparse.ArgumentParser):
+    """The parser of a command, to which its module adds the options; those of its actions, too."""
+
+    def add(
+        self,
+        form: str,
+        text: str,
+        default: object = None,
+        **more: Any,  # noqa: ANN401  # argparse's own keywords
+    ) -> None:
+        """Add an argument, such as `FILE`, `--size MB` or the switch `--json`.
+
+        The default, or else the word for the value, decides the type; the help names the default.
+        """
+        *flags, word = form.split()
+        if word.startswith("-"):
+            flags, word = [*flags, word], ""
+        if not word and "choices" not in more:
+            self.add_argument(*flags, action="store_true", help=text)
+            return
+        facts: dict[str, Any] = {"metavar": word or None, "default": default, "help": text}
+        facts["type"] = type(default) if isinstance(default, int | float) else TYPES.get(word)
+        if default:
+            facts["help"] += f" ({default:g})" if isinstance(default, float) else f" ({default})"
+        names = flags or [more.pop("dest", word.lower())]
+        self.add_argument(*names, **facts | more)
+
+
 def add_command(
     commands: Commands,
     name: str,
     summary: str,
     details: str = "",
     run: Callable[[argparse.Namespace], int] | None = None,
-) -> argparse.ArgumentParser:
+) -> CommandParser:
     """Add a command and return its parser; `run` runs it and returns the exit status.
 
     `summary` is an imperative in lower case without a full stop: the command's line in the list of
@@ -51,40 +81,19 @@ def add_command(
     return parser
 
 
-def add_documented(
-    commands: Commands, name: str, doc: str | None, run: Callable[[argparse.Namespace], int]
-) -> argparse.ArgumentParser:
-    """Add a command whose help is the docstring of its module, and return its parser.
+def add_modules(commands: Commands, modules: Mapping[str, str]) -> None:
+    """Add a command for each module, whose place below `gateway.cli` stands behind its name.
 
-    The docstring is "`gateway NAME`: summary." and, after an empty line, the details.
+    The docstring of the module is the help of the command: "`gateway NAME`: summary." and, after an
+    empty line, the details. Its `add_options` adds the options to the parser, and its `run` runs
+    the command, unless that has actions.
     """
-    summary, _, details = (doc or "").partition(": ")[2].partition("\n\n")
-    return add_command(commands, name, summary.removesuffix("."), " ".join(details.split()), run)
-
-
-def add_option(
-    parser: argparse.ArgumentParser,
-    form: str,
-    text: str,
-    default: object = None,
-    **more: Any,  # noqa: ANN401  # argparse's own keywords
-) -> None:
-    """Add an argument, such as `FILE`, `--size MB` or the switch `--json`.
-
-    The default, or else the word for the value, decides the type; the help names the default.
-    """
-    *flags, word = form.split()
-    if word.startswith("-"):
-        flags, word = [*flags, word], ""
-    if not word and "choices" not in more:
-        parser.add_argument(*flags, action="store_true", help=text)
-        return
-    facts: dict[str, Any] = {"metavar": word or None, "default": default, "help": text}
-    facts["type"] = type(default) if isinstance(default, int | float) else TYPES.get(word)
-    if default:
-        facts["help"] += f" ({default:g})" if isinstance(default, float) else f" ({default})"
-    names = flags or [more.pop("dest", word.lower())]
-    parser.add_argument(*names, **facts | more)
+    for name, place in modules.items():
+        module = import_module(f"gateway.cli.{place}")
+        summary, _, details = (module.__doc__ or "").partition(": ")[2].partition("\n\n")
+        run = getattr(module, "run", None)
+        more = " ".join(details.split())
+        module.add_options(add_command(commands, name, summary.removesuffix("."), more, run))
 
 
 def seal_key(args: argparse.Namespace) -> bytes | None:

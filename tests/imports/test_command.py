@@ -1,14 +1,12 @@
 from __future__ import annotations
 
-import argparse
 import re
 import shutil
 from pathlib import Path
 
 import pytest
 
-from gateway.cli import main
-from gateway.cli.mapping import import_
+from gateway.cli import main, make_parser
 from gateway.config.load import load
 from gateway.errors import GatewayError
 from gateway.imports.document import render
@@ -19,9 +17,7 @@ from tests.imports.imported import SAMPLES
 
 
 def run(*arguments: str) -> int:
-    parser = argparse.ArgumentParser()
-    import_.add_parsers(parser.add_subparsers())
-    args = parser.parse_args(["import", *arguments])
+    args = make_parser("import").parse_args(["import", *arguments])
     code: int = args.run(args)
     return code
 

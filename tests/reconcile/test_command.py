@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import io
 import json
 import os
@@ -16,7 +15,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from gateway.archive.journal.records import Cell, Rows
-from gateway.cli import main
+from gateway.cli import main, make_parser
 from gateway.cli.archive import reconcile
 from gateway.reconcile import job
 from gateway.reconcile.classify import result_tables
@@ -54,12 +53,10 @@ class Night:
 
 
 def run(root: Path, *options: str, date: str = DAY.isoformat()) -> Night:
-    parser = argparse.ArgumentParser()
-    reconcile.add_parsers(parser.add_subparsers())
     summary = root.with_name("summary.json")
     arguments = ["reconcile", str(root), "--date", date, "--json", str(summary), *options]
     with redirect_stdout(io.StringIO()) as out, redirect_stderr(io.StringIO()) as err:
-        status = reconcile.run(parser.parse_args(arguments))
+        status = reconcile.run(make_parser("reconcile").parse_args(arguments))
     return Night(status, json.loads(summary.read_text()), out.getvalue(), err.getvalue())
 
 
@@ -273,13 +270,11 @@ def test_an_unexpected_error_replaces_the_verdict_of_the_last_night(
 
 
 def test_the_metrics_are_written_when_the_json_cannot_be(tmp_path: Path) -> None:
-    parser = argparse.ArgumentParser()
-    reconcile.add_parsers(parser.add_subparsers())
     files = ["--json", str(tmp_path / "no" / "file"), "--metrics", str(tmp_path / "night.prom")]
     arguments = ["reconcile", str(tmp_path / "absent"), "--date", str(DAY), *files]
 
     with redirect_stderr(io.StringIO()) as err:
-        status = reconcile.run(parser.parse_args(arguments))
+        status = reconcile.run(make_parser("reconcile").parse_args(arguments))
 
     assert status == 2
     assert "no/file" in err.getvalue()

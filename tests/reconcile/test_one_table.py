@@ -30,7 +30,7 @@ NEW_CLASS = """
 CLASSES: Final"""
 # Prints what each reader of the classes shows of 3 copies of the new one.
 PROGRAM = """
-import argparse, io, json, sys
+import io, json, sys
 from contextlib import redirect_stdout
 from datetime import date
 from pathlib import Path
@@ -44,7 +44,7 @@ exec(source.replace("\\n\\nCLASSES: Final", sys.argv[1], 1), module.__dict__)
 
 from rich.console import Console
 
-from gateway.cli.archive import replay
+from gateway.cli import make_parser
 from gateway.reconcile.classify import result_tables
 from gateway.reconcile.follow.day import FollowOptions
 from gateway.reconcile.follow.follow import Follower
@@ -67,8 +67,6 @@ follower.days[day] = FollowedDay(day, [row])
 text = io.StringIO()
 print_report(report, Console(file=text))
 write_metrics(report, root / "night.prom", 0, 1.0)
-parser = argparse.ArgumentParser()
-replay.add_parsers(parser.add_subparsers())
 options = ["replay", "a", "--config", "c", "--route", "r", "--from", "d", "--to", "d"]
 print(json.dumps({
     "terminal": text.getvalue(),
@@ -76,7 +74,7 @@ print(json.dumps({
     "summary": json.loads(to_json(report)),
     "metrics": (root / "night.prom").read_text(),
     "follow": json.loads(follower.summary()),
-    "replay": parser.parse_args([*options, "--class", "misplaced"]).class_,
+    "replay": make_parser("replay").parse_args([*options, "--class", "misplaced"]).class_,
     "tables": [*result_tables.MINUTES.names, *worst.column_names],
 }))
 """

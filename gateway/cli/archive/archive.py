@@ -1,95 +1,14 @@
-"""`gateway archive generate`: write a synthetic archive with known faults."""
+"""`gateway archive`: verify or compact an archive, show messages and names, or generate one."""
 
 from __future__ import annotations
 
-import argparse
-from dataclasses import fields
-from datetime import timedelta
-from functools import partial
-from pathlib import Path
 from typing import Final
 
-from gateway.cli.archive import compact, forget, names, retire, show, verify
-from gateway.cli.archive.arguments import parse_date
-from gateway.cli.parsers import SEAL_KEY, Commands, add_command, add_option, seal_key
-from gateway.clock import today
-from gateway.errors import ArchiveError
-from gateway.terminal.console import open_console
-from gateway.terminal.progress import progress
+from gateway.cli.parsers import CommandParser, add_modules
 
-_MAX_CLOCK_SKEW: Final = 3_600  # seconds, of all gateways together
+ACTIONS: Final = ("generate", "compact", "forget", "retire", "names", "verify", "show")
 
 
-def add_parsers(commands: Commands) -> None:
-    parser = add_command(
-        commands,
-        "archive",
-        "verify or compact an archive, show messages and names, or generate one",
-    )
+def add_options(parser: CommandParser) -> None:
     actions = parser.add_subparsers(metavar="ACTION", required=True)
-    make = add_command(
-        actions,
-        "generate",
-        "generate a day of synthetic traffic with known faults",
-        "ARCHIVE/_generated/faults.json lists the faults.",
-        run_generate,
-    )
-    add = partial(add_option, make)
-    add("ARCHIVE", "folder of the new archive", type=Path)
-    add("--messages N", "number of received messages", required=True)
-    add("--faults LIST", "faults, such as loss=1e-6,dead=3; a number below 1 is a share", "")
-    add("--fault-minutes N", "minutes with faults (any)", 0)
-    add("--routes K", "number of routes", 4)
-    add("--names N", "number of distinct names", 1_000)
-    add("--skew S", "share of the first route", 0.9)
-    add("--gateways G", "number of gateways", 1)
-    add("--clock-skew S", "seconds between their clocks (0)", 0)
-    add("--date D", "date: YYYY-MM-DD, UTC (yesterday)")
-    add("--seed S", "seed of the random numbers", 1)
-    add("--segment N", "messages per journal", 100_000)
-    add("--observed", "write rows of a tap at each target, too")
-    add(*SEAL_KEY)
-    for module in (compact, forget, retire, names, verify, show):
-        module.add_parsers(actions)
-
-
-def run_generate(args: argparse.Namespace) -> int:
-    from gateway.trial.synthetic.faults import parse_faults  # noqa: PLC0415  # loads NumPy and Arrow
-    from gateway.trial.synthetic.generate_archive import MANIFEST, generate  # noqa: PLC0415
-    from gateway.trial.synthetic.traffic import Traffic  # noqa: PLC0415
-
-    _check(args)
-    args.day = parse_date(args.date) or today() - timedelta(days=1)
-    traffic = Traffic(**{each.name: getattr(args, each.name) for each in fields(Traffic)})
-    counts = parse_faults(args.faults, args.messages)
-    with progress(open_console(stderr=True), steps=False) as show_step:
-        try:
-            injected = generate(
-                args.archive,
-                traffic,
-                counts,
-                fault_minutes=args.fault_minutes,
-                segment=args.segment,
-                key=seal_key(args),
-                show_step=show_step,
-            )
-        except OSError as error:
-            raise ArchiveError(f"archive {args.archive}: cannot be written: {error}") from error
-    print(f"{args.messages:,} messages of {traffic.day}, {len(injected)} faults")
-    print(f"list of the faults: {args.archive / MANIFEST}")
-    return 0
-
-
-def _check(args: argparse.Namespace) -> None:
-    for name in ("messages", "routes", "names", "gateways", "segment"):
-        if getattr(args, name) < 1:
-            raise ArchiveError(f"--{name} {getattr(args, name)}: is not 1 or more")
-    if args.names < args.routes:
-        raise ArchiveError(f"--names {args.names}: each of {args.routes} routes needs one")
-    if not 0 <= args.skew <= 1:
-        raise ArchiveError(f"--skew {args.skew}: is not a share from 0 to 1")
-    if not 0 <= args.clock_skew <= _MAX_CLOCK_SKEW // max(args.gateways - 1, 1):
-        text = "is not 0 to an hour for all gateways together"
-        raise ArchiveError(f"--clock-skew {args.clock_skew}: {text}")
-    if args.fault_minutes < 0 or args.seed < 0:
-        raise ArchiveError("--fault-minutes and --seed are 0 or more")
+    add_modules(actions, {name: f"archive.{name}" for name in ACTIONS})

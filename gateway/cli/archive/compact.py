@@ -11,7 +11,6 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from datetime import timedelta
-from functools import partial
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -19,16 +18,7 @@ from rich.console import Console
 from gateway.archive.findings import Finding, Weight
 from gateway.cli.archive.arguments import named_location, named_storage, parse_date
 from gateway.cli.archive.forget import first_kept_day, remove_old_days
-from gateway.cli.parsers import (
-    ARCHIVE,
-    JSON_RESULT,
-    MASTER,
-    SEAL_KEY,
-    Commands,
-    add_documented,
-    add_option,
-    seal_key,
-)
+from gateway.cli.parsers import ARCHIVE, JSON_RESULT, MASTER, SEAL_KEY, CommandParser, seal_key
 from gateway.clock import today
 from gateway.errors import ArchiveError
 from gateway.reconcile.driver import check_driver
@@ -40,15 +30,14 @@ if TYPE_CHECKING:
     from gateway.reconcile.maintenance.short_names_job import ShortNameReport
 
 
-def add_parsers(actions: Commands) -> None:
-    add = partial(add_option, add_documented(actions, "compact", __doc__, run))
-    add(*ARCHIVE)
-    add("--date D", "date: YYYY-MM-DD, UTC (yesterday)")
-    add(*MASTER)
-    add("--size MB", "approximate size of a merged segment", 200)
-    add(*JSON_RESULT)
-    add("--keep-days N", "remove days older than the last N whole days")
-    add(*SEAL_KEY)
+def add_options(parser: CommandParser) -> None:
+    parser.add(*ARCHIVE)
+    parser.add("--date D", "date: YYYY-MM-DD, UTC (yesterday)")
+    parser.add(*MASTER)
+    parser.add("--size MB", "approximate size of a merged segment", 200)
+    parser.add(*JSON_RESULT)
+    parser.add("--keep-days N", "remove days older than the last N whole days")
+    parser.add(*SEAL_KEY)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from gateway.archive.layout import oldest_kept
 from gateway.archive.seals.key import key_from_environment
 from gateway.cli.archive.arguments import named_storage
-from gateway.cli.parsers import ARCHIVE, Commands, add_documented, add_option
+from gateway.cli.parsers import ARCHIVE, CommandParser
 from gateway.clock import today
 from gateway.errors import ArchiveError
 
@@ -20,10 +20,9 @@ if TYPE_CHECKING:
     from gateway.archive.retention import RemovedDays
 
 
-def add_parsers(actions: Commands) -> None:
-    parser = add_documented(actions, "forget", __doc__, run)
-    add_option(parser, *ARCHIVE)
-    add_option(parser, "--keep-days N", "number of whole days to keep", required=True)
+def add_options(parser: CommandParser) -> None:
+    parser.add(*ARCHIVE)
+    parser.add("--keep-days N", "number of whole days to keep", required=True)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -9,7 +9,6 @@ import argparse
 import json
 from dataclasses import asdict
 from datetime import datetime
-from functools import partial
 from typing import TYPE_CHECKING
 
 from gateway.archive.location import ArchiveLocation
@@ -21,7 +20,7 @@ from gateway.cli.archive.compact import (
     print_json,
     print_names,
 )
-from gateway.cli.parsers import ARCHIVE, JSON_RESULT, MASTER, Commands, add_documented, add_option
+from gateway.cli.parsers import ARCHIVE, JSON_RESULT, MASTER, CommandParser
 from gateway.reconcile.driver import check_driver
 from gateway.terminal import print_line
 from gateway.terminal.console import open_console
@@ -31,12 +30,11 @@ if TYPE_CHECKING:
     from gateway.archive.lookup.name_lookup import DictionaryEntry
 
 
-def add_parsers(actions: Commands) -> None:
-    add = partial(add_option, add_documented(actions, "names", __doc__, run))
-    add(*ARCHIVE)
-    add("--find NAME", "look up a short, full or source name, without Spark")
-    add(*JSON_RESULT)
-    add(*MASTER)
+def add_options(parser: CommandParser) -> None:
+    parser.add(*ARCHIVE)
+    parser.add("--find NAME", "look up a short, full or source name, without Spark")
+    parser.add(*JSON_RESULT)
+    parser.add(*MASTER)
 
 
 def run(args: argparse.Namespace) -> int:

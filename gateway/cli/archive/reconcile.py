@@ -10,7 +10,6 @@ import argparse
 from contextlib import suppress
 from dataclasses import replace
 from datetime import date, timedelta
-from functools import partial
 from time import monotonic
 from traceback import format_exc
 
@@ -21,15 +20,7 @@ from gateway.archive.findings import error
 from gateway.archive.night_record import SPOOLED_DAYS
 from gateway.cli.archive.arguments import named_location, parse_date
 from gateway.cli.archive.follow import run_follow
-from gateway.cli.parsers import (
-    ARCHIVE,
-    MASTER,
-    SEAL_KEY,
-    Commands,
-    add_documented,
-    add_option,
-    seal_key,
-)
+from gateway.cli.parsers import ARCHIVE, MASTER, SEAL_KEY, CommandParser, seal_key
 from gateway.config.load import load
 from gateway.errors import ArchiveError, GatewayError, ReconcileError
 from gateway.reconcile.driver import check_driver
@@ -43,38 +34,36 @@ from gateway.terminal.console import open_console, whether_read_or_not
 from gateway.terminal.progress import progress
 
 
-def add_parsers(commands: Commands) -> None:
-    parser = add_documented(commands, "reconcile", __doc__, run)
-    add, add_mode = partial(add_option, parser), parser.add_mutually_exclusive_group().add_argument
-    add(*ARCHIVE)
-    add("--date D", "reconcile this date only: YYYY-MM-DD, UTC")
-    add("--from D", "reconcile all dates from this one", dest="first")
-    add("--to D", "reconcile all dates up to this one", dest="last")
-    add(
-        "--expect DIGEST",
-        "the digest that an earlier night printed; none in the archive: it was rolled back",
-    )
-    add("--follow", "reconcile new files through the day, until stopped")
+def add_options(parser: CommandParser) -> None:
+    add_mode = parser.add_mutually_exclusive_group().add_argument
+    parser.add(*ARCHIVE)
+    parser.add("--date D", "reconcile this date only: YYYY-MM-DD, UTC")
+    parser.add("--from D", "reconcile all dates from this one", dest="first")
+    parser.add("--to D", "reconcile all dates up to this one", dest="last")
+    text = "the digest that an earlier night printed; none in the archive: it was rolled back"
+    parser.add("--expect DIGEST", text)
+    parser.add("--follow", "reconcile new files through the day, until stopped")
     text = "join every message (default below 200,000 copies)"
     add_mode("--full", action="store_const", const=True, help=text)
     text = "join only messages that id sets do not prove (default above)"
     add_mode("--sets", action="store_const", const=False, dest="full", help=text)
-    add("--hops", "judge the messages between the gateways, too")
-    add("--strict", "treat marked duplicates and late deliveries as failures")
-    add("--accept-gaps", "exit status 0 despite gaps of a source")
-    add(*SEAL_KEY)
-    add("--mapping CONFIG", "check names by the routes of CONFIG, not by the archived ones")
-    add(*MASTER)
-    add("--json FILE", "write the summary to FILE")
-    add("--metrics FILE", "write the verdict to FILE for Prometheus's node exporter (FILE.prom)")
-    add("--output DIR", "write the tables there (ARCHIVE/_reconciled)")
+    parser.add("--hops", "judge the messages between the gateways, too")
+    parser.add("--strict", "treat marked duplicates and late deliveries as failures")
+    parser.add("--accept-gaps", "exit status 0 despite gaps of a source")
+    parser.add(*SEAL_KEY)
+    parser.add("--mapping CONFIG", "check names by the routes of CONFIG, not by the archived ones")
+    parser.add(*MASTER)
+    parser.add("--json FILE", "write the summary to FILE")
+    text = "write the verdict to FILE for Prometheus's node exporter (FILE.prom)"
+    parser.add("--metrics FILE", text)
+    parser.add("--output DIR", "write the tables there (ARCHIVE/_reconciled)")
     text = "time before a gateway's open journal in which its messages may be in flight"
-    add("--in-flight-seconds S", text, 120)
+    parser.add("--in-flight-seconds S", text, 120)
     text = "days after which a spooled message without an outcome is missing"
-    add("--spooled-days N", text, SPOOLED_DAYS)
-    add("--late S", "seconds after receipt; a later delivery is late", 300)
-    add("--every S", "--follow: seconds between two checks for new files", 15.0)
-    add("--once", "--follow: reconcile the existing files, then end")
+    parser.add("--spooled-days N", text, SPOOLED_DAYS)
+    parser.add("--late S", "seconds after receipt; a later delivery is late", 300)
+    parser.add("--every S", "--follow: seconds between two checks for new files", 15.0)
+    parser.add("--once", "--follow: reconcile the existing files, then end")
 
 
 def run(args: argparse.Namespace) -> int:

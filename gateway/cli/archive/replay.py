@@ -14,12 +14,11 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import closing, nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime
-from functools import partial
 from itertools import starmap
 from typing import TYPE_CHECKING, Any, Final
 
 from gateway.cli.archive.arguments import named_storage
-from gateway.cli.parsers import ARCHIVE, Commands, add_documented, add_option
+from gateway.cli.parsers import ARCHIVE, CommandParser
 from gateway.config.load import load
 from gateway.errors import ArchiveError
 from gateway.model.copy_class import EXCEPTION_CLASSES
@@ -37,18 +36,17 @@ again, or send the dead letters among them with `gateway dead-letters replay`. `
 show` prints name, time and size. With `archive_payload: true` the route archives later payloads."""
 
 
-def add_parsers(commands: Commands) -> None:
-    add = partial(add_option, add_documented(commands, "replay", __doc__, run))
-    add(*ARCHIVE)
-    add("--config C", "read endpoints and routes from C", required=True)
+def add_options(parser: CommandParser) -> None:
+    parser.add(*ARCHIVE)
+    parser.add("--config C", "read endpoints and routes from C", required=True)
     text = "send the messages of route R; repeat it for several routes, one after the other"
-    add("--route R", text, dest="routes", action="append", required=True)
-    add("--from T", "received at T or later, UTC", dest="since", required=True)
-    add("--to T", "received before T, UTC", dest="until", required=True)
+    parser.add("--route R", text, dest="routes", action="append", required=True)
+    parser.add("--from T", "received at T or later, UTC", dest="since", required=True)
+    parser.add("--to T", "received before T, UTC", dest="until", required=True)
     text = f"send only this class of gateway reconcile: {', '.join(EXCEPTION_CLASSES)}"
-    add("--class CLASS", text, dest="class_", choices=EXCEPTION_CLASSES)
-    add("--again", "send also the copies that an earlier replay delivered")
-    add("--dry-run", "say what would be sent; open no connection")
+    parser.add("--class CLASS", text, dest="class_", choices=EXCEPTION_CLASSES)
+    parser.add("--again", "send also the copies that an earlier replay delivered")
+    parser.add("--dry-run", "say what would be sent; open no connection")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -6,19 +6,17 @@ Exit status: 0 done, 2 not done.
 from __future__ import annotations
 
 import argparse
-from functools import partial
 
 from gateway import clock
 from gateway.cli.archive.arguments import named_storage
-from gateway.cli.parsers import ARCHIVE, SEAL_KEY, Commands, add_documented, add_option, seal_key
+from gateway.cli.parsers import ARCHIVE, SEAL_KEY, CommandParser, seal_key
 
 
-def add_parsers(actions: Commands) -> None:
-    add = partial(add_option, add_documented(actions, "retire", __doc__, run))
-    add(*ARCHIVE)
-    add("WRITER", "name of the writer, as the night prints it")
-    add("--why TEXT", "the reason, which is kept", required=True)
-    add(*SEAL_KEY)
+def add_options(parser: CommandParser) -> None:
+    parser.add(*ARCHIVE)
+    parser.add("WRITER", "name of the writer, as the night prints it")
+    parser.add("--why TEXT", "the reason, which is kept", required=True)
+    parser.add(*SEAL_KEY)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -9,11 +9,10 @@ import argparse
 import json
 from collections.abc import Iterator, Mapping
 from datetime import datetime
-from functools import partial
 from typing import Any, Final
 
 from gateway.cli.archive.arguments import named_storage, parse_date
-from gateway.cli.parsers import ARCHIVE, Commands, add_documented, add_option
+from gateway.cli.parsers import ARCHIVE, CommandParser
 from gateway.terminal import shortened
 
 _HEADLINE: Final = ("time", "gateway", "route", "leg", "target")  # shown in the first line of a row
@@ -21,12 +20,11 @@ _HEXADECIMAL: Final = ("id", "trace", "hash")
 _MAX_VALUE: Final = 2_000  # characters
 
 
-def add_parsers(actions: Commands) -> None:
-    add = partial(add_option, add_documented(actions, "show", __doc__, run))
-    add(*ARCHIVE)
-    add("ID", "id or trace id in 32 hexadecimal digits, or the id that a source gave it")
-    add("--date D", "search this date and the ones beside it: YYYY-MM-DD, UTC")
-    add("--json", "print a JSON object for each row")
+def add_options(parser: CommandParser) -> None:
+    parser.add(*ARCHIVE)
+    parser.add("ID", "id or trace id in 32 hexadecimal digits, or the id that a source gave it")
+    parser.add("--date D", "search this date and the ones beside it: YYYY-MM-DD, UTC")
+    parser.add("--json", "print a JSON object for each row")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -8,22 +8,13 @@ from __future__ import annotations
 import argparse
 import json
 from dataclasses import asdict
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gateway.archive.findings import Weight
 from gateway.archive.location import ArchiveLocation
 from gateway.cli.archive.arguments import named_location, named_storage, parse_date
-from gateway.cli.parsers import (
-    ARCHIVE,
-    JSON_RESULT,
-    SEAL_KEY,
-    Commands,
-    add_documented,
-    add_option,
-    seal_key,
-)
+from gateway.cli.parsers import ARCHIVE, JSON_RESULT, SEAL_KEY, CommandParser, seal_key
 from gateway.clock import moment, now
 from gateway.terminal import print_line
 
@@ -31,13 +22,12 @@ if TYPE_CHECKING:
     from gateway.archive.verification.verify import Verified
 
 
-def add_parsers(actions: Commands) -> None:
-    add = partial(add_option, add_documented(actions, "verify", __doc__, run))
-    add(*ARCHIVE)
-    add("--date D", "date: YYYY-MM-DD, UTC (all dates)")
-    add("--buffer DIR", "archive.buffer of a remote archive, to see open journals", type=str)
-    add(*JSON_RESULT)
-    add(*SEAL_KEY)
+def add_options(parser: CommandParser) -> None:
+    parser.add(*ARCHIVE)
+    parser.add("--date D", "date: YYYY-MM-DD, UTC (all dates)")
+    parser.add("--buffer DIR", "archive.buffer of a remote archive, to see open journals", type=str)
+    parser.add(*JSON_RESULT)
+    parser.add(*SEAL_KEY)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 from time import monotonic
 
-from gateway.cli.parsers import CONFIG, Commands, add_documented, add_option
+from gateway.cli.parsers import CONFIG, CommandParser
 from gateway.config.load import load
 from gateway.endpoints.base import address_of
 from gateway.endpoints.registry import make_sink
@@ -17,8 +17,8 @@ from gateway.errors import GatewayError
 from gateway.terminal import print_line
 
 
-def add_parsers(commands: Commands) -> None:
-    add_option(add_documented(commands, "connect", __doc__, run), *CONFIG)
+def add_options(parser: CommandParser) -> None:
+    parser.add(*CONFIG)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -1,4 +1,4 @@
-"""`gateway dead-letters list|show|replay|purge CONFIG`: lists, resends and deletes dead letters."""
+"""`gateway dead-letters`: list, show, send again or delete dead letters."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import fields
-from functools import partial
 from pathlib import Path
 from typing import Any
 
-from gateway.cli.parsers import CONFIG, Commands, add_command, add_option
+from gateway.cli.parsers import CONFIG, CommandParser, add_command
 from gateway.clock import moment
 from gateway.config.load import Configuration, load
 from gateway.errors import GatewayError, SpoolError
@@ -30,8 +29,7 @@ from gateway.terminal import print_line
 MAX_PAYLOAD = 4096  # bytes of a payload that `show` prints
 
 
-def add_parsers(commands: Commands) -> None:
-    parser = add_command(commands, "dead-letters", "list, show, send again or delete dead letters")
+def add_options(parser: CommandParser) -> None:
     actions = parser.add_subparsers(metavar="ACTION", required=True)
     as_json = ("--json", "print one JSON object per line")
     for name, run, text, option in (
@@ -50,12 +48,12 @@ def add_parsers(commands: Commands) -> None:
             ("--yes", "delete them; without this option only count them"),
         ),
     ):
-        add = partial(add_option, add_command(actions, name, text, run=run))
-        add(*CONFIG)
-        add("NUMBER", "number of a dead letter (all)", dest="numbers", nargs="*")
-        add("--route ROUTE", "select dead letters of this route")
-        add("--rule RULE", "select dead letters of this rule")
-        add(*option)
+        action = add_command(actions, name, text, run=run)
+        action.add(*CONFIG)
+        action.add("NUMBER", "number of a dead letter (all)", dest="numbers", nargs="*")
+        action.add("--route ROUTE", "select dead letters of this route")
+        action.add("--rule RULE", "select dead letters of this rule")
+        action.add(*option)
 
 
 def run_list(args: argparse.Namespace) -> int:

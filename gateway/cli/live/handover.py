@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 from typing import Final
 
-from gateway.cli.parsers import Commands, add_documented, add_option
+from gateway.cli.parsers import CommandParser
 from gateway.config.load import Configuration, load
 from gateway.config.process import StandbySettings
 from gateway.errors import GatewayError
@@ -72,9 +72,8 @@ class HandoverError(GatewayError):
     """The lease was not handed over; the text says why, and what to do."""
 
 
-def add_parsers(commands: Commands) -> None:
-    parser = add_documented(commands, "handover", __doc__, run)
-    add_option(parser, "CONFIG", "configuration of either instance")
+def add_options(parser: CommandParser) -> None:
+    parser.add("CONFIG", "configuration of either instance")
 
 
 def run(args: argparse.Namespace) -> int:

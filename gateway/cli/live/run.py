@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final
 from gateway.check.examine import load_proven, startup_warnings
 from gateway.cli.live.handover import is_over, open_lease
 from gateway.cli.live.signals import STOP_SIGNALS, FileWatch, SignalQueue
-from gateway.cli.parsers import CONFIG, Commands, add_documented, add_option
+from gateway.cli.parsers import CONFIG, CommandParser
 from gateway.config.load import Configuration
 from gateway.errors import ConfigErrors, GatewayError
 from gateway.lease.holder import LeaseHolder
@@ -38,16 +38,15 @@ GC_THRESHOLD: Final = 100_000  # new objects; Python's default of 700 took a ten
 RELOAD_REJECTED: Final = "reload rejected; still running the previous configuration"
 
 
-def add_parsers(commands: Commands) -> None:
-    add = partial(add_option, add_documented(commands, "run", __doc__, run))
-    add(*CONFIG)
-    add("--log-level", "lowest level of logged lines", "info", choices=LEVELS)
+def add_options(parser: CommandParser) -> None:
+    parser.add(*CONFIG)
+    parser.add("--log-level", "lowest level of logged lines", "info", choices=LEVELS)
     text = "format of the lines; auto is text on a terminal, else json"
-    add("--log-format", text, "auto", choices=FORMATS)
+    parser.add("--log-format", text, "auto", choices=FORMATS)
     text = "count lines that repeat within this time; 0 logs each"
-    add("--log-repeats SECONDS", text, 10.0)
+    parser.add("--log-repeats SECONDS", text, 10.0)
     text = "reload when this file, or a file of this folder, changes; may be repeated"
-    add("--watch PATH", text, [], action="append")
+    parser.add("--watch PATH", text, [], action="append")
 
 
 def run(args: argparse.Namespace) -> int:

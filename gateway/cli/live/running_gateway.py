@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Final
 
-from gateway.cli.parsers import add_option
+from gateway.cli.parsers import CommandParser
 from gateway.errors import WebError
 
 if TYPE_CHECKING:
@@ -17,14 +17,14 @@ DEFAULT_URL: Final = "http://127.0.0.1:8047"  # the default address of a section
 EVERY_ADDRESS: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  # and how to reach it
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: CommandParser) -> None:
     text = "configuration of the running gateway, for its address and token"
-    add_option(parser, "CONFIG", text, nargs="?")
-    add_option(parser, "--url URL", "address of the running gateway", DEFAULT_URL)
-    add_option(parser, "--token-file FILE", "file with the token")
-    add_option(parser, "--ca-file FILE", "CA of the gateway's certificate (PEM)")
-    add_option(parser, "--cert-file FILE", "client certificate (PEM)")
-    add_option(parser, "--key-file FILE", "key of the client certificate (PEM)")
+    parser.add("CONFIG", text, nargs="?")
+    parser.add("--url URL", "address of the running gateway", DEFAULT_URL)
+    parser.add("--token-file FILE", "file with the token")
+    parser.add("--ca-file FILE", "CA of the gateway's certificate (PEM)")
+    parser.add("--cert-file FILE", "client certificate (PEM)")
+    parser.add("--key-file FILE", "key of the client certificate (PEM)")
 
 
 def client_of(args: argparse.Namespace) -> StatusClient:

@@ -11,7 +11,7 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from gateway.cli.live.running_gateway import add_arguments, client_of
-from gateway.cli.parsers import Commands, add_documented, add_option
+from gateway.cli.parsers import CommandParser
 from gateway.errors import NoAnswerError
 
 if TYPE_CHECKING:
@@ -23,13 +23,11 @@ WAIT_INTERVAL: Final = 0.1  # seconds between two questions to a gateway that is
 RATE_INTERVAL: Final = 1.0  # seconds between the two requests that a rate needs
 
 
-def add_parsers(commands: Commands) -> None:
-    parser = add_documented(commands, "status", __doc__, run)
+def add_options(parser: CommandParser) -> None:
     add_arguments(parser)
-    add_option(parser, "--json", "print the response of /api/status")
-    text = f"show all rows on a terminal, not the first {MAX_ROWS}"
-    add_option(parser, "--all", text)
-    add_option(parser, "--wait SECONDS", "wait until the gateway is ready, at most so long", 0.0)
+    parser.add("--json", "print the response of /api/status")
+    parser.add("--all", f"show all rows on a terminal, not the first {MAX_ROWS}")
+    parser.add("--wait SECONDS", "wait until the gateway is ready, at most so long", 0.0)
 
 
 def run(args: argparse.Namespace) -> int:

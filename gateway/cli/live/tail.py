@@ -21,7 +21,7 @@ from typing import Any, Final
 from gateway.check.result_copies import NOW, copies
 from gateway.cli.live.signals import stop_signals
 from gateway.cli.mapping.explained_message import copy_values, message_lines
-from gateway.cli.parsers import CONFIG, Commands, add_documented, add_option
+from gateway.cli.parsers import CONFIG, CommandParser
 from gateway.clock import moment, now
 from gateway.config.load import Configuration, load
 from gateway.endpoints.base import Source
@@ -38,12 +38,11 @@ RECEIVE_TIMEOUT: Final = 0.25  # seconds; an interrupt waits this long
 MAX_SHOWN: Final = 200  # characters of a payload
 
 
-def add_parsers(commands: Commands) -> None:
-    add = partial(add_option, add_documented(commands, "tail", __doc__, run))
-    add(*CONFIG)
-    add("ROUTE", "name of the route")
-    add("--count N", "end after N messages of the route")
-    add("--payload", f"show payloads, too, up to {MAX_SHOWN} characters")
+def add_options(parser: CommandParser) -> None:
+    parser.add(*CONFIG)
+    parser.add("ROUTE", "name of the route")
+    parser.add("--count N", "end after N messages of the route")
+    parser.add("--payload", f"show payloads, too, up to {MAX_SHOWN} characters")
 
 
 def run(args: argparse.Namespace) -> int:

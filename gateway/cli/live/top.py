@@ -13,7 +13,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from gateway.cli.live.running_gateway import add_arguments, client_of
-from gateway.cli.parsers import Commands, add_documented, add_option
+from gateway.cli.parsers import CommandParser
 from gateway.errors import WebError
 from gateway.terminal import print_line
 
@@ -24,11 +24,10 @@ if TYPE_CHECKING:
     from gateway.web.client import StatusClient
 
 
-def add_parsers(commands: Commands) -> None:
-    parser = add_documented(commands, "top", __doc__, run)
+def add_options(parser: CommandParser) -> None:
     add_arguments(parser)
-    add_option(parser, "--seconds S", "seconds between two updates", 1.0)
-    add_option(parser, "--count N", "end after N updates; 0 never ends (0)", 0)
+    parser.add("--seconds S", "seconds between two updates", 1.0)
+    parser.add("--count N", "end after N updates; 0 never ends (0)", 0)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -10,11 +10,10 @@ import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
-from functools import partial
 
 from gateway.check.examine import examine
 from gateway.check.guarantee import effective_mode, lost_fields, repeat_window
-from gateway.cli.parsers import CONFIG, WITHOUT_SECRETS, Commands, add_documented, add_option
+from gateway.cli.parsers import CONFIG, WITHOUT_SECRETS, CommandParser
 from gateway.config.load import Configuration, load
 from gateway.errors import ConfigError, ConfigErrors
 from gateway.routing.route import Route
@@ -23,12 +22,11 @@ from gateway.terminal import print_line
 _GITHUB = {"error": "error", "warning": "warning", "note": "notice"}
 
 
-def add_parsers(commands: Commands) -> None:
-    add = partial(add_option, add_documented(commands, "check", __doc__, run))
-    add(*CONFIG)
-    add(*WITHOUT_SECRETS)
-    add("--strict", "treat warnings as errors")
-    add("--format", "format of the findings", "text", choices=FORMATS)
+def add_options(parser: CommandParser) -> None:
+    parser.add(*CONFIG)
+    parser.add(*WITHOUT_SECRETS)
+    parser.add("--strict", "treat warnings as errors")
+    parser.add("--format", "format of the findings", "text", choices=FORMATS)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -13,7 +13,7 @@ from functools import partial
 
 from gateway.check.given_headers import assumed_values
 from gateway.cli.mapping.explained_message import RouteMessage, TypedMessage, message_lines
-from gateway.cli.parsers import WITHOUT_SECRETS, Commands, add_documented, add_option
+from gateway.cli.parsers import WITHOUT_SECRETS, CommandParser
 from gateway.config.load import Configuration, load
 from gateway.model.message import Value
 from gateway.routing.explain import RouteResult, TargetResult, explain
@@ -27,34 +27,27 @@ _SELECTED = {
 }
 
 
-def add_parsers(commands: Commands) -> None:
-    add = partial(add_option, add_documented(commands, "explain", __doc__, run))
-    add("NAME", "name in the syntax of the source system")
-    add("--config CONFIG", "YAML file, or a folder of YAML files", required=True)
-    add("--from ENDPOINT", "show only routes from this endpoint", dest="endpoint")
-    add(
-        "--property NAME=VALUE",
+def add_options(parser: CommandParser) -> None:
+    parser.add("NAME", "name in the syntax of the source system")
+    parser.add("--config CONFIG", "YAML file, or a folder of YAML files", required=True)
+    parser.add("--from ENDPOINT", "show only routes from this endpoint", dest="endpoint")
+    text = (
         "property or JMS header of the message, for selectors: amount=150, JMSPriority=5;"
-        " repeatable",
-        [],
-        dest="properties",
-        action="append",
+        " repeatable"
     )
-    add(
-        "--header NAME=VALUE",
+    parser.add("--property NAME=VALUE", text, [], dest="properties", action="append")
+    text = (
         "header of the message, by its name in header rules: priority=7, ttl=30,"
-        " content_type=text/plain; repeatable",
-        [],
-        dest="headers",
-        action="append",
+        " content_type=text/plain; repeatable"
     )
-    add(
-        "--payload TEXT",
+    parser.add("--header NAME=VALUE", text, [], dest="headers", action="append")
+    text = (
         "payload of the message; with it, or with headers or properties, the whole message of"
-        " each target is shown",
+        " each target is shown"
     )
-    add(*WITHOUT_SECRETS)
-    add("--json", "print JSON")
+    parser.add("--payload TEXT", text)
+    parser.add(*WITHOUT_SECRETS)
+    parser.add("--json", "print JSON")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -1,18 +1,13 @@
-"""`gateway import ems` and `gateway import mosquitto`: a mapping file from existing bridges.
-
-Exit codes: 0 nothing got lost, 1 some lines were not carried over and are listed, or there is no
-route, 2 a file is unreadable.
-"""
+"""`gateway import`: convert the configuration of another bridge to a mapping."""
 
 from __future__ import annotations
 
 import argparse
 import sys
-from functools import partial
 from pathlib import Path
 
 from gateway.cli.mapping.init_text import unset_variables
-from gateway.cli.parsers import Commands, add_command, add_option
+from gateway.cli.parsers import CommandParser, add_command
 from gateway.errors import GatewayError
 from gateway.imports.document import Document, render
 from gateway.imports.ems.importer import import_ems
@@ -24,10 +19,7 @@ from gateway.terminal import print_line
 _STATUS = "Exit status: 0 no line is lost, 1 some lines are, or there is no bridge."
 
 
-def add_parsers(commands: Commands) -> None:
-    parser = add_command(
-        commands, "import", "convert the configuration of another bridge to a mapping"
-    )
+def add_options(parser: CommandParser) -> None:
     systems = parser.add_subparsers(dest="system", metavar="SYSTEM", required=True)
     for system, summary, nargs, files in (
         (
@@ -38,13 +30,17 @@ def add_parsers(commands: Commands) -> None:
         ),
         ("mosquitto", "import the bridges of a mosquitto broker", 1, "mosquitto.conf"),
     ):
-        add = partial(add_option, add_command(systems, system, summary, _STATUS, run))
-        add("FILE", files, dest="files", nargs=nargs)
-        add("-o --output FILE", "write the mapping to FILE (standard output)")
+        importer = add_command(systems, system, summary, _STATUS)
+        importer.add("FILE", files, dest="files", nargs=nargs)
+        importer.add("-o --output FILE", "write the mapping to FILE (standard output)")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Write the mapping, and list the lines that are not in it on standard error."""
+    """Write the mapping, and list the lines that are not in it on standard error.
+
+    Exit status: 0 nothing got lost, 1 some lines were not carried over and are listed, or there is
+    no route, 2 a file is unreadable.
+    """
     files = [(str(path), read_file(path)) for path in args.files]
     document = (
         import_ems(files)

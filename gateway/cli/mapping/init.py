@@ -9,12 +9,11 @@ import argparse
 import json
 import sys
 import tempfile
-from functools import partial
 from pathlib import Path
 
 from gateway.check.examine import examine
 from gateway.cli.mapping.init_text import SCHEMA_FILE, InitAnswers, mapping_text, unset_variables
-from gateway.cli.parsers import Commands, add_documented, add_option
+from gateway.cli.parsers import CommandParser
 from gateway.config.json_schema import json_schema
 from gateway.config.load import load
 from gateway.endpoints.registry import starters
@@ -24,20 +23,19 @@ from gateway.terminal import print_line
 DEFAULT_NAMES = "orders"
 
 
-def add_parsers(commands: Commands) -> None:
-    add = partial(add_option, add_documented(commands, "init", __doc__, run))
+def add_options(parser: CommandParser) -> None:
     text = "file to write; an existing one is not overwritten"
-    add("FILE", text, Path("gateway.yaml"), nargs="?")
-    add("--from", "system of the source", dest="source", choices=starters())
-    add("--to", "system of the target", dest="target", choices=starters())
-    add(
+    parser.add("FILE", text, Path("gateway.yaml"), nargs="?")
+    parser.add("--from", "system of the source", dest="source", choices=starters())
+    parser.add("--to", "system of the target", dest="target", choices=starters())
+    parser.add(
         "--names NAMES",
         "first level of the names, such as orders, or a pattern in the spelling of the source,"
         " such as orders/{region}/{rest...}",
     )
     for side, word in (("source", "from"), ("target", "to")):
         text = f"address of the {side} (localhost and the system's port)"
-        add(f"--{word}-address HOST:PORT", text, "", dest=f"{side}_address")
+        parser.add(f"--{word}-address HOST:PORT", text, "", dest=f"{side}_address")
 
 
 def run(args: argparse.Namespace) -> int:

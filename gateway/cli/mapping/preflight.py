@@ -12,12 +12,11 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
-from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
-from gateway.cli.parsers import Commands, add_documented, add_option
+from gateway.cli.parsers import CommandParser
 from gateway.dialects.brokers import BROKERS, dialect_at
 from gateway.dialects.registry import find_dialect
 from gateway.errors import GatewayError, SubjectError, TranslationError
@@ -32,15 +31,14 @@ _LARGE: Final = 1 << 20  # bytes: a file with progress
 Result: TypeAlias = dict[str, Any]  # of one name at one target, as `--json` prints it
 
 
-def add_parsers(commands: Commands) -> None:
-    add = partial(add_option, add_documented(commands, "preflight", __doc__, run))
-    add("NAMES.txt", "file with one name per line, in UTF-8", dest="names")
-    add("--from SYSTEM", "system of the names", dest="source", required=True)
+def add_options(parser: CommandParser) -> None:
+    parser.add("NAMES.txt", "file with one name per line, in UTF-8", dest="names")
+    parser.add("--from SYSTEM", "system of the names", dest="source", required=True)
     text = f"systems to check, or brokers with limits of their own: {', '.join(BROKERS)}"
-    add("--to SYSTEM[,SYSTEM]", text, dest="targets", required=True)
-    add("--shorten", "shorten names that are too long by a digest")
-    add("--all", "print names that fit, too")
-    add("--json", "print one JSON object per name and system")
+    parser.add("--to SYSTEM[,SYSTEM]", text, dest="targets", required=True)
+    parser.add("--shorten", "shorten names that are too long by a digest")
+    parser.add("--all", "print names that fit, too")
+    parser.add("--json", "print one JSON object per name and system")
 
 
 def run(args: argparse.Namespace) -> int:

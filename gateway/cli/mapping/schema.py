@@ -5,12 +5,12 @@ from __future__ import annotations
 import argparse
 import json
 
-from gateway.cli.parsers import Commands, add_documented
+from gateway.cli.parsers import CommandParser
 from gateway.config.json_schema import json_schema
 
 
-def add_parsers(commands: Commands) -> None:
-    add_documented(commands, "schema", __doc__, run)
+def add_options(_: CommandParser) -> None:
+    """It has none."""
 
 
 def run(_: argparse.Namespace) -> int:

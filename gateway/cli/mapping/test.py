@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from gateway.check.mapping_tests import MappingTestResult, run_tests
 from gateway.check.result_copies import fields_text, header_values
-from gateway.cli.parsers import CONFIG, WITHOUT_SECRETS, Commands, add_documented, add_option
+from gateway.cli.parsers import CONFIG, WITHOUT_SECRETS, CommandParser
 from gateway.config.load import load
 from gateway.config.schema import ExpectedCopy
 from gateway.terminal import print_line
@@ -18,10 +18,9 @@ from gateway.terminal import print_line
 NO_TESTS = 2
 
 
-def add_parsers(commands: Commands) -> None:
-    parser = add_documented(commands, "test", __doc__, run)
-    add_option(parser, *CONFIG)
-    add_option(parser, *WITHOUT_SECRETS)
+def add_options(parser: CommandParser) -> None:
+    parser.add(*CONFIG)
+    parser.add(*WITHOUT_SECRETS)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -17,7 +17,7 @@ from typing import Any, Final, TypeAlias
 import argcomplete
 import yaml
 
-from gateway.cli import MODULES, make_parser, root_parser
+from gateway.cli import COMMANDS, make_parser, root_parser
 from gateway.cli.parsers import PATHS
 
 Complete: TypeAlias = Callable[..., list[str]]  # takes prefix, action, parser and parsed_args
@@ -39,12 +39,11 @@ def complete() -> None:
 
 def _parser(command: str) -> argparse.ArgumentParser:
     """Return the parser of a command; without one, the parser of the names of all commands."""
-    if any(command in names for names in MODULES.values()):
+    if command in COMMANDS:
         return make_parser(command)
     parser, commands = root_parser()
-    for names in MODULES.values():
-        for name in names:
-            commands.add_parser(name)
+    for name in COMMANDS:
+        commands.add_parser(name)
     return parser
 
 

@@ -9,14 +9,13 @@ from __future__ import annotations
 import argparse
 from typing import Final
 
-from gateway.cli.parsers import Commands, add_documented, add_option
+from gateway.cli.parsers import CommandParser
 
 SHELLS: Final = ("bash", "zsh", "fish")
 
 
-def add_parsers(commands: Commands) -> None:
-    parser = add_documented(commands, "completion", __doc__, run)
-    add_option(parser, "SHELL", ", ".join(SHELLS), choices=SHELLS)
+def add_options(parser: CommandParser) -> None:
+    parser.add("SHELL", ", ".join(SHELLS), choices=SHELLS)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -1,48 +1,43 @@
-"""`gateway broker`: small brokers for trials."""
+"""`gateway broker`: run a small broker for trials."""
 
 from __future__ import annotations
 
 import argparse
 import signal
 import ssl
-from functools import partial
 from pathlib import Path
 
-from gateway.cli.parsers import Commands, add_command, add_option
+from gateway.cli.parsers import CommandParser, Commands, add_command
 from gateway.errors import GatewayError, first_line
 from gateway.trial.brokers.activemq import DEFAULT_PORT, serve
 from gateway.trial.brokers.smf import BrokerOptions, QueueOptions, SmfBroker
 from gateway.trial.brokers.yami4 import OverflowPolicy, Yami4Broker, Yami4BrokerOptions
 
 
-def add_parsers(commands: Commands) -> None:
-    """Add `broker` with one command for each system."""
-    broker = add_command(commands, "broker", "run a small broker for trials")
-    systems = broker.add_subparsers(metavar="SYSTEM", required=True)
+def add_options(parser: CommandParser) -> None:
+    """Add one command for each system."""
+    systems = parser.add_subparsers(metavar="SYSTEM", required=True)
     _add_yami4(systems)
     _add_smf(systems)
     _add_activemq(systems)
 
 
 def _add_yami4(systems: Commands) -> None:
-    add = partial(add_option, add_command(systems, "yami4", "run a YAMI4 broker", run=run_yami4))
+    add = add_command(systems, "yami4", "run a YAMI4 broker", run=run_yami4).add
     defaults = Yami4BrokerOptions()
     text = "tcp://host:port or unix:///path; port 0 selects a free port"
     add("--listen URL", text, "tcp://127.0.0.1:0")
-    text = "maximum number of subscriptions"
-    add("--max-subscriptions N", text, defaults.max_subscriptions)
+    add("--max-subscriptions N", "maximum number of subscriptions", defaults.max_subscriptions)
     text = "maximum number of queued updates per subscription"
     add("--max-client-queue N", text, defaults.max_client_queue)
     text = "handling of updates above --max-client-queue"
     policies = [policy.value for policy in OverflowPolicy]
     add("--overflow-policy", text, defaults.overflow_policy.value, choices=policies)
-    text = "time before publishing is allowed (0)"
-    add("--warm-up SECONDS", text, defaults.warm_up)
+    add("--warm-up SECONDS", "time before publishing is allowed (0)", defaults.warm_up)
 
 
 def _add_smf(systems: Commands) -> None:
-    smf = add_command(systems, "smf", "run an SMF broker for Solace clients", run=run_smf)
-    add = partial(add_option, smf)
+    add = add_command(systems, "smf", "run an SMF broker for Solace clients", run=run_smf).add
     add("--host HOST", "address to listen on", "127.0.0.1")
     add("--port PORT", "port; 0 selects a free port; Solace brokers use 55555 (0)", 0)
     add("--vpn NAME", "message VPN (default)", action="append")
@@ -70,9 +65,9 @@ def _add_activemq(systems: Commands) -> None:
         run_activemq,
     )
     text = f"port; 0 selects a free port; ActiveMQ's own is {DEFAULT_PORT} (0)"
-    add_option(activemq, "--port PORT", text, 0)
+    activemq.add("--port PORT", text, 0)
     text = "folder for queues and their messages; without it they are lost at the end"
-    add_option(activemq, "--store FOLDER", text)
+    activemq.add("--store FOLDER", text)
 
 
 def run_yami4(args: argparse.Namespace) -> int:

@@ -19,7 +19,7 @@ from rich.text import Text
 
 from gateway.archive.layout import reconciled_folder
 from gateway.cli import main
-from gateway.cli.parsers import Commands, add_documented, add_option
+from gateway.cli.parsers import CommandParser
 from gateway.clock import today
 from gateway.config.load import Configuration, load
 from gateway.logs.lines import set_up_logging
@@ -38,10 +38,9 @@ ARRIVAL_TIMEOUT = 120.0  # seconds
 ALARMS = 500  # messages with two tags
 
 
-def add_parsers(commands: Commands) -> None:
-    parser = add_documented(commands, "demo", __doc__, run)
-    add_option(parser, "--messages N", "number of messages", 10_000)
-    add_option(parser, "--archive DIR", "folder of the archive (a new folder)")
+def add_options(parser: CommandParser) -> None:
+    parser.add("--messages N", "number of messages", 10_000)
+    parser.add("--archive DIR", "folder of the archive (a new folder)")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import argparse
 import io
 import json
 from pathlib import Path
 
 import pytest
 
-from gateway.cli.mapping.names import add_parsers
+from gateway.cli import make_parser
 
 
 def _run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
-    parser = argparse.ArgumentParser()
-    add_parsers(parser.add_subparsers(required=True))
-    args = parser.parse_args(arguments)
+    args = make_parser(arguments[0]).parse_args(arguments)
     code: int = args.run(args)
     captured = capsys.readouterr()
     return code, captured.out, captured.err

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.cli import MODULES, main
+from gateway.cli import COMMANDS, main
 from gateway.cli.shell.completion import SHELLS
 from tests.waiting import PATIENCE
 
@@ -146,7 +146,7 @@ def test_every_command_is_completed(folder: Path) -> None:
     )  # fmt: skip
 
     words = [word for word in found.stdout.split() if not word.startswith("-")]
-    assert words == [name for names in MODULES.values() for name in names]
+    assert words == list(COMMANDS)
 
 
 @pytest.mark.parametrize("name", SHELLS)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import re
 import signal
 import subprocess
@@ -10,16 +9,13 @@ import sys
 
 import pytest
 
-from gateway.cli.trial.broker import add_parsers
+from gateway.cli import make_parser
 from tests.brokers.yami4_client import Client
 from tests.waiting import PATIENCE
 
 PROGRAM = """
-import argparse
-from gateway.cli.trial.broker import add_parsers
-parser = argparse.ArgumentParser()
-add_parsers(parser.add_subparsers())
-args = parser.parse_args()
+from gateway.cli import make_parser
+args = make_parser("broker").parse_args()
 raise SystemExit(args.run(args))
 """
 
@@ -40,10 +36,7 @@ def test_the_broker_prints_its_address_and_ends_on_sigterm() -> None:
 
 
 def test_an_unknown_policy_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    parser = argparse.ArgumentParser()
-    add_parsers(parser.add_subparsers())
-
     with pytest.raises(SystemExit):
-        parser.parse_args(["broker", "yami4", "--overflow-policy", "wait"])
+        make_parser("broker").parse_args(["broker", "yami4", "--overflow-policy", "wait"])
 
     assert "'drop_update', 'reject_message', 'unsubscribe'" in capsys.readouterr().err

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import re
 import signal
 import subprocess
@@ -11,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.cli import main
-from gateway.cli.trial.broker import add_parsers
+from gateway.cli import main, make_parser
 from gateway.wire.smf.responses import OK, SmfResponse
 from tests.brokers.smf_client import SmfClient
 from tests.waiting import PATIENCE
@@ -47,11 +45,8 @@ def test_the_command_prints_its_address_and_ends_on_a_signal(tmp_path: Path) -> 
 def test_an_invalid_option_is_refused(
     options: list[str], text: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    parser = argparse.ArgumentParser()
-    add_parsers(parser.add_subparsers())
-
     with pytest.raises(SystemExit):
-        parser.parse_args(["broker", "smf", *options])
+        make_parser("broker").parse_args(["broker", "smf", *options])
 
     assert text in capsys.readouterr().err
 

@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from gateway.archive.layout import followed_folder
+from gateway.cli import make_parser
 from gateway.cli.archive import reconcile as command
 from gateway.reconcile.follow.day import FollowOptions
 from gateway.reconcile.follow.follow import Follower, follow
@@ -86,9 +87,7 @@ def counts(root: Path) -> dict[str, int]:
 
 
 def parsed(root: Path, *options: str) -> argparse.Namespace:
-    parser = argparse.ArgumentParser()
-    command.add_parsers(parser.add_subparsers())
-    return parser.parse_args(["reconcile", str(root), *options])
+    return make_parser("reconcile").parse_args(["reconcile", str(root), *options])
 
 
 def run(root: Path) -> tuple[int, dict[str, Any]]:

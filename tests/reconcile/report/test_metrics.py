@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import stat
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
@@ -11,6 +10,7 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from gateway.cli import make_parser
 from gateway.cli.archive import reconcile
 from gateway.reconcile.report.metrics import FAMILIES, write_metrics
 from gateway.reconcile.report.report import Report
@@ -112,10 +112,8 @@ def test_a_folder_that_is_absent_is_an_error(tmp_path: Path) -> None:
 
 
 def command(archive: Path, metrics: Path) -> int:
-    parser = argparse.ArgumentParser()
-    reconcile.add_parsers(parser.add_subparsers())
     arguments = ["reconcile", str(archive), "--date", "2026-03-14", "--metrics", str(metrics)]
-    return reconcile.run(parser.parse_args(arguments))
+    return reconcile.run(make_parser("reconcile").parse_args(arguments))
 
 
 def test_a_command_without_an_answer_writes_its_status(tmp_path: Path) -> None:
