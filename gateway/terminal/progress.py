@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 # Takes the text of the step, and optionally the share of the step that is done, 0 to 1.
-ShowStep: TypeAlias = Callable[..., None]
+ShowStep: TypeAlias = Callable[..., object]
 
 _BAR_WIDTH: Final = 20  # columns; the text of a step needs the others
 _LINE_SECONDS: Final = 60  # between two lines of one step without a terminal
@@ -36,12 +36,7 @@ def progress(
     with the time of its begin.
     """
     if not console.is_interactive:
-        lines = _Steps(console, clock, steps=steps)
-
-        def show_line(text: str, share: float | None = None, /) -> None:
-            lines.show_step(text, share)
-
-        yield show_line
+        yield _Steps(console, clock, steps=steps).show_step
         return
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn  # noqa: PLC0415  # slow
 

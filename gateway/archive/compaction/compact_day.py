@@ -92,7 +92,7 @@ def remove_uncommitted(storage: Storage, day: date, committed: Collection[int]) 
 
 
 RunTasks: TypeAlias = Callable[[Sequence[MergeTask]], list[MergeResult]]
-ShowStep: TypeAlias = Callable[[str], None]
+ShowStep: TypeAlias = Callable[[str], object]
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,7 +46,7 @@ def generate(  # noqa: PLR0913  # traffic, faults, segment size and progress
     fault_minutes: int = 0,
     segment: int = 100_000,
     key: bytes | None = None,
-    show_step: Callable[[str, float], None] = lambda _text, _share: None,
+    show_step: Callable[[str, float], object] = lambda _text, _share: None,
 ) -> list[InjectedFault]:
     """Write the day into `root`, with `segment` messages of a gateway in each journal.
 
