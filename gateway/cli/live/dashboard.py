@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final, TypeAlias
 
@@ -22,46 +22,32 @@ GAPS: Final = 3  # empty lines between the parts
 MIN_LINES: Final = 4  # of a table, even on a small terminal
 
 
-@dataclass(frozen=True, slots=True)
-class DashboardSize:
-    """The limits of a dashboard: rows of each table, and lines of all."""
-
-    rows: int | None = None
-    lines: int | None = None
-    hint: str = ""  # ends the line that counts the hidden rows
-
-
-UNLIMITED: Final = DashboardSize()
-
-
 def dashboard(
     status: StatusJson,
     before: StatusJson | None,
     console: Console,
-    limits: DashboardSize = UNLIMITED,
+    *,
+    rows: int | None = None,
+    height: int | None = None,
 ) -> list[Text]:
-    """Return the lines of `status`, with rates since the status `before`.
+    """Return the lines of `status`, at most `height`, with rates since the status `before`.
 
-    Endpoints and routes in trouble come first. Texts in the status may come from messages; they are
-    made visible here, before anything reads them.
+    Endpoints and routes in trouble come first, and at most `rows` of each. Texts in the status may
+    come from messages; they are made visible here, before anything reads them.
     """
+
+    def lines(table: Table, room: int) -> list[Text]:
+        return table.lines(console, max_rows=rows, max_lines=max(MIN_LINES, room))
+
     status, before = visible_values(status), visible_values(before)
-    max_reasons, max_lines = MAX_REASONS, None
-    if limits.lines is not None:
-        max_reasons, max_lines = limits.lines // 8, max(MIN_LINES, limits.lines // 5)
-    head = _head(status, console, max_reasons)
-    refusals = _refusals(status["refusals"][:MAX_REFUSALS]).lines(console, max_lines=max_lines)
-    room = None if limits.lines is None else limits.lines - len(head) - len(refusals) - GAPS
-    endpoints = _endpoints(status, limits.hint).lines(
-        console, max_rows=limits.rows, max_lines=None if room is None else max(MIN_LINES, room // 2)
-    )
-    routes = _routes(status, rates(status, before), limits.hint).lines(
-        console,
-        max_rows=limits.rows,
-        max_lines=None if room is None else max(MIN_LINES, room - len(endpoints)),
-    )
+    room, hint = height or sys.maxsize, "; --all shows them" if rows else ""
+    head = _head(status, console, height // 8 if height else MAX_REASONS)
+    refusals = lines(_refusals(status["refusals"][:MAX_REFUSALS]), room // 5)
+    room -= len(head) + len(refusals) + GAPS
+    endpoints = lines(_endpoints(status, hint), room // 2)
+    routes = lines(_routes(status, rates(status, before), hint), room - len(endpoints))
     parts = [part for part in (head, endpoints, routes, refusals) if part]
-    return [line for part in parts for line in (*part, Text())][:-1][: limits.lines]
+    return [line for part in parts for line in (*part, Text())][:-1][:height]
 
 
 def unreachable(reason: str) -> Text:
@@ -141,14 +127,14 @@ def _endpoints(status: StatusJson, hint: str) -> Table:
     for end in sorted(status["endpoints"], key=_endpoint_order):
         spool = end["spool"]
         table.add_row(
-            Text(end["name"]),
-            Text(f"{end['side']}, {end['system']}"),
+            end["name"],
+            f"{end['side']}, {end['system']}",
             Text(end["connection"], COLOURS.get(end["connection"], "red")),
-            Text(end["address"]),
+            end["address"],
             duration(status["time"] - end["since"]),
             f"{end['reconnects']:,}",
             f"{spool['messages']:,}, {size(spool['bytes'])}" if spool["messages"] else "",
-            Text(end["reason"] or end["gap"]),
+            end["reason"] or end["gap"],
         )
     return table
 
@@ -174,7 +160,7 @@ def _routes(status: StatusJson, rate: Mapping[str, float], hint: str) -> Table:
     for route in sorted(status["routes"], key=lambda route: _route_order(route, status, rate)):
         heartbeat, rules = route["heartbeat_age"], route["rules"]
         table.add_row(
-            Text(route["name"]),
+            route["name"],
             f"{rate[route['name']]:,.1f}/s" if route["name"] in rate else "",
             f"{route['received']:,}",
             f"{route['delivered']:,}",
@@ -182,7 +168,7 @@ def _routes(status: StatusJson, rate: Mapping[str, float], hint: str) -> Table:
             Text(
                 "" if heartbeat is None else duration(heartbeat), "red" * _is_stale(route, status)
             ),
-            Text(route["guarantee"].replace("_", " ")),
+            route["guarantee"].replace("_", " "),
             f"{route['unselected']:,}" if route["unselected"] else "",
             Text(", ".join(f"{rule} {count:,}" for rule, count in rules.items()), "red"),
         )
@@ -211,5 +197,5 @@ def _refusals(refusals: Sequence[StatusJson]) -> Table:
     )
     for each in refusals:
         at = datetime.fromtimestamp(each["time"], tz=UTC).strftime("%H:%M:%S")
-        table.add_row(at, Text(each["route"]), Text(each["rule"], "red"), Text(each["name"]))
+        table.add_row(at, each["route"], Text(each["rule"], "red"), each["name"])
     return table

@@ -37,15 +37,14 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps(first))
         return 0 if first["ready"] else 1
-    from gateway.cli.live.dashboard import DashboardSize, dashboard  # noqa: PLC0415  # not for --json
+    from gateway.cli.live.dashboard import dashboard  # noqa: PLC0415  # not for --json
     from gateway.terminal.console import open_console, print_lines  # noqa: PLC0415
 
     time.sleep(RATE_INTERVAL)
     latest = client.status()
     console = open_console()
     rows = MAX_ROWS if console.is_terminal and not args.all else None
-    limits = DashboardSize(rows, hint="; --all shows them")
-    print_lines(dashboard(latest, first, console, limits), console)
+    print_lines(dashboard(latest, first, console, rows=rows), console)
     return 0 if latest["ready"] else 1
 
 

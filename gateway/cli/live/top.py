@@ -65,13 +65,13 @@ def _frames(
     Raises:
         WebError: the first request has no answer.
     """
-    from gateway.cli.live.dashboard import DashboardSize, dashboard, unreachable  # noqa: PLC0415  # as above
+    from gateway.cli.live.dashboard import dashboard, unreachable  # noqa: PLC0415  # as above
 
     status, before, updates = client.status(), None, 0
     lines: list[Text] | None = None
     while True:
-        limits = DashboardSize(lines=console.height if console.is_interactive else None)
-        yield lines or dashboard(status, before, console, limits)
+        height = console.height if console.is_interactive else None
+        yield lines or dashboard(status, before, console, height=height)
         updates += 1
         if updates == count:
             return

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from gateway.cli.live.dashboard import DashboardSize, dashboard
+from gateway.cli.live.dashboard import dashboard
 from gateway.runtime.status import PairStatus, Status
 from gateway.terminal.console import print_lines, unlimited_off_terminal
 from gateway.web.snapshot import snapshot_json
@@ -34,14 +34,14 @@ IMPORTED = status(
 )
 
 
-def shown(sample: Status, width: int | None, limits: DashboardSize = DashboardSize()) -> list[str]:  # noqa: B008  # immutable
+def shown(sample: Status, width: int | None, **limits: int) -> list[str]:
     """Return the lines on a terminal of this width, or in a file when it is None."""
     text = io.StringIO()
     terminal = width is not None
     console = Console(file=text, width=width or 80, force_terminal=terminal, color_system=None)
     unlimited_off_terminal(console)
     now = snapshot_json(FakeStatus(sample).snapshot())
-    print_lines(dashboard(now, None, console, limits), console)
+    print_lines(dashboard(now, None, console, **limits), console)
     return text.getvalue().splitlines()
 
 
@@ -77,7 +77,7 @@ def test_endpoints_without_a_connection_come_first() -> None:
 
 
 def test_a_terminal_has_the_first_routes_and_counts_the_others() -> None:
-    lines = shown(busy(1), 80, DashboardSize(rows=20, hint="; --all shows them"))
+    lines = shown(busy(1), 80, rows=20)
 
     assert len(routes_of(lines)) == 20
     assert "... and 980 more routes; --all shows them" in lines
@@ -110,7 +110,7 @@ def test_a_screen_is_not_exceeded(sample: Status, height: int) -> None:
     refused = route("refused", rules={"too-long": 9}, refusals=(refusal("a/" * 60),) * 9)
     sample = replace(sample, routes=(*sample.routes, refused))
 
-    lines = shown(sample, 80, DashboardSize(lines=height))
+    lines = shown(sample, 80, height=height)
 
     assert len(lines) <= height
     assert any(line.startswith("refused") for line in lines)
