@@ -8,21 +8,22 @@ from __future__ import annotations
 import argparse
 import os
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import date
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 import argcomplete
 import yaml
+from argcomplete.completers import FilesCompleter
 
 from gateway.cli import COMMANDS, make_parser, root_parser
 from gateway.cli.parsers import PATHS
 
-Complete: TypeAlias = Callable[..., list[str]]  # takes prefix, action, parser and parsed_args
+Complete: TypeAlias = Callable[..., list[str]]  # takes prefix, parser and parsed_args
 
-_FILES: Final = ("ARCHIVE", *PATHS)  # metavars
 _LAYOUT: Final = "date="  # of the folders in an archive
 
 
@@ -31,10 +32,11 @@ def complete() -> None:
     warnings.simplefilter("ignore")  # about broken packages: the terminal shows a line
     line = os.environ["COMP_LINE"][: int(os.environ["COMP_POINT"])]
     _, *words = f"{line}|".split()  # the last one is not complete
-    parser = _parser(words[0] if len(words) > 1 else "")
-    for each in _parsers(parser):
-        _add_completers(each)
-    argcomplete.autocomplete(parser, always_complete_options="long")
+    argcomplete.autocomplete(
+        _parser(words[0] if len(words) > 1 else ""),
+        always_complete_options="long",
+        default_completer=values,  # type: ignore[arg-type]  # a function does as well
+    )
 
 
 def _parser(command: str) -> argparse.ArgumentParser:
@@ -47,24 +49,10 @@ def _parser(command: str) -> argparse.ArgumentParser:
     return parser
 
 
-def _parsers(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
-    yield parser
-    for action in parser._actions:  # noqa: SLF001  # argparse has no public list
-        if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001
-            for each in action.choices.values():
-                yield from _parsers(each)
-
-
-def _add_completers(parser: argparse.ArgumentParser) -> None:
-    for action in parser._actions:  # noqa: SLF001
-        word = str(action.metavar or action.dest)
-        if action.choices is None and word not in _FILES:
-            action.completer = VALUES.get(word, unknown)  # type: ignore[attr-defined]  # read by argcomplete
-
-
-def unknown(**_: object) -> list[str]:
-    """Complete no value: a number, an address or a name."""
-    return []
+def values(*, action: argparse.Action, **facts: Any) -> list[str]:  # noqa: ANN401  # argcomplete's own
+    """Complete the value of an argument without choices; no number, address or other name."""
+    find = VALUES.get(str(action.metavar or action.dest))
+    return find(**facts) if find else []
 
 
 def systems(**_: object) -> list[str]:
@@ -92,31 +80,24 @@ def dates(parsed_args: argparse.Namespace, **_: object) -> list[str]:
     return sorted(found)
 
 
-def routes(parsed_args: argparse.Namespace, **_: object) -> list[str]:
-    return _section(parsed_args, "routes")
-
-
-def endpoints(parsed_args: argparse.Namespace, **_: object) -> list[str]:
-    return _section(parsed_args, "endpoints")
-
-
-def _section(args: argparse.Namespace, name: str) -> list[str]:
+def keys(section: str, *, parsed_args: argparse.Namespace, **_: object) -> list[str]:
     """Return the keys of a section, also of a configuration that has errors."""
     found: list[str] = []
     with suppress(OSError, TypeError, AttributeError, RuntimeError):
-        path = Path(args.config).expanduser()  # the shell has not done it yet
+        path = Path(parsed_args.config).expanduser()  # the shell has not done it yet
         for file in sorted(path.glob("*.y*ml")) if path.is_dir() else [path]:
             with suppress(yaml.YAMLError, UnicodeError):
                 content: Any = yaml.safe_load(file.read_text(encoding="utf-8"))
-                found += [str(key) for key in content.get(name) or ()]
+                found += [str(key) for key in content.get(section) or ()]
     return found
 
 
 VALUES: Final[Mapping[str, Complete]] = {  # by metavar, or by name without one
+    **dict.fromkeys(("ARCHIVE", *PATHS), FilesCompleter()),
     "D": dates,
-    "ENDPOINT": endpoints,
-    "R": routes,
-    "ROUTE": routes,
+    "ENDPOINT": partial(keys, "endpoints"),
+    "R": partial(keys, "routes"),
+    "ROUTE": partial(keys, "routes"),
     "SYSTEM": systems,
     "SYSTEM[,SYSTEM]": system_lists,
 }
