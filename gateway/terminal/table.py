@@ -19,7 +19,6 @@ Row: TypeAlias = Sequence[Text]  # a cell for each column
 GAP: Final = "  "  # between two cells
 HEAD_STYLE: Final = "dim"
 _INDENT: Final = "    "  # of the lines below the first of a row
-_EMPTY: Final = ("", "0")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +37,7 @@ class Column:
 
     def shows(self, cell: Text) -> bool:
         """Return whether the cell has content."""
-        return self.always or cell.plain not in _EMPTY
+        return self.always or (bool(cell) and (self.key or cell.plain != "0"))
 
     def named(self, cell: Text) -> Text:
         """Return the cell behind the head of its column."""
@@ -80,10 +79,14 @@ class Lines:
 
     def row(self, row: Row, console: Console) -> Iterator[Text]:
         yield from _keys([row[place] for place in self.keys], self.joint, console)
+        yield from self.figures(row, console)
+        for column, cell in ((self.columns[place], row[place]) for place in self.notes):
+            if column.shows(cell):
+                yield from indented(column.named(cell), console)
+
+    def figures(self, row: Row, _console: Console) -> Iterator[Text]:
         if self.places:
             yield self._line([row[place] for place in self.places])
-        for place in self.notes:
-            yield from _note(self.columns[place], row[place], console)
 
     @property
     def _indent(self) -> str:
@@ -99,28 +102,16 @@ class Lines:
         return line
 
 
-@dataclass(frozen=True, slots=True)
-class Blocks:
+class Blocks(Lines):
     """Each row is a block: its names, its other cells behind their heads, and its notes."""
-
-    columns: Sequence[Column]
-    joint: str
 
     def head(self, _console: Console) -> list[Text]:
         return []
 
-    def row(self, row: Row, console: Console) -> Iterator[Text]:
-        cells = list(zip(self.columns, row, strict=True))
-        yield from _keys([cell for column, cell in cells if column.key], self.joint, console)
-        shown = [
-            column.named(cell)
-            for column, cell in cells
-            if not column.key and not column.note and column.shows(cell)
-        ]
+    def figures(self, row: Row, console: Console) -> Iterator[Text]:
+        cells = [(self.columns[place], row[place]) for place in self.places]
+        shown = [column.named(cell) for column, cell in cells if column.shows(cell)]
         yield from _filled(shown, console.width)
-        for column, cell in cells:
-            if column.note:
-                yield from _note(column, cell, console)
 
 
 def _keys(keys: Row, joint: str, console: Console) -> Iterator[Text]:
@@ -133,12 +124,6 @@ def _keys(keys: Row, joint: str, console: Console) -> Iterator[Text]:
     yield from keys[:1]
     for key in keys[1:]:
         yield Text.assemble("  ", joint.lstrip(), key)
-
-
-def _note(column: Column, cell: Text, console: Console) -> Iterator[Text]:
-    """Yield a note behind its head, wrapped at words; nothing when it is empty."""
-    if column.shows(cell):
-        yield from indented(column.named(cell), console)
 
 
 def indented(text: Text, console: Console) -> Iterator[Text]:
@@ -209,7 +194,7 @@ class Table:
             lines.append(Text(f"... and {hidden:,} {self._more}", style=HEAD_STYLE))
         return lines
 
-    def _layout(self, rows: Sequence[Row], width: int) -> Lines | Blocks:
+    def _layout(self, rows: Sequence[Row], width: int) -> Lines:
         """Return the first layout that fits `width`.
 
         All columns on one line; notes below it; names above it, too; blocks.
@@ -228,7 +213,7 @@ class Table:
                 layout = self._lines(rows, above, places, below, split=split)
                 if layout.width <= width:
                     return layout
-        return Blocks(self._columns, self._joint)
+        return Blocks(self._columns, keys, figures, notes, (), (), self._joint)
 
     def _lines(
         self,
