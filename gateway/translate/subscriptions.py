@@ -22,14 +22,16 @@ Reasons = tuple[str, ...]
 
 def tag_covers(levels: Levels, reasons: Reasons) -> list[tuple[str, Reasons]]:
     """Return the tags that select everything `levels` select, with their surplus in words."""
-    if all(isinstance(level, Literal) for level in levels):
-        return [_literal(levels, reasons)]
-    words = [_tag_component(level) for level in levels]
-    without_stars = tuple(_without_star(level) for level in levels[:-1])
-    if without_stars != levels[:-1]:
+    texts = [level.text for level in levels if isinstance(level, Literal)]
+    if len(texts) == len(levels):  # a name: equal texts match, even if they contain stars
+        name = ".".join(texts)
+        exact = read_tag_pattern(name) == (Pattern(levels),)
+        return [(name, reasons if exact else (*reasons, f"is {name!r}"))]
+    *inner, last = levels
+    plain = [_without_star(level) for level in inner]
+    if plain != inner:
         reasons = (*reasons, "has a component with a star in it")
-    before = "".join(f"{word}." for word in words[:-1])
-    last = levels[-1]
+    before = "".join(f"{_tag_component(level)}." for level in plain)
     depth = f"has {len(levels)} components"
     match last:
         case AnyMany():
@@ -47,14 +49,6 @@ def tag_covers(levels: Levels, reasons: Reasons) -> list[tuple[str, Reasons]]:
             return [(before + text, reasons)]
 
 
-def _literal(levels: Levels, reasons: Reasons) -> tuple[str, Reasons]:
-    """Return the tag of a name: equal texts match, even if the text contains stars."""
-    text = ".".join(_tag_component(level, literal=True) for level in levels)
-    if read_tag_pattern(text) == (Pattern(levels),):
-        return text, reasons
-    return text, (*reasons, f"is {text!r}")
-
-
 def _without_star(level: Level) -> Level:
     if isinstance(level, Literal) and "*" in level.text:
         start = level.text.partition("*")[0]
@@ -62,12 +56,10 @@ def _without_star(level: Level) -> Level:
     return level
 
 
-def _tag_component(level: Level, *, literal: bool = False) -> str:
+def _tag_component(level: Level) -> str:
     match level:
-        case Literal(text) if literal or "*" not in text:
-            return text
         case Literal(text):
-            return text.partition("*")[0] + "*"
+            return text
         case Glob(parts):
             return parts[0] + "*"
         case _:
