@@ -43,17 +43,15 @@ def covers_of(pattern: Pattern, source: Dialect, target: Dialect) -> Iterator[Co
         levels = (AnyOne(),)
     levels, cut = _with_rest_last(_in_order(levels), source, target)
     for variant, shorter in _with_minimum(levels, source, target):
-        spelled: list[Level] = []
-        found = list(cut)
-        for at, level in enumerate(variant):
-            last = at == len(variant) - 1
-            made, surplus = _spelled(level, target, first=at == 0, last=last)
-            spelled.append(made)
-            if surplus:
-                found.append(f"{source.level_noun} {at + 1} {surplus}")
+        made = [
+            _spelled(level, target, first=at == 1, last=at == len(variant))
+            for at, level in enumerate(variant, start=1)
+        ]
+        spelled = tuple(level for level, _ in made)
         _check(variant, spelled, target)
-        found += _not_excluded(pattern, spelled, target)
-        yield Cover(tuple(spelled), tuple(found), shorter)
+        noun = source.level_noun
+        surplus = [f"{noun} {at} {words}" for at, (_, words) in enumerate(made, start=1) if words]
+        yield Cover(spelled, (*cut, *surplus, *_not_excluded(pattern, spelled, target)), shorter)
 
 
 def omitted(pattern: Pattern, source: Dialect, target: Dialect) -> str:
@@ -190,11 +188,8 @@ def _check(variant: Sequence[Level], spelled: Sequence[Level], target: Dialect) 
         raise TranslationError(target.name, text, "shared-subscription", reason)
     source = variant[0]
     start = source.parts[0] if isinstance(source, Glob) else ""
-    if (
-        start.startswith(target.exclusions.first_level_prefixes)
-        and isinstance(first, AnyOne)
-        and start
-    ):
+    hidden = target.exclusions.first_level_prefixes
+    if start and isinstance(first, AnyOne) and start.startswith(hidden):
         reason = f"wildcards do not reach names that begin with {start[0]!r}"
         raise TranslationError(target.name, f"{start}*", "hidden-first", reason)
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 
 from gateway.dialects.canonical import canonical_patterns
 from gateway.dialects.dialect import TAG_SEPARATOR, Dialect
@@ -18,6 +19,7 @@ from gateway.translate.names import Renderer, Translator
 from gateway.translate.pattern_cover import Cover, Levels, covers_of, omitted
 
 Reasons = tuple[str, ...]
+_START = re.compile(rf"([^*{TAG_SEPARATOR}]+)\*")  # a tag with a star at its end
 
 
 def tag_covers(levels: Levels, reasons: Reasons) -> list[tuple[str, Reasons]]:
@@ -71,19 +73,17 @@ MAX_MINIMIZED = 512  # larger sets of subscriptions may contain redundant ones
 
 @dataclass(frozen=True)
 class Covering:
-    """Subscriptions of `target` that select every name that `pattern` selects at `source`.
+    """Subscriptions of a target that select every name that `pattern` selects at a source.
 
     `residual` describes the additional condition when they select other translated names too.
     `omits` describes names that the target excludes from wildcards; `delivers` refuses them.
     """
 
-    source: Dialect
-    target: Dialect
+    translator: Translator
     pattern: str
     patterns: tuple[str, ...]
     residual: str
     omits: str
-    translator: Translator = field(repr=False, compare=False)
 
     @property
     def exact(self) -> bool:
@@ -99,16 +99,18 @@ class Covering:
             SubjectError: the name is illegal.
             TranslationError: the name has no translation, or wildcards of the target exclude it.
         """
-        holds = matches_text(self.pattern, name, self.source)
+        holds = matches_text(self.pattern, name, self.translator.source)
         reached = [self.reaches(made) for made in self.translator.names(name)]
         if holds and not any(reached):
-            reason = f"wildcards of {self.target.name} do not reach it; subscribe to it in full"
-            raise TranslationError(self.target.name, name, "hidden", reason)
+            target = self.translator.target.name
+            reason = f"wildcards of {target} do not reach it; subscribe to it in full"
+            raise TranslationError(target, name, "hidden", reason)
         return holds
 
     def reaches(self, translated: str) -> bool:
         """Return whether one of `patterns` selects a name of the target; ignores the residual."""
-        return any(matches_text(text, translated, self.target) for text in self.patterns)
+        target = self.translator.target
+        return any(matches_text(text, translated, target) for text in self.patterns)
 
 
 def translate_pattern(
@@ -127,35 +129,24 @@ def translate_pattern(
     made: list[Cover] = []
     for pattern, exact in canonical:
         more = () if exact else (f"is selected by {text!r}",)
-        made += [
-            Cover(cover.levels, (*cover.reasons, *more), cover.shorter)
-            for cover in covers_of(pattern, source, target)
-        ]
+        variants = covers_of(pattern, source, target)
+        made += [replace(cover, reasons=(*cover.reasons, *more)) for cover in variants]
     found = _texts(_merged(made), target)
     reasons = list(dict.fromkeys(reason for known in found.values() for reason in known))
     return Covering(
-        source,
-        target,
+        translator or Translator(source, Renderer(target)),
         text,
         _minimal(tuple(found), target),
         _residual(text, reasons, source, single=len(canonical) == 1),
         next(filter(None, (omitted(pattern, source, target) for pattern, _ in canonical)), ""),
-        translator or Translator(source, Renderer(target)),
     )
 
 
 def _residual(text: str, reasons: list[str], source: Dialect, *, single: bool) -> str:
     if not reasons or single:
         return " and ".join(reasons)
-    start = text.removesuffix("*")
-    if (
-        source.tag_lists
-        and start
-        and start != text
-        and "*" not in start
-        and TAG_SEPARATOR not in text
-    ):
-        return f"begins with {start!r} and goes on"
+    if source.tag_lists and (start := _START.fullmatch(text)):
+        return f"begins with {start[1]!r} and goes on"
     return f"{source.name} {text!r} selects it"
 
 
@@ -183,8 +174,7 @@ def _merged(made: list[Cover]) -> dict[Levels, tuple[str, ...]]:
         merged[levels] = (*merged.get(levels, ()), *cover.reasons, *more)
     for levels in ends:
         if levels[-1] == AnyOne() and (longer := (*levels, AnyMany(1))) in merged:
-            both = (*merged.pop(levels), *merged.pop(longer))
-            merged[(*levels[:-1], AnyMany(1))] = both
+            merged[(*levels[:-1], AnyMany(1))] = (*merged.pop(levels), *merged.pop(longer))
     everything = merged.pop((AnyOne(), AnyMany(0)), None)
     if everything is not None:
         merged[AnyMany(0),] = everything

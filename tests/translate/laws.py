@@ -75,7 +75,9 @@ def _translator(source: str, target: str) -> Translator:
 
 
 def _check_delivery(covering: Covering, name: str, made: str, *, wanted: bool) -> None:
-    reached = any(selects(covering.target.name, each, made) for each in covering.patterns)
+    reached = any(
+        selects(covering.translator.target.name, each, made) for each in covering.patterns
+    )
     delivered, rule = _result_or_rule(covering.delivers, name)
     if wanted and not reached:
         assert covering.omits, (covering, made)
@@ -88,7 +90,7 @@ def _check_delivery(covering: Covering, name: str, made: str, *, wanted: bool) -
 
 
 def _check_minimal(covering: Covering) -> None:
-    dialect = covering.target
+    dialect = covering.translator.target
     for each in covering.patterns if len(covering.patterns) > 1 else ():
         rest = [
             pattern
