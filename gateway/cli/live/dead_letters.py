@@ -32,21 +32,13 @@ MAX_PAYLOAD = 4096  # bytes of a payload that `show` prints
 def add_options(parser: CommandParser) -> None:
     actions = parser.add_subparsers(metavar="ACTION", required=True)
     as_json = ("--json", "print one JSON object per line")
+    dry_run = ("--dry-run", "print the messages without sending them")
+    confirmed = ("--yes", "delete them; without this option only count them")
     for name, run, text, option in (
         ("list", run_list, "list dead letters, one per line", as_json),
         ("show", run_show, "show dead letters with all fields and the payload", as_json),
-        (
-            "replay",
-            run_replay,
-            "send dead letters again, and delete delivered ones",
-            ("--dry-run", "print the messages without sending them"),
-        ),
-        (
-            "purge",
-            run_purge,
-            "delete dead letters",
-            ("--yes", "delete them; without this option only count them"),
-        ),
+        ("replay", run_replay, "send dead letters again, and delete delivered ones", dry_run),
+        ("purge", run_purge, "delete dead letters", confirmed),
     ):
         action = add_command(actions, name, text, run=run)
         action.add(*CONFIG)
@@ -162,17 +154,11 @@ def _letters(database: sqlite3.Connection, args: argparse.Namespace) -> Iterator
 def _rows(
     database: sqlite3.Connection, args: argparse.Namespace, columns: Sequence[str]
 ) -> Iterator[tuple[Any, ...]]:
-    conditions, values = ["1"], list[object]()
-    for column in ("route", "rule"):
-        if getattr(args, column) is not None:
-            conditions.append(f"{column} = ?")
-            values.append(getattr(args, column))
+    chosen = "route = ifnull(?, route) AND rule = ifnull(?, rule)"
     if args.numbers:
-        conditions.append(f"number IN ({', '.join('?' * len(args.numbers))})")
-        values += args.numbers
-    chosen = " AND ".join(conditions)
+        chosen += f" AND number IN ({', '.join(map(str, args.numbers))})"
     query = f"SELECT {', '.join(columns)} FROM letters WHERE {chosen} ORDER BY number"  # noqa: S608  # constants
-    yield from database.execute(query, values)
+    yield from database.execute(query, (args.route, args.rule))
 
 
 def _facts(letter: DeadLetter) -> dict[str, object]:
