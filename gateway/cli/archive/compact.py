@@ -106,7 +106,7 @@ def print_json(facts: Mapping[str, object], findings: Iterable[Finding]) -> None
 
 def print_findings(findings: Iterable[Finding], errors: Console) -> None:
     for finding in findings:
-        errors.print(visible(str(finding)), markup=False, highlight=False, soft_wrap=True)
+        errors.print(visible(str(finding)), soft_wrap=True)
 
 
 def has_errors(findings: Iterable[Finding]) -> bool:

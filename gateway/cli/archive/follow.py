@@ -51,7 +51,7 @@ def run_follow(args: argparse.Namespace, errors: Console) -> int:
 
     def print_line(line: str) -> None:
         with whether_read_or_not():
-            out.print(visible(line), highlight=False, markup=False, soft_wrap=True)
+            out.print(visible(line), soft_wrap=True)
 
     with progress(errors) as show_step, stop_signals() as stopping:
         follower = Follower(options, show_step, print_line)
@@ -92,7 +92,6 @@ def _print_verdicts(follower: Follower, out: Console) -> None:
     reports = follower.reports()
     for report in reports:
         arrived = f" ({arrivals(report)})" if report.status in (CLEAN, GAPS) else ""
-        line = f"{report.day}: {report.verdict}{arrived}"
-        out.print(line, highlight=False, markup=False, soft_wrap=True)
+        out.print(f"{report.day}: {report.verdict}{arrived}", soft_wrap=True)
     if not reports:
-        out.print("no answer: the archive has no segment yet", highlight=False, markup=False)
+        out.print("no answer: the archive has no segment yet")

@@ -82,7 +82,7 @@ def run(args: argparse.Namespace) -> int:
     except (GatewayError, OSError) as fault:
         report = _without_answer(args, str(fault), errors)
     except Exception as fault:  # noqa: BLE001  # a fault of the gateway
-        errors.print(visible_lines(format_exc()), markup=False, highlight=False, soft_wrap=True)
+        errors.print(visible_lines(format_exc()), soft_wrap=True)
         text = f"a fault of the gateway; report it: {type(fault).__name__}: {fault}"
         report = _without_answer(args, text, errors)
     else:
@@ -124,8 +124,7 @@ def _write_files(args: argparse.Namespace, report: Report, seconds: float, error
 
 
 def _print_error(text: str, errors: Console) -> None:
-    text = visible_lines(f"gateway reconcile: {text}")
-    errors.print(text, style="red", markup=False, soft_wrap=True)
+    errors.print(visible_lines(f"gateway reconcile: {text}"), style="red", soft_wrap=True)
 
 
 def _reconcile(args: argparse.Namespace, errors: Console) -> Report:
@@ -168,7 +167,7 @@ def _reconcile(args: argparse.Namespace, errors: Console) -> Report:
     page = replace(job, day=report.day).report_page if report.day is not None else ""
     lines = [f"report: {page}"] if page else []
     for line in lines + ([f"night: {digest}"] if digest else []):
-        errors.print(line, highlight=False, markup=False, soft_wrap=True)
+        errors.print(line, soft_wrap=True)
     return report
 
 
