@@ -95,23 +95,21 @@ def _run_route(
 
 
 class _Selection:
-    """The rows to send; it notes the ids that were found.
+    """The rows to send; it notes the ids that were not found.
 
     Mutable: owned by the command.
     """
 
     def __init__(self, rows: Iterator[dict[str, Any]], choice: ReplayChoice) -> None:
         self._rows, self._wanted, self.choice = rows, choice.wanted, choice
-        self._found: set[bytes] = set()
+        self._unfound = set(choice.wanted or ())
         self._count = 0
 
     def rows(self) -> Iterator[dict[str, Any]]:
         for row in self._rows:
-            if self._wanted is None:
+            if self._wanted is None or row["id"] in self._wanted:
+                self._unfound.discard(row["id"])
                 self._count += 1
-                yield row
-            elif row["id"] in self._wanted:
-                self._found.add(row["id"])
                 yield row
 
     def report_unfound(self, route: str) -> int:
@@ -120,7 +118,7 @@ class _Selection:
             if not self._count:
                 print_line(f"no message of route {route!r} was received then", sys.stderr)
             return int(not self._count)
-        unfound = sorted(self._wanted.keys() - self._found)
+        unfound = sorted(self._unfound)
         if _print_first(f"{each.hex()}: no received row in this interval" for each in unfound):
             print_line(
                 f"{len(unfound)} of {len(self._wanted)} messages were not found; widen --from and"
