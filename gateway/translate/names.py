@@ -102,7 +102,10 @@ class Renderer:
         spelled = self._spell(levels)
         if self.on_too_long is OnTooLong.REFUSE:
             return render_levels(spelled, self.dialect, replies=self.replies)
-        return self._shorten(spelled, levels)
+        try:
+            return render_levels(marked(spelled), self.dialect, replies=self.replies)
+        except LimitError as error:
+            return self._shortened(spelled, levels, error)
 
     def _far_too_long(self, levels: tuple[str, ...]) -> LimitError | None:
         """Return the error of a name that no spelling makes short enough; None for others."""
@@ -120,31 +123,20 @@ class Renderer:
         refuse_surrogate("".join(levels), self.dialect)
         ends = accumulate(len(level) + 1 for level in levels)
         count = sum(1 for _ in takewhile(largest.__ge__, ends))
-        digest, spelled = digest_of(levels), self._spell(levels[:count]) if count else []
-        first = spelled or self._spell((levels[0][:largest],))
-        refuse_reserved(first, digest, self.dialect, replies=self.replies)
-        fitting = shortened([*spelled, digest], digest, self.dialect)
-        if fitting is None:
-            raise error
-        return self._remembered(fitting, digest, levels)
+        spelled = self._spell(levels[:count] or (levels[0][:largest],))
+        return self._shortened([*spelled, ""], levels, error)  # the last one is always cut
 
     def _spell(self, levels: tuple[str, ...]) -> list[str]:
         if self.on_unmappable is OnUnmappable.REPLACE:
             return self.dialect.codec.replaced(levels, self.replacement)
         return self.dialect.codec.encode(levels)
 
-    def _shorten(self, spelled: list[str], levels: tuple[str, ...]) -> str:
-        try:
-            return render_levels(marked(spelled), self.dialect, replies=self.replies)
-        except LimitError:
-            digest = digest_of(levels)
-            refuse_reserved(spelled, digest, self.dialect, replies=self.replies)
-            fitting = shortened(spelled, digest, self.dialect)
-            if fitting is None:
-                raise
-        return self._remembered(fitting, digest, levels)
-
-    def _remembered(self, fitting: list[str], digest: str, levels: tuple[str, ...]) -> str:
+    def _shortened(self, spelled: list[str], levels: tuple[str, ...], error: LimitError) -> str:
+        digest = digest_of(levels)
+        refuse_reserved(spelled, digest, self.dialect, replies=self.replies)
+        fitting = shortened(spelled, digest, self.dialect)
+        if fitting is None:
+            raise error
         self.dictionary.remember(digest, levels)
         return render_levels(fitting, self.dialect, replies=self.replies)
 
