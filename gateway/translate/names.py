@@ -142,20 +142,18 @@ class Renderer:
 
 
 class Translator:
-    """Translates names of `source` by `renderer`; caches up to `max_cache_size` bytes of them.
+    """Translates names of `source` by `renderer`; caches up to MAX_CACHE_SIZE bytes of them.
 
     With its `replies`, names that belong to the source system are accepted, and names of the target
     system to which a reply may be sent are made.
     Mutable: a cache; concurrent calls may translate the same name twice.
     """
 
-    def __init__(
-        self, source: Dialect, renderer: Renderer, max_cache_size: int = MAX_CACHE_SIZE
-    ) -> None:
+    def __init__(self, source: Dialect, renderer: Renderer) -> None:
         self.source, self.target, self.renderer = source, renderer.dialect, renderer
         self._is_plain = _plain_name(source, self.target)
         self._safe_length, self._safe_ascii, self._safe_depth = _safe_size(source, self.target)
-        self.name: Callable[[str], str] = _Cache(self._translate, max_cache_size).__getitem__
+        self.name: Callable[[str], str] = _Cache(self._translate).__getitem__
 
     def names(self, text: str) -> tuple[str, ...]:
         """Return one name for each distinct tag of a tag list, or the name of a single name.
@@ -203,8 +201,8 @@ class _Cache(LimitedCache[str, str]):
     Mutable: owned by its `Translator`.
     """
 
-    def __init__(self, translate: Callable[[str], str], max_size: int) -> None:
-        super().__init__(max_size)
+    def __init__(self, translate: Callable[[str], str]) -> None:
+        super().__init__(MAX_CACHE_SIZE)
         self._translate = translate
 
     def __missing__(self, text: str) -> str:

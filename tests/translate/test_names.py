@@ -103,8 +103,9 @@ def test_names_for_replies_are_translated_in_both_directions() -> None:
         Translator(mqtt, Renderer(ems)).name(made)
 
 
-def test_the_cache_is_bounded() -> None:
-    translator = Translator(DIALECTS["mqtt"], Renderer(DIALECTS["ems"]), max_cache_size=4_000)
+def test_the_cache_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gateway.translate.names.MAX_CACHE_SIZE", 4_000)
+    translator = Translator(DIALECTS["mqtt"], Renderer(DIALECTS["ems"]))
 
     assert [translator.name(f"a/{number}") for number in range(100)] == [
         f"a.{number}" for number in range(100)
@@ -284,11 +285,11 @@ def test_the_names_in_memory_take_limited_memory(monkeypatch: pytest.MonkeyPatch
     assert fill().recall("~199")
 
 
-def test_the_cached_translations_take_limited_memory() -> None:
+def test_the_cached_translations_take_limited_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gateway.translate.names.MAX_CACHE_SIZE", 1 << 20)
+
     def fill() -> Translator:
-        translator = Translator(
-            DIALECTS["mqtt"], Renderer(DIALECTS["yami4"]), max_cache_size=1 << 20
-        )
+        translator = Translator(DIALECTS["mqtt"], Renderer(DIALECTS["yami4"]))
         for number in range(100):
             translator.name("x" * 60_000 + f"/{number}")
         return translator
