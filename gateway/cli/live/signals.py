@@ -10,7 +10,7 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import Event
@@ -50,16 +50,11 @@ class FileWatch:
 
 def _states(path: Path) -> Iterator[tuple[str, int, int, int]]:
     """Yield the files of a folder, or the file; those behind links, too."""
-    try:
-        files = sorted(path.iterdir()) if path.is_dir() else [path]
-    except OSError:
-        return
-    for file in files:
-        try:
-            found = file.stat()
-        except OSError:
-            continue
-        yield str(file), found.st_ino, found.st_size, found.st_mtime_ns
+    with suppress(OSError):
+        for file in sorted(path.iterdir()) if path.is_dir() else [path]:
+            with suppress(OSError):
+                found = file.stat()
+                yield str(file), found.st_ino, found.st_size, found.st_mtime_ns
 
 
 STOP_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
@@ -122,11 +117,7 @@ def stop_signals() -> Iterator[Event]:
     A KeyboardInterrupt could end a call that holds a lock, and the next one would wait for ever.
     """
     stopping = Event()
-
-    def stop(_number: int, _frame: FrameType | None) -> None:
-        stopping.set()
-
-    before = {number: signal.signal(number, stop) for number in STOP_SIGNALS}
+    before = {number: signal.signal(number, lambda *_: stopping.set()) for number in STOP_SIGNALS}
     try:
         yield stopping
     finally:
