@@ -33,6 +33,8 @@ DIALECTS: Final = Registry("gateway.dialects", Dialect, _OWN, check)
 class UnknownSystemError(GatewayError):
     """No dialect has this name; `hint` suggests the nearest one."""
 
+    rule = "unknown-system"
+
     def __init__(self, name: str) -> None:
         longest = max(map(len, DIALECTS))
         close = get_close_matches(name.lower()[: 2 * longest], DIALECTS, n=1)

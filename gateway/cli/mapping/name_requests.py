@@ -14,7 +14,7 @@ from gateway.dialects.advice import warnings_of
 from gateway.dialects.dialect import Dialect
 from gateway.dialects.names import check_name
 from gateway.dialects.patterns import matches_text, read_pattern
-from gateway.dialects.registry import UnknownSystemError, find_dialect
+from gateway.dialects.registry import find_dialect
 from gateway.errors import GatewayError, SubjectError, TranslationError, quoted
 from gateway.translate.names import Renderer, Translator
 from gateway.translate.subscriptions import Covering, translate_pattern
@@ -45,21 +45,14 @@ def answer_line(line: bytes) -> str:
 def answer(request: object) -> Answer:
     """Answer one request; the answer to a wrong request is `{"error": ..., "rule": ...}`."""
     try:
-        fields = _fields(request)
-        return _operation(_text(fields, "op"))(fields)
-    except UnknownSystemError as error:
-        return {"error": str(error), "rule": "unknown-system"}
-    except (RequestError, SubjectError, TranslationError) as error:
-        return {"error": str(error), "rule": error.rule}
+        if not isinstance(request, dict):
+            raise RequestError("not-an-object", "a request is a JSON object")
+        if (op := _text(request, "op")) not in OPERATIONS:
+            known = ", ".join(OPERATIONS)
+            raise RequestError("unknown-op", f"unknown op {quoted(op)}; known are {known}")
+        return OPERATIONS[op](request)
     except GatewayError as error:
-        return {"error": str(error), "rule": "refused"}
-
-
-def _operation(op: str) -> Callable[[Request], Answer]:
-    if op not in OPERATIONS:
-        known = ", ".join(OPERATIONS)
-        raise RequestError("unknown-op", f"unknown op {quoted(op)}; known are {known}")
-    return OPERATIONS[op]
+        return {"error": str(error), "rule": getattr(error, "rule", "refused")}
 
 
 def _match(fields: Request) -> Answer:
@@ -71,12 +64,10 @@ def _check(fields: Request) -> Answer:
     dialect = _dialect(fields, "system")
     if ("name" in fields) == ("pattern" in fields):
         raise RequestError("missing-field", "check needs either 'name' or 'pattern'")
-    text = _text(fields, "name" if "name" in fields else "pattern")
+    key, check = ("name", check_name) if "name" in fields else ("pattern", read_pattern)
+    text = _text(fields, key)
     try:
-        if "name" in fields:
-            check_name(text, dialect)
-        else:
-            read_pattern(text, dialect)
+        check(text, dialect)
     except SubjectError as error:
         return {"valid": False, "rule": error.rule, "detail": str(error)}
     warnings = list(warnings_of(text, dialect))
@@ -137,12 +128,6 @@ def _refusal(error: TranslationError | SubjectError) -> Answer:
     """Answer `refused` for a text that is legal at the source, else `error`."""
     legal = isinstance(error, TranslationError) or error.rule in NEVER_BRIDGED
     return {"refused" if legal else "error": str(error), "rule": error.rule}
-
-
-def _fields(request: object) -> Request:
-    if not isinstance(request, dict):
-        raise RequestError("not-an-object", "a request is a JSON object")
-    return request
 
 
 def _text(fields: Request, key: str) -> str:
