@@ -12,15 +12,13 @@ import tempfile
 from pathlib import Path
 
 from gateway.check.examine import examine
-from gateway.cli.mapping.init_text import SCHEMA_FILE, InitAnswers, mapping_text, unset_variables
+from gateway.cli.mapping.init_text import SCHEMA_FILE, mapping_text, unset_variables
 from gateway.cli.parsers import CommandParser
 from gateway.config.json_schema import json_schema
 from gateway.config.load import load
 from gateway.endpoints.registry import starters
 from gateway.errors import ConfigErrors, GatewayError
 from gateway.terminal import print_line
-
-DEFAULT_NAMES = "orders"
 
 
 def add_options(parser: CommandParser) -> None:
@@ -48,15 +46,12 @@ def run(args: argparse.Namespace) -> int:
         raise GatewayError(f"{args.file}: is the name of the schema; write another file")
     if args.file.exists():
         raise GatewayError(f"{args.file}: exists; remove it, or write another file")
-    answers = InitAnswers(
-        args.source or _ask("From which system?", "mqtt", "--from"),
-        args.target or _ask("To which system?", "mqtt", "--to"),
-        args.names
-        or _ask("Which names? (their first level, or a pattern)", DEFAULT_NAMES, "--names"),
-        args.source_address,
-        args.target_address,
-    )
-    text = mapping_text(answers, str(args.file))
+    source = args.source or _ask("From which system?", "mqtt", "--from")
+    target = args.target or _ask("To which system?", "mqtt", "--to")
+    question = "Which names? (their first level, or a pattern)"
+    names = args.names or _ask(question, "orders", "--names")
+    addresses = (args.source_address, args.target_address)
+    text = mapping_text(source, target, names, addresses, str(args.file))
     _check(text)
     _write_schema(args.file.parent / SCHEMA_FILE)
     _write(args.file, text)

@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
 from ipaddress import IPv6Address
+from itertools import chain
 from textwrap import indent
 from typing import Final
 
@@ -62,43 +61,26 @@ tests:
 """
 
 
-@dataclass(frozen=True, slots=True)
-class InitAnswers:
-    """Answers to the questions of `gateway init`; an address is HOST:PORT, or empty."""
+def mapping_text(
+    source: str, target: str, names: str, addresses: tuple[str, str], file: str
+) -> str:
+    """Return the text of a mapping from one system to another, for the names of the source.
 
-    source: str
-    target: str
-    names: str  # one level, or a pattern of the source's system
-    source_address: str = ""
-    target_address: str = ""
-
-
-def mapping_text(answers: InitAnswers, file: str) -> str:
-    """Return the text of the mapping.
+    `names` are one level, or a pattern of the source's system; an address is HOST:PORT, or empty.
 
     Raises:
         GatewayError: an address is none.
     """
-    known = starters()
-    source, target = known[answers.source][1], known[answers.target][1]
-    pattern, template = _names(answers)
-    gateway = f"{answers.source}-to-{answers.target}"
-    shift = int(answers.source == answers.target)  # two brokers of this machine
+    pattern, template = _names(names, source, target)
+    gateway = f"{source}-to-{target}"
     return _TEXT.format(
         schema=SCHEMA_FILE,
         file=file,
-        source=answers.source,
-        target=answers.target,
+        source=source,
+        target=target,
         gateway=gateway,
-        source_settings=_settings(
-            "source", answers.source, answers.source_address or f"localhost:{source.port}", gateway
-        ),
-        target_settings=_settings(
-            "target",
-            answers.target,
-            answers.target_address or f"localhost:{target.port + shift}",
-            gateway,
-        ),
+        source_settings=_settings("source", source, addresses[0], gateway),
+        target_settings=_settings("target", target, addresses[1], gateway, second=source == target),
         route=_route_name(pattern),
         pattern=json.dumps(pattern),
         template=json.dumps(template),
@@ -107,25 +89,25 @@ def mapping_text(answers: InitAnswers, file: str) -> str:
     )
 
 
-def _names(answers: InitAnswers) -> tuple[str, str]:
+def _names(names: str, *systems: str) -> tuple[str, str]:
     """Return the pattern, and the template with the same levels in the target's spelling."""
     known = starters()
-    source, target = (
-        find_dialect(known[each][1].dialect).separator for each in (answers.source, answers.target)
-    )
-    names = answers.names.removesuffix(source)
+    source, target = (find_dialect(known[each][1].dialect).separator for each in systems)
+    names = names.removesuffix(source)
     if not _CAPTURE.search(names):
         names += f"{source}{{rest...}}"
     outside_braces = rf"{re.escape(source)}(?![^{{]*\}})"
     return names, target.join(re.split(outside_braces, names))
 
 
-def _settings(name: str, system: str, address: str, gateway: str) -> str:
+def _settings(name: str, system: str, address: str, gateway: str, *, second: bool = False) -> str:
+    """Return the settings of an endpoint, here indented; the `second` broker of this machine."""
+    kind, starter = starters()[system]
+    address = address or f"localhost:{starter.port + second}"
     found = _ADDRESS.fullmatch(address)
     if found is None or not _is_host(found) or not 0 < int(found["port"]) <= MAX_PORT:
         form = "write HOST:PORT, such as broker.plant:1883 or [::1]:1883"
         raise GatewayError(f"{address!r} is no address; {form}")
-    kind, starter = starters()[system]
     lines = f"kind: {kind.name}\n{starter.settings}".format(
         host=found["host"] or found["ip6"],
         port=found["port"],
@@ -157,13 +139,9 @@ def unset_variables(text: str) -> str:
 
     Comments do not count. The result is empty when there is none.
     """
-    *first, last = sorted(set(_variables(text)) - os.environ.keys()) or [""]
+    tokens = yaml.scan(text, Loader=_LOADER)
+    values = (token.value for token in tokens if isinstance(token, yaml.ScalarToken))
+    references = chain.from_iterable(map(REFERENCE.findall, values))
+    named = {name for source, name in references if source == "env"}
+    *first, last = sorted(named - os.environ.keys()) or [""]
     return f"{', '.join(first)} and {last}" if first else last
-
-
-def _variables(text: str) -> Iterator[str]:
-    for token in yaml.scan(text, Loader=_LOADER):
-        if isinstance(token, yaml.ScalarToken):
-            for source, name in REFERENCE.findall(token.value):
-                if source == "env":
-                    yield name
