@@ -7,17 +7,15 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import asdict, replace
 from functools import partial
+from itertools import chain
 
-from gateway.check.given_headers import assumed_values
 from gateway.cli.mapping.explained_message import RouteMessage, TypedMessage, message_lines
 from gateway.cli.parsers import WITHOUT_SECRETS, CommandParser
-from gateway.config.load import Configuration, load
-from gateway.model.message import Value
+from gateway.config.load import load
 from gateway.routing.explain import RouteResult, TargetResult, explain
-from gateway.routing.route import Route
 from gateway.terminal import print_line
 
 _SELECTED = {
@@ -54,57 +52,37 @@ def run(args: argparse.Namespace) -> int:
     """Print the result of every route; exit status 0 when a target accepts the name, else 1."""
     configuration = load(args.config, without_secrets=args.without_secrets)
     hide = partial(configuration.hidden.hide, at=("routes",))
-    given = TypedMessage(args)
+    given = TypedMessage(args, configuration)
+    headers_of = given.headers_at if given else None
     results = [
         replace(each, pattern=hide(each.pattern), selector=hide(each.selector))
-        for each in explain(
-            args.name,
-            configuration.routes,
-            args.endpoint,
-            partial(given.headers_at, configuration=configuration) if given else None,
-        )
+        for each in explain(args.name, configuration.routes, args.endpoint, headers_of)
     ]
     routes = [each for each in configuration.routes if args.endpoint in (None, each.endpoint)]
-    assumed = [_assumed(each, configuration, given.properties) for each in routes]
-    messages = [given.at(each, configuration) for each in routes]
+    messages = list(map(given.at, routes))
     arrives = any(made.name for each in results if each.selected is not False for made in each.made)
     if given:
         arrives = any(each.arrives for each in messages)
     if args.json:
-        shown = [_as_json(*each) for each in zip(results, assumed, messages, strict=True)]
+        shown = list(map(_as_json, results, messages))
         print(json.dumps(shown, indent=2, default=repr))
     else:
-        for each, values, message in zip(results, assumed, messages, strict=True):
-            for line in _lines(each, values, message):
-                print_line(line)
+        for line in chain.from_iterable(map(_lines, results, messages)):
+            print_line(line)
         if not arrives:
             print_line(f"no target gets this {'message' if given else 'name'}")
     return 0 if arrives else 1
 
 
-def _as_json(
-    result: RouteResult, assumed: Mapping[str, Value], message: RouteMessage
-) -> dict[str, object]:
+def _as_json(result: RouteResult, message: RouteMessage) -> dict[str, object]:
     made = [
         asdict(each) | ({"messages": message.at(number)} if message.made else {})
         for number, each in enumerate(result.made)
     ]
-    return asdict(result) | {"made": made, "assumed": assumed if result.selector else {}}
+    return asdict(result) | {"made": made, "assumed": message.assumed if result.selector else {}}
 
 
-def _assumed(
-    route: Route, configuration: Configuration, given: Mapping[str, str]
-) -> Mapping[str, Value]:
-    """Return the assumed header values at a route; none without given properties."""
-    if not given or route.selector is None:
-        return {}
-    settings = configuration.endpoints[route.endpoint].settings
-    return assumed_values(route.selector, given, settings)
-
-
-def _lines(
-    result: RouteResult, assumed: Mapping[str, Value], message: RouteMessage
-) -> Iterator[str]:
+def _lines(result: RouteResult, message: RouteMessage) -> Iterator[str]:
     yield f"{result.route}: from {result.endpoint}, {result.pattern}"
     if result.why_not:
         yield f"  not taken: {result.why_not}"
@@ -113,8 +91,8 @@ def _lines(
         yield f"  {{{name}}} = {taken!r}"
     if result.selector:
         yield f"  selector {result.selector}: {_SELECTED[result.selected]}"
-        if assumed:
-            values = ", ".join(f"{name} = {value!r}" for name, value in assumed.items())
+        if message.assumed:
+            values = ", ".join(f"{name} = {value!r}" for name, value in message.assumed.items())
             yield f"  assumed: {values}"
     if result.selected is not False:
         if message.left_out:

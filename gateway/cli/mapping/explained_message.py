@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TypeAlias
 
 from gateway.check.given_headers import (
+    assumed_values,
     given_headers,
     is_property,
     jms_fields,
@@ -17,7 +19,7 @@ from gateway.check.given_headers import (
 )
 from gateway.check.result_copies import NOW, ResultCopy, copies, header_values
 from gateway.config.load import Configuration
-from gateway.model.message import Headers, Message
+from gateway.model.message import Headers, Message, Value
 from gateway.routing.route import Route
 
 _TYPES = {bytes: "bytes", str: "text"}
@@ -26,10 +28,11 @@ Values: TypeAlias = Mapping[str, object]  # of one copy, by name, in the order s
 
 @dataclass(frozen=True, slots=True)
 class RouteMessage:
-    """One message at a route: what its source leaves out, and the copies of each target."""
+    """One message at a route: what its source leaves out or assumes, and the copies it gets."""
 
     left_out: tuple[str, ...] = ()
     made: tuple[tuple[Values, ...], ...] = ()  # by the position of the target
+    assumed: Mapping[str, Value] = field(default_factory=dict)  # headers that its selector reads
 
     @property
     def arrives(self) -> bool:
@@ -48,43 +51,43 @@ class TypedMessage:
         GatewayError: a header or a property is illegal.
     """
 
-    def __init__(self, args: argparse.Namespace) -> None:
-        self.properties = parse_properties(args.properties)
+    def __init__(self, args: argparse.Namespace, configuration: Configuration) -> None:
+        self._configuration = configuration
+        self._properties = parse_properties(args.properties)
         self._fields = parse_headers(args.headers, NOW)
         self._name, self._payload = args.name, args.payload
 
     def __bool__(self) -> bool:
         """Whether the arguments say more than a name."""
-        return bool(self.properties or self._fields or self._payload is not None)
+        return bool(self._properties or self._fields or self._payload is not None)
 
-    def headers_at(self, route: Route, configuration: Configuration) -> Headers:
+    def headers_at(self, route: Route) -> Headers:
         """Return the headers with which the message arrives at the source of the route."""
-        settings = configuration.endpoints[route.endpoint].settings
-        headers = given_headers(typed_values(self.properties, settings), settings)
+        settings = self._configuration.endpoints[route.endpoint].settings
+        headers = given_headers(typed_values(self._properties, settings), settings)
         carried = {name: value for name, value in self._fields.items() if name in settings.carries}
         return replace(headers, **carried)  # type: ignore[arg-type]  # fields of `parse_headers`
 
-    def at(self, route: Route, configuration: Configuration) -> RouteMessage:
+    def at(self, route: Route) -> RouteMessage:
         """Return the message at the route, without values of references."""
         if not self:
             return RouteMessage()
-        carries = configuration.endpoints[route.endpoint].settings.carries
-        given = {**jms_fields(self.properties), **self._fields}
-        names = [*given, *(["properties"] if any(map(is_property, self.properties)) else [])]
+        settings = self._configuration.endpoints[route.endpoint].settings
+        assumed = {}
+        if self._properties and route.selector is not None:
+            assumed = assumed_values(route.selector, self._properties, settings)
+        given = {**jms_fields(self._properties), **self._fields}
+        names = [*given, *(["properties"] if any(map(is_property, self._properties)) else [])]
         payload = (self._payload or "").encode(errors="surrogateescape")
-        message = Message(self._name, payload, self.headers_at(route, configuration))
-        found = list(copies([route], message, configuration))
-
-        def hide(text: str) -> str:
-            return configuration.hidden.hide(text, ("routes",))
-
-        return RouteMessage(
-            tuple(name for name in names if name not in carries),
-            tuple(
-                tuple(dict(copy_values(each, hide)) for each in found if each.target is target)
-                for target in route.targets
-            ),
+        message = Message(self._name, payload, self.headers_at(route))
+        hide = partial(self._configuration.hidden.hide, at=("routes",))
+        found = list(copies([route], message, self._configuration))
+        made = tuple(
+            tuple(dict(copy_values(each, hide)) for each in found if each.target is target)
+            for target in route.targets
         )
+        left_out = tuple(name for name in names if name not in settings.carries)
+        return RouteMessage(left_out, made, assumed)
 
 
 def copy_values(copy: ResultCopy, hide: Callable[[str], str]) -> Iterator[tuple[str, object]]:
