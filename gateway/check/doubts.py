@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import groupby
-from typing import Final
+from typing import Final, TypeAlias
 
 from gateway.archive.night_record import SPOOLED_DAYS
 from gateway.config.load import Configuration
@@ -19,11 +19,13 @@ from gateway.proofs.reverse_route import REVERSE_SUFFIX
 from gateway.routing.other_separator import corrected
 from gateway.routing.route import Route
 
+Doubt: TypeAlias = tuple[KeyPath, str, str]  # the key, the reason, and a hint
+
 _CHANGING: Final = re.compile(r"-[0-9a-f]{6,10}-[a-z0-9]{5}\Z|\A[0-9a-f]{12}\Z", re.ASCII)
 _ENOUGH: Final = SPOOLED_DAYS + 1  # days: the last copies of a date are from its midnight
 
 
-def memory_targets(configuration: Configuration) -> Iterator[ConfigError]:
+def memory_targets(configuration: Configuration) -> Iterator[Doubt]:
     """Yield a warning for each memory endpoint whose messages never leave the process."""
     endpoints = configuration.endpoints
     taken = {endpoints[route.endpoint].settings.broker_key for route in configuration.routes}
@@ -36,9 +38,8 @@ def memory_targets(configuration: Configuration) -> Iterator[ConfigError]:
                 f"endpoint {name!r}: {senders} count as delivered, stay in this"
                 " process and are lost when it ends: no route takes them from there"
             )
-            location = configuration.location_of(("endpoints", name, "kind"))
             hint = "send to a broker outside of this process, or add a route from this endpoint"
-            yield location.error("memory-target", reason, hint, "warning")
+            yield ("endpoints", name, "kind"), reason, hint
 
 
 def _senders(name: str, configuration: Configuration) -> str:
@@ -54,7 +55,7 @@ def _senders(name: str, configuration: Configuration) -> str:
     return " and ".join(senders)
 
 
-def forward_only_rules(configuration: Configuration) -> Iterator[ConfigError]:
+def forward_only_rules(configuration: Configuration) -> Iterator[Doubt]:
     """Yield a warning for each route whose reverse route lacks some of its settings."""
     routes = {route.name: route for route in configuration.routes}
     for forward in routes.values():
@@ -62,10 +63,9 @@ def forward_only_rules(configuration: Configuration) -> Iterator[ConfigError]:
         if reverse is None or reverse.inverse != forward.name:
             continue
         if lacking := ", ".join(_lacking(forward, reverse)):
-            location = configuration.location_of(("routes", forward.name, "direction"))
             reason = f"route {forward.name!r}: the reverse route does not apply {lacking}"
             hint = "write two routes, each with the settings of its direction"
-            yield location.error("not-on-the-way-back", reason, hint, "warning")
+            yield ("routes", forward.name, "direction"), reason, hint
 
 
 def _lacking(forward: Route, reverse: Route) -> Iterator[str]:
@@ -85,7 +85,7 @@ def _lacking(forward: Route, reverse: Route) -> Iterator[str]:
         yield f"`payload: {target.conversion.form.value}`"
 
 
-def unlimited_brokers(configuration: Configuration) -> Iterator[ConfigError]:
+def unlimited_brokers(configuration: Configuration) -> Iterator[Doubt]:
     """Yield a warning for each known broker that is a target and whose endpoint sets no limits."""
     targets = {target.endpoint for route in configuration.routes for target in route.targets}
     for name in sorted(targets):
@@ -94,16 +94,15 @@ def unlimited_brokers(configuration: Configuration) -> Iterator[ConfigError]:
         hosts = {each.host for each in configuration.endpoints[name].settings.servers()}
         for known in BROKERS.values():
             if known.hosts is not None and any(map(known.hosts.fullmatch, hosts)):
-                location = configuration.location_of(("endpoints", name))
                 reason = (
                     f"endpoint {name!r}: {known.title} closes the connection for a name past its"
                     " limits, which are tighter than those of its system"
                 )
                 hint = f"write `limits: {known.name}`, so that such names become dead letters"
-                yield location.error("broker-limits", reason, hint, "warning")
+                yield ("endpoints", name), reason, hint
 
 
-def short_retention(configuration: Configuration) -> Iterator[ConfigError]:
+def short_retention(configuration: Configuration) -> Iterator[Doubt]:
     """Yield a warning when `keep_days` is shorter than the life of a spooled copy.
 
     Where nights run, a date with such copies stays (`gateway.archive.retention`).
@@ -117,12 +116,11 @@ def short_retention(configuration: Configuration) -> Iterator[ConfigError]:
         f"`keep_days: {archive.keep_days}`: a copy that is lost with the spool is missing after"
         f" {SPOOLED_DAYS} days; without nights its date is removed before"
     )
-    location = configuration.location_of(("archive", "keep_days"))
     hint = f"set `keep_days: {_ENOUGH}` or more, or run gateway reconcile each night"
-    yield location.error("short-retention", reason, hint, "warning")
+    yield ("archive", "keep_days"), reason, hint
 
 
-def other_separators(configuration: Configuration) -> Iterator[ConfigError]:
+def other_separators(configuration: Configuration) -> Iterator[Doubt]:
     """Yield a warning for each text with the separator of another system, and the text to write."""
     counted: dict[str, int] = {}
     for route in configuration.routes:
@@ -145,11 +143,10 @@ def other_separators(configuration: Configuration) -> Iterator[ConfigError]:
                     f" whose separator is {dialect.separator!r}"
                 )
                 hint = f"write {better!r}, unless that is intended"
-                location = configuration.location_of(place)
-                yield location.error("other-separator", reason, hint, "warning")
+                yield place, reason, hint
 
 
-def changing_instance(configuration: Configuration) -> Iterator[ConfigError]:
+def changing_instance(configuration: Configuration) -> Iterator[Doubt]:
     """Yield a warning for an instance whose name is another one at each start.
 
     A pod of a Deployment ends in the hash of its template and five random characters; the name of
@@ -157,30 +154,28 @@ def changing_instance(configuration: Configuration) -> Iterator[ConfigError]:
     """
     instance = configuration.gateway.instance
     if _CHANGING.search(instance):
-        location = configuration.location_of(("gateway", "instance"))
         reason = f"instance {instance!r} looks like a name that changes at each start"
         hint = (
             "use one that stays, such as the pod of a StatefulSet or the name of a host: a night"
             " waits for each instance until it returns"
         )
-        yield location.error("changing-instance", reason, hint, "warning")
+        yield ("gateway", "instance"), reason, hint
 
 
-def unseen_drops(configuration: Configuration) -> Iterator[ConfigError]:
+def unseen_drops(configuration: Configuration) -> Iterator[Doubt]:
     """Yield a note for each source that does not ask how many messages its broker dropped."""
     for name in dict.fromkeys(route.endpoint for route in configuration.routes):
         settings = configuration.endpoints[name].settings
         key = find_kind(settings).drops_setting
         if key and not getattr(settings, key):
-            location = configuration.location_of(("endpoints", name, key))
             reason = (
                 f"endpoint {name!r}: messages that its broker drops at a queue limit are in no gap"
             )
             hint = f"write in `{key}` what the broker publishes, or remove it for the default"
-            yield location.error("unseen-drops", reason, hint, "note")
+            yield ("endpoints", name, key), reason, hint
 
 
-def kept_shares(configuration: Configuration) -> Iterator[ConfigError]:
+def kept_shares(configuration: Configuration) -> Iterator[Doubt]:
     """Yield a warning for each shared subscription whose broker keeps the session of a dead member.
 
     mosquitto, and others, then queue the member's part of new messages for it (MQTT 5.0, 4.8.2).
@@ -191,7 +186,6 @@ def kept_shares(configuration: Configuration) -> Iterator[ConfigError]:
         if not key or not route.source.share or settings.mode is DeliveryMode.AT_MOST_ONCE:
             continue
         if getattr(settings, key):
-            location = configuration.location_of(("routes", route.name, "from"))
             reason = (
                 f"route {route.name!r}: the broker keeps the sessions of the share's members, so"
                 " new messages wait for a gateway that is dead, and come out of order when it"
@@ -201,10 +195,10 @@ def kept_shares(configuration: Configuration) -> Iterator[ConfigError]:
                 "start a dead gateway again soon, with the same client id; or set"
                 f" `{key}: 0`, which loses what it had not acknowledged"
             )
-            yield location.error("kept-share", reason, hint, "warning")
+            yield ("routes", route.name, "from"), reason, hint
 
 
-def lost_retain_flags(configuration: Configuration) -> Iterator[ConfigError]:
+def lost_retain_flags(configuration: Configuration) -> Iterator[Doubt]:
     """Yield a warning for each source whose live messages lose the RETAIN flag for some routes.
 
     In MQTT 5.0 the flag marks live messages or those retained before, and never both (3.3.1.3).
@@ -218,13 +212,12 @@ def lost_retain_flags(configuration: Configuration) -> Iterator[ConfigError]:
         keeping = (each for each in routes if each.take_retained and _retains(each, configuration))
         taking = next((each.name for each in keeping), None)
         if ignoring and taking:
-            location = configuration.location_of(("routes", ignoring, "retained"))
             reason = (
                 f"endpoint {name!r}: route {ignoring!r} ignores retained messages, and so live ones"
                 f" come without RETAIN: targets of {taking!r} do not retain them"
             )
             hint = "let the routes that ignore retained messages begin at an endpoint of their own"
-            yield location.error("lost-retain-flag", reason, hint, "warning")
+            yield ("routes", ignoring, "retained"), reason, hint
 
 
 def _retains(route: Route, configuration: Configuration) -> bool:
@@ -233,7 +226,7 @@ def _retains(route: Route, configuration: Configuration) -> bool:
     return any("retained" in each.carries for each in targets)
 
 
-def separate_sessions(configuration: Configuration) -> Iterator[ConfigError]:
+def separate_sessions(configuration: Configuration) -> Iterator[Doubt]:
     """Yield a warning for each source whose session is at one of several brokers only."""
     for name in dict.fromkeys(route.endpoint for route in configuration.routes):
         settings = configuration.endpoints[name].settings
@@ -241,7 +234,6 @@ def separate_sessions(configuration: Configuration) -> Iterator[ConfigError]:
         kept = key and getattr(settings, key) and settings.mode is not DeliveryMode.AT_MOST_ONCE
         if not kept or len(settings.addresses) == 1 or getattr(settings, "cluster", True):
             continue
-        location = configuration.location_of(("endpoints", name, "host"))
         reason = (
             f"endpoint {name!r}: each broker keeps a session of its own: messages that one of them"
             " has kept wait there until the gateway is at its address again"
@@ -250,10 +242,10 @@ def separate_sessions(configuration: Configuration) -> Iterator[ConfigError]:
             "write `cluster: true` if the addresses are nodes of one cluster, which shares"
             f" sessions; or `{key}: 0`, so that nothing waits and each break is a gap"
         )
-        yield location.error("separate-sessions", reason, hint, "warning")
+        yield ("endpoints", name, "host"), reason, hint
 
 
-def new_copy_ids(configuration: Configuration) -> Iterator[ConfigError]:
+def new_copy_ids(configuration: Configuration) -> Iterator[Doubt]:
     """Yield a note for each route whose `gateway_id` is another one at a second delivery."""
     for name, routes in groupby(configuration.routes, key=lambda route: route.name):
         for route in routes:
@@ -262,27 +254,34 @@ def new_copy_ids(configuration: Configuration) -> Iterator[ConfigError]:
                 continue
             if not any(target.add_message_id for target in route.targets):
                 continue
-            location = configuration.location_of(("routes", name, "to"))
             reason = (
                 f"route {name!r}: messages at {route.endpoint!r} have no identity, unless a gateway"
                 " sent them: after a crash a message that is delivered again has another"
                 " `gateway_id`, and a receiver cannot drop it by that"
             )
             hint = "let the receiver compare what the publisher writes, such as a number"
-            yield location.error("new-copy-id", reason, hint, "note")
+            yield ("routes", name, "to"), reason, hint
             break
 
 
-DOUBTS: Final = (
-    forward_only_rules,
-    memory_targets,
-    short_retention,
-    unlimited_brokers,
-    other_separators,
-    unseen_drops,
-    kept_shares,
-    lost_retain_flags,
-    separate_sessions,
-    changing_instance,
-    new_copy_ids,
-)
+DOUBTS: Final[Mapping[str, tuple[str, Callable[[Configuration], Iterator[Doubt]]]]] = {
+    "not-on-the-way-back": ("warning", forward_only_rules),
+    "memory-target": ("warning", memory_targets),
+    "short-retention": ("warning", short_retention),
+    "broker-limits": ("warning", unlimited_brokers),
+    "other-separator": ("warning", other_separators),
+    "unseen-drops": ("note", unseen_drops),
+    "kept-share": ("warning", kept_shares),
+    "lost-retain-flag": ("warning", lost_retain_flags),
+    "separate-sessions": ("warning", separate_sessions),
+    "changing-instance": ("warning", changing_instance),
+    "new-copy-id": ("note", new_copy_ids),
+}
+
+
+def doubts(configuration: Configuration, rules: Iterable[str] = DOUBTS) -> Iterator[ConfigError]:
+    """Yield the findings of some rules, or of all."""
+    for rule in rules:
+        severity, find = DOUBTS[rule]
+        for at, reason, hint in find(configuration):
+            yield configuration.location_of(at).error(rule, reason, hint, severity)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from gateway.check.doubts import DOUBTS, memory_targets, unlimited_brokers
+from gateway.check.doubts import doubts
 from gateway.check.encryption import open_connections
 from gateway.check.files import path_faults
 from gateway.check.header_typos import header_typos
@@ -47,7 +47,7 @@ def examine(configuration: Configuration) -> list[ConfigError]:
     found += [*header_typos(configuration), *open_connections(configuration)]
     found += [*path_faults(configuration), *_settings_faults(configuration), *configuration.notes]
     found += [*selector_faults(configuration), *pair_findings(configuration)]
-    found += [each for doubt in DOUBTS for each in doubt(configuration)]
+    found += doubts(configuration)
     return configuration.hidden.hide_all_in(found, configuration.locations)
 
 
@@ -61,8 +61,9 @@ def _settings_faults(configuration: Configuration) -> Iterator[ConfigError]:
 
 def startup_warnings(configuration: Configuration) -> list[ConfigError]:
     """Return the warnings that `gateway run` logs at its start."""
-    found = [*open_connections(configuration), *memory_targets(configuration)]
-    found += [*unlimited_brokers(configuration), *pair_findings(configuration)]
+    found = [*open_connections(configuration)]
+    found += doubts(configuration, ("memory-target", "broker-limits"))
+    found += pair_findings(configuration)
     warnings = [each for each in found if each.severity == "warning"]
     return configuration.hidden.hide_all_in(warnings, configuration.locations)
 
