@@ -10,7 +10,6 @@ import os
 import warnings
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from datetime import date
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeAlias
@@ -19,12 +18,11 @@ import argcomplete
 import yaml
 from argcomplete.completers import FilesCompleter
 
+from gateway.archive.layout import days
 from gateway.cli import COMMANDS, make_parser, root_parser
 from gateway.cli.parsers import PATHS
 
 Complete: TypeAlias = Callable[..., list[str]]  # takes prefix, parser and parsed_args
-
-_LAYOUT: Final = "date="  # of the folders in an archive
 
 
 def complete() -> None:
@@ -72,12 +70,9 @@ def system_lists(prefix: str, **_: object) -> list[str]:
 
 def dates(parsed_args: argparse.Namespace, **_: object) -> list[str]:
     """Return the dates of a local archive."""
-    found = []
     with suppress(OSError, TypeError, RuntimeError):
-        for folder in Path(parsed_args.archive).expanduser().glob(f"{_LAYOUT}*"):
-            with suppress(ValueError):
-                found.append(str(date.fromisoformat(folder.name.removeprefix(_LAYOUT))))
-    return sorted(found)
+        return list(map(str, days(Path(parsed_args.archive).expanduser())))
+    return []
 
 
 def keys(section: str, *, parsed_args: argparse.Namespace, **_: object) -> list[str]:
