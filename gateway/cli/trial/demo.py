@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import argparse
 import tempfile
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from time import monotonic
+from time import monotonic, sleep
 
 from rich.console import Console, Group
 from rich.live import Live
@@ -99,14 +98,15 @@ def _bridge(
         feeders = feeding(environment, messages(number), alarms(ALARMS))
         started = monotonic()
         with Live(console=console, refresh_per_second=4) as live:
+
+            def all_arrived() -> bool:
+                table = _routes(bridges, monotonic() - started)
+                live.update(Group(*_titled("routes", table, console)))
+                return all(watcher.arrived[level] >= count for level, count in wanted.items())
+
             for feeder in feeders:
                 feeder.start()
-            _wait(
-                lambda: all(watcher.arrived[level] >= count for level, count in wanted.items()),
-                lambda: live.update(
-                    Group(*_titled("routes", _routes(bridges, monotonic() - started), console))
-                ),
-            )
+            _wait(all_arrived)
         for feeder in feeders:
             feeder.join(timeout=5)
         # No gateway starts again here, so the sources end and are not only away: as by a reload.
@@ -123,13 +123,10 @@ def _half(configuration: Configuration, *, there: bool) -> Configuration:
     return replace(configuration, gateway=own, routes=tuple(routes))
 
 
-def _wait(done: Callable[[], bool], on_tick: Callable[[], None] | None = None) -> None:
-    tick = threading.Event()
+def _wait(done: Callable[[], bool]) -> None:
     deadline = monotonic() + ARRIVAL_TIMEOUT
     while not done() and monotonic() < deadline:
-        tick.wait(0.1)
-        if on_tick is not None:
-            on_tick()
+        sleep(0.1)
 
 
 def _names(configuration: Configuration) -> Table:
