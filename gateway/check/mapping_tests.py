@@ -78,16 +78,13 @@ def _meets(copy: ResultCopy, expected: ExpectedCopy, fields: Mapping[str, object
     if copy.message is None or expected.refused is not None:
         return copy.message is None and copy.refused == expected.refused
     headers = copy.message.headers
-    actual = header_values(headers)
+    actual, wanted = header_values(headers), expected.properties
+    properties = {name: each for name, each in (wanted or {}).items() if is_property(name)}
     return (
         copy.message.address == expected.name
         and expected.payload in (None, _text(copy.message))
         and expected.reply_to in (None, headers.reply_to)
-        and (
-            expected.properties is None
-            or {name: each for name, each in expected.properties.items() if is_property(name)}
-            == dict(headers.properties)
-        )
+        and (wanted is None or properties == dict(headers.properties))
         and all(getattr(headers, name) == value for name, value in fields.items())
         and all(each in (None, actual[name]) for name, each in header_values(expected).items())
     )

@@ -57,10 +57,8 @@ def unreachable(reason: str) -> Text:
 
 def rates(status: StatusJson, before: StatusJson | None) -> dict[str, float]:
     """Messages a second by route since `before`; empty without an earlier status of this run."""
-    if before is None or before["started"] != status["started"]:
-        return {}
-    seconds = status["time"] - before["time"]
-    if seconds <= 0:
+    seconds = 0.0 if before is None else status["time"] - before["time"]
+    if before is None or before["started"] != status["started"] or seconds <= 0:
         return {}
     earlier = {route["name"]: route["received"] for route in before["routes"]}
     return {
@@ -81,9 +79,8 @@ def _head(status: StatusJson, console: Console, max_reasons: int) -> list[Text]:
     texts = [Text(reason, "red") for reason in reasons[:max_reasons]]
     if len(reasons) > max_reasons:
         texts.append(Text(f"... and {len(reasons) - max_reasons:,} more reasons", HEAD_STYLE))
-    letters, archive = status["dead_letters"], status["archive"]
-    queued = size(archive["queued"])
-    last = Text(f"dead letters {letters['count']:,}, archive queue {queued}")
+    letters, queued = status["dead_letters"]["count"], size(status["archive"]["queued"])
+    last = Text(f"dead letters {letters:,}, archive queue {queued}")
     return [
         *first.wrap(console, console.width, overflow="fold"),
         *_pair(status, console),

@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 
@@ -64,11 +65,9 @@ def _route_lines(route: Route, configuration: Configuration) -> Iterator[str]:
 
 
 def _summary(findings: Sequence[ConfigError]) -> str:
-    counts = [
-        (sum(finding.severity == severity for finding in findings), severity)
-        for severity in ("error", "warning", "note")
-    ]
-    words = [f"{count} {word}{'s' if count > 1 else ''}" for count, word in counts if count]
+    counts = Counter(finding.severity for finding in findings)
+    found = [(counts[severity], severity) for severity in _GITHUB if counts[severity]]
+    words = [f"{count} {word}{'s' if count > 1 else ''}" for count, word in found]
     return ", ".join(words) or "no findings"
 
 

@@ -56,10 +56,9 @@ def run(args: argparse.Namespace) -> int:
             if lines := [line for result in results if (line := _line(result, args))]:
                 print(visible_lines("\n".join(lines)))
             show_step(f"checking {args.names}", share)
+    end = sys.stderr if args.json else sys.stdout
     for translator in translators:
-        print_line(
-            _summary(translator.target.name, counts), sys.stderr if args.json else sys.stdout
-        )
+        print_line(_summary(translator.target.name, counts), end)
     return int(any(rule for _, rule in counts))
 
 
