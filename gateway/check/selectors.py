@@ -25,13 +25,15 @@ from gateway.routing.selectors.values import DEFAULT_PRIORITY
 
 _ABSENT: Final = Possible(frozenset({Kind.NULL}))
 _TEXT: Final = Possible(frozenset({Kind.NULL, Kind.TEXT}))
-_HEADERS: Final = {  # field of `Headers`, and its values where it has any
-    "JMSMessageID": ("source_id", _TEXT),
-    "JMSTimestamp": ("time", Possible(frozenset({Kind.NULL, Kind.NUMBER}))),
-    "JMSCorrelationID": ("correlation_id", _TEXT),
-}
 _DEFAULT: Final = Possible(frozenset({Kind.NUMBER}), (DEFAULT_PRIORITY,))
 _MODES: Final = Possible(frozenset({Kind.TEXT}), ("PERSISTENT", "NON_PERSISTENT"))
+_HEADERS: Final = {  # field of `Headers`, its values where a source carries it, and elsewhere
+    "JMSMessageID": ("source_id", _TEXT, _ABSENT),
+    "JMSTimestamp": ("time", Possible(frozenset({Kind.NULL, Kind.NUMBER})), _ABSENT),
+    "JMSCorrelationID": ("correlation_id", _TEXT, _ABSENT),
+    "JMSDeliveryMode": ("mode", _MODES, _MODES),
+    "JMSPriority": ("priority", PRIORITIES, _DEFAULT),
+}
 
 
 def selector_faults(configuration: Configuration) -> Iterator[ConfigError]:
@@ -95,21 +97,13 @@ def _told(text: str, parts: list[Node], fields: Fields) -> tuple[str, str]:
 
 def _fields(settings: EndpointSettings, *, usual: bool) -> Fields:
     """Return the values of headers and properties at a source; `usual` without other gateways."""
-    carries, typed = settings.carries, find_kind(settings).typed_properties
-
-    def find(name: str) -> Possible:
-        if name == "JMSPriority":
-            return PRIORITIES if "priority" in carries else _DEFAULT
-        if name == "JMSDeliveryMode":
-            return _MODES
-        if name in _HEADERS:
-            field, values = _HEADERS[name]
-            return values if field in carries else _ABSENT
-        if "properties" not in carries:
-            return _ABSENT
-        return _TEXT if usual and not typed else Possible(ANY)
-
-    return find
+    headers = {
+        name: carried if field in settings.carries else absent
+        for name, (field, carried, absent) in _HEADERS.items()
+    }
+    properties = _TEXT if usual and not find_kind(settings).typed_properties else Possible(ANY)
+    others = properties if "properties" in settings.carries else _ABSENT
+    return lambda name: headers.get(name, others)
 
 
 def _describe(condition: Node, fields: Fields) -> str:
