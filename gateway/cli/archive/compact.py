@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -71,7 +71,7 @@ def run(args: argparse.Namespace) -> int:
     with named_storage(args.archive) as storage:
         marker = mark(storage, day)
     findings = (*compacted.findings, *names.findings)
-    print_findings(findings, errors)
+    status = print_findings(findings, errors)
     if args.json:
         facts = {
             "date": str(day),
@@ -81,14 +81,14 @@ def run(args: argparse.Namespace) -> int:
             "names": names_facts(names),
         }
         print_json(facts, findings)
-        return int(has_errors(findings))
+        return status
     print(f"{compacted.segments} segments of {day} became {len(compacted.merged)} merged segments")
     if removed is not None:
         print(f"{len(removed.days)} older dates were removed, {removed.files} files")
     print_names(names)
     if marker is not None:
         print(f"{day} is judged and merged: {marker}")
-    return int(has_errors(findings))
+    return status
 
 
 def print_names(names: ShortNameReport) -> None:
@@ -99,15 +99,13 @@ def names_facts(names: ShortNameReport) -> dict[str, int]:
     return {name: getattr(names, name) for name in ("names", "sent", "targets")}
 
 
-def print_json(facts: Mapping[str, object], findings: Iterable[Finding]) -> None:
+def print_json(facts: Mapping[str, object], findings: Sequence[Finding]) -> None:
     """Print a result with its findings as one JSON object; docs/archive.md has its keys."""
     print(json.dumps({"version": 1, **facts, "findings": list(map(asdict, findings))}))
 
 
-def print_findings(findings: Iterable[Finding], errors: Console) -> None:
+def print_findings(findings: Sequence[Finding], errors: Console) -> int:
+    """Print findings; return the exit status, 1 with an error among them."""
     for finding in findings:
         errors.print(visible(str(finding)), soft_wrap=True)
-
-
-def has_errors(findings: Iterable[Finding]) -> bool:
-    return any(finding.weight is Weight.ERROR for finding in findings)
+    return int(any(finding.weight is Weight.ERROR for finding in findings))

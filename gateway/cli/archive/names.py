@@ -13,13 +13,7 @@ from typing import TYPE_CHECKING
 
 from gateway.archive.location import ArchiveLocation
 from gateway.cli.archive.arguments import named_location, named_storage
-from gateway.cli.archive.compact import (
-    has_errors,
-    names_facts,
-    print_findings,
-    print_json,
-    print_names,
-)
+from gateway.cli.archive.compact import names_facts, print_findings, print_json, print_names
 from gateway.cli.parsers import ARCHIVE, JSON_RESULT, MASTER, CommandParser
 from gateway.reconcile.driver import check_driver
 from gateway.terminal import print_line
@@ -53,12 +47,12 @@ def _build(location: ArchiveLocation, master: str, *, as_json: bool) -> int:
         show_step(f"starting Spark on {master}")
         with spark_session(master, short=True) as spark:
             report = build_dictionary(spark, location, None, show_step)
-    print_findings(report.findings, errors)
+    status = print_findings(report.findings, errors)
     if as_json:
         print_json(names_facts(report), report.findings)
     else:
         print_names(report)
-    return int(has_errors(report.findings))
+    return status
 
 
 def _print_entries(archive: str, name: str, *, as_json: bool) -> int:
