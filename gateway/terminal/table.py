@@ -69,13 +69,8 @@ class Lines:
         height = max(map(len, self.heads), default=0)
         stacks = [[""] * (height - len(head)) + list(head) for head in self.heads]
         names = [Text(self.columns[place].head, HEAD_STYLE) for place in self.keys]
-        return [
-            *_keys(names, self.joint, console),
-            *(
-                self._line([Text(stack[level], HEAD_STYLE) for stack in stacks])
-                for level in range(height)
-            ),
-        ]
+        levels = ([Text(word, HEAD_STYLE) for word in level] for level in zip(*stacks, strict=True))
+        return [*_keys(names, self.joint, console), *map(self._line, levels)]
 
     def row(self, row: Row, console: Console) -> Iterator[Text]:
         yield from _keys([row[place] for place in self.keys], self.joint, console)

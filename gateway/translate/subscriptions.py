@@ -36,12 +36,10 @@ def tag_covers(levels: Levels, reasons: Reasons) -> list[tuple[str, Reasons]]:
     before = "".join(f"{_tag_component(level)}." for level in plain)
     depth = f"has {len(levels)} components"
     match last:
-        case AnyMany():
-            empty = [(before, reasons)] if before else []
-            return [(f"{before}*", reasons), *empty]
-        case AnyOne():
-            empty = [(before, (*reasons, depth))] if before else []
-            return [(f"{before}*", (*reasons, depth)), *empty]
+        case AnyMany() | AnyOne():
+            more = reasons if isinstance(last, AnyMany) else (*reasons, depth)
+            empty = [(before, more)] if before else []
+            return [(f"{before}*", more), *empty]
         case Glob(parts):
             return [(f"{before}{parts[0]}*", (*reasons, depth)), (before + parts[0], reasons)]
         case Literal(text) if "*" in text:
