@@ -5,13 +5,16 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Mapping
 from importlib import import_module
+from inspect import signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 if TYPE_CHECKING:
     Commands: TypeAlias = argparse._SubParsersAction["CommandParser"]  # noqa: SLF001  # no public name
 else:
     Commands = object
+
+Chosen = TypeVar("Chosen")
 
 PATHS: Final = ("C", "CONFIG", "DIR", "FILE", "FOLDER", "NAMES.txt", "PATH")
 TYPES: Final[Mapping[str, Callable[[str], object]]] = {  # by the word for the value; others: text
@@ -94,6 +97,12 @@ def add_modules(commands: Commands, modules: Mapping[str, str]) -> None:
         run = getattr(module, "run", None)
         more = " ".join(details.split())
         module.add_options(add_command(commands, name, summary.removesuffix("."), more, run))
+
+
+def options_of(kind: Callable[..., Chosen], args: argparse.Namespace, **others: object) -> Chosen:
+    """Return a value whose fields have the options of the same names; `others` have none."""
+    named = {name: getattr(args, name) for name in signature(kind).parameters if name in args}
+    return kind(**named | others)
 
 
 def seal_key(args: argparse.Namespace) -> bytes | None:

@@ -11,6 +11,7 @@ from gateway.archive.layout import followed_folder
 from gateway.archive.location import parse_location
 from gateway.cli.archive.arguments import named_location
 from gateway.cli.live.signals import stop_signals
+from gateway.cli.parsers import options_of
 from gateway.errors import ReconcileError
 from gateway.reconcile.driver import check_driver
 from gateway.reconcile.report.headline import arrivals
@@ -37,16 +38,8 @@ def run_follow(args: argparse.Namespace, errors: Console) -> int:
 
     root = parse_location(args.archive).local
     default = followed_folder(root)
-    options = FollowOptions(
-        root=root,
-        output=default if args.output is None else args.output / default.name,
-        master=args.master,
-        late=args.late,
-        spooled_days=args.spooled_days,
-        strict=args.strict,
-        every=args.every,
-        once=args.once,
-    )
+    output = default if args.output is None else args.output / default.name
+    options = options_of(FollowOptions, args, root=root, output=output)
     out = open_console()
 
     def print_line(line: str) -> None:
@@ -66,7 +59,7 @@ def run_follow(args: argparse.Namespace, errors: Console) -> int:
 def _check(args: argparse.Namespace) -> None:
     if named_location(args.archive).url:
         raise ReconcileError(f"archive {args.archive!r}: --follow needs a local folder")
-    usual = args.command_parser.get_default("in_flight_seconds")
+    usual = args.command_parser.get_default("in_flight")
     nightly = {
         "--date": args.date,
         "--from": args.first,
@@ -79,7 +72,7 @@ def _check(args: argparse.Namespace) -> None:
         "--accept-gaps": args.accept_gaps,
         "--metrics": args.metrics,
         "--seal-key": args.seal_key,
-        "--in-flight-seconds": args.in_flight_seconds != usual,
+        "--in-flight-seconds": args.in_flight != usual,
     }
     if wrong := [name for name, value in nightly.items() if value]:
         raise ReconcileError(f"{', '.join(wrong)}: is for the nightly run; omit it, or --follow")

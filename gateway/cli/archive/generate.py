@@ -6,13 +6,12 @@ ARCHIVE/_generated/faults.json lists the faults.
 from __future__ import annotations
 
 import argparse
-from dataclasses import fields
 from datetime import timedelta
 from pathlib import Path
 from typing import Final
 
 from gateway.cli.archive.arguments import parse_date
-from gateway.cli.parsers import SEAL_KEY, CommandParser, seal_key
+from gateway.cli.parsers import SEAL_KEY, CommandParser, options_of, seal_key
 from gateway.clock import today
 from gateway.errors import ArchiveError
 from gateway.terminal.console import open_console
@@ -44,8 +43,8 @@ def run(args: argparse.Namespace) -> int:
     from gateway.trial.synthetic.traffic import Traffic  # noqa: PLC0415
 
     _check(args)
-    args.day = parse_date(args.date) or today() - timedelta(days=1)
-    traffic = Traffic(**{each.name: getattr(args, each.name) for each in fields(Traffic)})
+    day = parse_date(args.date) or today() - timedelta(days=1)
+    traffic = options_of(Traffic, args, day=day)
     counts = parse_faults(args.faults, args.messages)
     with progress(open_console(stderr=True), steps=False) as show_step:
         try:

@@ -20,7 +20,7 @@ from gateway.archive.findings import error
 from gateway.archive.night_record import SPOOLED_DAYS
 from gateway.cli.archive.arguments import named_location, parse_date
 from gateway.cli.archive.follow import run_follow
-from gateway.cli.parsers import ARCHIVE, MASTER, SEAL_KEY, CommandParser, seal_key
+from gateway.cli.parsers import ARCHIVE, MASTER, SEAL_KEY, CommandParser, options_of, seal_key
 from gateway.config.load import load
 from gateway.errors import ArchiveError, GatewayError, ReconcileError
 from gateway.reconcile.driver import check_driver
@@ -58,7 +58,7 @@ def add_options(parser: CommandParser) -> None:
     parser.add("--metrics FILE", text)
     parser.add("--output DIR", "write the tables there (ARCHIVE/_reconciled)")
     text = "time before a gateway's open journal in which its messages may be in flight"
-    parser.add("--in-flight-seconds S", text, 120)
+    parser.add("--in-flight-seconds S", text, 120, dest="in_flight")
     text = "days after which a spooled message without an outcome is missing"
     parser.add("--spooled-days N", text, SPOOLED_DAYS)
     parser.add("--late S", "seconds after receipt; a later delivery is late", 300)
@@ -134,24 +134,16 @@ def _reconcile(args: argparse.Namespace, errors: Console) -> Report:
     if args.expect is not None and (days or args.output is not None):
         raise ReconcileError("--expect needs a run without dates and --output")
     named_location(args.archive)
-    if min(args.in_flight_seconds, args.late, args.spooled_days) < 0:
+    if min(args.in_flight, args.late, args.spooled_days) < 0:
         raise ReconcileError("--in-flight-seconds, --late and --spooled-days are 0 or more")
     check_driver()
     from gateway.reconcile.job import Job  # noqa: PLC0415  # the extra may be absent
     from gateway.reconcile.nights.run import closed_dates, run_dates, run_night  # noqa: PLC0415
 
-    job = Job(
-        archive=args.archive,
+    job = options_of(
+        Job,
+        args,
         day=days[-1] if days else clock.today(),
-        output=args.output,
-        master=args.master,
-        full=args.full,
-        hops=args.hops,
-        strict=args.strict,
-        accept_gaps=args.accept_gaps,
-        in_flight=args.in_flight_seconds,
-        late=args.late,
-        spooled_days=args.spooled_days,
         key=seal_key(args),
         mapping=None if args.mapping is None else to_rules(load(args.mapping).routes),
     )

@@ -7,7 +7,7 @@ import signal
 import ssl
 from pathlib import Path
 
-from gateway.cli.parsers import CommandParser, Commands, add_command
+from gateway.cli.parsers import CommandParser, Commands, add_command, options_of
 from gateway.errors import GatewayError, first_line
 from gateway.trial.brokers.activemq import DEFAULT_PORT, serve
 from gateway.trial.brokers.smf import BrokerOptions, QueueOptions, SmfBroker
@@ -72,12 +72,8 @@ def _add_activemq(systems: Commands) -> None:
 
 def run_yami4(args: argparse.Namespace) -> int:
     """Print the listening address, and serve until SIGTERM or SIGINT."""
-    options = Yami4BrokerOptions(
-        max_subscriptions=args.max_subscriptions,
-        max_client_queue=args.max_client_queue,
-        overflow_policy=OverflowPolicy(args.overflow_policy),
-        warm_up=args.warm_up,
-    )
+    policy = OverflowPolicy(args.overflow_policy)
+    options = options_of(Yami4BrokerOptions, args, overflow_policy=policy)
     return _serve(Yami4Broker(args.listen, options))
 
 
