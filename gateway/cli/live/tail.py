@@ -123,10 +123,9 @@ def _lines(
     for copy in found:
         values = dict(copy_values(copy, hide))
         yield f"  -> {copy.endpoint}" + (f" {values['name']}" if "name" in values else "")
-        if payload and "payload" in values:
-            values |= {"payload": _cut(str(values["payload"]))}
-        else:
-            values.pop("payload", None)
+        text = values.pop("payload", None)
+        if payload and text is not None:
+            values["payload"] = _cut(str(text))
         yield from message_lines(values, copy.endpoint)
 
 

@@ -38,7 +38,7 @@ def add_options(parser: CommandParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print the translation of NAME; exit status 0 translated, 1 refused, 2 invalid."""
     if args.config is not None or args.route is not None:
-        return _translate_by_route(args)
+        return max(print_answer(each, as_json=args.json) for each in _by_route(args))
     if args.source is None or args.target is None:
         print_line("gateway: translate needs --from and --to, or --config and --route", sys.stderr)
         return WRONG
@@ -84,21 +84,18 @@ def _lines(found: Answer) -> Iterator[str]:
             yield f"gateway: {found['error']}"
 
 
-def _translate_by_route(args: argparse.Namespace) -> int:
-    """Say what NAME becomes at each target of a route; 1 when the route takes it not at all."""
+def _by_route(args: argparse.Namespace) -> list[Answer]:
+    """Return what NAME becomes at each target of a route, or why the route does not take it."""
     try:
         route = _route(args)
         subject = parse_subject(args.name, route.dialect)
     except GatewayError as error:
-        return print_answer({"error": str(error), "rule": "route"}, as_json=args.json)
+        return [{"error": str(error), "rule": "route"}]
     if not route.takes(subject.levels):
         reason = f"route {route.name} does not take {args.name!r}"
-        return print_answer({"refused": reason, "rule": "not-taken"}, as_json=args.json)
+        return [{"refused": reason, "rule": "not-taken"}]
     captures = route.source.capture(subject.levels)
-    return max(
-        print_answer(_at_target(target, subject, captures), as_json=args.json)
-        for target in route.targets
-    )
+    return [_at_target(target, subject, captures) for target in route.targets]
 
 
 def _route(args: argparse.Namespace) -> Route:
