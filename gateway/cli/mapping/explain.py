@@ -10,7 +10,6 @@ import json
 from collections.abc import Iterator
 from dataclasses import asdict, replace
 from functools import partial
-from itertools import chain
 
 from gateway.cli.mapping.explained_message import RouteMessage, TypedMessage, message_lines
 from gateway.cli.parsers import WITHOUT_SECRETS, CommandParser
@@ -64,11 +63,12 @@ def run(args: argparse.Namespace) -> int:
     if given:
         arrives = any(each.arrives for each in messages)
     if args.json:
-        shown = list(map(_as_json, results, messages))
+        shown = [_as_json(*each) for each in zip(results, messages, strict=True)]
         print(json.dumps(shown, indent=2, default=repr))
     else:
-        for line in chain.from_iterable(map(_lines, results, messages)):
-            print_line(line)
+        for result, message in zip(results, messages, strict=True):
+            for line in _lines(result, message):
+                print_line(line)
         if not arrives:
             print_line(f"no target gets this {'message' if given else 'name'}")
     return 0 if arrives else 1
