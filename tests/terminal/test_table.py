@@ -116,6 +116,10 @@ def test_a_line_counts_the_rows_beyond_a_limit(limits: dict[str, int], hidden: i
     assert len(lines) == 1 + 10 - hidden + len(counted)
 
 
+def test_a_name_that_is_zero_is_shown() -> None:
+    assert shown(table(("0", "1", "0", "")), None) == ["route  received", "0             1"]
+
+
 def test_wide_characters_take_two_columns() -> None:
     assert shown(table(("工場", "1", "0", ""), ("a", "2", "0", "")), 80) == [
         "route  received", "工場          1", "a             2",
@@ -135,7 +139,8 @@ def test_every_text_is_shown_and_nothing_is_wider_than_the_terminal(
     compact = "".join("".join(lines).split())
 
     for name, *figures, note in rows:
-        for cell in (name, *figures):
+        assert name in compact
+        for cell in figures:
             assert cell in compact or cell == "0"
         assert note in compact or note == "0"
     widest = max(len(cell) for row in rows for cell in row)
