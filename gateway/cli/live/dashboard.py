@@ -57,8 +57,10 @@ def unreachable(reason: str) -> Text:
 
 def rates(status: StatusJson, before: StatusJson | None) -> dict[str, float]:
     """Messages a second by route since `before`; empty without an earlier status of this run."""
-    seconds = 0.0 if before is None else status["time"] - before["time"]
-    if before is None or before["started"] != status["started"] or seconds <= 0:
+    if before is None or before["started"] != status["started"]:
+        return {}
+    seconds = status["time"] - before["time"]
+    if seconds <= 0:
         return {}
     earlier = {route["name"]: route["received"] for route in before["routes"]}
     return {

@@ -66,7 +66,7 @@ def _route_lines(route: Route, configuration: Configuration) -> Iterator[str]:
 
 def _summary(findings: Sequence[ConfigError]) -> str:
     counts = Counter(finding.severity for finding in findings)
-    found = [(counts[severity], severity) for severity in _GITHUB if counts[severity]]
+    found = [(counts[each], each) for each in ("error", "warning", "note") if counts[each]]
     words = [f"{count} {word}{'s' if count > 1 else ''}" for count, word in found]
     return ", ".join(words) or "no findings"
 
