@@ -32,7 +32,7 @@ from gateway.model.message import Headers, Message, Payload
 from gateway.model.outcome import ACCEPTED, NO_ROOM, REPEAT, RETRY, Outcome
 from gateway.runtime import relay
 from gateway.runtime.active import ActiveEndpoints
-from gateway.runtime.delivery.actions import Close
+from gateway.runtime.delivery.actions import Step
 from gateway.runtime.delivery.backlog import MemoryBacklog, SpoolBacklog
 from gateway.runtime.delivery.duplicates import DuplicateFilter
 from gateway.runtime.delivery.echoes import Echoes
@@ -115,7 +115,7 @@ def _new_id_each_time(real: Method) -> Method:
 
 def _end_only(self: LaneState) -> Any:  # noqa: ANN401
     self.phase = Phase.REMOVED
-    return [Close()]
+    return [Step.CLOSE]
 
 
 def _settle_first(real: Method) -> Method:

@@ -4,29 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import Enum, auto
 from typing import TypeAlias
 
 from gateway.runtime.delivery.outbound_batch import OutboundBatch
 
 
-@dataclass(frozen=True, slots=True)
-class Open:
-    """Connect the sink, then tell `opened` or `failed`."""
+class Step(Enum):
+    """The actions without facts of their own."""
 
-
-@dataclass(frozen=True, slots=True)
-class Close:
-    """Close the sink for good."""
-
-
-@dataclass(frozen=True, slots=True)
-class Recover:
-    """Close the sink, which ends a send that blocks; tell `recover` when none is in progress."""
-
-
-@dataclass(frozen=True, slots=True)
-class Check:
-    """Ask an idle sink whether its connection is known to be lost."""
+    OPEN = auto()  # connect the sink, then tell `opened` or `failed`
+    CLOSE = auto()  # the sink, for good
+    RECOVER = auto()  # close the sink, which ends a send; tell `recover` when none is in progress
+    CHECK = auto()  # ask an idle sink whether its connection is known to be lost
+    END = auto()  # the lane has stopped
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,12 +73,4 @@ class Wait:
     seconds: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class LaneEnd:
-    """The lane has stopped."""
-
-
-DiskAction: TypeAlias = Read | Mark
-Action: TypeAlias = (
-    Open | Close | Recover | Check | Send | Finish | Store | Read | Mark | Wait | LaneEnd
-)
+Action: TypeAlias = Step | Send | Finish | Store | Read | Mark | Wait

@@ -15,7 +15,7 @@ from typing import Final, TypeAlias
 
 from gateway.model.outcome import SPOOLED, Settlement, rejected
 from gateway.routing.route import WhenFull
-from gateway.runtime.delivery.actions import DiskAction, Finish, Mark, Read, Store
+from gateway.runtime.delivery.actions import Finish, Mark, Read, Store
 from gateway.runtime.delivery.outbound_batch import Origin, OutboundBatch, SpoolRow
 
 MAX_JOINED: Final = 1_000  # messages of small batches that are taken as one
@@ -51,7 +51,7 @@ class MemoryBacklog:
     def next_store(self) -> Store | None:
         return None
 
-    def take(self) -> OutboundBatch | DiskAction | None:
+    def take(self) -> OutboundBatch | Read | Mark | None:
         return self._batches.popleft() if self._batches else None
 
     def empty(self) -> bool:
@@ -181,7 +181,7 @@ class SpoolBacklog:
     def marked(self, number: int) -> None:
         self._marked = max(self._marked, number)
 
-    def take(self) -> OutboundBatch | DiskAction | None:
+    def take(self) -> OutboundBatch | Read | Mark | None:
         """Remove and return the first batch, or what must happen before; None if none is ready."""
         if self._returned:
             return self._returned.pop(0)

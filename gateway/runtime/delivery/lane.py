@@ -17,20 +17,7 @@ from typing import Final
 
 from gateway.model.outcome import NO_ROOM, Outcome, Settlement, rejected
 from gateway.routing.route import WhenFull
-from gateway.runtime.delivery.actions import (
-    Action,
-    Check,
-    Close,
-    Finish,
-    LaneEnd,
-    Lost,
-    Mark,
-    Open,
-    Read,
-    Recover,
-    Send,
-    Wait,
-)
+from gateway.runtime.delivery.actions import Action, Finish, Lost, Mark, Read, Send, Step, Wait
 from gateway.runtime.delivery.backlog import Backlog, SpoolBacklog
 from gateway.runtime.delivery.backoff import Backoff, Pace
 from gateway.runtime.delivery.isolation import Isolation, Search, reject_poisoned
@@ -220,10 +207,10 @@ class LaneState:
 
     # The connection
 
-    def opened(self, now: float) -> Close | None:
+    def opened(self, now: float) -> Step | None:
         """The sink is open; it is closed again if the lane has ended meanwhile."""
         if not self._move(Event.OPENED):
-            return Close()
+            return Step.CLOSE
         self._ours = self._hastened = False
         self._backoff.connected(now)
         self._check_at = now + IDLE_CHECK_INTERVAL
@@ -242,9 +229,9 @@ class LaneState:
         `sources_ready`: no source of the gateway misses what the target's broker gets now.
         """
         if self.phase in ENDED:
-            return LaneEnd()
+            return Step.END
         if self.phase is Phase.BROKEN:
-            return Recover()
+            return Step.RECOVER
         if step := self._next_on_disk(wall):
             return step
         if self.phase not in CONNECTED:
@@ -270,7 +257,7 @@ class LaneState:
     def stop(self) -> list[Action]:
         """Stop; what has no answer stays at its source or on disk, and is sent again later."""
         self._move(Event.STOP)
-        return [Close()]
+        return [Step.CLOSE]
 
     def remove(self) -> list[Action]:
         """A reload removed the target: what is not on disk becomes dead letters.
@@ -288,7 +275,7 @@ class LaneState:
         self._unanswered, self._taken, self._isolation, self._rest = {}, None, None, ()
         self._move(Event.REMOVE)
         lost = {id(each): each for each in waiting if not each.rows}.values()
-        return [Close(), *(self._refuse_removed(each) for each in lost)]
+        return [Step.CLOSE, *(self._refuse_removed(each) for each in lost)]
 
     # Within
 
@@ -339,7 +326,7 @@ class LaneState:
         if now < self._retry_at:
             return Wait(self._retry_at - now)
         self._move(Event.ATTEMPT)
-        return Open()
+        return Step.OPEN
 
     def _wait(self, seconds: float, now: float) -> Action:
         """Wait, unless the connection is to be checked."""
@@ -350,7 +337,7 @@ class LaneState:
         if now < self._check_at:
             return Wait(self._check_at - now)
         self._check_at = now + IDLE_CHECK_INTERVAL
-        return Check()
+        return Step.CHECK
 
     def _drain(self, now: float) -> Action | None:
         """The next step until the backlog is empty; None if the lane is direct."""

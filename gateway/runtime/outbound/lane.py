@@ -14,20 +14,7 @@ from gateway.clock import now
 from gateway.dialects.registry import DIALECTS
 from gateway.errors import GatewayError, NotConnectedError, SpoolError, unexpected_error
 from gateway.model.outcome import Settlement
-from gateway.runtime.delivery.actions import (
-    Action,
-    Check,
-    Close,
-    Finish,
-    LaneEnd,
-    Mark,
-    Open,
-    Read,
-    Recover,
-    Send,
-    Store,
-    Wait,
-)
+from gateway.runtime.delivery.actions import Action, Finish, Mark, Read, Send, Step, Store, Wait
 from gateway.runtime.delivery.backlog import MemoryBacklog
 from gateway.runtime.delivery.lane import LaneState
 from gateway.runtime.delivery.lane_phase import ENDED, Phase
@@ -225,13 +212,13 @@ class Lane:
                 self._finish(batch)
             case Store() | Read() | Mark() if self.spool is not None:
                 self._perform_on_disk(action, self.spool)
-            case Open():
+            case Step.OPEN:
                 self._open()
-            case Close():
+            case Step.CLOSE:
                 self.binding.sink.close()
-            case Recover():
+            case Step.RECOVER:
                 self._recover()
-            case Check():
+            case Step.CHECK:
                 self._check()
             case _:
                 """Nothing is to be done for a pause or the end."""
@@ -341,7 +328,7 @@ class Lane:
         while True:
             try:
                 action = self._next()
-                if isinstance(action, LaneEnd):
+                if action is Step.END:
                     return
                 self._perform(action)
             except (

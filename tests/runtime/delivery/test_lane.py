@@ -12,10 +12,9 @@ from gateway.runtime.delivery.actions import (
     Finish,
     Lost,
     Mark,
-    Open,
     Read,
-    Recover,
     Send,
+    Step,
     Store,
     Wait,
 )
@@ -59,14 +58,14 @@ class Driver:
         return self.lane.next(0.0, wall)
 
     def connect(self) -> None:
-        assert isinstance(self.step(), Open)
+        assert self.step() is Step.OPEN
         self.lane.opened(0.0)
 
     def perform(self, action: Action) -> None:
         """Perform what the connection needs."""
-        if isinstance(action, Open):
+        if action is Step.OPEN:
             self.lane.opened(0.0)
-        elif isinstance(action, Recover):
+        elif action is Step.RECOVER:
             self.lane.recover(0.0, 0.0)
 
     def accept(self, name: str, when: WhenFull = WhenFull.SLOW) -> Action | None:
@@ -124,7 +123,7 @@ def test_no_newer_batch_is_on_its_way_to_the_disk_before_an_unanswered_one() -> 
     driver.lane.broken()
 
     assert driver.accept("new") is None
-    assert isinstance(driver.step(), Recover)
+    assert driver.step() is Step.RECOVER
     driver.lane.recover(0.0, 0.0)
     assert driver.accept("new") is None
     driver.write(stored(driver.step()))
@@ -174,10 +173,10 @@ def test_an_answer_that_is_not_final_breaks_the_connection(spool: bool) -> None:
     send = sent(driver.accept("a"))
 
     assert driver.lane.answered(send.number, [RETRY], 0.0) == Lost("messages were not answered")
-    assert isinstance(driver.step(), Recover)
+    assert driver.step() is Step.RECOVER
     driver.lane.recover(0.0, 0.0)
     assert driver.lane.held == (0 if spool else send.batch.size)
-    assert isinstance(driver.step(), Store if spool else Open)
+    assert driver.step() == (Store(send.batch) if spool else Step.OPEN)
 
 
 @pytest.mark.parametrize(
@@ -281,9 +280,9 @@ def test_a_hundred_messages_that_break_connections_are_found_by_halves_without_a
         if isinstance(action, Wait):
             assert action.seconds is not None
             now += action.seconds
-        elif isinstance(action, Open):
+        elif action is Step.OPEN:
             lane.opened(now)
-        elif isinstance(action, Recover):
+        elif action is Step.RECOVER:
             lane.recover(now, 0.0)
         elif isinstance(action, Send):
             taken = addresses(action)
@@ -313,9 +312,9 @@ def test_a_target_that_answers_nothing_gets_pauses_during_a_search_too() -> None
         if isinstance(action, Wait):
             assert action.seconds is not None
             now += action.seconds
-        elif isinstance(action, Open):
+        elif action is Step.OPEN:
             lane.opened(now)
-        elif isinstance(action, Recover):
+        elif action is Step.RECOVER:
             lane.recover(now, 0.0)
         elif isinstance(action, Send):
             losses += 1
@@ -327,7 +326,7 @@ def test_a_target_that_answers_nothing_gets_pauses_during_a_search_too() -> None
 @pytest.mark.parametrize("during", ["opening", "broken"])
 def test_a_pause_that_was_hastened_before_it_began_is_left_out(during: str) -> None:
     lane = LaneState("target", LaneLimits((8.0, 8.0)), MemoryBacklog(), 0.0)
-    assert lane.next(0.0, 0) == Open()
+    assert lane.next(0.0, 0) is Step.OPEN
     if during == "broken":
         lane.opened(1.0)
         lane.broken()
@@ -336,7 +335,7 @@ def test_a_pause_that_was_hastened_before_it_began_is_left_out(during: str) -> N
         lane.recover(3.0, 0.0)
     else:
         lane.failed(3.0, 0.0, refused=True)
-    assert lane.next(3.0, 0) == Open()
+    assert lane.next(3.0, 0) is Step.OPEN
 
     lane.failed(4.0, 0.0, refused=True)
     assert lane.next(4.0, 0) == Wait(8.0)  # once
