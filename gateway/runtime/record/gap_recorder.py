@@ -83,9 +83,8 @@ class GapRecorder:
         self._next_check = 0.0  # monotonic
         self._disputed = 0  # when the outage after the first of these connections began; 0: none
         self.attach(source, watched)
-        if connections is None:
-            return
-        if (state := connections.get(self._key)) is not None:
+        state = None if connections is None else connections.get(self._key)
+        if state is not None:
             self._known, self._keeps = state.known, state.keeps
             reason = "the gateway did not run"
             self._outage = state.outage or Outage(state.heard, GapRule.NOT_RUNNING.value, reason)
@@ -97,18 +96,20 @@ class GapRecorder:
     def attach(self, source: Source, watched: Sequence[Watched]) -> None:
         """Continue with `source`, which receives the messages `watched`."""
         self._watched = watched
-        self._source: ReportsContinuity | None = None
-        recorded = self._archive is not None and self._connections is not None
-        if recorded and isinstance(source, ReportsContinuity):
-            self._source = source
-            source.continuity.clock = self._clock
-            self._restore_count(source.continuity)
+        self._continuity: Continuity | None = None
+        connections = None if self._archive is None else self._connections
+        if connections is not None and isinstance(source, ReportsContinuity):
+            self._continuity = found = source.continuity
+            found.clock = self._clock
+            state = connections.get(self._key)
+            if state is not None and state.dropped is not None and found.dropped is None:
+                # the broker's count of dropped messages, as an earlier source saw it
+                found.dropped, found.heard = state.dropped, state.heard
 
     def connected(self) -> None:
         """Note that the source is connected, and record the outage that ends."""
-        if self._source is None:
+        if (continuity := self._continuity) is None:
             return
-        continuity = self._source.continuity
         at = self._clock()
         if (outage := self._outage) is not None:
             retention = continuity.retention if self._keeps else Retention.NOTHING
@@ -125,25 +126,18 @@ class GapRecorder:
 
     def lost(self, error: GatewayError) -> None:
         """Note that the connection is lost, or that an attempt to connect failed."""
-        if self._source is None:
+        if (continuity := self._continuity) is None:
             return
-        continuity = self._source.continuity
-        self._record_losses(continuity)
+        self._look(continuity)
         at, before = self._clock(), self._outage
-        rule, begin = self._judge(error, self._outage_begin(continuity, at), at)
-        if self._connected_at:
-            self._keeps = continuity.retention is not Retention.NOTHING
+        last_sign = self._heard(continuity, at) if self._connected_at else self._begun
+        rule, begin = self._judge(error, last_sign, at)
         self._connected_at = 0
         # The broker may turn out to have lost the session.
         provisional = GapRule.AWAY if self._known and self._keeps else GapRule.DISCONNECTED
-        if before is None:
-            outage = Outage(begin, (rule or provisional).value, str(error))
-        elif rule is not None:
-            outage = replace(before, rule=rule.value, reason=str(error))
-        elif before.rule == GapRule.NOT_RUNNING.value:
-            outage = replace(before, rule=provisional.value, reason=str(error))
-        else:
-            outage = before
+        outage = before or Outage(begin, GapRule.NOT_RUNNING.value, "")
+        if rule is not None or outage.rule == GapRule.NOT_RUNNING.value:
+            outage = replace(outage, rule=(rule or provisional).value, reason=str(error))
         self._outage = outage
         if before is None or outage.rule != before.rule or at // _DAY != self._last_row // _DAY:
             self._write(outage, at)
@@ -159,12 +153,10 @@ class GapRecorder:
 
     def check(self) -> None:
         """Record the reported losses, and note that the source is connected."""
-        if self._source is None or monotonic() < self._next_check:
+        if (continuity := self._continuity) is None or monotonic() < self._next_check:
             return
         self._next_check = monotonic() + CHECK_INTERVAL
-        continuity = self._source.continuity
-        self._record_losses(continuity)
-        self._keeps = continuity.retention is not Retention.NOTHING
+        self._look(continuity)
         heard = self._heard(continuity, self._clock())
         if not self._keeps:
             heard = min(heard, self._oldest_unsettled() or heard)
@@ -174,17 +166,17 @@ class GapRecorder:
         """Record the messages that the loop limit cut: an application may have repeated them."""
         cut_by_route = Counter(each.route for each in cuts if each.rule == LOOP_LIMIT)
         reason = "equal messages came back again and again, as in a ring of gateways"
-        for each in self._watched if cut_by_route else ():
-            if each.route in cut_by_route:
+        for each in self._watched:
+            if count := cut_by_route[each.route]:
                 found = Outage(self._clock(), GapRule.LOOP_LIMIT.value, reason)
-                self._append([each], found, found.begin, cut_by_route[each.route])
+                self._write(found, found.begin, count, watched=[each])
 
     @property
     def keeps_nothing(self) -> bool:
         """Whether the source is connected, and its broker keeps nothing for it."""
-        if self._source is None or not self._connected_at:
+        if (continuity := self._continuity) is None or not self._connected_at:
             return False
-        return self._source.continuity.retention is Retention.NOTHING
+        return continuity.retention is Retention.NOTHING
 
     def stopped(self, since: int, *, removed: bool = False, unread: bool = False) -> None:
         """Note that the gateway stops: an outage continues until the next start.
@@ -193,29 +185,20 @@ class GapRecorder:
         `removed` misses nothing from now on: an outage ends, and none begins. A tap that left
         messages `unread` misses them until it is back, and then the outage was an absence.
         """
-        if self._source is None:
+        if (continuity := self._continuity) is None:
             return
-        continuity = self._source.continuity
-        self._record_losses(continuity)
+        self._look(continuity)
         at, outage = self._clock(), self._outage
-        if self._connected_at:
-            self._keeps = continuity.retention is not Retention.NOTHING
         absent = outage is None or outage.rule in {GapRule.AWAY.value, GapRule.NOT_RUNNING.value}
         if (unread and absent) or (self._connected_at and not self._keeps and not removed):
             begin = self._all_until if unread else min(since, self._oldest_unsettled() or since)
-            outage = Outage(begin, GapRule.NOT_RUNNING.value, "the gateway was stopped")
-            self._outage = outage
+            reason = "the gateway was stopped"
+            self._outage = outage = Outage(begin, GapRule.NOT_RUNNING.value, reason)
             self._write(outage, at)
         elif outage is not None and outage.rule != GapRule.NOT_RUNNING.value:
             self._write(outage, at)
         if self._connected_at or self._last_row:  # else the file has the earlier run's state
             self._save(self._heard(continuity, at))
-
-    def _restore_count(self, continuity: Continuity) -> None:
-        """Continue with the broker's count of dropped messages that an earlier source saw."""
-        state = None if self._connections is None else self._connections.get(self._key)
-        if state is not None and state.dropped is not None and continuity.dropped is None:
-            continuity.dropped, continuity.heard = state.dropped, state.heard
 
     def _judge(self, error: GatewayError, begin: int, at: int) -> tuple[GapRule | None, int]:
         """The rule of the outage that `error` proves, if it does, and the begin of the outage.
@@ -248,16 +231,15 @@ class GapRecorder:
             case Retention.NOTHING:
                 return rule if rule is GapRule.NOT_RUNNING else GapRule.DISCONNECTED
 
-    def _outage_begin(self, continuity: Continuity, at: int) -> int:
-        """The last sign of the broker; the start of the gateway before the first connection."""
-        return self._heard(continuity, at) if self._connected_at else self._begun
-
     def _heard(self, continuity: Continuity, at: int) -> int:
         if not self._connected_at:
             return at
         return min(at, max(continuity.heard or at, self._connected_at))
 
-    def _record_losses(self, continuity: Continuity) -> None:
+    def _look(self, continuity: Continuity) -> None:
+        """Record the reported losses, and note whether the connected broker keeps messages."""
+        if self._connected_at:
+            self._keeps = continuity.retention is not Retention.NOTHING
         for loss in continuity.take_losses():
             found = Outage(loss.begin, GapRule.DROPPED.value, loss.reason)
             self._write(found, loss.end, loss.messages)
@@ -273,25 +255,20 @@ class GapRecorder:
         outage: Outage,
         end: int,
         lost: int | None = None,
+        *,
+        watched: Sequence[Watched] | None = None,
         then: Callable[[], None] = lambda: None,
     ) -> None:
-        """Append the rows of all routes, then call `then`."""
-        if self._watched and self._archive is not None and outage.rule not in MOMENTARY:
-            self._last_row = end
-        self._append(self._watched, outage, end, lost, then)
+        """Append a row for each of `watched`, or of all, then call `then`.
 
-    def _append(
-        self,
-        watched: Sequence[Watched],
-        outage: Outage,
-        end: int,
-        lost: int | None,
-        then: Callable[[], None] = lambda: None,
-    ) -> None:
-        """Append a row for each of `watched`, then call `then`; only a closed archive refuses."""
+        Only a closed archive refuses.
+        """
+        watched = self._watched if watched is None else watched
         if not watched or self._archive is None:
             then()
             return
+        if outage.rule not in MOMENTARY:
+            self._last_row = end
         rows = gap_rows(
             watched, self._endpoint, rule=GapRule(outage.rule), reason=outage.reason,
             begin=outage.begin, end=end, lost=lost,
@@ -302,11 +279,11 @@ class GapRecorder:
             log.warning("a gap is not recorded: %s", error, extra={"endpoint": self._endpoint})
 
     def _save(self, heard: int, *, durable: bool = True) -> None:
-        if self._connections is None or self._source is None:
+        if self._connections is None or self._continuity is None:
             return
         with self._save_lock:  # the archive's thread saves too
             outage = self._outage or self._unrecorded
-            dropped = self._source.continuity.dropped
+            dropped = self._continuity.dropped
             state = SourceConnection(heard, self._known, outage, self._keeps, dropped, self._tap)
             self._connections.put(self._key, state, durable=durable)
 
