@@ -22,7 +22,8 @@ from gateway.runtime.outbound.lane import Lane
 from gateway.runtime.outbound.sink_binding import SinkBinding
 from gateway.runtime.pump import Pump
 from gateway.runtime.record.counters import EndpointState
-from gateway.runtime.tap import Tap, TapTarget
+from gateway.runtime.record.gap_rows import Watched
+from gateway.runtime.tap import Tap
 
 POLL_INTERVAL: Final = 0.02  # seconds between two checks for unsettled batches
 
@@ -46,7 +47,7 @@ class ActiveEndpoints:
     def __init__(self) -> None:
         self.lanes: dict[str, Lane] = {}
         self.pumps: dict[str, Pump] = {}
-        self.taps: dict[TapTarget, Tap] = {}
+        self.taps: dict[Watched, Tap] = {}
         self.heartbeats: dict[str, Heartbeat] = {}
         self._endpoints: Mapping[str, Endpoint] = {}
         self._changing = False  # not every source of a change is in `pumps` yet

@@ -53,7 +53,7 @@ class Pump:
         self._opening = False  # the source; nobody waits for the end of that at a stop
         ledger, watched = context.ledger, watched_by(binding.router.routes)
         self._gaps = GapRecorder(
-            state.name, binding.source, watched, ledger.archive, context.connections, ledger.clock,
+            binding.source, watched, ledger.archive, context.connections, ledger.clock,
             lambda: self._relay.oldest_unsettled,
         )  # fmt: skip
         self._stop = threading.Event()

@@ -6,7 +6,6 @@ import logging
 import threading
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from random import random
 from time import monotonic
 from typing import Final
@@ -29,26 +28,6 @@ log = logging.getLogger(__name__)
 RECEIVE_TIMEOUT: Final = 0.25  # seconds; a target that sends nothing for so long has no more
 
 
-@dataclass(frozen=True, slots=True)
-class TapTarget:
-    """The target that a tap observes: route, label and endpoint, and the pattern to subscribe."""
-
-    route: str
-    label: str
-    endpoint: str
-    system: str
-    pattern: str
-
-    @property
-    def name(self) -> str:
-        """The name of its thread, and the end of its client's name."""
-        return self.watched.tap_name
-
-    @property
-    def watched(self) -> Watched:
-        return Watched(self.route, self.pattern, self.system, self.label)
-
-
 class Tap:
     """The thread and the connection of one tap.
 
@@ -57,25 +36,21 @@ class Tap:
     """
 
     def __init__(
-        self,
-        target: TapTarget,
-        source: Source,
-        backoff: tuple[float, float],
-        context: GatewayContext,
+        self, target: Watched, source: Source, backoff: tuple[float, float], context: GatewayContext
     ) -> None:
         self.target = target
         self.state = EndpointState(target.endpoint, "tap")
         self._source = source
         self._backoff = backoff
         self._context = context
-        ledger, watched = context.ledger, [target.watched]
+        ledger = context.ledger
         self._gaps = GapRecorder(
-            target.endpoint, source, watched, ledger.archive, context.connections, ledger.clock
+            source, [target], ledger.archive, context.connections, ledger.clock
         )
         self._stop = threading.Event()
         self._read_until = 0.0  # monotonic; of a stop
         self._has_all = False  # since the stop
-        self._thread = threading.Thread(target=self._run, name=target.name, daemon=True)
+        self._thread = threading.Thread(target=self._run, name=target.tap_name, daemon=True)
 
     def start(self) -> None:
         self._thread.start()
@@ -146,7 +121,7 @@ class Tap:
 
 
 def observed_rows(
-    target: TapTarget, messages: Sequence[Message], message_ids: MessageIds, at: int
+    target: Watched, messages: Sequence[Message], message_ids: MessageIds, at: int
 ) -> Rows:
     """The rows of messages observed at `at`, in microseconds.
 
@@ -162,7 +137,7 @@ def observed_rows(
             "leg": Leg.OBSERVED.value,
             "endpoint": target.endpoint,
             "system": target.system,
-            "target": target.label,
+            "target": target.target,
             "attempt": 1,
             "time": at,
             "received": at,

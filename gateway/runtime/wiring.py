@@ -33,7 +33,8 @@ from gateway.runtime.inbound.session_file import SessionFile
 from gateway.runtime.inbound.subscriptions import subscriptions
 from gateway.runtime.outbound.sink_binding import SinkBinding
 from gateway.runtime.outbound.spool_db import SpoolDatabase
-from gateway.runtime.tap import Tap, TapTarget
+from gateway.runtime.record.gap_rows import Watched
+from gateway.runtime.tap import Tap
 from gateway.translate.names import OnTooLong
 from gateway.translate.shorten import ShortNamesInMemory
 
@@ -185,12 +186,12 @@ def open_name_store(
     return store
 
 
-def tap_targets(configuration: Configuration) -> list[TapTarget]:
+def tap_targets(configuration: Configuration) -> list[Watched]:
     """The targets that routes observe; none without an archive."""
     if configuration.archive is None:
         return []
     observed = (
-        TapTarget(route.name, target.label, target.endpoint, target.system, target.observe)
+        Watched(target.endpoint, route.name, target.observe, target.system, target.label)
         for route in configuration.routes
         for target in route.targets
         if target.observe
@@ -198,11 +199,11 @@ def tap_targets(configuration: Configuration) -> list[TapTarget]:
     return list(dict.fromkeys(observed))
 
 
-def make_tap(configuration: Configuration, target: TapTarget, context: GatewayContext) -> Tap:
+def make_tap(configuration: Configuration, target: Watched, context: GatewayContext) -> Tap:
     """Create the tap of `target`: a connection of its own, without retained messages."""
     settings = configuration.endpoints[target.endpoint].settings
-    wanted = [Subscription(target.pattern, exclude_retained=True)]
-    source = make_source(settings, wanted, instance=target.name)
+    wanted = [Subscription(target.subscription, exclude_retained=True)]
+    source = make_source(settings, wanted, instance=target.tap_name)
     backoff = settings.backoff_min, settings.backoff_max
     return Tap(target, _remembering(source, context.sessions), backoff, context)
 

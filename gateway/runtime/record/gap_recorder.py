@@ -50,7 +50,6 @@ class GapRecorder:
 
     def __init__(  # noqa: PLR0913, PLR0917  # the source, and where it is recorded
         self,
-        endpoint: str,
         source: Source,
         watched: Sequence[Watched],
         archive: ArchiveAppend | None,
@@ -64,9 +63,8 @@ class GapRecorder:
         that keeps nothing does not deliver it again after an end of the process.
         A tap has seen nothing before its first connection, and the gateway may send before.
         """
-        self._endpoint = endpoint
-        self._tap = any(each.target is not None for each in watched)
-        self._key = watched[0].state_name(endpoint) if watched else endpoint
+        self._endpoint, self._key = watched[0].endpoint, watched[0].state_name
+        self._tap = watched[0].target is not None
         self._archive, self._connections = archive, connections
         self._clock, self._oldest_unsettled = clock, oldest_unsettled
         self._known = False  # whether it was ever connected
@@ -264,14 +262,14 @@ class GapRecorder:
         Only a closed archive refuses.
         """
         watched = self._watched if watched is None else watched
-        if not watched or self._archive is None:
+        if self._archive is None:
             then()
             return
         if outage.rule not in MOMENTARY:
             self._last_row = end
         rows = gap_rows(
-            watched, self._endpoint, rule=GapRule(outage.rule), reason=outage.reason,
-            begin=outage.begin, end=end, lost=lost,
+            watched, rule=GapRule(outage.rule), reason=outage.reason, begin=outage.begin,
+            end=end, lost=lost,
         )  # fmt: skip
         try:
             self._archive([rows], then)

@@ -15,6 +15,7 @@ from gateway.routing.route import Route
 class Watched:
     """The messages that a source receives for a route, or the tap at one of its targets."""
 
+    endpoint: str
     route: str
     subscription: str
     system: str
@@ -22,22 +23,28 @@ class Watched:
 
     @property
     def tap_name(self) -> str:
-        """The name of the tap, which no other of its endpoint has; empty for a source."""
+        """The name of the tap, which no other of its endpoint has; empty for a source.
+
+        It is that of its thread, and the end of its client's name.
+        """
         return "" if self.target is None else f"tap-{self.route}-{self.target}"
 
-    def state_name(self, endpoint: str) -> str:
-        """Return the name of the state of its source: the endpoint's, or one of the tap's own."""
-        return f"{endpoint} {self.tap_name}".rstrip()
+    @property
+    def state_name(self) -> str:
+        """The name of the state of its source: the endpoint's, or one of the tap's own."""
+        return f"{self.endpoint} {self.tap_name}".rstrip()
 
 
 def watched_by(routes: Iterable[Route]) -> list[Watched]:
     """The messages that the source of `routes` receives."""
-    return [Watched(each.name, each.source.subscription, each.dialect.name) for each in routes]
+    return [
+        Watched(each.endpoint, each.name, each.source.subscription, each.dialect.name)
+        for each in routes
+    ]
 
 
 def gap_rows(  # noqa: PLR0913  # the facts of one gap
     watched: Sequence[Watched],
-    endpoint: str,
     *,
     rule: GapRule,
     reason: str,
@@ -45,13 +52,13 @@ def gap_rows(  # noqa: PLR0913  # the facts of one gap
     end: int,
     lost: int | None = None,
 ) -> Rows:
-    """The rows of a gap of `endpoint` from `begin` to `end`, in microseconds.
+    """The rows of a gap of one endpoint from `begin` to `end`, in microseconds.
 
     `lost` is the number of lost messages, where it is known.
     """
     common: dict[str, Cell] = {
         "leg": Leg.GAP.value,
-        "endpoint": endpoint,
+        "endpoint": watched[0].endpoint,
         "system": watched[0].system,
         "id": NO_ID,
         "source_time": begin,

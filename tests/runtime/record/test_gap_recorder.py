@@ -81,7 +81,7 @@ class Recording:
         if self.tap is not None:
             watched = [replace(each, target=self.tap) for each in watched]
         self.recorder = GapRecorder(
-            "here", binding.source, watched, self._append, connections, lambda: self.time,
+            binding.source, watched, self._append, connections, lambda: self.time,
             lambda: self.oldest_unsettled,
         )  # fmt: skip
 
