@@ -4,25 +4,21 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Sequence
 from contextlib import suppress
 from random import random
 from time import monotonic
 from typing import Final
 
-from gateway.archive.journal.records import Rows
-from gateway.archive.schema import Leg, RowOutcome
 from gateway.endpoints.base import Batch, Source
 from gateway.errors import ArchiveError, GatewayError, LeaseNotHeldError, unexpected_error
-from gateway.model.message import GATEWAY_ID, Message
 from gateway.model.outcome import ACCEPTED
 from gateway.runtime.context import GatewayContext
 from gateway.runtime.delivery.backoff import Backoff
-from gateway.runtime.delivery.rows import fingerprint, traces_of
+from gateway.runtime.delivery.received_batch import ReceivedBatch
+from gateway.runtime.delivery.rows import BatchOrigin
 from gateway.runtime.record.counters import ConnectionState, EndpointState
 from gateway.runtime.record.gap_recorder import GapRecorder
 from gateway.runtime.record.gap_rows import Watched
-from gateway.runtime.record.message_ids import MessageIds
 
 log = logging.getLogger(__name__)
 RECEIVE_TIMEOUT: Final = 0.25  # seconds; a target that sends nothing for so long has no more
@@ -111,51 +107,11 @@ class Tap:
             self._gaps.stopped(self._context.ledger.clock(), unread=not self._has_all)
 
     def _record(self, batch: Batch) -> None:
-        messages = batch.messages
-        self.state.messages += len(messages)
-        ledger = self._context.ledger
+        count, tap = len(batch.messages), self.target
+        self.state.messages += count
+        ledger, ids = self._context.ledger, self._context.message_ids
         at = ledger.clock()
         self._gaps.observed(at)
-        rows = observed_rows(self.target, messages, self._context.message_ids, at)
-        ledger.write([rows], [], lambda: batch.settle([ACCEPTED] * len(messages)))
-
-
-def observed_rows(
-    target: Watched, messages: Sequence[Message], message_ids: MessageIds, at: int
-) -> Rows:
-    """The rows of messages observed at `at`, in microseconds.
-
-    `origin_id` is the id that the gateway gave the message, if the message carries it.
-    """
-    first = message_ids.reserve(len(messages))
-    run = message_ids.run.to_bytes(8, "big")
-    fingerprints = [fingerprint(message.payload) for message in messages]
-    return Rows(
-        len(messages),
-        {
-            "route": target.route,
-            "leg": Leg.OBSERVED.value,
-            "endpoint": target.endpoint,
-            "system": target.system,
-            "target": target.target,
-            "attempt": 1,
-            "time": at,
-            "received": at,
-            "outcome": RowOutcome.ACCEPTED.value,
-        },
-        {
-            "name": [message.address for message in messages],
-            "id": [run + (first + number).to_bytes(8, "big") for number in range(len(messages))],
-            "origin_id": [_gateway_id(message) for message in messages],
-            "trace": traces_of(messages),
-            "mode": [int(message.headers.mode) for message in messages],
-            "redelivered": [message.headers.redelivered for message in messages],
-            "size": [size for size, _ in fingerprints],
-            "hash": [digest for _, digest in fingerprints],
-        },
-    )
-
-
-def _gateway_id(message: Message) -> str | None:
-    value = message.headers.properties.get(GATEWAY_ID)
-    return value if isinstance(value, str) else None
+        origin = BatchOrigin(tap.endpoint, tap.system, at, ids.run, ids.reserve(count))
+        rows = ReceivedBatch(batch.messages, origin).observed_rows(tap.route, tap.target)
+        ledger.write([rows], [], lambda: batch.settle([ACCEPTED] * count))

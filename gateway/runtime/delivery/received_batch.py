@@ -10,7 +10,7 @@ from typing import Final, Protocol, TypeAlias, TypeVar
 
 from gateway.archive.journal.records import Cell, Rows
 from gateway.archive.schema import Leg, RowOutcome
-from gateway.model.message import Message
+from gateway.model.message import GATEWAY_ID, Message
 from gateway.model.outcome import ACCEPTED, Outcome, Settlement, rejected
 from gateway.routing.router import Delivery, RouteMatch
 from gateway.runtime.delivery.dead_letter import DeadLetter
@@ -189,6 +189,20 @@ class ReceivedBatch:
             columns |= archived_content(messages, route)
         routes = [match.route.name if match.route else "" for match in matches]
         return _rows(common, columns, route=routes, targets=[match.labels for match in matches])
+
+    def observed_rows(self, route: str, target: str | None) -> Rows:
+        """The rows of messages that a tap observed at a target.
+
+        `origin_id` is the id that the gateway gave the message, if the message carries it.
+        """
+        common = self._common(Leg.OBSERVED, RowOutcome.ACCEPTED, self.origin.time)
+        common |= {"route": route, "target": target, "attempt": 1}
+        columns = self._columns(range(len(self.messages)))
+        given = [message.headers.properties.get(GATEWAY_ID) for message in self.messages]
+        columns["name"] = [message.address for message in self.messages]
+        columns["origin_id"] = [each if isinstance(each, str) else None for each in given]
+        columns["redelivered"] = [message.headers.redelivered for message in self.messages]
+        return Rows(len(self.messages), common, columns)
 
     def delivered_rows(
         self,
