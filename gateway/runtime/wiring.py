@@ -234,7 +234,7 @@ def last_times(root: Path, gateway: str, spool: SpoolDatabase | None) -> Iterato
     yield last_end(root, gateway)
     if spool is not None:
         query = "SELECT CAST(time AS INTEGER) FROM batches ORDER BY number DESC LIMIT 1"
-        yield from (int(str(time)) for (time,) in spool.rows(query))
+        yield from (time for (time,) in spool.rows(query))
 
 
 def archive_routes(

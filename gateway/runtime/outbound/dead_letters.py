@@ -16,14 +16,14 @@ from gateway.runtime.outbound.spool_db import Change, Durable, SpoolDatabase
 
 log = logging.getLogger(__name__)
 
-COLUMNS: Final = (
+COLUMNS: Final = (  # up to `attempts` the fields of a dead letter
     "number", "time", "id", "route", "source", "source_name", "target", "endpoint", "rule",
     "reason", "attempts", "size", "body", "checksum",
 )  # fmt: skip
 _INSERT: Final = (
     f"INSERT INTO letters ({', '.join(COLUMNS)}) VALUES ({', '.join('?' * len(COLUMNS))})"  # noqa: S608  # constants
 )
-_COUNT: Final = "SELECT COUNT(*), COALESCE(SUM(size), 0) FROM letters"
+_COUNT: Final = "SELECT COUNT(*), COALESCE(SUM(CAST(size AS INTEGER)), 0) FROM letters"
 _TRIM: Final = (
     "DELETE FROM letters WHERE number IN (SELECT number FROM"
     " (SELECT number, SUM(size) OVER (ORDER BY number DESC) AS newer FROM letters)"
@@ -75,13 +75,9 @@ def from_row(row: Sequence[Any]) -> DeadLetter:
     Raises:
         SpoolError: the message is damaged.
     """
-    (number, time, identity, route, source, source_name, target, endpoint, rule, reason,
-     attempts, _, body, stored) = row  # fmt: skip
-    check(body, row[: COLUMNS.index("size")], stored)
-    return DeadLetter(
-        number, time, identity, route, source, source_name, target, endpoint, rule, reason,
-        attempts, unpack_message(body),
-    )  # fmt: skip
+    *facts, _, body, stored = row
+    check(body, facts, stored)
+    return DeadLetter(**dict(zip(COLUMNS, facts, strict=False)), message=unpack_message(body))
 
 
 class DeadLetters:
@@ -135,7 +131,7 @@ class DeadLetters:
             self._recount()
 
     def _recount(self) -> None:
-        count, size = (int(str(each)) for each in self._database.rows(_COUNT)[0])
+        count, size = self._database.rows(_COUNT)[0]
         with self._lock:
             letters, more = self._queued
             self.count, self.bytes = count + letters, size + more

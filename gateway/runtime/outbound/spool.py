@@ -7,7 +7,7 @@ import threading
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Final, TypeAlias, cast
+from typing import Final, TypeAlias
 
 from gateway.clock import now
 from gateway.errors import SpoolError
@@ -78,9 +78,8 @@ class Spool:
         self._endpoint = endpoint
         self._database = database
         self._ledger = ledger
-        last, messages, size = (int(str(each)) for each in database.rows(_TOTALS, [endpoint])[0])
-        marked = database.rows(_MARK, [endpoint])
-        totals = SpoolTotals(last, messages, size, int(str(marked[0][0])) if marked else 0)
+        marked = [number for (number,) in database.rows(_MARK, [endpoint])]
+        totals = SpoolTotals(*database.rows(_TOTALS, [endpoint])[0], *marked)
         self.backlog = SpoolBacklog(endpoint, limits, totals, database.next_number, self)
         self._stopping = False
         self._durable = threading.Event()  # of the last mark
@@ -129,14 +128,7 @@ class Spool:
     def read(self, request: Read) -> list[SpoolRow]:
         """The rows of a request, at least one if there is any."""
         values = [self._endpoint, request.after, request.before or _NO_END]
-        found = self._database.rows_up_to(READ_BYTES, _NEXT, values)
-        return [
-            self._unpack(
-                int(str(number)), int(str(time)), int(str(messages)),
-                cast("bytes", body), cast("bytes", stored),
-            )
-            for number, time, messages, stored, body in found
-        ]  # fmt: skip
+        return [self._unpack(*row) for row in self._database.rows(_NEXT, values, size=READ_BYTES)]
 
     def mark(self, number: int) -> bool:
         """Note on disk that the rows up to `number` are about to be sent; wait until it is so.
@@ -167,7 +159,7 @@ class Spool:
         """The rows of a batch that was on disk; it is never written again."""
         return [pending for row in batch.rows for pending in row.pending]
 
-    def _unpack(self, number: int, time: int, count: int, body: bytes, stored: bytes) -> SpoolRow:
+    def _unpack(self, number: int, time: int, count: int, stored: bytes, body: bytes) -> SpoolRow:
         at = self._ledger.clock()
         try:
             check(body, (number, self._endpoint, time, count), stored)

@@ -12,11 +12,11 @@ from __future__ import annotations
 import logging
 import sqlite3
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from gateway.archive.durable import close_to_others, make_folders, open_private
 from gateway.errors import SpoolError
@@ -154,36 +154,20 @@ class SpoolDatabase:
         with self._lock:
             return self._lock.wait_for(lambda: not self._queue and not self._busy, seconds)
 
-    def rows(self, query: str, values: Sequence[object] = ()) -> list[tuple[object, ...]]:
+    def rows(
+        self, query: str, values: Sequence[object] = (), *, size: int | None = None
+    ) -> list[tuple[Any, ...]]:
         """The durable rows that `query` selects.
 
-        Raises:
-            SpoolError: the file cannot be read.
-        """
-        with self._read_lock:
-            try:
-                return self._reading.execute(query, tuple(values)).fetchall()
-            except _FAULTS as error:
-                raise SpoolError(f"spool {self._folder}: {error}") from error
-
-    def rows_up_to(
-        self, size: int, query: str, values: Sequence[object] = ()
-    ) -> list[tuple[object, ...]]:
-        """The first durable rows of `query`, until their last columns reach `size` bytes.
+        With a `size` only the first of them, until their last columns reach so many bytes.
 
         Raises:
             SpoolError: the file cannot be read.
         """
-        found: list[tuple[object, ...]] = []
-        read = 0
         with self._read_lock:
             try:
                 cursor = self._reading.execute(query, tuple(values))
-                for row in cursor:
-                    found.append(row)
-                    read += len(row[-1])
-                    if read >= size:
-                        break
+                found = cursor.fetchall() if size is None else _first_rows(cursor, size)
                 cursor.close()
             except _FAULTS as error:
                 raise SpoolError(f"spool {self._folder}: {error}") from error
@@ -315,7 +299,7 @@ class SpoolDatabase:
         tables = "SELECT number FROM batches UNION ALL SELECT number FROM letters"
         tables += " UNION ALL SELECT CAST(number AS INTEGER) FROM marks"
         (last,) = self.rows(f"SELECT COALESCE(MAX(number), 0) FROM ({tables})")[0]  # noqa: S608  # a constant
-        return int(str(last))
+        return int(last)
 
     def _try_commit(self, changes: Sequence[_QueuedChanges]) -> bool:
         try:
@@ -332,6 +316,17 @@ class SpoolDatabase:
         with suppress(*_FAULTS):  # a full disk; the changes are durable nevertheless
             self._writing.execute(_VACUUM).fetchall()
         return True
+
+
+def _first_rows(rows: Iterable[tuple[Any, ...]], size: int) -> list[tuple[Any, ...]]:
+    """The first rows, until their last columns reach `size` bytes."""
+    found: list[tuple[Any, ...]] = []
+    for row in rows:
+        found.append(row)
+        size -= len(row[-1])
+        if size <= 0:
+            break
+    return found
 
 
 def _first_part(changes: list[_QueuedChanges]) -> list[_QueuedChanges]:

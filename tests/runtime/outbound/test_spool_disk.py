@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import threading
+from collections.abc import Sequence
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -93,15 +94,15 @@ def test_a_disk_that_becomes_read_only_leaves_the_writer_alive(tmp_path: Path) -
 
 
 def fail_to_read(rig: SpoolRig, times: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    read, failed = rig.database.rows_up_to, list[object]()
+    read, failed = rig.database.rows, list[str]()
 
-    def fail(*arguments: object) -> object:
-        if len(failed) < times:
-            failed.append(arguments)
+    def fail(query: str, values: Sequence[object] = (), *, size: int | None = None) -> object:
+        if size is not None and len(failed) < times:
+            failed.append(query)
             raise SpoolError("disk I/O error")
-        return read(*arguments)  # type: ignore[arg-type]  # as it got them
+        return read(query, values, size=size)
 
-    monkeypatch.setattr(rig.database, "rows_up_to", fail)
+    monkeypatch.setattr(rig.database, "rows", fail)
 
 
 def limit_pages(rig: SpoolRig, pages: int) -> None:
