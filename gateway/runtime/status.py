@@ -9,7 +9,6 @@ from time import monotonic
 import gateway
 from gateway.archive.journal.rolling import Backlog
 from gateway.check.guarantee import effective_mode
-from gateway.clock import now
 from gateway.config.build_endpoint import Endpoint
 from gateway.config.load import Configuration
 from gateway.endpoints.base import Sink, Source, address_of
@@ -164,23 +163,20 @@ def _sink_status(lane: Lane, running: Gateway) -> EndpointStatus:
     endpoint = running.configuration.endpoints.get(lane.state.name)  # None, likewise
     status = replace(
         _status(lane.state, lane.binding.system, _driver_counts(lane.binding.sink)),
+        held=lane.held,
         broker_id=endpoint.broker_id if endpoint else "",
         retry_in=_seconds_until(lane.retry_at),
         silence=lane.silence,
         address=_address(lane.binding.sink, endpoint),
     )
-    spool = lane.spool
-    if spool is None:
-        return replace(status, held=lane.held)
-    backlog = spool.backlog
-    oldest = spool.oldest() if backlog.messages else None
+    if (spool := lane.spool) is None:
+        return status
     return replace(
         status,
-        held=lane.held,
-        spooled_messages=backlog.messages,
-        spooled_bytes=backlog.bytes,
-        spooled_age=(now() - oldest) / 1_000_000 if oldest else 0.0,
-        spool_share=_used_share(backlog),
+        spooled_messages=spool.backlog.messages,
+        spooled_bytes=spool.backlog.bytes,
+        spooled_age=spool.waited(),
+        spool_share=_used_share(spool.backlog),
     )
 
 
@@ -239,5 +235,4 @@ def _lag(route: Route, running: Gateway) -> float:
     """Seconds for which the oldest message of `route` has waited in the spool of any target."""
     lanes = [running.lanes.get(endpoint) for endpoint in {each.endpoint for each in route.targets}]
     spools = [lane.spool for lane in lanes if lane is not None and lane.spool is not None]
-    oldest = [spool.oldest_of(route.name) for spool in spools if spool.backlog.messages]
-    return max((max(0.0, (now() - at) / 1_000_000) for at in oldest if at is not None), default=0.0)
+    return max((spool.waited(route.name) for spool in spools), default=0.0)

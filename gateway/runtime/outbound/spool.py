@@ -47,6 +47,7 @@ _INSERT_ROUTE: Final = (  # a damaged file may have a stale one
 )
 _DELETE: Final = "DELETE FROM batches WHERE number = ?"
 _DELETE_ROUTES: Final = "DELETE FROM batch_routes WHERE number = ?"
+_OLDEST: Final = "SELECT time FROM batches WHERE endpoint = ? ORDER BY number LIMIT 1"
 _OLDEST_OF_ROUTE: Final = (
     "SELECT time FROM batch_routes WHERE endpoint = ? AND route = ? ORDER BY number LIMIT 1"
 )
@@ -93,16 +94,13 @@ class Spool:
         self._stopping = True
         self._durable.set()
 
-    def oldest(self) -> int | None:
-        """The time the oldest batch was put, in microseconds; None if the spool is empty."""
-        query = "SELECT time FROM batches WHERE endpoint = ? ORDER BY number LIMIT 1"
-        found = self._database.rows(query, [self._endpoint])
-        return int(str(found[0][0])) if found else None
-
-    def oldest_of(self, route: str) -> int | None:
-        """The time the oldest batch with a message of `route` was put, as in `oldest`."""
-        found = self._database.rows(_OLDEST_OF_ROUTE, [self._endpoint, route])
-        return int(str(found[0][0])) if found else None
+    def waited(self, *route: str) -> float:
+        """The seconds for which the oldest batch, or that with a message of a route, has waited."""
+        if not self.backlog.messages:
+            return 0.0
+        query = _OLDEST_OF_ROUTE if route else _OLDEST
+        found = self._database.rows(query, [self._endpoint, *route])
+        return max(0.0, (now() - int(found[0][0])) / 1_000_000) if found else 0.0
 
     def pack(self, batch: OutboundBatch) -> Packed:
         """The bytes and the routes of the unsettled messages; those without a form are rejected."""
