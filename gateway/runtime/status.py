@@ -9,7 +9,6 @@ from time import monotonic
 import gateway
 from gateway.archive.journal.rolling import Backlog
 from gateway.check.guarantee import effective_mode
-from gateway.config.build_endpoint import Endpoint
 from gateway.config.load import Configuration
 from gateway.endpoints.base import Sink, Source, address_of
 from gateway.lease.holder import LeaseHolder
@@ -106,11 +105,9 @@ def take_status(running: Gateway) -> Status:
     """The status of `running`; the call never blocks and contacts no broker."""
     archive, database, letters = running.archive, running.spool_database, running.dead_letters
     configuration = running.configuration  # read once: a reload may replace it
-    endpoints = [
-        _source_status(name, pump, running) for name, pump in sorted(running.pumps.items())
-    ]
+    endpoints = [_source_status(pump, running) for _, pump in sorted(running.pumps.items())]
     endpoints += [_sink_status(lane, running) for _, lane in sorted(running.lanes.items())]
-    endpoints += [_status(tap.state, tap.target.system, {}) for tap in running.taps.values()]
+    endpoints += [_status(tap.state, tap.target.system) for tap in running.taps.values()]
     return Status(
         gateway=configuration.gateway.name,
         version=gateway.__version__,
@@ -146,28 +143,17 @@ def _pair_status(lease: LeaseHolder) -> PairStatus:
     )
 
 
-def _source_status(name: str, pump: Pump, running: Gateway) -> EndpointStatus:
-    endpoint = running.configuration.endpoints.get(name)  # None while a reload removes it
-    system = endpoint.settings.dialect if endpoint else ""
-    status = _status(pump.state, system, _driver_counts(pump.source))
-    return replace(
-        status,
-        broker_id=endpoint.broker_id if endpoint else "",
-        retry_in=_seconds_until(pump.state.retry_at),
-        address=_address(pump.source, endpoint),
-        gap=pump.last_gap,
-    )
+def _source_status(pump: Pump, running: Gateway) -> EndpointStatus:
+    status = _connected_status(pump.state, pump.source, pump.state.retry_at, running)
+    return replace(status, gap=pump.last_gap)
 
 
 def _sink_status(lane: Lane, running: Gateway) -> EndpointStatus:
-    endpoint = running.configuration.endpoints.get(lane.state.name)  # None, likewise
     status = replace(
-        _status(lane.state, lane.binding.system, _driver_counts(lane.binding.sink)),
+        _connected_status(lane.state, lane.binding.sink, lane.retry_at, running),
+        system=lane.binding.system,
         held=lane.held,
-        broker_id=endpoint.broker_id if endpoint else "",
-        retry_in=_seconds_until(lane.retry_at),
         silence=lane.silence,
-        address=_address(lane.binding.sink, endpoint),
     )
     if (spool := lane.spool) is None:
         return status
@@ -180,28 +166,28 @@ def _sink_status(lane: Lane, running: Gateway) -> EndpointStatus:
     )
 
 
-def _seconds_until(at: float | None) -> float | None:
-    return None if at is None else max(0.0, at - monotonic())
-
-
 def _used_share(spool: SpoolBacklog) -> float:
     limits = spool.limits
     used = spool.bytes / limits.bytes
     return max(used, spool.messages / limits.messages) if limits.messages else used
 
 
-def _address(driver: Source | Sink, endpoint: Endpoint | None) -> str:
+def _connected_status(
+    state: EndpointState, driver: Source | Sink, retry_at: float | None, running: Gateway
+) -> EndpointStatus:
+    """The facts that sources and sinks share; `retry_at` is the next attempt to connect."""
+    endpoint = running.configuration.endpoints.get(state.name)  # None while a reload removes it
     several = endpoint is not None and len([*endpoint.settings.servers()]) > 1
-    return address_of(driver) if several else ""
+    return replace(
+        _status(state, endpoint.settings.dialect if endpoint else ""),
+        counts=dict(getattr(driver, "counts", {})),  # an optional attribute
+        broker_id=endpoint.broker_id if endpoint else "",
+        retry_in=None if retry_at is None else max(0.0, retry_at - monotonic()),
+        address=address_of(driver) if several else "",
+    )
 
 
-def _driver_counts(driver: Source | Sink) -> Mapping[str, int]:
-    """The optional attribute `counts` of a driver: its own counters by name."""
-    counts: Mapping[str, int] = getattr(driver, "counts", {})
-    return counts
-
-
-def _status(state: EndpointState, system: str, counts: Mapping[str, int]) -> EndpointStatus:
+def _status(state: EndpointState, system: str) -> EndpointStatus:
     return EndpointStatus(
         state.name,
         state.side,
@@ -211,7 +197,6 @@ def _status(state: EndpointState, system: str, counts: Mapping[str, int]) -> End
         state.reconnects,
         monotonic() - state.since,
         state.messages,
-        counts=dict(counts),
     )
 
 
