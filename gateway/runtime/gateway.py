@@ -29,7 +29,7 @@ from gateway.runtime.delivery.dead_letter import DeadLetter
 from gateway.runtime.inbound.echo_cache import EchoCache
 from gateway.runtime.inbound.recovery_from_journals import RecoveredState, recover
 from gateway.runtime.inbound.saved_echoes import save_echoes
-from gateway.runtime.monitor.tracing import Sampler, Tracer, open_span_recorder
+from gateway.runtime.monitor.tracing import Tracer, open_span_recorder
 from gateway.runtime.monitor.watchdog import Watchdog
 from gateway.runtime.outbound.dead_letters import DeadLetters
 from gateway.runtime.outbound.spool import Spool
@@ -90,7 +90,7 @@ class Gateway:
             SpoolError: the spool's folder is not writable, or another gateway uses it.
             DriverMissingError, TracingError: tracing is configured and cannot start.
         """
-        self._span_recorder = self._open_span_recorder()
+        trace = self._open_tracing()
         self._open_spool()  # first: another gateway may use it, and then nothing is touched
         recovered = self._open_archive()
         append = self.archive.append if self.archive else None
@@ -107,7 +107,7 @@ class Gateway:
             self.heartbeats,
             self._connections,
             self._require_lease,
-            self._tracing(),
+            trace,
             wiring.session_file(running),
             self._spools(ledger),
         )
@@ -264,15 +264,11 @@ class Gateway:
     def _find_route(self, name: str) -> Route | None:
         return next((each for each in self.configuration.routes if each.name == name), None)
 
-    def _open_span_recorder(self) -> SpanRecorder | None:
-        ref = self.configuration.tracing
-        return None if ref is None else open_span_recorder(ref, self.configuration.gateway.name)
-
-    def _tracing(self) -> TraceBatch | None:
-        if self._span_recorder is None or self.configuration.tracing is None:
+    def _open_tracing(self) -> TraceBatch | None:
+        if (ref := self.configuration.tracing) is None:
             return None
-        sampler = Sampler(self.configuration.tracing.sample)
-        return Tracer(self._span_recorder, sampler, self._clock).trace
+        self._span_recorder = open_span_recorder(ref, self.configuration.gateway.name)
+        return Tracer(self._span_recorder, ref.sample, self._clock).trace
 
     def _spools(self, ledger: Ledger) -> Callable[[str], Spool | None]:
         """The function that makes the spool of the lane to an endpoint; None without a spool."""

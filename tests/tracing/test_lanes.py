@@ -20,7 +20,7 @@ from gateway.model.message import Headers, Message
 from gateway.model.outcome import ACCEPTED, SPOOLED, Settlement, rejected
 from gateway.runtime.delivery.lane import LaneLimits
 from gateway.runtime.delivery.outbound_batch import OutboundBatch, PendingRow
-from gateway.runtime.monitor.tracing import Sampler, Tracer, open_span_recorder
+from gateway.runtime.monitor.tracing import Tracer, open_span_recorder
 from gateway.runtime.outbound.lane import Lane
 from gateway.runtime.outbound.sink_binding import SinkBinding
 from gateway.runtime.record.counters import EndpointState
@@ -84,7 +84,7 @@ def lanes(
         lane.start()
         until(lambda: lane.direct)
         try:
-            yield collector, TracedLane(lane, Tracer(spans, Sampler(share, lambda: 0.5), now))
+            yield collector, TracedLane(lane, Tracer(spans, share, now, lambda: 0.5))
         finally:
             lane.stop()
             spans.close()

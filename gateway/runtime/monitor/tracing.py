@@ -49,34 +49,21 @@ def open_span_recorder(ref: TracingSettings, name: str) -> SpanRecorder:
 
 
 @dataclass(frozen=True, slots=True)
-class Sampler:
-    """Selects the messages to trace; `chance` gives a random number from 0 to 1."""
-
-    share: float
-    chance: Callable[[], float] = random
-
-    def select(self, messages: Sequence[Message]) -> dict[int, TraceContext | None]:
-        """Positions of the messages to trace, each with its parent."""
-        found: dict[int, TraceContext | None] = {}
-        for position, message in enumerate(messages):
-            properties = message.headers.properties
-            parent = context_of(properties) if TRACEPARENT in properties else None
-            if parent.sampled if parent is not None else self.chance() < self.share:
-                found[position] = parent
-        return found
-
-
-@dataclass(frozen=True, slots=True)
 class Tracer:
-    """Begins the spans of a batch that is handed to a lane; they end with its answers."""
+    """Begins the spans of a batch that is handed to a lane; they end with its answers.
+
+    Among messages without a trace context, `share` are traced; `chance` gives a random number from
+    0 to 1.
+    """
 
     recorder: SpanRecorder
-    sampler: Sampler
+    share: float
     clock: Clock  # of the rows: a span begins with the receipt
+    chance: Callable[[], float] = random
 
     def trace(self, batch: OutboundBatch, carries: frozenset[str]) -> None:
         """Trace the selected messages for a target that carries these header fields."""
-        selected = self.sampler.select(batch.messages)
+        selected = self._select(batch.messages)
         if not selected:
             return
         messages = list(batch.messages)
@@ -90,6 +77,16 @@ class Tracer:
                         messages[position] = _with_span_context(messages[position], span)
         batch.origin = TracedOrigin(batch.origin, open_spans, self.recorder, self.clock)
         batch.messages = messages
+
+    def _select(self, messages: Sequence[Message]) -> dict[int, TraceContext | None]:
+        """Positions of the messages to trace, each with its parent."""
+        found: dict[int, TraceContext | None] = {}
+        for position, message in enumerate(messages):
+            properties = message.headers.properties
+            parent = context_of(properties) if TRACEPARENT in properties else None
+            if parent.sampled if parent is not None else self.chance() < self.share:
+                found[position] = parent
+        return found
 
 
 @dataclass(frozen=True, slots=True)
