@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, replace
-from typing import Final
+from dataclasses import replace
+from typing import Final, TypeAlias
 
 from gateway.clock import now
 from gateway.dialects.base import Dialect
@@ -27,24 +27,14 @@ from gateway.tracing.context import trace_of
 MAX_CACHE_SIZE: Final = 16 << 20  # bytes of the results of a source; a full cache is cleared
 _OVERHEAD: Final = 800  # bytes of a result beside its texts and properties
 _ABSENT = optional_values(NO_HEADERS)
-
-
-@dataclass(frozen=True, slots=True)
-class CachedMapping:
-    """The mapped headers of one source header object and one delivery.
-
-    Keeps a reference to both, so that their id() is not reused.
-    """
-
-    source: Headers
-    delivery: Delivery
-    mapped: MappedHeaders
+_Cached: TypeAlias = tuple[MappedHeaders, Headers, Delivery]
 
 
 class HeaderMapper:
     """Maps the headers of one source endpoint and caches the results.
 
-    Most messages of a source share one header object, so the cache key is its id().
+    Most messages of a source share one header object, so the cache keys are the id() of headers and
+    delivery. An entry keeps a reference to both, so that no other object gets their id().
     Mutable: owned by the pump's thread.
     """
 
@@ -52,7 +42,7 @@ class HeaderMapper:
         self._gateway = gateway
         self._dialect = dialect
         self._counters = counters
-        self._cache: LimitedCache[tuple[int, int], CachedMapping] = LimitedCache(MAX_CACHE_SIZE)
+        self._cache: LimitedCache[tuple[int, int], _Cached] = LimitedCache(MAX_CACHE_SIZE)
 
     def map_headers(self, headers: Headers, delivery: Delivery, carries: frozenset[str]) -> Headers:
         """Map headers for a target that carries the fields `carries`; count the lost fields.
@@ -60,23 +50,19 @@ class HeaderMapper:
         Raises:
             TranslationError: a rule of the target gives a value that its field cannot hold.
         """
-        cached = self._cache.get((id(headers), id(delivery)))
-        if cached is not None and cached.source is headers and cached.delivery is delivery:
-            mapped, lost = cached.mapped
+        key = id(headers), id(delivery)
+        if (cached := self._cache.get(key)) is not None:
+            mapped, lost = cached[0]
         else:
             mapped, lost = self._map(headers, delivery, carries)
             # A source id is unique to its message, and rules may read the clock.
             if headers.source_id is None and delivery.rules is NO_RULES:
-                self._remember(CachedMapping(headers, delivery, (mapped, lost)))
+                size = _OVERHEAD + 2 * headers_size(headers) + 2 * text_size(delivery.address)
+                self._cache.add(key, ((mapped, lost), headers, delivery), size)
         if lost and delivery.route is not None:
             for field in lost:
                 self._counters[delivery.route.name].count_lost_field(field)
         return mapped
-
-    def _remember(self, mapping: CachedMapping) -> None:
-        source, delivery = mapping.source, mapping.delivery
-        size = 2 * headers_size(source) + 2 * text_size(delivery.address)
-        self._cache.add((id(source), id(delivery)), mapping, _OVERHEAD + size)
 
     def _map(self, source: Headers, delivery: Delivery, carries: frozenset[str]) -> MappedHeaders:
         rules = delivery.rules
