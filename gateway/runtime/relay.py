@@ -19,7 +19,7 @@ from gateway.runtime.delivery.duplicates import DuplicateFilter
 from gateway.runtime.delivery.outbound_batch import OutboundBatch
 from gateway.runtime.delivery.received_batch import ReceivedBatch
 from gateway.runtime.delivery.rows import BatchOrigin, Cut
-from gateway.runtime.inbound.copy_maker import CopyMaker, HeaderMapper
+from gateway.runtime.inbound.copy_maker import HeaderMapper, make_copies
 from gateway.runtime.inbound.in_flight import InFlightBatch
 from gateway.runtime.outbound.lane import Lane
 from gateway.runtime.record.counters import EndpointState
@@ -61,8 +61,8 @@ class Relay:
         """Relay by the routes of `binding` from now on."""
         context = self._context
         self._binding = binding
-        mapper = HeaderMapper(context.gateway, binding.router.dialect, context.ledger.counters)
-        self._copies = CopyMaker(self._state.name, mapper)
+        counters = context.ledger.counters
+        self._mapper = HeaderMapper(context.gateway, binding.router.dialect, counters)
 
     @property
     def oldest_unsettled(self) -> int:
@@ -117,7 +117,7 @@ class Relay:
                     reason = "a reload removed it"
                     refused.append((at, replace(each, rule="target-removed", reason=reason)))
                 continue
-            made = self._copies.make(in_flight, copies, when_full, lane.binding.carries)
+            made = make_copies(self._mapper, in_flight, copies, when_full, lane.binding.carries)
             if made.messages:
                 outbound.append((lane, made))
         return outbound

@@ -80,53 +80,46 @@ class HeaderMapper:
 log = logging.getLogger(__name__)
 
 
-class CopyMaker:
-    """Makes the copies of the messages of one source endpoint.
+def make_copies(
+    mapper: HeaderMapper,
+    in_flight: InFlightBatch,
+    copies: Copies,
+    when_full: WhenFull,
+    carries: frozenset[str],
+) -> OutboundBatch:
+    """Make the messages of `copies`; `in_flight` records those that are refused.
 
-    Mutable: owned by the pump's thread.
+    `carries` has the header fields that the target carries.
     """
-
-    def __init__(self, endpoint: str, header_mapper: HeaderMapper) -> None:
-        self._endpoint = endpoint
-        self._map_headers = header_mapper.map_headers
-
-    def make(
-        self, in_flight: InFlightBatch, copies: Copies, when_full: WhenFull, carries: frozenset[str]
-    ) -> OutboundBatch:
-        """Make the messages of `copies`; `in_flight` records those that are refused.
-
-        `carries` has the header fields that the target carries.
-        """
-        received, map_headers = in_flight.received, self._map_headers
-        positions: list[int] = []
-        deliveries: list[Delivery] = []
-        messages: list[Message] = []
-        for position, delivery in zip(*copies, strict=True):
-            original, target = received.messages[position], delivery.target
-            try:
-                headers = map_headers(original.headers, delivery, carries)
-                payload = original.payload
-                if target is not None and target.conversion is not None:
-                    payload = convert_payload(payload, target.conversion)
-                message = Message(delivery.address, payload, headers)
-                if target is not None and target.add_message_id:
-                    number = received.identities[position] if received.identities else ""
-                    own = received.message_id(position)
-                    message = with_ids(message, original, self._endpoint, own, number)
-            except TranslationError as error:
-                in_flight.refuse(position, replace(delivery, rule=error.rule, reason=str(error)))
-                continue
-            except Exception as error:
-                log.exception(
-                    "internal error while translating", extra={"endpoint": self._endpoint}
-                )
-                reason = f"{type(error).__name__} while translating; this is a fault of the gateway"
-                in_flight.refuse(position, replace(delivery, rule="internal", reason=reason))
-                continue
-            positions.append(position)
-            deliveries.append(delivery)
-            messages.append(message)
-        return OutboundBatch(in_flight, when_full, messages, positions, deliveries)
+    received, map_headers = in_flight.received, mapper.map_headers
+    endpoint = received.origin.endpoint
+    positions: list[int] = []
+    deliveries: list[Delivery] = []
+    messages: list[Message] = []
+    for position, delivery in zip(*copies, strict=True):
+        original, target = received.messages[position], delivery.target
+        try:
+            headers = map_headers(original.headers, delivery, carries)
+            payload = original.payload
+            if target is not None and target.conversion is not None:
+                payload = convert_payload(payload, target.conversion)
+            message = Message(delivery.address, payload, headers)
+            if target is not None and target.add_message_id:
+                number = received.identities[position] if received.identities else ""
+                own = received.message_id(position)
+                message = with_ids(message, original, endpoint, own, number)
+        except TranslationError as error:
+            in_flight.refuse(position, replace(delivery, rule=error.rule, reason=str(error)))
+            continue
+        except Exception as error:
+            log.exception("internal error while translating", extra={"endpoint": endpoint})
+            reason = f"{type(error).__name__} while translating; this is a fault of the gateway"
+            in_flight.refuse(position, replace(delivery, rule="internal", reason=reason))
+            continue
+        positions.append(position)
+        deliveries.append(delivery)
+        messages.append(message)
+    return OutboundBatch(in_flight, when_full, messages, positions, deliveries)
 
 
 def with_ids(  # noqa: PLR0913, PLR0917  # a copy, and all that its ids follow from
