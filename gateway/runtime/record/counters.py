@@ -13,6 +13,8 @@ from time import monotonic
 from typing import Final
 
 from gateway.errors import ClientIdDisputeError, GatewayError, TakenOverError
+from gateway.runtime.delivery.admission import DUPLICATE, LOOP, LOOP_LIMIT
+from gateway.runtime.delivery.received_batch import Count
 
 log = logging.getLogger(__name__)
 
@@ -21,6 +23,7 @@ LATENCY_BUCKETS: Final = (
     0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0,
 )  # fmt: skip  # upper bounds in seconds
 DISPUTE_SECONDS: Final = 60.0  # of a connection, after which a dispute over its id has ended
+_LEFT_OUT: Final = {LOOP: "loops", LOOP_LIMIT: "loops", DUPLICATE: "duplicates"}  # else by reason
 MAX_REFUSALS: Final = 20  # latest dead letters of a route, for display
 MAX_REFUSAL_TEXT: Final = 2_000  # characters of the name and of the reason of each
 
@@ -155,38 +158,22 @@ class RouteCounters(RouteTotals):
         with self._lock:
             return RouteTotals(*(copy(getattr(self, each.name)) for each in fields(RouteTotals)))
 
-    def count_received(self, messages: int, size: int) -> None:
+    def add(self, count: Count) -> None:
+        """Add messages; a latency is negative if the clock was set back, and then counts as 0."""
+        latency = max(0.0, count.latency)
         with self._lock:
-            self.received += messages
-            self.received_bytes += size
-
-    def count_delivered(self, messages: int, seconds: float) -> None:
-        """Count deliveries, each with a latency of `seconds` since its receipt.
-
-        The latency is negative if the clock was set back; it then counts as 0.
-        """
-        seconds = max(0.0, seconds)
-        with self._lock:
-            self.delivered += messages
-            self.latencies[bisect_left(LATENCY_BUCKETS, seconds)] += messages
-            self.latency_sum += seconds * messages
-
-    def count_spooled(self, messages: int) -> None:
-        with self._lock:
-            self.spooled += messages
+            self.received += count.received
+            self.received_bytes += count.size
+            self.spooled += count.spooled
+            self.delivered += count.delivered
+            self.latencies[bisect_left(LATENCY_BUCKETS, latency)] += count.delivered
+            self.latency_sum += latency * count.delivered
 
     def count_left_out(self, reason: str) -> None:
         """Count a message that the route left out for a reason of `delivery.admission`."""
+        name = _LEFT_OUT.get(reason, reason)
         with self._lock:
-            match reason:
-                case "ignored":
-                    self.ignored += 1
-                case "unselected":
-                    self.unselected += 1
-                case "loop" | "loop-limit":
-                    self.loops += 1
-                case _:
-                    self.duplicates += 1
+            setattr(self, name, getattr(self, name) + 1)
 
     def count_refusal(self, refusal: Refusal) -> bool:
         """Count a dead letter; return whether it is the first of its rule."""

@@ -20,7 +20,7 @@ from gateway.model.outcome import Outcome, Settlement
 from gateway.routing.route import Route
 from gateway.runtime.delivery.dead_letter import DeadLetter
 from gateway.runtime.delivery.outbound_batch import OutboundBatch, PendingRow
-from gateway.runtime.delivery.received_batch import Counted
+from gateway.runtime.delivery.received_batch import Count, Counted
 from gateway.runtime.delivery.rows import archived_content, fingerprint, fingerprints
 from gateway.runtime.record.counters import Refusal, RouteCounters
 
@@ -67,14 +67,8 @@ class Ledger:
         for each in found:
             if isinstance(each, DeadLetter):
                 self.count_dead_letter(each)
-                continue
-            counters = self.counters[each.route]
-            if each.received:
-                counters.count_received(each.received, each.size)
-            if each.delivered:
-                counters.count_delivered(each.delivered, each.latency)
-            if each.spooled:
-                counters.count_spooled(each.spooled)
+            else:
+                self.counters[each.route].add(each)
 
     def count_dead_letter(self, letter: DeadLetter) -> None:
         """Count a dead letter; log the first of each route and rule, and the place it is kept."""
@@ -118,8 +112,8 @@ class Ledger:
                     sent = [stored.messages[each] for each in some]
                     rows.append(_sent_rows(pending.completed(some, **facts), sent))
                 if accepted and route in self.counters:
-                    latency = at - int(str(common.get("received") or at))
-                    self.counters[route].count_delivered(len(accepted), latency / 1_000_000)
+                    latency = (at - int(str(common.get("received") or at))) / 1_000_000
+                    self.count([Count(route, delivered=len(accepted), latency=latency)])
                 for position in sorted({*positions} - {*accepted}):
                     settlement, message = settlements[position], stored.messages[position]
                     row = pending.completed([position], time=at, attempt=attempt)

@@ -5,14 +5,15 @@ from __future__ import annotations
 import pytest
 
 from gateway.errors import NotConnectedError
+from gateway.runtime.delivery.received_batch import Count
 from gateway.runtime.record.counters import EndpointState, RouteCounters
 from tests.waiting import PATIENCE
 
 
 def test_a_latency_is_never_negative() -> None:
     counters = RouteCounters()
-    counters.count_delivered(2, 0.5)
-    counters.count_delivered(3, -3_600.0)
+    counters.add(Count("all", delivered=2, latency=0.5))
+    counters.add(Count("all", delivered=3, latency=-3_600.0))
 
     assert counters.latency_sum == 1.0  # Prometheus would read a falling sum as a restart
     assert (sum(counters.latencies), counters.latencies[0]) == (5, 3)
