@@ -33,14 +33,17 @@ Counters: TypeAlias = Mapping[str, RouteCounters]
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
-    """The counters, the archive and the dead letters of a gateway; the last two are optional."""
+    """The counters, the archive and the dead letters of a gateway; the last two are optional.
+
+    With `keeps_letters` the dead letters are stored, and not only published.
+    """
 
     counters: Counters
     archive: ArchiveAppend | None = None
-    dead_letters: KeepLetters | None = None
+    dead_letters: KeepLetters = lambda _, then: then()
     find_route: Callable[[str], Route | None] = lambda _: None  # by name, for its archive settings
     clock: Clock = now  # of the rows
-    keeps_letters: bool = True  # `dead_letters` stores them, and does not only publish copies
+    keeps_letters: bool = False
 
     def write(
         self, rows: Sequence[Rows], letters: Sequence[DeadLetter], then: Callable[[], None]
@@ -51,16 +54,12 @@ class Ledger:
         its source delivers it again.
         """
         try:
-            if letters and self.dead_letters is not None:
+            if letters:
                 self.dead_letters(letters, lambda: self._write_rows(rows, then))
             else:
                 self._write_rows(rows, then)
         except SpoolError as error:
             log.warning("a batch stays unsettled: %s", error)
-
-    @property
-    def _stores_letters(self) -> bool:
-        return self.keeps_letters and self.dead_letters is not None
 
     def count(self, found: Iterable[Counted]) -> None:
         """Add to the counters of routes."""
@@ -74,7 +73,7 @@ class Ledger:
         """Count a dead letter; log the first of each route and rule, and the place it is kept."""
         route, rule = letter.route, letter.rule
         if route not in self.counters:
-            if self.archive is None and not self._stores_letters:
+            if self.archive is None and not self.keeps_letters:
                 log.warning("a message is lost: %s", rule)
             return
         refusal = Refusal(letter.time, letter.source_name, rule, letter.reason)
@@ -82,7 +81,7 @@ class Ledger:
             kept = "nowhere: there is no archive and no spool"
             if self.archive is not None:
                 kept = "in the archive"
-            if self._stores_letters:
+            if self.keeps_letters:
                 kept = "with the dead letters"
             log.warning("first dead letter, kept %s", kept, extra={"route": route, "rule": rule})
 
@@ -175,16 +174,14 @@ def _dead_row(row: Rows, settlement: Settlement, message: Message, route: Route 
 def _dead_letter(
     pending: PendingRow, row: Rows, settlement: Settlement, message: Message
 ) -> DeadLetter:
-    common, columns = row.common, row.columns
-    names = columns.get("source_name", [common.get("source_name", "")])
-    identity = columns["id"][0]
+    common, identity = row.common, row.columns["id"][0]
     return DeadLetter(
         number=0,
         time=int(str(common["time"])),
         id=identity if isinstance(identity, bytes) else b"",
         route=str(common["route"]),
         source=pending.source,
-        source_name=str(names[0]),
+        source_name=str(row.values("source_name")[0] or ""),
         target=str(common["target"]),
         endpoint=str(common["endpoint"]),
         rule=settlement.rule,

@@ -45,8 +45,9 @@ class SpoolRig:
         self.letters = DeadLetters(self.database, letters)
         ticks = count(1)
         self.ledger = Ledger(
-            {"relay": self.counters}, self._archive, self.letters.put, clock=lambda: next(ticks)
-        )
+            {"relay": self.counters}, self._archive, self.letters.put, clock=lambda: next(ticks),
+            keeps_letters=True,
+        )  # fmt: skip
         self.spool = Spool("target", self.database, self.ledger, limits)
         binding = SinkBinding(self.sink, "mqtt", frozenset(), LaneLimits(BACKOFF, capacity))
         self.lane = Lane(binding, EndpointState("target", "sink"), self.spool)
