@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Final, TypeAlias
 
-from gateway.model.outcome import SPOOLED, Settlement, rejected
+from gateway.model.outcome import SPOOLED, rejected
 from gateway.routing.route import WhenFull
 from gateway.runtime.delivery.actions import Finish, Mark, Read, Store
 from gateway.runtime.delivery.outbound_batch import Origin, OutboundBatch, SpoolRow
@@ -191,29 +191,35 @@ class SpoolBacklog:
             return Mark(self._last_read)
         return self._take_rows()
 
-    def take_oldest(self, *, older_than: int | None = None) -> Finish | Read | None:
-        """Reject the oldest batch; None if none is ready, or none is `older_than` the time.
+    def take_oldest(self) -> Finish | Read | None:
+        """Reject the oldest batch; None if none is ready."""
+        if not (self._returned or self._rows):
+            return self._next_read()
+        oldest = self._returned.pop(0) if self._returned else self._take_rows()
+        reason = f"the spool of {self._name} is full, and this was its oldest"
+        oldest.settle_rest(rejected("spool-full", reason))
+        return Finish(oldest)
+
+    def take_expired(self, wall: int) -> Finish | Read | None:
+        """Reject the messages of the oldest batch that have waited too long; it may have others.
 
         Units: microseconds since 1970-01-01 UTC.
         """
-        if older_than is not None and self._returned:
-            return self._expire_returned(older_than)
-        if self._returned:
-            oldest = self._returned.pop(0)
-        elif not self._rows:
-            return self._next_read()
-        elif older_than is None:
-            oldest = self._take_rows()
-        elif self._rows[0].time < older_than:
-            oldest = self._join([self._rows.popleft()])
-        else:
+        if self.limits.seconds is None:
             return None
-        if older_than is None:
-            reason = f"the spool of {self._name} is full, and this was its oldest"
-            oldest.settle_rest(rejected("spool-full", reason))
-        else:
-            oldest.settle_rest(self._too_old())
-        return Finish(oldest)
+        oldest = wall - int(self.limits.seconds * 1_000_000)
+        if not self._returned:
+            if not self._rows:
+                return self._next_read()
+            if self._rows[0].time >= oldest:
+                return None
+            self._returned.append(self._join([self._rows.popleft()]))
+        batch = self._returned[0]
+        times = [row.time for row in batch.rows for _ in row.messages]
+        expired = [each for each in batch.unsettled if times[each] < oldest]
+        reason = f"it waited longer than {self.limits.seconds:g} s for {self._name}"
+        batch.settle(expired, [rejected("spool-age", reason)] * len(expired))
+        return None if batch.unsettled else Finish(self._returned.pop(0))
 
     def empty(self) -> bool:
         """Return whether no batch is ready or about to be."""
@@ -223,21 +229,6 @@ class SpoolBacklog:
         """The messages of a batch have their outcome, and their rows are about to be deleted."""
         self.messages -= sum(row.count for row in batch.rows)
         self.bytes -= sum(row.size for row in batch.rows)
-
-    def _expire_returned(self, older_than: int) -> Finish | None:
-        """Reject the messages of the first batch put back that are too old; it may have others."""
-        batch = self._returned[0]
-        times = [row.time for row in batch.rows for _ in row.messages]
-        expired = [each for each in batch.unsettled if times[each] < older_than]
-        if expired:
-            batch.settle(expired, [self._too_old()] * len(expired))
-        if batch.unsettled:
-            return None
-        return Finish(self._returned.pop(0))
-
-    def _too_old(self) -> Settlement:
-        reason = f"it waited longer than {self.limits.seconds:g} s for {self._name}"
-        return rejected("spool-age", reason)
 
     def _next_read(self) -> Read | None:
         """The rows to read: all durable ones that no earlier number holds back."""

@@ -414,11 +414,9 @@ class LaneState:
         return send
 
     def _next_expired(self, wall: int) -> Finish | Read | None:
-        backlog = self.backlog
-        if not isinstance(backlog, SpoolBacklog) or backlog.limits.seconds is None or self._taken:
+        if not isinstance(self.backlog, SpoolBacklog) or self._taken:
             return None
-        oldest = wall - int(backlog.limits.seconds * 1_000_000)
-        return backlog.take_oldest(older_than=oldest)
+        return self.backlog.take_expired(wall)
 
     def _refuse_removed(self, batch: OutboundBatch) -> Finish:
         reason = f"a reload removed the target {self._name}"
