@@ -179,24 +179,11 @@ class LaneState:
         """No send is in progress any more: put all that has no answer back, in order."""
         if not self._move(Event.RECOVERED):
             return
-        sends, self._unanswered = list(self._unanswered.values()), {}
+        sends, on_disk = list(self._unanswered.values()), self.backlog.on_disk
         searching = self._search.lost(sends, self._isolation, now, ours=self._ours)
-        batches = [send.batch for send in sends]
-        if self._taken is not None:
-            batches.append(self._taken)
-        if self._isolation is not None:
-            batches.append(self._isolation.batch)
-        in_memory = {id(send.batch) for send in sends}
-        left = [each for each in {id(each): each for each in batches}.values() if each.unsettled]
-        if self._isolation is not None and self.backlog.on_disk:
-            in_memory.add(id(self._isolation.batch))
-        if self._rest:
-            in_memory.add(id(self._taken))
-        self._taken = self._isolation = None
-        self._rest = ()
-        freed = [each for each in left if id(each) in in_memory]
-        if not self.backlog.on_disk:
-            freed = [each for each in freed if not each.resend]
+        unsent = None if self._rest else self._taken  # from the disk it is not held yet
+        left = [each for each in self._give_up() if each.unsettled]
+        freed = [each for each in left if each is not unsent and (on_disk or not each.resend)]
         self.held -= sum(each.size for each in freed)
         self.backlog.put_back(each for each in left if each.resend)
         if searching:
@@ -264,20 +251,24 @@ class LaneState:
 
         Their sources would otherwise wait for it for ever.
         """
-        waiting = [send.batch for send in self._unanswered.values()]
-        waiting += [each for each in (self._taken,) if each]
-        waiting += [self._isolation.batch] if self._isolation else []
+        waiting = self._give_up()
         while (store := self.backlog.next_store()) is not None:
             waiting.append(store.batch)
         if not self.backlog.on_disk:
             while isinstance(batch := self.backlog.take(), OutboundBatch):
                 waiting.append(batch)
-        self._unanswered, self._taken, self._isolation, self._rest = {}, None, None, ()
         self._move(Event.REMOVE)
-        lost = {id(each): each for each in waiting if not each.rows}.values()
-        return [Step.CLOSE, *(self._refuse_removed(each) for each in lost)]
+        return [Step.CLOSE, *(self._refuse_removed(each) for each in waiting if not each.rows)]
 
     # Within
+
+    def _give_up(self) -> list[OutboundBatch]:
+        """Forget all that was taken or sent; return its batches."""
+        batches = [send.batch for send in self._unanswered.values()]
+        batches += [self._taken] if self._taken else []
+        batches += [self._isolation.batch] if self._isolation else []
+        self._unanswered, self._taken, self._isolation, self._rest = {}, None, None, ()
+        return [*{id(each): each for each in batches}.values()]
 
     def _move(self, event: Event) -> bool:
         """Take up the phase after an event; return whether the event concerns this phase."""
@@ -318,9 +309,10 @@ class LaneState:
 
     def _next_on_disk(self, wall: int) -> Action | None:
         """Write what was put back; reject what waited too long."""
-        return self.backlog.next_store() or (
-            None if self.phase is Phase.DIRECT else self._next_expired(wall)
-        )
+        store = self.backlog.next_store()
+        if store or self.phase is Phase.DIRECT or self._taken:
+            return store
+        return self.backlog.take_expired(wall) if isinstance(self.backlog, SpoolBacklog) else None
 
     def _next_attempt(self, now: float) -> Action:
         if now < self._retry_at:
@@ -412,11 +404,6 @@ class LaneState:
         batch.attempts = isolation.attempts  # counted for the batch, not for each part
         isolation.number = send.number
         return send
-
-    def _next_expired(self, wall: int) -> Finish | Read | None:
-        if not isinstance(self.backlog, SpoolBacklog) or self._taken:
-            return None
-        return self.backlog.take_expired(wall)
 
     def _refuse_removed(self, batch: OutboundBatch) -> Finish:
         reason = f"a reload removed the target {self._name}"
