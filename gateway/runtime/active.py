@@ -182,14 +182,10 @@ class ActiveEndpoints:
         for name, route in routes.items():
             old = self.heartbeats.get(name)
             if old is None or (old.endpoint, old.name) != (route.endpoint, route.heartbeat):
-                gateway = wanted.gateway.name
-                self.heartbeats[name] = Heartbeat(gateway, name, route.endpoint, route.heartbeat)
-            targets = sorted({target.endpoint for target in route.targets})
-            self.heartbeats[name].targets_ready = partial(self._all_direct, targets)
-
-    def _all_direct(self, endpoints: Sequence[str]) -> bool:
-        """Return whether the lanes of `endpoints` are connected and have no backlog."""
-        return all(self.lanes[name].direct for name in endpoints if name in self.lanes)
+                self.heartbeats[name] = Heartbeat(
+                    wanted.gateway.name, name, route.endpoint, route.heartbeat, self.lanes
+                )
+            self.heartbeats[name].targets = sorted({target.endpoint for target in route.targets})
 
     def _update_taps(self, change: Change, context: GatewayContext) -> None:
         """Stop the taps that are not wanted with these settings, and start the new ones.

@@ -17,7 +17,6 @@ from gateway.errors import (
     NotConnectedError,
     unexpected_error,
 )
-from gateway.routing.route import Route
 from gateway.runtime.context import GatewayContext, SourceBinding
 from gateway.runtime.delivery.backoff import Backoff
 from gateway.runtime.record.counters import ConnectionState, EndpointState
@@ -133,10 +132,6 @@ class Pump:
         """
         self._next_binding = binding
         self.state.hasten()
-
-    @property
-    def routes(self) -> tuple[Route, ...]:
-        return (self._next_binding or self._binding).router.routes
 
     @property
     def rebinding(self) -> bool:

@@ -15,8 +15,9 @@ from time import monotonic
 from typing import Final, Protocol
 
 from gateway.model.message import DeliveryMode, Headers, Message, Payload
-from gateway.routing.route import Route, WhenFull
+from gateway.routing.route import WhenFull
 from gateway.runtime.delivery.outbound_batch import OutboundBatch, PendingRow
+from gateway.runtime.delivery.rows import payload_bytes
 from gateway.runtime.outbound.lane import Lane
 from gateway.runtime.record.counters import ConnectionState, EndpointState
 
@@ -29,12 +30,15 @@ class Heartbeat:
     Units: seconds of the monotonic clock.
     """
 
-    def __init__(self, gateway: str, route: str, endpoint: str, name: str) -> None:
+    def __init__(
+        self, gateway: str, route: str, endpoint: str, name: str, lanes: Mapping[str, Lane]
+    ) -> None:
         self.route = route
         self.endpoint = endpoint  # the source of the route; heartbeats are sent to it
         self.name = name
-        self.targets_ready: Callable[[], bool] = lambda: True
-        self._prefix = f"gateway-heartbeat {gateway}/{route} "
+        self.targets: Sequence[str] = ()  # endpoints of the route; set by each reload
+        self._lanes = lanes
+        self._prefix = f"gateway-heartbeat {gateway}/{route} ".encode()
         self._sent = 0
         self._received_at = self._delivered_at = self.acted_at = monotonic()
 
@@ -42,14 +46,11 @@ class Heartbeat:
         """Create the next heartbeat."""
         self._sent += 1
         headers = Headers(mode=DeliveryMode.AT_LEAST_ONCE)
-        return Message(self.name, f"{self._prefix}{self._sent}".encode(), headers)
+        return Message(self.name, self._prefix + str(self._sent).encode(), headers)
 
     def is_ours(self, payload: Payload) -> bool:
         """Return whether `payload` is a heartbeat of this gateway and route."""
-        text = payload if isinstance(payload, str) else None
-        if isinstance(payload, bytes):
-            text = payload.decode("utf-8", "replace")
-        return text is not None and text.startswith(self._prefix)
+        return payload_bytes(payload).startswith(self._prefix)
 
     def note_received(self) -> None:
         """Note that a heartbeat was received from the source."""
@@ -57,8 +58,13 @@ class Heartbeat:
 
     def note_delivered(self) -> None:
         """Note that a heartbeat was settled; a spooled one does not count as delivered."""
-        if self.targets_ready():
+        if all(lane.direct for lane in self.target_lanes):
             self._delivered_at = monotonic()
+
+    @property
+    def target_lanes(self) -> list[Lane]:
+        """The lanes of the targets of the route; a reload may remove one at any time."""
+        return [lane for name in self.targets if (lane := self._lanes.get(name)) is not None]
 
     @property
     def age(self) -> float:
@@ -85,10 +91,6 @@ class ReceivingSide(Protocol):
     @property
     def state(self) -> EndpointState:
         """The connection of the source."""
-
-    @property
-    def routes(self) -> Sequence[Route]:
-        """The routes from the source."""
 
     def reconnect(self, reason: str) -> None:
         """Replace the connection of the source."""
@@ -193,8 +195,7 @@ class Watchdog:
         pump = self._pumps.get(heartbeat.endpoint)
         if pump is None or min(heartbeat.age, monotonic() - heartbeat.acted_at) < timeout:
             return
-        lanes = [self._lanes.get(name) for name in _targets(pump, heartbeat.route)]
-        targets = [lane for lane in lanes if lane is not None]  # a reload may remove one now
+        targets = heartbeat.target_lanes
         states = [pump.state, *(lane.state for lane in targets)]
         if any(state.connection is not ConnectionState.CONNECTED for state in states):
             return  # the lost connection is being reopened
@@ -207,9 +208,3 @@ class Watchdog:
             return
         for lane in targets:
             lane.reconnect(reason)
-
-
-def _targets(pump: ReceivingSide, name: str) -> Sequence[str]:
-    """The endpoints that the route `name` of `pump` sends to."""
-    routes = [route for route in pump.routes if route.name == name]
-    return sorted({target.endpoint for route in routes for target in route.targets})
