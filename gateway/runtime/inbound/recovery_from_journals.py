@@ -14,12 +14,8 @@ from pathlib import Path
 from typing import Final
 
 from gateway.archive.durable import read_regular
-from gateway.archive.journal.records import Cell, Damage, Rows, is_journal, read_records
-from gateway.archive.layout import (
-    is_instance,
-    journals,
-    parse_journal_name,
-)
+from gateway.archive.journal.records import Damage, Rows, is_journal, read_records
+from gateway.archive.layout import is_instance, journals, parse_journal_name
 from gateway.archive.schema import Leg
 from gateway.runtime.delivery.admission import LOOP
 from gateway.runtime.delivery.duplicates import Identity
@@ -44,25 +40,25 @@ def recover(root: Path, gateway: str, brokers: Mapping[str, str]) -> RecoveredSt
     Sent copies are omitted when their echo was recorded, or when they are older than
     COPY_LIFETIME.
     """
-    state = RecoveredState()
+    identities: dict[str, list[Identity]] = {}
     saved = saved_echoes(root, gateway)
+    sent: list[tuple[int, SentCopy]] = []
     returned: Counter[EchoKey] = Counter()
-    times: list[int] = []
     for path in _latest(root, gateway):
         try:
             data = read_regular(path)
         except OSError:
             continue  # converted meanwhile
         for rows in _batches(data) if is_journal(data) else ():
-            leg = rows.common.get("leg")
+            leg, endpoint = rows.common.get("leg"), str(rows.common.get("endpoint"))
+            broker = brokers.get(endpoint)
             if leg == Leg.RECEIVED.value and "origin_id" in rows.columns:
-                _add_identities(rows, state)
-            elif leg == Leg.DELIVERED.value and str(rows.common.get("endpoint")) in brokers:
-                _add_sent(rows, brokers, state, times)
-            elif leg == Leg.CUT.value and rows.common.get("rule") == LOOP:
-                returned.update(_echoes(rows, brokers))
-    state.sent = saved + _without_echoes(state.sent, times, returned)
-    return state
+                identities.setdefault(endpoint, []).extend(_identities(rows))
+            elif leg == Leg.DELIVERED.value and broker is not None:
+                sent += _sent_copies(rows, broker)
+            elif leg == Leg.CUT.value and rows.common.get("rule") == LOOP and broker is not None:
+                returned.update((broker, *each) for each in _contents(rows))
+    return RecoveredState(identities, saved + _without_echoes(sent, returned))
 
 
 def _latest(root: Path, gateway: str) -> Iterator[Path]:
@@ -78,17 +74,16 @@ def _writer_in(journal: Path) -> str:
 
 
 def _without_echoes(
-    sent: Sequence[SentCopy], times: Sequence[int], returned: Counter[EchoKey]
+    sent: Sequence[tuple[int, SentCopy]], returned: Counter[EchoKey]
 ) -> list[SentCopy]:
-    """The copies, sent at `times`, whose echo may still come."""
+    """The copies, with the times at which they were sent, whose echo may still come."""
     waiting: list[SentCopy] = []
-    if times:
-        oldest = max(times) - int(COPY_LIFETIME * 1_000_000)
-        for copy, at in zip(sent, times, strict=True):
-            if returned[copy[0]]:
-                returned[copy[0]] -= 1
-            elif at >= oldest:
-                waiting.append(copy)
+    oldest = max((at for at, _ in sent), default=0) - int(COPY_LIFETIME * 1_000_000)
+    for at, copy in sent:
+        if returned[copy[0]]:
+            returned[copy[0]] -= 1
+        elif at >= oldest:
+            waiting.append(copy)
     return waiting
 
 
@@ -98,34 +93,19 @@ def _batches(data: bytes) -> Iterator[Rows]:
             yield from record
 
 
-def _add_identities(rows: Rows, state: RecoveredState) -> None:
-    identities = state.identities.setdefault(str(rows.common["endpoint"]), [])
-    wanted = map(rows.values, ("name", "origin_id", "hash"))
-    identities.extend(
-        (str(name), str(identity), _bytes(digest))
-        for name, identity, digest in zip(*wanted, strict=True)
-        if identity is not None
-    )
+def _identities(rows: Rows) -> Iterator[Identity]:
+    for (name, digest), identity in zip(_contents(rows), rows.values("origin_id"), strict=True):
+        if identity is not None:
+            yield name, str(identity), digest
 
 
-def _add_sent(
-    rows: Rows, brokers: Mapping[str, str], state: RecoveredState, times: list[int]
-) -> None:
-    common = rows.common
-    broker, gateway = brokers[str(common["endpoint"])], str(common["gateway"])
-    wanted = map(rows.values, ("route", "name", "hash"))
-    for route, name, digest in zip(*wanted, strict=True):
-        state.sent.append(((broker, str(name), _bytes(digest)), (f"{gateway}/{route}",)))
-        times.append(int(str(common["time"])))
+def _sent_copies(rows: Rows, broker: str) -> Iterator[tuple[int, SentCopy]]:
+    at, gateway = int(str(rows.common["time"])), str(rows.common["gateway"])
+    for content, route in zip(_contents(rows), map(str, rows.values("route")), strict=True):
+        yield at, ((broker, *content), (f"{gateway}/{route}",))
 
 
-def _echoes(rows: Rows, brokers: Mapping[str, str]) -> Iterator[EchoKey]:
-    """The keys of the echoes that were cut."""
-    broker = brokers.get(str(rows.common["endpoint"]))
-    if broker is not None:
-        for name, digest in zip(*map(rows.values, ("name", "hash")), strict=True):
-            yield broker, str(name), _bytes(digest)
-
-
-def _bytes(value: Cell) -> bytes:
-    return value if isinstance(value, bytes) else b""
+def _contents(rows: Rows) -> Iterator[tuple[str, bytes]]:
+    """The name and the hash of each message."""
+    for name, digest in zip(rows.values("name"), rows.values("hash"), strict=True):
+        yield str(name), digest if isinstance(digest, bytes) else b""
