@@ -93,11 +93,6 @@ class Lane:
         """Whether what it is given is sent: the target is connected, and no source is awaited."""
         return self._lane.phase in {Phase.DRAINING, Phase.DIRECT}
 
-    @property
-    def stopping(self) -> bool:
-        """Whether the lane is about to stop and sends nothing more from the disk."""
-        return self._lane.stopping
-
     def idle(self) -> bool:
         """Return whether no batch in memory is unanswered; batches on disk do not count."""
         with self._lock:
@@ -205,13 +200,23 @@ class Lane:
             self._work.notify_all()
 
     def _perform(self, action: Action) -> None:
+        spool = self.spool
         match action:
             case Send():
                 self._send(action)
             case Finish(batch):
                 self._finish(batch)
-            case Store() | Read() | Mark() if self.spool is not None:
-                self._perform_on_disk(action, self.spool)
+            case Store(batch) if spool is not None:
+                self._store(batch, spool)
+            case Read() if spool is not None:
+                rows = spool.read(action)
+                with self._lock:
+                    spool.backlog.read(rows, action)
+                    self._notify()
+            case Mark(number) if spool is not None:
+                marked = spool.mark(number)
+                with self._lock:
+                    spool.backlog.marked(marked)
             case Step.OPEN:
                 self._open()
             case Step.CLOSE:
@@ -245,20 +250,6 @@ class Lane:
                 self.spool.backlog.freed(batch)
                 self._notify()
         batch.origin.answered(batch)
-
-    def _perform_on_disk(self, action: Store | Read | Mark, spool: Spool) -> None:
-        match action:
-            case Store(batch):
-                self._store(batch, spool)
-            case Read():
-                rows = spool.read(action)
-                with self._lock:
-                    spool.backlog.read(rows, action)
-                    self._notify()
-            case Mark(number):
-                if spool.mark(number):
-                    with self._lock:
-                        spool.backlog.marked(number)
 
     def _store(self, batch: OutboundBatch, spool: Spool) -> None:
         """Write the unsettled messages of a batch."""

@@ -128,18 +128,18 @@ class Spool:
         values = [self._endpoint, request.after, request.before or _NO_END]
         return [self._unpack(*row) for row in self._database.rows(_NEXT, values, size=READ_BYTES)]
 
-    def mark(self, number: int) -> bool:
+    def mark(self, number: int) -> int:
         """Note on disk that the rows up to `number` are about to be sent; wait until it is so.
 
-        Without the mark a later run could not tell that its copies are repeated ones. Return
-        whether it is on disk: a stop does not wait for it.
+        Without the mark a later run could not tell that its copies are repeated ones. Return the
+        number, or 0 if it is not on disk: a stop does not wait for it.
         """
         durable = self._durable = threading.Event()
         with suppress(SpoolError):  # closed: the run ends
             self._database.put([(_SET_MARK, (self._endpoint, number))], durable.set)
         while not self._stopping and not durable.wait(DISK_TIMEOUT):
             log.warning("the spool of %s waits for the disk", self._endpoint)
-        return durable.is_set()
+        return number if durable.is_set() else 0
 
     def answered(self, batch: OutboundBatch) -> None:
         """Record the answers of a batch that was on disk, then delete its rows."""

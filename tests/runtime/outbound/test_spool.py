@@ -179,7 +179,7 @@ def test_a_stop_waits_for_answers_and_leaves_the_rest_on_disk(tmp_path: Path) ->
         until(lambda: len(rig.sink.received) == MAX_JOINED)
         stopping = threading.Thread(target=rig.lane.stop, args=(30,))
         stopping.start()
-        until(lambda: rig.lane.stopping)
+        until(lambda: rig.lane._lane.stopping)  # noqa: SLF001  # it sends nothing more from the disk
         rig.sink.answer_all()
         stopping.join(PATIENCE)
         assert not stopping.is_alive()
