@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Final
 
 from gateway.config.build_endpoint import Endpoint
 from gateway.config.load import Configuration
@@ -20,12 +19,10 @@ from gateway.runtime.delivery.duplicates import Identity
 from gateway.runtime.monitor.watchdog import Heartbeat
 from gateway.runtime.outbound.lane import Lane
 from gateway.runtime.outbound.sink_binding import SinkBinding
-from gateway.runtime.pump import Pump
+from gateway.runtime.pump import Pump, wait_until
 from gateway.runtime.record.counters import EndpointState
 from gateway.runtime.record.gap_rows import Watched
 from gateway.runtime.tap import Tap
-
-POLL_INTERVAL: Final = 0.02  # seconds between two checks for unsettled batches
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,7 +222,7 @@ class ActiveEndpoints:
         for name in removed:
             if not self.lanes[name].direct:  # a source that waits for its room cannot rebind
                 self.lanes[name].remove(0.0)
-        _wait_until(
+        wait_until(
             lambda: not any(pump.rebinding for pump in self.pumps.values()),
             time.monotonic() + seconds,
         )
@@ -237,7 +234,7 @@ class ActiveEndpoints:
 def _stop_receiving(pumps: Sequence[Pump], deadline: float, *, removed: bool = False) -> bool:
     for pump in pumps:
         pump.stop_receiving(deadline, removed=removed)
-    return _wait_until(lambda: all(pump.idle() for pump in pumps), deadline)
+    return wait_until(lambda: all(pump.idle() for pump in pumps), deadline)
 
 
 def _run_in_parallel(steps: Sequence[Callable[[], None]]) -> None:
@@ -247,13 +244,3 @@ def _run_in_parallel(steps: Sequence[Callable[[], None]]) -> None:
         thread.start()
     for thread in threads:
         thread.join()
-
-
-def _wait_until(done: Callable[[], bool], deadline: float) -> bool:
-    """Wait until `done` returns true; return false when `deadline` (monotonic) passes first."""
-    tick = threading.Event()
-    while not done():
-        if time.monotonic() >= deadline:
-            return False
-        tick.wait(POLL_INTERVAL)
-    return True

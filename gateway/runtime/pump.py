@@ -6,6 +6,7 @@ import logging
 import random
 import threading
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
@@ -220,9 +221,7 @@ class Pump:
         except Exception as failure:
             log.exception("unexpected error", extra={"endpoint": self.state.name})
             self._lost(unexpected_error(self.state.name, failure))
-        tick = threading.Event()
-        while not self.settled and time.monotonic() < self._relay_until - END_MARGIN:
-            tick.wait(POLL_INTERVAL)
+        wait_until(lambda: self.settled, self._relay_until - END_MARGIN)
         return since
 
     def _receive_once(self) -> None:
@@ -269,8 +268,7 @@ class Pump:
         """Switch to `binding`; a replaced source is closed when its batches are settled."""
         if binding.source is not self._binding.source:
             deadline = time.monotonic() + REBIND_TIMEOUT
-            while not self.settled and time.monotonic() < deadline and not self._stop.is_set():
-                self._stop.wait(POLL_INTERVAL)
+            wait_until(lambda: self.settled or self._stop.is_set(), deadline)
             if self.state.connection is ConnectionState.CONNECTED:
                 self._gaps.lost(NotConnectedError(f"{self.state.name}: a reload replaced it"))
             self._binding.source.close()
@@ -280,3 +278,13 @@ class Pump:
         self._binding, self._next_binding = binding, None
         self._gaps.attach(binding.source, watched_by(binding.router.routes))
         self._relay.rebind(binding)
+
+
+def wait_until(done: Callable[[], bool], deadline: float) -> bool:
+    """Wait until `done` returns true; return false when `deadline` (monotonic) passes first."""
+    tick = threading.Event()
+    while not done():
+        if time.monotonic() >= deadline:
+            return False
+        tick.wait(POLL_INTERVAL)
+    return True
