@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import random
 import threading
 import time
 from collections.abc import Callable
@@ -19,7 +18,6 @@ from gateway.errors import (
     unexpected_error,
 )
 from gateway.runtime.context import GatewayContext, SourceBinding
-from gateway.runtime.delivery.backoff import Backoff
 from gateway.runtime.record.counters import ConnectionState, EndpointState
 from gateway.runtime.record.gap_recorder import GapRecorder
 from gateway.runtime.record.gap_rows import watched_by
@@ -61,7 +59,6 @@ class Pump:
         self.duplicates = self._relay.duplicates
         self._removed = False  # set before _stop
         self._relay_until = 0.0  # monotonic seconds, after a stop; set before _stop
-        self._backoff = Backoff()
         self._alive_at = 0.0  # monotonic seconds; the source was connected after it; 0: never
         self._first_polls_until = 0.0  # monotonic seconds
         self._reconnect_reason = ""  # set when the connection must be replaced
@@ -168,13 +165,7 @@ class Pump:
                 break
             self._opening = False
             self._lost(error)
-            refused = not error.retryable
-            pause = self._backoff.pause(
-                self._binding.backoff,
-                time.monotonic(),
-                random.random(),  # noqa: S311  # jitter
-                refused=refused,
-            )
+            pause = self.state.next_pause(self._binding.backoff, error)
             if self._next_applicable() is None and not self._stop.is_set():
                 self.state.pause(pause)
         if self._opening:
@@ -244,7 +235,6 @@ class Pump:
             self._alive_at = begun
             self._gaps.connected()
             self.state.connected()
-            self._backoff.connected(time.monotonic())
             self._first_polls_until = time.monotonic() + FIRST_POLLS
         if not self.begun and not self._binding.readers_ready():
             self._stop.wait(POLL_INTERVAL)

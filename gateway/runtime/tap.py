@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import threading
 from contextlib import suppress
-from random import random
 from time import monotonic
 from typing import Final
 
@@ -13,7 +12,6 @@ from gateway.endpoints.base import Batch, Source
 from gateway.errors import ArchiveError, GatewayError, LeaseNotHeldError, unexpected_error
 from gateway.model.outcome import ACCEPTED
 from gateway.runtime.context import GatewayContext
-from gateway.runtime.delivery.backoff import Backoff
 from gateway.runtime.delivery.received_batch import ReceivedBatch
 from gateway.runtime.delivery.rows import BatchOrigin
 from gateway.runtime.record.counters import ConnectionState, EndpointState
@@ -70,7 +68,6 @@ class Tap:
         return connected and not self._has_all and monotonic() < self._read_until
 
     def _run(self) -> None:
-        backoff = Backoff()
         while self._reads():
             try:
                 self._context.require_lease()
@@ -78,7 +75,6 @@ class Tap:
                     self._source.open()
                     self._gaps.connected()
                     self.state.connected()
-                    backoff.connected(monotonic())
                 at, stopping = self._context.ledger.clock(), self._stop.is_set()
                 if (batch := self._source.receive(RECEIVE_TIMEOUT)) is not None:
                     self._record(batch)
@@ -98,8 +94,7 @@ class Tap:
                 self._gaps.lost(error)
             self.state.lost(error)
             self._source.close()
-            refused = not error.retryable
-            pause = backoff.pause(self._backoff, monotonic(), random(), refused=refused)  # noqa: S311  # jitter
+            pause = self.state.next_pause(self._backoff, error)
             if not self._stop.is_set():
                 self.state.pause(pause)
         with suppress(LeaseNotHeldError):

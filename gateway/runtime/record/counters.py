@@ -9,11 +9,13 @@ from collections import deque
 from copy import copy
 from dataclasses import dataclass, field, fields
 from enum import Enum
+from random import random
 from time import monotonic
 from typing import Final
 
 from gateway.errors import ClientIdDisputeError, GatewayError, TakenOverError
 from gateway.runtime.delivery.admission import DUPLICATE, LOOP, LOOP_LIMIT
+from gateway.runtime.delivery.backoff import Backoff
 from gateway.runtime.delivery.received_batch import Count
 
 log = logging.getLogger(__name__)
@@ -51,6 +53,7 @@ class EndpointState:
     messages: int = 0  # received, or answered by the target
     retry_at: float | None = None  # the next attempt of a source to connect; monotonic seconds
     is_disputed: bool = False  # another client uses its id, as the last connection ended
+    _backoff: Backoff = field(default_factory=Backoff, init=False, repr=False, compare=False)
     _hastened: threading.Event = field(
         default_factory=threading.Event, init=False, repr=False, compare=False
     )
@@ -60,6 +63,7 @@ class EndpointState:
         self.connection = ConnectionState.CONNECTED
         self.since = monotonic()
         self.retry_at = None
+        self._backoff.connected(self.since)
         self._hastened.clear()
         if not self.is_disputed:
             self.reason = ""
@@ -76,6 +80,11 @@ class EndpointState:
             level = logging.WARNING if error.retryable else logging.ERROR
             log.log(level, "%s", reason, extra={"endpoint": self.name, "side": self.side})
         self.reason = reason
+
+    def next_pause(self, backoff: tuple[float, float], error: GatewayError) -> float:
+        """Seconds to wait after `error`; `backoff` has the shortest and the longest pause."""
+        refused = not error.retryable
+        return self._backoff.pause(backoff, monotonic(), random(), refused=refused)  # noqa: S311  # jitter
 
     def pause(self, seconds: float) -> bool:
         """Wait before the next attempt; return whether `hasten` came in it or since the last."""
