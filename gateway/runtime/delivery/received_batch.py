@@ -138,8 +138,7 @@ class ReceivedBatch:
     def refused(self, position: int, delivery: Delivery, at: int) -> DeadLetter:
         """The mapping refused a delivery: a dead letter."""
         settlement = rejected(delivery.rule, delivery.reason)
-        message = self.messages[position]
-        return self._add_dead_letter(delivery, position, message, "", settlement, 0, at)
+        return self._add_dead_letter(delivery, position, settlement, at)
 
     def answered(self, batch: OutboundBatch, at: int) -> list[Counted]:
         """Take the final settlements of one target."""
@@ -266,57 +265,53 @@ class ReceivedBatch:
             if route is not None:
                 counts.append(Count(route.name, spooled=len(group)))
         for i in _with_outcome(Outcome.REJECTED, batch.settlements):
-            delivery, position, message = batch.deliveries[i], batch.positions[i], batch.messages[i]
-            endpoint = delivery.target.endpoint if delivery.target else ""
-            counts.append(
-                self._add_dead_letter(
-                    delivery, position, message, endpoint, batch.settlements[i], batch.attempts, at
-                )
+            delivery, settlement = batch.deliveries[i], batch.settlements[i]
+            letter = self._add_dead_letter(
+                delivery, batch.positions[i], settlement, at, batch.messages[i], batch.attempts
             )
+            counts.append(letter)
         return counts
 
     def _add_dead_letter(  # noqa: PLR0913, PLR0917  # the facts of one dead letter
         self,
         delivery: Delivery,
         position: int,
-        message: Message,
-        endpoint: str,
         settlement: Settlement,
-        attempts: int,
         at: int,
+        sent: Message | None = None,
+        attempts: int = 0,
     ) -> DeadLetter:
-        name = message.address if endpoint else delivery.address
+        """Add the copy that was `sent`, or the message that the mapping refused."""
+        received, target = self.messages[position], delivery.target
         letter = DeadLetter(
             number=0,
             time=at,
             id=self.message_id(position),
             route=delivery.route.name if delivery.route else "",
             source=self.origin.endpoint,
-            source_name=self.messages[position].address,
+            source_name=received.address,
             target=delivery.label,
-            endpoint=endpoint,
+            endpoint=target.endpoint if sent and target else "",
             rule=settlement.rule,
             reason=settlement.reason,
             attempts=attempts,
-            message=message,
+            message=sent or received,
         )
         self.letters.append(letter)
         if self._archived:
-            self.rows.append(self.dead_row(delivery, position, name, settlement, at))
+            self.rows.append(self._dead_row(delivery, position, letter))
         return letter
 
-    def dead_row(
-        self, delivery: Delivery, position: int, name: str, settlement: Settlement, at: int
-    ) -> Rows:
-        """The row of a dead letter, with its content; `name` is empty if it was not translated."""
+    def _dead_row(self, delivery: Delivery, position: int, letter: DeadLetter) -> Rows:
+        """The row of a dead letter, with its content; it has no target's name if none was found."""
         message = self.messages[position]
+        name = letter.message.address if letter.endpoint else delivery.address
         columns = self._columns([position])
         columns["name"] = [name or message.address]
         columns |= archived_content([message], delivery.route)
-        common = self._common(Leg.DEAD, RowOutcome.REJECTED, at)
-        common["route"] = delivery.route.name if delivery.route else ""
-        common |= {"rule": settlement.rule, "reason": settlement.reason, "attempt": 1}
-        common["source_name"] = message.address
+        common = self._common(Leg.DEAD, RowOutcome.REJECTED, letter.time)
+        common |= {"route": letter.route, "rule": letter.rule, "reason": letter.reason}
+        common |= {"source_name": message.address, "attempt": 1}
         if delivery.target is not None:
             common["target"] = delivery.label
             if name:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
@@ -10,7 +11,6 @@ import pytest
 
 from gateway.archive.journal.records import pack
 from gateway.model.message import Headers, Message, Value
-from gateway.model.outcome import rejected
 from gateway.routing.router import Delivery, RouteMatch
 from gateway.runtime.delivery.dead_letter import DeadLetter
 from gateway.runtime.delivery.received_batch import ReceivedBatch
@@ -61,9 +61,11 @@ def test_rows_of_every_message_can_be_packed(values: dict[str, Value]) -> None:
     messages = messages_of(values)
     record = ReceivedBatch(messages, ORIGIN)
     received = record.received_rows([0, 1, 2], [RouteMatch(None, ())] * 3)
-    settlement = rejected("rule", "why \ud800")
+    for at in range(3):
+        record.refused(at, replace(NO_ROUTE, reason="why \ud800"), 5)
 
-    assert pack([received, *(record.dead_row(NO_ROUTE, at, "", settlement, 5) for at in range(3))])
+    assert len(record.rows) == 3
+    assert pack([received, *record.rows])
 
 
 @pytest.mark.parametrize("time", [1 << 64, -(1 << 64), HUGE], ids=["above", "below", "huge"])
