@@ -267,12 +267,8 @@ class GapRecorder:
             return
         if outage.rule not in MOMENTARY:
             self._last_row = end
-        rows = gap_rows(
-            watched, rule=GapRule(outage.rule), reason=outage.reason, begin=outage.begin,
-            end=end, lost=lost,
-        )  # fmt: skip
         try:
-            self._archive([rows], then)
+            self._archive([gap_rows(watched, outage, end, lost)], then)
         except ArchiveError as error:
             log.warning("a gap is not recorded: %s", error, extra={"endpoint": self._endpoint})
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from gateway.archive.gaps import NO_ID, GapRule
+from gateway.archive.heads import Outage
 from gateway.archive.journal.records import Cell, Rows
 from gateway.archive.schema import Leg, RowOutcome
 from gateway.routing.route import Route
@@ -43,16 +44,8 @@ def watched_by(routes: Iterable[Route]) -> list[Watched]:
     ]
 
 
-def gap_rows(  # noqa: PLR0913  # the facts of one gap
-    watched: Sequence[Watched],
-    *,
-    rule: GapRule,
-    reason: str,
-    begin: int,
-    end: int,
-    lost: int | None = None,
-) -> Rows:
-    """The rows of a gap of one endpoint from `begin` to `end`, in microseconds.
+def gap_rows(watched: Sequence[Watched], gap: Outage, end: int, lost: int | None) -> Rows:
+    """The rows of a gap of one endpoint until `end`, in microseconds.
 
     `lost` is the number of lost messages, where it is known.
     """
@@ -61,12 +54,12 @@ def gap_rows(  # noqa: PLR0913  # the facts of one gap
         "endpoint": watched[0].endpoint,
         "system": watched[0].system,
         "id": NO_ID,
-        "source_time": begin,
-        "received": begin,
-        "time": max(begin, end),
-        "redelivered": rule is GapRule.AWAY,
-        "rule": rule.value,
-        "reason": reason,
+        "source_time": gap.begin,
+        "received": gap.begin,
+        "time": max(gap.begin, end),
+        "redelivered": gap.rule == GapRule.AWAY.value,
+        "rule": gap.rule,
+        "reason": gap.reason,
         "size": lost,
         "outcome": RowOutcome.GAP.value,
     }
