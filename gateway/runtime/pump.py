@@ -190,21 +190,19 @@ class Pump:
         whose broker sends faster than the targets take always has more.
         """
         source = self._binding.source
+        intake = source if isinstance(source, EndsIntake) else None
         answer_until = time.monotonic() + INTAKE_TIMEOUT
         try:
-            if self.begun and isinstance(source, EndsIntake):
-                source.end_intake()
+            if self.begun and intake is not None:
+                intake.end_intake()
             while self.begun and time.monotonic() < self._relay_until:
                 self._context.require_lease()
-                waits = (
-                    isinstance(source, EndsIntake)
-                    and not source.intake_ended
-                    and time.monotonic() < answer_until
-                )
+                is_open = intake is not None and not intake.intake_ended
+                waits = is_open and time.monotonic() < answer_until
                 if (batch := source.receive(POLL_INTERVAL if waits else 0)) is not None:
                     self._relay.relay(batch)
                 elif not waits:
-                    if not isinstance(source, EndsIntake):
+                    if intake is None:
                         since = self._context.ledger.clock()
                     break
         except GatewayError as error:  # also of another client that takes the session now
