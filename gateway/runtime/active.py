@@ -100,7 +100,8 @@ class ActiveEndpoints:
         pumps: list[Pump] = []
         deadline = time.monotonic() + change.wanted.gateway.stop_seconds
         for name, source in change.sources.items():
-            targets = {each.endpoint for route in source.router.routes for each in route.targets}
+            routes = source.rules.router.routes
+            targets = {each.endpoint for route in routes for each in route.targets}
             ready = partial(self._readers_ready, sorted(targets), deadline)
             binding = replace(source, readers_ready=ready)
             if name in self.pumps:

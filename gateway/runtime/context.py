@@ -8,7 +8,6 @@ from typing import TypeAlias
 
 from gateway.endpoints.base import Source
 from gateway.endpoints.continuity import SubscriptionStore
-from gateway.routing.router import Router
 from gateway.runtime.delivery.admission import AdmissionRules
 from gateway.runtime.delivery.outbound_batch import OutboundBatch
 from gateway.runtime.inbound.echo_cache import EchoCache
@@ -53,7 +52,3 @@ class SourceBinding:
     backoff: tuple[float, float]
     short_names: ShortNames | None
     readers_ready: Callable[[], bool] = lambda: True
-
-    @property
-    def router(self) -> Router:
-        return self.rules.router

@@ -49,7 +49,7 @@ class Pump:
         self._next_binding: SourceBinding | None = None  # set by a reload
         self.begun = False  # to receive from the source of the binding
         self._opening = False  # the source; nobody waits for the end of that at a stop
-        ledger, watched = context.ledger, watched_by(binding.router.routes)
+        ledger, watched = context.ledger, watched_by(binding.rules.router.routes)
         self._gaps = GapRecorder(
             binding.source, watched, ledger.archive, context.connections, ledger.clock,
             lambda: self._relay.oldest_unsettled,
@@ -264,7 +264,7 @@ class Pump:
             self._alive_at = 0.0
             self.begun = False
         self._binding, self._next_binding = binding, None
-        self._gaps.attach(binding.source, watched_by(binding.router.routes))
+        self._gaps.attach(binding.source, watched_by(binding.rules.router.routes))
         self._relay.rebind(binding)
 
 

@@ -62,7 +62,7 @@ class Relay:
         context = self._context
         self._binding = binding
         counters = context.ledger.counters
-        self._mapper = HeaderMapper(context.gateway, binding.router.dialect, counters)
+        self._mapper = HeaderMapper(context.gateway, binding.rules.router.dialect, counters)
 
     @property
     def oldest_unsettled(self) -> int:

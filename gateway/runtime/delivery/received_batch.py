@@ -26,7 +26,6 @@ from gateway.runtime.delivery.rows import (
     payload_sizes,
     traces_of,
 )
-from gateway.tracing.context import trace_of
 
 _IMMUTABLE: Final = frozenset({bytes, str})
 _ACCEPTED: Final = RowOutcome.ACCEPTED.value
@@ -243,10 +242,6 @@ class ReceivedBatch:
         """The 16-byte id of the message at `position`: the run, then its number in the run."""
         origin = self.origin
         return origin.run.to_bytes(8, "big") + (origin.first + position).to_bytes(8, "big")
-
-    def trace(self, position: int) -> bytes:
-        """The 16-byte trace id of the message at `position`."""
-        return trace_of(self.messages[position].headers.properties) or self.message_id(position)
 
     def _pending_row(self, batch: OutboundBatch, group: Sequence[int]) -> PendingRow:
         deliveries = [batch.deliveries[at] for at in group]

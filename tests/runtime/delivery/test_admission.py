@@ -40,7 +40,7 @@ def test_a_failing_selector_refuses_one_message(
     messages = [Message("a/1", b"", Headers(properties={"bad": 1})), Message("a/2", b"")]
 
     batch = ReceivedBatch(messages, ORIGIN)
-    admission.match(batch, binding.router)
+    admission.match(batch, binding.rules.router)
     (refused,), (accepted,) = batch.matches
 
     assert refused.route is None

@@ -24,7 +24,7 @@ EVERY = frozenset(HEADER_FIELDS)
 def router(tmp_path: Path) -> Router:
     config = tmp_path / "gateway.yaml"
     config.write_text(ONE_ROUTE)
-    return make_source_binding(load(config), "here").router
+    return make_source_binding(load(config), "here").rules.router
 
 
 def test_cached_headers_are_never_given_to_other_headers(

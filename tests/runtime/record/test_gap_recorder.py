@@ -77,7 +77,7 @@ class Recording:
         configuration = load(self._folder / "gateway.yaml")
         binding = make_source_binding(configuration, "here", cast(Source, self.source))
         connections = ConnectionLog(LocalHead(self._folder, "test", "test"), ["here"])
-        watched = watched_by(binding.router.routes)
+        watched = watched_by(binding.rules.router.routes)
         if self.tap is not None:
             watched = [replace(each, target=self.tap) for each in watched]
         self.recorder = GapRecorder(
