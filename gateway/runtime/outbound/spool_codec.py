@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from types import MappingProxyType
-from typing import Any, Final
+from typing import Final
 
 import msgpack
 from xxhash import xxh3_64
@@ -66,7 +65,9 @@ def unpack_batch(body: bytes) -> tuple[list[Message], list[PendingRow]]:
         SpoolError: the bytes are damaged.
     """
     try:
-        table, entries, rows = _unpack(body)
+        table, entries, rows = msgpack.unpackb(
+            body, unicode_errors="surrogatepass", strict_map_key=False, ext_hook=_decode_integer
+        )
         headers = [_headers(fields) for fields in table]
         messages = [Message(address, payload, headers[at]) for address, payload, at in entries]
         pending = [
@@ -148,17 +149,10 @@ def _encode_other(value: object) -> object:
     """Encode the types that msgpack lacks: integers past 64 bits, and read-only mappings."""
     if isinstance(value, int):
         return msgpack.ExtType(_BIG_INTEGER, hex(value).encode())  # Python limits decimal digits
-    if isinstance(value, (Mapping, MappingProxyType)):
+    if isinstance(value, Mapping):
         return dict(value)
     raise TypeError(f"a {type(value).__name__} cannot be kept on disk")
 
 
-def _unpack(body: bytes) -> tuple[list[Any], list[Any], list[Any]]:
-    """Headers, entries and pending rows, as `pack_batch` encoded them."""
-    table, entries, rows = msgpack.unpackb(
-        body,
-        unicode_errors="surrogatepass",
-        strict_map_key=False,
-        ext_hook=lambda _, digits: int(digits, 16),
-    )
-    return table, entries, rows
+def _decode_integer(_: int, digits: bytes) -> int:
+    return int(digits, 16)
