@@ -157,7 +157,6 @@ class Admission:
         `source_id` is the identity the broker gave, `echo_window` in seconds.
         """
         headers = message.headers
-        earlier: EarlierBatch | None = None
         identity = source_id
         if source_id is None or headers.properties:
             identity = identity_of(
@@ -169,10 +168,10 @@ class Admission:
         digest = (  # the usual payload without a call of ours
             xxh3_128_digest(payload) if isinstance(payload, bytes) else fingerprint(payload)[1]
         )
-        if identity:
-            earlier = self._duplicates.find_or_add((name, identity, digest), known_as)
+        find = self._duplicates.find_or_add
+        earlier = find((name, identity, digest), known_as) if identity else None
         if echo_window and earlier is None:
-            earlier = self._duplicates.find_or_add((name, "", digest), known_as, echo_window)
+            earlier = find((name, "", digest), known_as, echo_window)
         return earlier
 
 

@@ -164,11 +164,6 @@ class LaneState:
         if self.phase is Phase.AWAY:
             self._retry_at = now
 
-    def is_stuck(self, now: float) -> float:
-        """Return for how many seconds too long no send has been answered; 0 if it is not so."""
-        silence = self.silence(now)
-        return silence if silence > self.limits.stuck_after_seconds else 0.0
-
     def silence(self, now: float) -> float:
         """Return for how many seconds a connected target has owed an answer; 0 if it owes none."""
         if self.phase not in CONNECTED or not self._unanswered:

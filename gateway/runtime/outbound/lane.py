@@ -152,8 +152,8 @@ class Lane:
     def check_answers(self) -> None:
         """Reconnect if sends have been unanswered for too long; the watchdog calls this."""
         with self._lock:
-            silence = self._lane.is_stuck(monotonic())
-        if silence:
+            silence = self._lane.silence(monotonic())
+        if silence > self.binding.limits.stuck_after_seconds:
             self.reconnect(f"no answer for {silence:.0f} s")
 
     def reconnect(self, reason: str) -> None:
