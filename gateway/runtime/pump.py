@@ -50,12 +50,12 @@ class Pump:
         self.begun = False  # to receive from the source of the binding
         self._opening = False  # the source; nobody waits for the end of that at a stop
         ledger, watched = context.ledger, watched_by(binding.rules.router.routes)
-        self._gaps = GapRecorder(
+        self.gaps = GapRecorder(
             binding.source, watched, ledger.archive, context.connections, ledger.clock,
             lambda: self._relay.oldest_unsettled,
         )  # fmt: skip
         self._stop = threading.Event()
-        self._relay = Relay(binding, state, context, self._gaps.cut, self._stop)
+        self._relay = Relay(binding, state, context, self.gaps.cut, self._stop)
         self.duplicates = self._relay.duplicates
         self._removed = False  # set before _stop
         self._relay_until = 0.0  # monotonic seconds, after a stop; set before _stop
@@ -142,11 +142,6 @@ class Pump:
         self._binding.source.close()  # wakes a blocked receive
 
     @property
-    def last_gap(self) -> str:
-        """The last gap of this run, for display; empty without one."""
-        return self._gaps.last_gap
-
-    @property
     def source(self) -> Source:
         return self._binding.source
 
@@ -173,15 +168,15 @@ class Pump:
         with suppress(LeaseNotHeldError):
             self._context.require_lease()
             since = self._context.ledger.clock()
-            if self._gaps.keeps_nothing:
+            if self.gaps.keeps_nothing:
                 since = self._relay_rest(since)
-            self._gaps.stopped(since, removed=self._removed)
+            self.gaps.stopped(since, removed=self._removed)
 
     def _lost(self, error: GatewayError) -> None:
         self.state.lost(error)
         with suppress(LeaseNotHeldError):  # without it the new holder receives, and records
             self._context.require_lease()
-            self._gaps.lost(error)
+            self.gaps.lost(error)
 
     def _relay_rest(self, since: int) -> int:
         """Relay what the source has, and await the answers; return since when it misses messages.
@@ -231,7 +226,7 @@ class Pump:
             self._opening = False
             self._relay.stop_waiting()
             self._alive_at = begun
-            self._gaps.connected()
+            self.gaps.connected()
             self.state.connected()
             self._first_polls_until = time.monotonic() + FIRST_POLLS
         if not self.begun and not self._binding.readers_ready():
@@ -241,7 +236,7 @@ class Pump:
         timeout = POLL_INTERVAL if begun < self._first_polls_until else RECEIVE_TIMEOUT
         batch = self._binding.source.receive(timeout)
         self._alive_at = begun
-        self._gaps.check()
+        self.gaps.check()
         if batch is not None:
             self._relay.relay(batch)
 
@@ -258,13 +253,13 @@ class Pump:
             deadline = time.monotonic() + REBIND_TIMEOUT
             wait_until(lambda: self.settled or self._stop.is_set(), deadline)
             if self.state.connection is ConnectionState.CONNECTED:
-                self._gaps.lost(NotConnectedError(f"{self.state.name}: a reload replaced it"))
+                self.gaps.lost(NotConnectedError(f"{self.state.name}: a reload replaced it"))
             self._binding.source.close()
             self.state.connection = ConnectionState.CONNECTING
             self._alive_at = 0.0
             self.begun = False
         self._binding, self._next_binding = binding, None
-        self._gaps.attach(binding.source, watched_by(binding.rules.router.routes))
+        self.gaps.attach(binding.source, watched_by(binding.rules.router.routes))
         self._relay.rebind(binding)
 
 

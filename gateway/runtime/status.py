@@ -145,7 +145,7 @@ def _pair_status(lease: LeaseHolder) -> PairStatus:
 
 def _source_status(pump: Pump, running: Gateway) -> EndpointStatus:
     status = _connected_status(pump.state, pump.source, pump.state.retry_at, running)
-    return replace(status, gap=pump.last_gap)
+    return replace(status, gap=pump.gaps.last_gap)
 
 
 def _sink_status(lane: Lane, running: Gateway) -> EndpointStatus:
