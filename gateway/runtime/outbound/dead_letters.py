@@ -92,7 +92,7 @@ class DeadLetters:
         self._maximum = maximum
         self._lock = threading.Lock()
         self.count = self.bytes = self.dropped = 0
-        self._queued = (0, 0)  # letters and bytes that are not durable
+        self._queued = self._queued_bytes = 0  # letters that are not durable
         self._recount()
         self.publish: Callable[[Sequence[DeadLetter]], None] = lambda _: None
 
@@ -102,7 +102,8 @@ class DeadLetters:
         size = sum(row[COLUMNS.index("size")] for row in rows)
         changes: list[Change] = [(_INSERT, row) for row in rows]
         with self._lock:
-            self._queue(len(rows), size)
+            self._queued += len(rows)
+            self._queued_bytes += size
             self.count += len(rows)
             self.bytes += size
             full = self.bytes > self._maximum
@@ -111,7 +112,8 @@ class DeadLetters:
 
         def stored() -> None:
             with self._lock:
-                self._queue(-len(rows), -size)
+                self._queued -= len(rows)
+                self._queued_bytes -= size
             if full:
                 self._count_dropped()
             self.publish(letters)
@@ -133,12 +135,7 @@ class DeadLetters:
     def _recount(self) -> None:
         count, size = self._database.rows(_COUNT)[0]
         with self._lock:
-            letters, more = self._queued
-            self.count, self.bytes = count + letters, size + more
-
-    def _queue(self, letters: int, size: int) -> None:
-        count, total = self._queued
-        self._queued = count + letters, total + size
+            self.count, self.bytes = count + self._queued, size + self._queued_bytes
 
     def _count_dropped(self) -> None:
         before = self.count
