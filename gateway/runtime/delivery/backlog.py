@@ -27,31 +27,17 @@ class MemoryBacklog:
     Mutable: owned by the lane's state.
     """
 
-    on_disk = False
-
     def __init__(self) -> None:
         self._batches: deque[OutboundBatch] = deque()
         self.next_number = count(1).__next__
 
-    def fits(self, batch: OutboundBatch) -> bool:
-        del batch  # its lane has room
-        return True
-
-    def put(self, batch: OutboundBatch) -> Store | None:
+    def put(self, batch: OutboundBatch) -> None:
         self._batches.append(batch)
-        return None
 
     def put_back(self, batches: Iterable[OutboundBatch]) -> None:
         self._batches.extendleft(sorted(batches, key=_number, reverse=True))
 
-    @property
-    def puts_back(self) -> bool:
-        return False
-
-    def next_store(self) -> Store | None:
-        return None
-
-    def take(self) -> OutboundBatch | Read | Mark | None:
+    def take(self) -> OutboundBatch | None:
         return self._batches.popleft() if self._batches else None
 
     def empty(self) -> bool:
@@ -85,8 +71,6 @@ class SpoolBacklog:
     thread writes first. Rows are read ahead, and sent only after a durable mark, so that a copy
     which a dead run sent is marked as a repeated one.
     """
-
-    on_disk = True  # a batch in it counts as settled for its source
 
     def __init__(
         self,

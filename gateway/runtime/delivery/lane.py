@@ -55,6 +55,7 @@ class LaneState:
     def __init__(self, name: str, limits: LaneLimits, backlog: Backlog, now: float) -> None:
         self.limits = limits
         self.backlog = backlog
+        self._disk = backlog if isinstance(backlog, SpoolBacklog) else None
         self.phase = Phase.AWAY
         self.held = 0  # unanswered bytes in memory
         self.stopping = False  # batches on disk stay there
@@ -83,11 +84,11 @@ class LaneState:
         """Return whether `accept` takes the batch now, or never; if not, its source is slowed."""
         if self.phase in ENDED:
             return True
-        if self.phase is Phase.DIRECT or not self.backlog.on_disk:
+        if self.phase is Phase.DIRECT or self._disk is None:
             return self._fits(batch.size)
-        if self.phase is Phase.BROKEN or self.backlog.puts_back:
+        if self.phase is Phase.BROKEN or self._disk.puts_back:
             return False  # the unanswered batches are older, and must be put back first
-        return batch.when_full is not WhenFull.SLOW or self.backlog.fits(batch)
+        return batch.when_full is not WhenFull.SLOW or self._disk.fits(batch)
 
     def accept(self, batch: OutboundBatch, now: float) -> Action | None:
         """Send the batch or let it wait; a batch that has no room yet gets no number."""
@@ -98,17 +99,15 @@ class LaneState:
             self._move(Event.PACED)
         if not self.has_room(batch):
             return None
-        in_memory = self.phase is Phase.DIRECT or not self.backlog.on_disk
-        if not (in_memory or self.backlog.fits(batch)):
-            return self._make_room(batch)
+        disk = None if self.phase is Phase.DIRECT else self._disk
+        if disk is not None and not disk.fits(batch):
+            return self._make_room(batch, disk)
         batch.number = self.backlog.next_number()
-        if in_memory:
+        if disk is None:
             self.held += batch.size
-        return (
-            self._send(batch, batch.unsettled, now)
-            if self.phase is Phase.DIRECT
-            else self.backlog.put(batch)
-        )
+        if self.phase is Phase.DIRECT:
+            return self._send(batch, batch.unsettled, now)
+        return self.backlog.put(batch)
 
     def offer(self, batch: OutboundBatch, now: float) -> Send | None:
         """Send the batch if that is possible at once, and never again."""
@@ -174,7 +173,7 @@ class LaneState:
         """No send is in progress any more: put all that has no answer back, in order."""
         if not self._move(Event.RECOVERED):
             return
-        sends, on_disk = list(self._unanswered.values()), self.backlog.on_disk
+        sends, on_disk = list(self._unanswered.values()), self._disk is not None
         searching = self._search.lost(sends, self._isolation, now, ours=self._ours)
         unsent = None if self._rest else self._taken  # from the disk it is not held yet
         left = [each for each in self._give_up() if each.unsettled]
@@ -228,13 +227,13 @@ class LaneState:
 
     def idle(self) -> bool:
         """Return whether no batch in memory is unanswered; batches on disk do not count."""
-        in_memory = not self.backlog.on_disk
+        in_memory = self._disk is None
         waiting = self._taken or self._isolation or not self.backlog.empty()
         return not self._unanswered and not self._rest and not (in_memory and waiting)
 
     def prepare_stop(self) -> None:
         """Send nothing more from the disk: the lane is about to stop."""
-        self.stopping = self.backlog.on_disk
+        self.stopping = self._disk is not None
 
     def stop(self) -> list[Action]:
         """Stop; what has no answer stays at its source or on disk, and is sent again later."""
@@ -247,11 +246,12 @@ class LaneState:
         Their sources would otherwise wait for it for ever.
         """
         waiting = self._give_up()
-        while (store := self.backlog.next_store()) is not None:
-            waiting.append(store.batch)
-        if not self.backlog.on_disk:
+        if self._disk is None:
             while isinstance(batch := self.backlog.take(), OutboundBatch):
                 waiting.append(batch)
+        else:
+            while (store := self._disk.next_store()) is not None:
+                waiting.append(store.batch)
         self._move(Event.REMOVE)
         return [Step.CLOSE, *(self._refuse_removed(each) for each in waiting if not each.rows)]
 
@@ -279,10 +279,10 @@ class LaneState:
         rate, count = self.limits.rate, len(batch.unsettled)
         return self._pace.pause(rate, now) > 0 or self._pace.burst(rate, count) < count
 
-    def _make_room(self, batch: OutboundBatch) -> Finish | Read | Wait:
+    def _make_room(self, batch: OutboundBatch, disk: SpoolBacklog) -> Finish | Read | Wait:
         """The next step for a full spool: it gives up its oldest batch, or this one."""
-        if batch.when_full is WhenFull.OLDEST and isinstance(self.backlog, SpoolBacklog):
-            return self.backlog.take_oldest() or Wait(None)
+        if batch.when_full is WhenFull.OLDEST:
+            return disk.take_oldest() or Wait(None)
         batch.number = self.backlog.next_number()
         batch.settle_rest(rejected("spool-full", f"the spool of {self._name} is full"))
         return Finish(batch)
@@ -304,10 +304,12 @@ class LaneState:
 
     def _next_on_disk(self, wall: int) -> Action | None:
         """Write what was put back; reject what waited too long."""
-        store = self.backlog.next_store()
+        if self._disk is None:
+            return None
+        store = self._disk.next_store()
         if store or self.phase is Phase.DIRECT or self._taken:
             return store
-        return self.backlog.take_expired(wall) if isinstance(self.backlog, SpoolBacklog) else None
+        return self._disk.take_expired(wall)
 
     def _next_attempt(self, now: float) -> Action:
         if now < self._retry_at:
@@ -357,7 +359,7 @@ class LaneState:
         if not batch.unsettled:  # its rows are damaged
             self._taken = None
             return Finish(batch)
-        if self.backlog.on_disk:
+        if self._disk is not None:
             if not self._fits(batch.size):
                 return Wait(None)
             self.held += batch.size
