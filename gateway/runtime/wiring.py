@@ -81,7 +81,6 @@ def make_sink_binding(configuration: Configuration, name: str, echoes: EchoCache
             rate=settings.rate,
         ),
         None if broker is None else partial(echoes.note_sent, broker),
-        None if broker is None else partial(echoes.note_answers, broker),
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from functools import partial
 from time import monotonic
 
 from gateway.endpoints.leader_followers import release_followed
@@ -11,6 +12,7 @@ from gateway.model.message import Message
 from gateway.model.outcome import Outcome, Settlement
 from gateway.runtime.delivery.echoes import Echoes, EchoKey, SentCopy
 from gateway.runtime.delivery.rows import fingerprint
+from gateway.runtime.outbound.sink_binding import AfterSend
 
 
 class EchoCache:
@@ -24,11 +26,12 @@ class EchoCache:
         self._echoes = Echoes()
         self.undecided = 0  # threads that wait for an answer
 
-    def note_sent(self, broker: str, messages: Sequence[Message]) -> None:
-        """Note copies about to be sent to `broker`; `note_answers` must follow, once."""
+    def note_sent(self, broker: str, messages: Sequence[Message]) -> AfterSend:
+        """Note copies about to be sent to `broker`; return `note_answers`, which must follow."""
         keys = [_key(broker, message) for message in messages]
         with self._answers:
             self._echoes.sent(keys)
+        return partial(self.note_answers, broker, messages)
 
     def note_answers(
         self, broker: str, messages: Sequence[Message], answers: Sequence[Settlement]

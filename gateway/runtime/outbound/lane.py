@@ -287,7 +287,7 @@ class Lane:
         try:
             self._require_lease()  # last: a frozen process wakes up here, and sends nothing
             if binding.before_send is not None:
-                self._noted.note(send.number, binding, messages)
+                self._noted.waiting[send.number] = binding.before_send(messages), len(messages)
             binding.sink.send(messages, partial(self._answered, send))
         except GatewayError as error:
             self._noted.answered(send.number)

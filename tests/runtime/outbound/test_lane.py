@@ -14,7 +14,7 @@ from gateway.runtime.delivery import lane as lane_states
 from gateway.runtime.delivery.lane import LaneLimits
 from gateway.runtime.delivery.outbound_batch import OutboundBatch
 from gateway.runtime.outbound.lane import Lane
-from gateway.runtime.outbound.sink_binding import SinkBinding
+from gateway.runtime.outbound.sink_binding import AfterSend, SinkBinding
 from gateway.runtime.record.counters import EndpointState
 from tests.runtime.outbound_batches import batch_of
 from tests.runtime.targets import ScriptedSink
@@ -229,14 +229,16 @@ def test_the_answers_of_every_send_are_reported_once() -> None:
     no = rejected("acl", "not allowed")
     sink.answer = lambda message: no if message.address == "denied" else ACCEPTED
 
-    def note(messages: Sequence[Message]) -> None:
+    def note(messages: Sequence[Message]) -> AfterSend:
         sent.extend(message.address for message in messages)
 
-    def report(messages: Sequence[Message], settlements: Sequence[Settlement]) -> None:
-        pairs = zip(messages, settlements, strict=True)
-        reported.extend((message.address, each.outcome) for message, each in pairs)
+        def report(settlements: Sequence[Settlement]) -> None:
+            pairs = zip(messages, settlements, strict=True)
+            reported.extend((message.address, each.outcome) for message, each in pairs)
 
-    binding = SinkBinding(sink, "mqtt", frozenset(), LaneLimits(BACKOFF), note, report)
+        return report
+
+    binding = SinkBinding(sink, "mqtt", frozenset(), LaneLimits(BACKOFF), note)
     lane = Lane(binding, EndpointState("target", "sink"))
     lane.start()
     try:
