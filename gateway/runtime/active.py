@@ -88,16 +88,15 @@ class ActiveEndpoints:
         self._changing = True
         for lane in self.lanes.values():
             lane.hasten()
-        lanes: list[Lane] = []
+        new: list[Lane | Pump] = []
         for name, sink in change.sinks.items():
             if name in self.lanes:
                 self.lanes[name].rebind(sink)
             else:
                 self.lanes[name] = self._make_lane(name, sink, context)
-                lanes.append(self.lanes[name])
+                new.append(self.lanes[name])
         self._update_heartbeats(change.wanted)
         self._update_taps(change, context)
-        pumps: list[Pump] = []
         deadline = time.monotonic() + change.wanted.gateway.stop_seconds
         for name, source in change.sources.items():
             routes = source.rules.router.routes
@@ -109,12 +108,10 @@ class ActiveEndpoints:
             else:
                 self.pumps[name] = Pump(binding, EndpointState(name, "source"), context)
                 self.pumps[name].duplicates.remember(received.get(name, ()))
-                pumps.append(self.pumps[name])
+                new.append(self.pumps[name])
         self._changing = False
-        for lane in lanes:  # each looks for the sources at its broker
-            lane.start()
-        for pump in pumps:
-            pump.start()
+        for each in new:  # the lanes first; each looks for the sources at its broker
+            each.start()
         self._close_unused(change.wanted, context)
 
     def stop_receiving(self, deadline: float) -> bool:
