@@ -49,9 +49,9 @@ class Pump:
         self._next_binding: SourceBinding | None = None  # set by a reload
         self.begun = False  # to receive from the source of the binding
         self._opening = False  # the source; nobody waits for the end of that at a stop
-        ledger, watched = context.ledger, watched_by(binding.rules.router.routes)
+        watched, ledger = watched_by(binding.rules.router.routes), context.ledger
         self.gaps = GapRecorder(
-            binding.source, watched, ledger.archive, context.connections, ledger.clock,
+            binding.source, watched, ledger, context.connections,
             lambda: self._relay.oldest_unsettled,
         )  # fmt: skip
         self._stop = threading.Event()

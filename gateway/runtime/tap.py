@@ -37,10 +37,7 @@ class Tap:
         self._source = source
         self._backoff = backoff
         self._context = context
-        ledger = context.ledger
-        self._gaps = GapRecorder(
-            source, [target], ledger.archive, context.connections, ledger.clock
-        )
+        self._gaps = GapRecorder(source, [target], context.ledger, context.connections)
         self._stop = threading.Event()
         self._read_until = 0.0  # monotonic; of a stop
         self._has_all = False  # since the stop

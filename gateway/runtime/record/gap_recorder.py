@@ -16,7 +16,7 @@ from typing import Final
 
 from gateway.archive.gaps import MOMENTARY, GapRule
 from gateway.archive.heads import Outage, SourceConnection
-from gateway.clock import Clock, moment
+from gateway.clock import moment
 from gateway.endpoints.base import Source
 from gateway.endpoints.continuity import Continuity, ReportsContinuity, Retention
 from gateway.errors import (
@@ -31,7 +31,7 @@ from gateway.runtime.delivery.admission import LOOP_LIMIT
 from gateway.runtime.delivery.rows import Cut
 from gateway.runtime.record.connection_log import ConnectionLog
 from gateway.runtime.record.gap_rows import Watched, gap_rows
-from gateway.runtime.record.ledger import ArchiveAppend
+from gateway.runtime.record.ledger import Ledger
 
 log = logging.getLogger(__name__)
 
@@ -48,16 +48,15 @@ class GapRecorder:
     Units: microseconds since 1970-01-01 UTC.
     """
 
-    def __init__(  # noqa: PLR0913, PLR0917  # the source, and where it is recorded
+    def __init__(
         self,
         source: Source,
         watched: Sequence[Watched],
-        archive: ArchiveAppend | None,
+        ledger: Ledger,
         connections: ConnectionLog | None,
-        clock: Clock,
         oldest_unsettled: Callable[[], int] = lambda: 0,
     ) -> None:
-        """Continue with the state of an earlier run; `clock` is that of the rows.
+        """Continue with the state of an earlier run.
 
         `oldest_unsettled` returns the receipt of the oldest message in flight, 0 for none: a broker
         that keeps nothing does not deliver it again after an end of the process.
@@ -65,8 +64,8 @@ class GapRecorder:
         """
         self._endpoint, self._key = watched[0].endpoint, watched[0].state_name
         self._tap = watched[0].target is not None
-        self._archive, self._connections = archive, connections
-        self._clock, self._oldest_unsettled = clock, oldest_unsettled
+        self._archive, self._clock = ledger.archive, ledger.clock
+        self._connections, self._oldest_unsettled = connections, oldest_unsettled
         self._known = False  # whether it was ever connected
         self._keeps = True  # whether the broker keeps messages, as of the last connection
         self._outage: Outage | None = None
