@@ -56,12 +56,8 @@ def _packed(message: Message) -> bytes:
     try:
         return pack_message(message)
     except SpoolError:
-        return pack_message(_simplified(message))
-
-
-def _simplified(message: Message) -> Message:
-    headers = Headers(mode=message.headers.mode, properties=header_map(message))
-    return Message(message.address, payload_bytes(message.payload), headers)
+        headers = Headers(mode=message.headers.mode, properties=header_map(message))
+        return pack_message(Message(message.address, payload_bytes(message.payload), headers))
 
 
 def _utf8(text: str) -> str:
