@@ -176,11 +176,7 @@ class Relay:
         for position, match in zip(positions, matches, strict=True):
             heartbeat = self._context.heartbeats.get(match.route.name) if match.route else None
             message = in_flight.received.messages[position]
-            if (
-                heartbeat
-                and message.address == heartbeat.name
-                and heartbeat.is_ours(message.payload)
-            ):
+            if heartbeat and heartbeat.is_ours(message):
                 heartbeat.note_received()
                 in_flight.when_settled(heartbeat.note_delivered)
 

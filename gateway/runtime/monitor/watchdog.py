@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from time import monotonic
 from typing import Final, Protocol
 
-from gateway.model.message import DeliveryMode, Headers, Message, Payload
+from gateway.model.message import DeliveryMode, Headers, Message
 from gateway.routing.route import WhenFull
 from gateway.runtime.delivery.outbound_batch import OutboundBatch, PendingRow
 from gateway.runtime.delivery.rows import payload_bytes
@@ -48,9 +48,10 @@ class Heartbeat:
         headers = Headers(mode=DeliveryMode.AT_LEAST_ONCE)
         return Message(self.name, self._prefix + str(self._sent).encode(), headers)
 
-    def is_ours(self, payload: Payload) -> bool:
-        """Return whether `payload` is a heartbeat of this gateway and route."""
-        return payload_bytes(payload).startswith(self._prefix)
+    def is_ours(self, message: Message) -> bool:
+        """Return whether `message` is a heartbeat of this gateway and route."""
+        is_named = message.address == self.name
+        return is_named and payload_bytes(message.payload).startswith(self._prefix)
 
     def note_received(self) -> None:
         """Note that a heartbeat was received from the source."""
