@@ -25,30 +25,20 @@ def subscriptions(routes: Sequence[Route], selector: str = "") -> list[Subscript
             trie.add(pattern, number)
     kept: dict[int, Route] = {}
     for number, route in enumerate(routes):
-        patterns = route.source.patterns
+        patterns, share = route.source.patterns, route.source.share
         found = trie.find(_example(patterns[0]))
-        others = [
-            each
-            for each in found
-            if each != number and routes[each].source.share == route.source.share
-        ]
+        others = [each for each in found if each != number and routes[each].source.share == share]
         if any(each in kept and _covers(kept[each].source.patterns, patterns) for each in others):
             continue
-        later = [each for each in others if each > number]
-        if any(_is_narrower(route, routes[each]) for each in later):
-            continue
+        later = [routes[each].source.patterns for each in others if each > number]
+        if any(_covers(each, patterns) and not _covers(patterns, each) for each in later):
+            continue  # that one takes all names of this route, and more
         kept[number] = route
     takes = {route.take_retained for route in routes}
     return [
         Subscription(route.source.subscription, takes == {False}, selector, len(takes) > 1)
         for route in kept.values()
     ]
-
-
-def _is_narrower(route: Route, other: Route) -> bool:
-    """Return whether `other` takes all names of `route`, and more."""
-    names, other_names = route.source.patterns, other.source.patterns
-    return _covers(other_names, names) and not _covers(names, other_names)
 
 
 def _covers(wide: Sequence[Pattern], narrow: Sequence[Pattern]) -> bool:
