@@ -240,8 +240,7 @@ class ReceivedBatch:
 
     def message_id(self, position: int) -> bytes:
         """The 16-byte id of the message at `position`: the run, then its number in the run."""
-        origin = self.origin
-        return origin.run.to_bytes(8, "big") + (origin.first + position).to_bytes(8, "big")
+        return message_ids(self.origin.run, self.origin.first + position, 1)[0]
 
     def _pending_row(self, batch: OutboundBatch, group: Sequence[int]) -> PendingRow:
         deliveries = [batch.deliveries[at] for at in group]
@@ -325,17 +324,11 @@ class ReceivedBatch:
             "endpoint": origin.endpoint, "system": origin.system,
         }  # fmt: skip
 
-    def _fingerprints(self) -> tuple[list[int], list[bytes]]:
-        """Sizes and hashes of the payloads at receipt."""
-        if self._hashed is None:
-            self._hashed = fingerprints(self._payloads)
-        return self._hashed
-
     def _columns(self, positions: Sequence[int]) -> Columns:
         """The columns that all legs share, of the messages at `positions`; computed once."""
         if self._shared_columns is None:
             messages, origin = self.messages, self.origin
-            sizes, hashes = self._fingerprints()
+            sizes, hashes = self._hashed = self._hashed or fingerprints(self._payloads)
             self._shared_columns = {
                 "id": message_ids(origin.run, origin.first, len(messages)),
                 "size": sizes,

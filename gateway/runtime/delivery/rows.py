@@ -96,7 +96,7 @@ def fingerprints(payloads: Sequence[Payload]) -> tuple[list[int], list[bytes]]:
     return list(map(len, data)), list(map(xxh3_128_digest, data))
 
 
-def message_ids(run: int, first: int, count: int) -> list[Cell]:
+def message_ids(run: int, first: int, count: int) -> list[bytes]:
     """Ids of `count` consecutive messages: 8 bytes of the run, 8 of the number in the run."""
     start = run.to_bytes(8, "big")
     return [start + number.to_bytes(8, "big") for number in range(first, first + count)]
