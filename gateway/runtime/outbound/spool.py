@@ -116,9 +116,8 @@ class Spool:
         """Write a packed batch with so many messages, and call `durable` when it is on disk."""
         (body, routes), time = packed, now()
         found = checksum(body, (number, self._endpoint, time, messages))
-        changes: list[Change] = [
-            (_INSERT, (number, self._endpoint, messages, len(body), time, body, found))
-        ]
+        row = number, self._endpoint, messages, len(body), time, body, found
+        changes: list[Change] = [(_INSERT, row)]
         changes += [(_INSERT_ROUTE, (number, each, self._endpoint, time)) for each in routes]
         with suppress(SpoolError):  # closed: the source keeps the batch
             self._database.put(changes, durable, len(body))
