@@ -93,11 +93,6 @@ class Lane:
         """Whether what it is given is sent: the target is connected, and no source is awaited."""
         return self._lane.phase in {Phase.DRAINING, Phase.DIRECT}
 
-    def idle(self) -> bool:
-        """Return whether no batch in memory is unanswered; batches on disk do not count."""
-        with self._lock:
-            return self._lane.idle()
-
     def deliver(self, batch: OutboundBatch) -> None:
         """Accept the batch; batches are sent in the order of the calls."""
         while not batch.number:
@@ -390,12 +385,8 @@ class Lane:
         if not self._send_lock.acquire(blocking=False):
             return  # a send checks it
         try:
-            self.binding.sink.send((), _ignore)
+            self.binding.sink.send((), lambda _: None)
         except GatewayError as error:
             self._lose(error)
         finally:
             self._send_lock.release()
-
-
-def _ignore(_: Sequence[Settlement]) -> None:
-    """Accept the answer to an empty send."""
