@@ -76,7 +76,7 @@ class Tap:
                 if (batch := self._source.receive(RECEIVE_TIMEOUT)) is not None:
                     self._record(batch)
                 else:
-                    self._gaps.observed_all(at)
+                    self._gaps.all_until = at
                     self._has_all = stopping
                 self._gaps.check()
                 continue
@@ -103,7 +103,7 @@ class Tap:
         self.state.messages += count
         ledger, ids = self._context.ledger, self._context.message_ids
         at = ledger.clock()
-        self._gaps.observed(at)
+        self._gaps.last_message = at
         origin = BatchOrigin(tap.endpoint, tap.system, at, ids.run, ids.reserve(count))
         rows = ReceivedBatch(batch.messages, origin).observed_rows(tap.route, tap.target)
         ledger.write([rows], [], lambda: batch.settle([ACCEPTED] * count))

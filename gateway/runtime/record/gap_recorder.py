@@ -74,8 +74,8 @@ class GapRecorder:
         self.last_gap = ""  # that counts, of this run; for display
         self._begun = self._clock()
         self._connected_at = 0  # 0 while it is not connected
-        self._last_message = 0  # of a tap; 0 before the first
-        self._all_until = self._begun  # a tap had all that was sent until then
+        self.last_message = 0  # of a tap, which sets it; 0 before the first
+        self.all_until = self._begun  # a tap had all that was sent until then, and sets it
         self._last_row = 0  # time of the last row of the outage
         self._next_check = 0.0  # monotonic
         self._disputed = 0  # when the outage after the first of these connections began; 0: none
@@ -85,7 +85,7 @@ class GapRecorder:
             self._known, self._keeps = state.known, state.keeps
             reason = "the gateway did not run"
             self._outage = state.outage or Outage(state.heard, GapRule.NOT_RUNNING.value, reason)
-            self._all_until = self._outage.begin
+            self.all_until = self._outage.begin
         elif self._tap:
             reason = "the tap was not connected before"
             self._outage = Outage(self._begun, GapRule.DISCONNECTED.value, reason)
@@ -113,7 +113,7 @@ class GapRecorder:
             rule = self._final_rule(GapRule(outage.rule), retention)
             begin = outage.begin
             if self._tap and rule is GapRule.SESSION_LOST:  # it held what came since that message
-                begin = min(begin, self._last_message or begin)
+                begin = min(begin, self.last_message or begin)
             ended = self._unrecorded = replace(outage, rule=rule.value, begin=begin)
             self._write(ended, at, then=lambda: self._recorded(ended, at))
             self._report(rule, outage, at)
@@ -139,14 +139,6 @@ class GapRecorder:
         if before is None or outage.rule != before.rule or at // _DAY != self._last_row // _DAY:
             self._write(outage, at)
             self._save(at)
-
-    def observed(self, at: int) -> None:
-        """Note the time of the last message of a tap."""
-        self._last_message = at
-
-    def observed_all(self, at: int) -> None:
-        """Note that a tap has all messages that were sent until `at`."""
-        self._all_until = at
 
     def check(self) -> None:
         """Record the reported losses, and note that the source is connected."""
@@ -188,7 +180,7 @@ class GapRecorder:
         at, outage = self._clock(), self._outage
         absent = outage is None or outage.rule in {GapRule.AWAY.value, GapRule.NOT_RUNNING.value}
         if (unread and absent) or (self._connected_at and not self._keeps and not removed):
-            begin = self._all_until if unread else min(since, self._oldest_unsettled() or since)
+            begin = self.all_until if unread else min(since, self._oldest_unsettled() or since)
             reason = "the gateway was stopped"
             self._outage = outage = Outage(begin, GapRule.NOT_RUNNING.value, reason)
             self._write(outage, at)

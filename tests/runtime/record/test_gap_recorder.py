@@ -379,7 +379,7 @@ def test_a_lost_session_of_a_tap_had_the_messages_since_the_last_one(recording: 
     recording.tap = "erp"
     recording.start(Retention.NEW)
     recording.connect(Retention.NEW)
-    recording.recorder.observed(recording.time)
+    recording.recorder.last_message = recording.time
     recording.lose(LOST, after=60)
     recording.connect(Retention.NEW, after=5)
 
