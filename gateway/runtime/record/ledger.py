@@ -161,14 +161,9 @@ def _sent_rows(rows: Rows, sent: Sequence[Message]) -> Rows:
 
 def _dead_row(row: Rows, settlement: Settlement, message: Message, route: Route | None) -> Rows:
     """The dead row made of a delivered row."""
-    facts: dict[str, Cell] = {
-        "leg": Leg.DEAD.value,
-        "outcome": RowOutcome.REJECTED.value,
-        "rule": settlement.rule,
-        "reason": settlement.reason,
-    }
-    content = archived_content([message], route)
-    return Rows(row.count, {**row.common, **facts}, {**row.columns, **content})
+    common = {**row.common, "leg": Leg.DEAD.value, "outcome": RowOutcome.REJECTED.value}
+    common |= {"rule": settlement.rule, "reason": settlement.reason}
+    return Rows(row.count, common, {**row.columns, **archived_content([message], route)})
 
 
 def _dead_letter(
