@@ -59,7 +59,7 @@ class ActiveEndpoints:
             name: wiring.make_sink_binding(wanted, name, context.echoes)
             for name in wiring.target_endpoints(wanted)
             if name not in self.lanes
-            or wiring.connection_parameters(old, name) != wiring.connection_parameters(wanted, name)
+            or not wiring.keeps_connection(old, wanted, name)
             or wiring.echo_brokers(old).get(name) != wiring.echo_brokers(wanted).get(name)
         }
         unchanged = {
@@ -189,13 +189,7 @@ class ActiveEndpoints:
         """
         old, wanted = change.old, change.wanted
         targets = wiring.tap_targets(wanted)
-        kept = {
-            each
-            for each in targets
-            if each.endpoint in old.endpoints
-            and wiring.connection_parameters(old, each.endpoint)
-            == wiring.connection_parameters(wanted, each.endpoint)
-        }
+        kept = {each for each in targets if wiring.keeps_connection(old, wanted, each.endpoint)}
         gone = [self.taps.pop(each) for each in self.taps.keys() - kept]
         # Without time to read: traffic goes on, and there is no end.
         _run_in_parallel([partial(tap.stop, 0.0) for tap in gone])

@@ -121,15 +121,18 @@ def source_parameters(
     configuration: Configuration, name: str
 ) -> tuple[Connected, Sequence[Subscription]]:
     """The parameters of the source of `name`; a reload keeps the source while they are equal."""
-    found = connection_parameters(configuration, name)
+    found = _connection_parameters(configuration, name)
     return found, _routes_and_subscriptions(configuration, name)[1]
 
 
-def connection_parameters(configuration: Configuration, name: str) -> Connected:
-    """The settings of the endpoint `name`, and its files, such as certificates.
+def keeps_connection(old: Configuration, wanted: Configuration, name: str) -> bool:
+    """Return whether a reload leaves the connections of the endpoint `name` as they are."""
+    before = _connection_parameters(old, name) if name in old.endpoints else None
+    return before == _connection_parameters(wanted, name)
 
-    A reload connects again when they differ.
-    """
+
+def _connection_parameters(configuration: Configuration, name: str) -> Connected:
+    """The settings of the endpoint `name`, and its files, such as certificates."""
     files = {
         at: path
         for at, path in configuration.paths.items()
