@@ -157,10 +157,9 @@ class Gateway:
             except ArchiveError as error:
                 log.error("%s", error)  # noqa: TRY400  # the text is complete
                 settled = False
-        if self._names is not None:
-            self._names.close()
-        if self._span_recorder is not None:
-            self._span_recorder.close()
+        for each in (self._names, self._span_recorder):
+            if each is not None:
+                each.close()
         return settled
 
     def reload(self, wanted: Configuration) -> None:
