@@ -11,12 +11,7 @@ from typing import Final
 
 from gateway.endpoints.base import EndsIntake, Source
 from gateway.endpoints.continuity import ReportsContinuity, Retention
-from gateway.errors import (
-    GatewayError,
-    LeaseNotHeldError,
-    NotConnectedError,
-    unexpected_error,
-)
+from gateway.errors import GatewayError, LeaseNotHeldError, NotConnectedError, unexpected_error
 from gateway.runtime.context import GatewayContext, SourceBinding
 from gateway.runtime.record.counters import ConnectionState, EndpointState
 from gateway.runtime.record.gap_recorder import GapRecorder

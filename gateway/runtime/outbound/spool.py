@@ -183,7 +183,7 @@ class Spool:
             (delete, (number,)) for number in numbers for delete in (_DELETE, _DELETE_ROUTES)
         ]
         with suppress(SpoolError):  # closed: the next run reads them again
-            self._database.put(changes, _nothing)
+            self._database.put(changes, lambda: None)
 
 
 def _pack_unsettled(batch: OutboundBatch) -> Packed:
@@ -198,7 +198,3 @@ def _is_storable(messages: Sequence[Message]) -> bool:
     except SpoolError:
         return False
     return True
-
-
-def _nothing() -> None:
-    """Ignore that a deletion is durable."""
