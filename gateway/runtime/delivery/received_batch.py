@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from operator import is_
 from typing import Final, Protocol, TypeAlias, TypeVar
 
@@ -143,20 +143,15 @@ class ReceivedBatch:
         """Take the final settlements of one target."""
         settlements = batch.settlements
         whole = settlements.count(ACCEPTED) == len(settlements)
-        accepted = [] if whole else _with_outcome(Outcome.ACCEPTED, settlements)
+        every = range(len(settlements))
+        accepted = every if whole else _with_outcome(Outcome.ACCEPTED, settlements)
         latency = (at - self.origin.time) / 1_000_000
         counts: list[Counted] = []
         for rule in ("",) if whole else sorted({settlements[i].rule for i in accepted}):
-            deliveries, positions, sent = batch.deliveries, batch.positions, batch.messages
-            if not whole:
-                some = [i for i in accepted if settlements[i].rule == rule]
-                deliveries = [deliveries[i] for i in some]
-                positions = [positions[i] for i in some]
-                sent = [sent[i] for i in some]
+            some = every if whole else [i for i in accepted if settlements[i].rule == rule]
             if self._archived:
-                rows = self.delivered_rows(deliveries, positions, sent, batch.attempts, at)
-                marked = replace(rows, common={**rows.common, "rule": rule}) if rule else rows
-                self.rows.append(marked)
+                self.rows.append(self.delivered_rows(batch, some, batch.attempts, at, rule))
+            deliveries = batch.deliveries if whole else [batch.deliveries[i] for i in some]
             routes = Counter([each.route.name for each in deliveries if each.route is not None])
             for name, count in routes.items():
                 counts.append(Count(name, delivered=count, latency=latency))
@@ -203,25 +198,18 @@ class ReceivedBatch:
         return Rows(len(self.messages), common, columns)
 
     def delivered_rows(
-        self,
-        deliveries: Sequence[Delivery],
-        positions: Sequence[int],
-        sent: Sequence[Message],
-        attempts: int,
-        at: int,
+        self, batch: OutboundBatch, chosen: Sequence[int], attempts: int, at: int, rule: str = ""
     ) -> Rows:
-        """Delivered rows of the messages at `positions`, which were `sent` to one endpoint.
-
-        `positions` ascend.
-        """
-        positions = self._as_range(positions)
+        """Delivered rows of the `chosen` messages of a batch; a range is all of them."""
+        deliveries, sent = _at(chosen, batch.deliveries), _at(chosen, batch.messages)
+        positions = self._as_range(_at(chosen, batch.positions))
         target = deliveries[0].target
         common = self._common(Leg.DELIVERED, RowOutcome.ACCEPTED, at)
         if target is not None:
             common |= {"endpoint": target.endpoint, "system": target.system}
             if target.payload_encoding:
                 common["reason"] = target.payload_encoding
-        common["attempt"] = attempts
+        common |= {"attempt": attempts, "rule": rule} if rule else {"attempt": attempts}
         columns = self._columns(positions)
         columns["name"] = [message.address for message in sent]
         columns["source_name"] = [each.address for each in _at(positions, self.messages)]
@@ -243,9 +231,7 @@ class ReceivedBatch:
         return message_ids(self.origin.run, self.origin.first + position, 1)[0]
 
     def _pending_row(self, batch: OutboundBatch, group: Sequence[int]) -> PendingRow:
-        deliveries = [batch.deliveries[at] for at in group]
-        positions = [batch.positions[at] for at in group]
-        rows = self.delivered_rows(deliveries, positions, batch.messages_at(group), 0, 0)
+        rows = self.delivered_rows(batch, group, 0, 0)
         return PendingRow(tuple(group), rows, self.origin.endpoint)
 
     def _spooled_and_rejected(self, batch: OutboundBatch, at: int) -> list[Counted]:
@@ -342,7 +328,7 @@ class ReceivedBatch:
 
 
 def _at(positions: Sequence[int], values: Sequence[_T]) -> Sequence[_T]:
-    """The values at `positions`, as returned by `ReceivedBatch._as_range`."""
+    """The values at `positions`; a range has all of them, in their order."""
     if positions.__class__ is range:
         return values
     return [values[position] for position in positions]

@@ -45,9 +45,9 @@ def match(tmp_path: Path) -> RouteMatch:
 def delivered(record: ReceivedBatch, match: RouteMatch, payloads: Sequence[Payload]) -> Rows:
     """The delivered rows of a batch whose copies have these payloads."""
     sent = [Message("b/1", payload) for payload in payloads]
-    return record.delivered_rows(
-        list(match.deliveries) * len(sent), range(len(sent)), sent, attempts=1, at=5
-    )
+    every, deliveries = range(len(sent)), list(match.deliveries) * len(sent)
+    batch = OutboundBatch(Asker(), WhenFull.SLOW, sent, every, deliveries)
+    return record.delivered_rows(batch, every, attempts=1, at=5)
 
 
 def test_a_copy_with_another_payload_has_another_hash(match: RouteMatch) -> None:
