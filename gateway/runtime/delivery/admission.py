@@ -75,8 +75,7 @@ class Admission:
                             message, headers=replace(headers, origin=origin)
                         )
                         continue
-                identity = identities[position] if identities else None
-                earlier = self._find_earlier(message, identity, rules.echo_window, known_as)
+                earlier = self._find_earlier(batch, position, rules.echo_window, known_as)
                 if earlier is not None:
                     batch.earlier[position] = earlier
                     changed[position] = replace(message, headers=replace(headers, redelivered=True))
@@ -92,36 +91,29 @@ class Admission:
 
     def match(self, batch: ReceivedBatch, router: Router) -> None:
         """Route the messages of a batch and admit them."""
-        messages, earlier = batch.messages, batch.earlier
+        messages = batch.messages
         try:
-            found = [router[message.address] for message in messages]
+            batch.matches = [router[message.address] for message in messages]
         except Exception:  # noqa: BLE001  # a fault of ours on one name; try each name alone
-            found = [_route_one(message.address, router, batch) for message in messages]
-        batch.matches = found
+            batch.matches = [_route_one(message.address, router, batch) for message in messages]
         distinct = {id(message.headers): message.headers for message in messages}
         plain = not any(each.origin or each.retained for each in distinct.values())
-        if plain and not earlier and not batch.loops and not router.selective:
+        if plain and not batch.earlier and not batch.loops and not router.selective:
             return
-        for position, (matches, message) in enumerate(zip(found, messages, strict=True)):
-            recognised_as = DUPLICATE if position in earlier else ""
-            recognised_as = LOOP_LIMIT if position in batch.loops else recognised_as
+        for position in range(len(messages)):
             try:
-                kept = self._admit(matches, message.headers, position, recognised_as, batch)
+                kept = self._admit(batch, position)
             except Exception as error:  # noqa: BLE001  # of a selector on one value
                 kept = _refuse(error, batch)
             batch.matches[position] = kept
 
-    def _admit(
-        self,
-        matches: tuple[RouteMatch, ...],
-        headers: Headers,
-        position: int,
-        recognised_as: str,
-        batch: ReceivedBatch,
-    ) -> tuple[RouteMatch, ...]:
+    def _admit(self, batch: ReceivedBatch, position: int) -> tuple[RouteMatch, ...]:
         """The matches whose routes admit the message, without deliveries that make a loop."""
+        headers = batch.messages[position].headers
+        recognised_as = DUPLICATE if position in batch.earlier else ""
+        recognised_as = LOOP_LIMIT if position in batch.loops else recognised_as
         kept: list[RouteMatch] = []
-        for match in matches:
+        for match in batch.matches[position]:
             route = match.route
             if route is None:
                 kept.append(match)
@@ -146,17 +138,15 @@ class Admission:
         return ""
 
     def _find_earlier(
-        self,
-        message: Message,
-        source_id: str | None,
-        echo_window: float,
-        known_as: EarlierBatch,
+        self, batch: ReceivedBatch, position: int, echo_window: float, known_as: EarlierBatch
     ) -> EarlierBatch | None:
-        """The batch that had this message before; None if no batch had it.
+        """The batch that had the message at `position` before; None if no batch had it.
 
-        `source_id` is the identity the broker gave, `echo_window` in seconds.
+        Units: seconds.
         """
+        message = batch.messages[position]
         headers = message.headers
+        source_id = batch.identities[position] if batch.identities else None  # of the broker
         identity = source_id
         if source_id is None or headers.properties:
             identity = identity_of(
