@@ -56,7 +56,7 @@ class Read:
     """Read rows with numbers above `after` and below `before`, then tell `read`."""
 
     after: int
-    before: int | None
+    before: int
 
 
 @dataclass(frozen=True, slots=True)

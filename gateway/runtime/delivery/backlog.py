@@ -19,6 +19,7 @@ from gateway.runtime.delivery.actions import Finish, Mark, Read, Store
 from gateway.runtime.delivery.outbound_batch import Origin, OutboundBatch, SpoolRow
 
 MAX_JOINED: Final = 1_000  # messages of small batches that are taken as one
+MAX_NUMBER: Final = 2**63 - 1  # of a batch on disk
 
 
 class MemoryBacklog:
@@ -155,12 +156,7 @@ class SpoolBacklog:
         if request.after != self._last_read:
             return  # another thread read them first
         self._rows.extend(rows)
-        if rows:
-            self._last_read = rows[-1].number
-        elif request.before is None:
-            self._last_read = self._stored
-        else:
-            self._last_read = min(self._stored, request.before - 1)
+        self._last_read = rows[-1].number if rows else min(self._stored, request.before - 1)
 
     def marked(self, number: int) -> None:
         self._marked = max(self._marked, number)
@@ -216,8 +212,8 @@ class SpoolBacklog:
 
     def _next_read(self) -> Read | None:
         """The rows to read: all durable ones that no earlier number holds back."""
-        end = min(self._pending, default=None)
-        if self._last_read >= (self._stored if end is None else min(self._stored, end - 1)):
+        end = min(self._pending, default=MAX_NUMBER)
+        if self._last_read >= min(self._stored, end - 1):
             return None
         return Read(self._last_read, end)
 

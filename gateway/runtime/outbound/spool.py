@@ -62,7 +62,6 @@ _NEXT: Final = (  # a damaged row may have values of other types
 )
 _MARK: Final = "SELECT COALESCE(CAST(number AS INTEGER), 0) FROM marks WHERE endpoint = ?"
 _ROUTES: Final = "SELECT route FROM batch_routes WHERE number = ?"
-_NO_END: Final = 2**63 - 1
 
 
 class Spool:
@@ -124,7 +123,7 @@ class Spool:
 
     def read(self, request: Read) -> list[SpoolRow]:
         """The rows of a request, at least one if there is any."""
-        values = [self._endpoint, request.after, request.before or _NO_END]
+        values = [self._endpoint, request.after, request.before]
         return [self._unpack(*row) for row in self._database.rows(_NEXT, values, size=READ_BYTES)]
 
     def mark(self, number: int) -> int:

@@ -79,7 +79,7 @@ class Driver:
         self.spool.queued_for_disk(store.batch)
 
     def read(self, request: Read) -> None:
-        end = request.before or self.number + 1
+        end = min(request.before, self.number + 1)
         wanted = sorted(each for each in self.rows if request.after < each < end)
         self.spool.read([self.rows[each] for each in wanted], request)
 
