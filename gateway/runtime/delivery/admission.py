@@ -71,9 +71,8 @@ class Admission:
                 if rules.echo_broker and not headers.origin:
                     origin = self._take_origin(rules.echo_broker, message)
                     if origin:
-                        changed[position] = replace(
-                            message, headers=replace(headers, origin=origin)
-                        )
+                        headers = replace(headers, origin=origin)
+                        changed[position] = replace(message, headers=headers)
                         continue
                 earlier = self._find_earlier(batch, position, rules.echo_window, known_as)
                 if earlier is not None:

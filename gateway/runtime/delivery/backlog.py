@@ -220,12 +220,8 @@ class SpoolBacklog:
     def _take_rows(self) -> OutboundBatch:
         """The next rows that were read; small batches are taken as one."""
         first = self._rows.popleft()
-        taken, count = [first], first.count
-        while (
-            self._rows
-            and count < MAX_JOINED
-            and self._is_tried(first) is self._is_tried(self._rows[0])
-        ):
+        taken, count, tried = [first], first.count, self._is_tried(first)
+        while self._rows and count < MAX_JOINED and self._is_tried(self._rows[0]) is tried:
             taken.append(self._rows.popleft())
             count += taken[-1].count
         return self._join(taken)

@@ -111,11 +111,8 @@ class LaneState:
 
     def offer(self, batch: OutboundBatch, now: float) -> Send | None:
         """Send the batch if that is possible at once, and never again."""
-        if (
-            self.phase is not Phase.DIRECT
-            or not self._fits(batch.size)
-            or (self.limits.rate and self._is_paced(batch, now))
-        ):
+        paced = self.limits.rate and self._is_paced(batch, now)
+        if paced or self.phase is not Phase.DIRECT or not self._fits(batch.size):
             return None
         self.held += batch.size
         batch.number, batch.resend = self.backlog.next_number(), False

@@ -90,9 +90,7 @@ def payload_sizes(payloads: Sequence[Payload]) -> list[int]:
 
 def fingerprints(payloads: Sequence[Payload]) -> tuple[list[int], list[bytes]]:
     """Sizes and hashes of the payloads, as `fingerprint` computes them."""
-    data = [
-        payload if payload.__class__ is bytes else payload_bytes(payload) for payload in payloads
-    ]
+    data = [each if each.__class__ is bytes else payload_bytes(each) for each in payloads]
     return list(map(len, data)), list(map(xxh3_128_digest, data))
 
 
@@ -170,8 +168,7 @@ def header_map(message: Message) -> Mapping[str, str]:
         "payload_kind": type(message.payload).__name__,
     }
     texts = {name: value_text(value) for name, value in named.items() if value is not None}
-    if headers.correlation_id is not None:
-        raw = headers.correlation_id
+    if (raw := headers.correlation_id) is not None:
         texts["correlation_id"] = raw if isinstance(raw, str) else raw.hex()
     texts |= {
         f"{PROPERTY_PREFIX}{name}": value_text(value) for name, value in headers.properties.items()

@@ -317,9 +317,7 @@ class Lane:
                 if action is Step.END:
                     return
                 self._perform(action)
-            except (
-                Exception
-            ) as failure:  # of the disk, a driver or ours; it must not end the thread
+            except Exception as failure:  # of the disk, a driver or ours; this thread goes on
                 log.exception("unexpected error in a lane", extra={"endpoint": self.state.name})
                 self._lose(unexpected_error(self.state.name, failure))
                 with self._work:
