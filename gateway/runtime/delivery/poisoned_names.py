@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from sys import maxsize
 from typing import Final
 
 from gateway.model.outcome import Outcome
@@ -28,7 +29,7 @@ class PoisonedNames:
         self._other: set[str] = set()  # characters of the names that were taken
         self._first: set[str] = set()  # first levels of the poisoned names
         self._other_first: set[str] = set()
-        self._least = [0, 0]  # levels and bytes of the shallowest and shortest poisoned names
+        self._least = [maxsize, maxsize]  # levels and bytes of poisoned names
         self._most = [0, 0]
         self._proposed = ""
 
@@ -43,24 +44,18 @@ class PoisonedNames:
                 self._add_taken(message.address)
         if self.poisoned < MIN_POISONED or not self._taken:
             return ""
-        found = self._proposal()
-        new = found if found != self._proposed else ""
-        self._proposed = found
-        return new
+        before, self._proposed = self._proposed, self._proposal()
+        return self._proposed if self._proposed != before else ""
 
     def _add_poisoned(self, name: str) -> None:
-        sizes = self._sizes(name)
-        if self.poisoned:
-            self._common &= set(name)
-            self._least = [min(pair) for pair in zip(self._least, sizes, strict=True)]
-        else:
-            self._common, self._least = set(name), sizes
+        self._common = self._common & set(name) if self.poisoned else set(name)
+        self._least = [*map(min, self._least, self._sizes(name))]
         self._first.add(name.partition(self._separator)[0])
         self.poisoned += 1
 
     def _add_taken(self, name: str) -> None:
         self._other |= set(name)
-        self._most = [max(pair) for pair in zip(self._most, self._sizes(name), strict=True)]
+        self._most = [*map(max, self._most, self._sizes(name))]
         self._other_first.add(name.partition(self._separator)[0])
         self._taken += 1
 
