@@ -155,7 +155,7 @@ class GapRecorder:
         """Record the messages that the loop limit cut: an application may have repeated them."""
         cut_by_route = Counter(each.route for each in cuts if each.rule == LOOP_LIMIT)
         reason = "equal messages came back again and again, as in a ring of gateways"
-        for each in self._watched:
+        for each in self._watched if cut_by_route else ():  # a source may have 10,000 routes
             if count := cut_by_route[each.route]:
                 found = Outage(self._clock(), GapRule.LOOP_LIMIT.value, reason)
                 self._write(found, found.begin, count, watched=[each])

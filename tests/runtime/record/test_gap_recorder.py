@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import cast
+from typing import NoReturn, cast
 
 import pytest
 
@@ -28,7 +28,7 @@ from gateway.runtime.delivery.rows import Cut
 from gateway.runtime.record import connection_log
 from gateway.runtime.record.connection_log import ConnectionLog
 from gateway.runtime.record.gap_recorder import GapRecorder
-from gateway.runtime.record.gap_rows import watched_by
+from gateway.runtime.record.gap_rows import Watched, watched_by
 from gateway.runtime.record.ledger import Ledger
 from gateway.runtime.wiring import make_source_binding
 from tests.runtime.one_route import ONE_ROUTE
@@ -152,6 +152,20 @@ def test_messages_that_the_loop_limit_cut_are_a_gap_each_time(recording: Recordi
 
     found = [(gap.rule, gap.route, gap.lost, gap.counts) for gap in recording.gaps]
     assert found == [("loop-limit", "all", 2, True), ("loop-limit", "all", 1, True)]
+
+
+class UnreadRoutes(list[Watched]):
+    """Routes that nobody may look at."""
+
+    def __iter__(self) -> NoReturn:
+        raise AssertionError("a source may have many routes, and cut messages in every batch")
+
+
+def test_duplicates_and_marked_loops_cost_no_look_at_all_routes(recording: Recording) -> None:
+    recording.recorder.attach(cast(Source, recording.source), UnreadRoutes())
+    recording.recorder.cut([Cut(0, "all", "duplicate"), Cut(1, "all", "loop")])
+
+    assert not recording.gaps
 
 
 def test_an_outage_begins_with_the_last_sign_of_the_broker(recording: Recording) -> None:
