@@ -246,7 +246,8 @@ class Pump:
         """Switch to `binding`; a replaced source is closed when its batches are settled."""
         if binding.source is not self._binding.source:
             deadline = time.monotonic() + REBIND_TIMEOUT
-            wait_until(lambda: self.settled or self._stop.is_set(), deadline)
+            while not self.settled and time.monotonic() < deadline and not self._stop.is_set():
+                self._stop.wait(POLL_INTERVAL)  # a stop ends it at once
             if self.state.connection is ConnectionState.CONNECTED:
                 self.gaps.lost(NotConnectedError(f"{self.state.name}: a reload replaced it"))
             self._binding.source.close()
