@@ -14,7 +14,13 @@ from time import monotonic
 from typing import Final
 
 from gateway.errors import ClientIdDisputeError, GatewayError, TakenOverError
-from gateway.runtime.delivery.admission import DUPLICATE, LOOP, LOOP_LIMIT
+from gateway.runtime.delivery.admission import (
+    DUPLICATE,
+    IGNORED,
+    LOOP,
+    LOOP_LIMIT,
+    UNSELECTED,
+)
 from gateway.runtime.delivery.backoff import Backoff
 from gateway.runtime.delivery.received_batch import Count
 
@@ -25,7 +31,10 @@ LATENCY_BUCKETS: Final = (
     0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0,
 )  # fmt: skip  # upper bounds in seconds
 DISPUTE_SECONDS: Final = 60.0  # of a connection, after which a dispute over its id has ended
-_LEFT_OUT: Final = {LOOP: "loops", LOOP_LIMIT: "loops", DUPLICATE: "duplicates"}  # else by reason
+_LEFT_OUT: Final = {  # the counter of each reason
+    LOOP: "loops", LOOP_LIMIT: "loops", DUPLICATE: "duplicates", IGNORED: "ignored",
+    UNSELECTED: "unselected",
+}  # fmt: skip
 MAX_REFUSALS: Final = 20  # latest dead letters of a route, for display
 MAX_REFUSAL_TEXT: Final = 2_000  # characters of the name and of the reason of each
 
@@ -180,7 +189,7 @@ class RouteCounters(RouteTotals):
 
     def count_left_out(self, reason: str) -> None:
         """Count a message that the route left out for a reason of `delivery.admission`."""
-        name = _LEFT_OUT.get(reason, reason)
+        name = _LEFT_OUT[reason]
         with self._lock:
             setattr(self, name, getattr(self, name) + 1)
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+
 import pytest
 
 from gateway.errors import NotConnectedError
+from gateway.runtime.delivery import admission
 from gateway.runtime.delivery.received_batch import Count
-from gateway.runtime.record.counters import EndpointState, RouteCounters
+from gateway.runtime.record.counters import EndpointState, RouteCounters, RouteTotals
 from tests.waiting import PATIENCE
 
 
@@ -39,3 +42,21 @@ def test_the_pause_after_an_attempt_that_was_hastened_ends() -> None:
 
     assert state.pause(PATIENCE)
     assert not state.pause(0)
+
+
+@pytest.mark.parametrize(
+    ("reason", "counter"),
+    [
+        (admission.LOOP, "loops"),
+        (admission.LOOP_LIMIT, "loops"),
+        (admission.DUPLICATE, "duplicates"),
+        (admission.IGNORED, "ignored"),
+        (admission.UNSELECTED, "unselected"),
+    ],
+)
+def test_each_reason_to_leave_a_message_out_has_its_counter(reason: str, counter: str) -> None:
+    counters = RouteCounters()
+    counters.count_left_out(reason)
+
+    changed = {each.name for each in fields(RouteTotals) if getattr(counters, each.name) == 1}
+    assert changed == {counter}
