@@ -132,9 +132,10 @@ class GapRecorder:
         self._connected_at = 0
         # The broker may turn out to have lost the session.
         provisional = GapRule.AWAY if self._known and self._keeps else GapRule.DISCONNECTED
-        outage = before or Outage(begin, GapRule.NOT_RUNNING.value, "")
+        new = Outage(begin, (rule or provisional).value, str(error))
+        outage = before or new
         if rule is not None or outage.rule == GapRule.NOT_RUNNING.value:
-            outage = replace(outage, rule=(rule or provisional).value, reason=str(error))
+            outage = replace(new, begin=outage.begin)
         self._outage = outage
         if before is None or outage.rule != before.rule or at // _DAY != self._last_row // _DAY:
             self._write(outage, at)
