@@ -209,7 +209,9 @@ class ReceivedBatch:
             common |= {"endpoint": target.endpoint, "system": target.system}
             if target.payload_encoding:
                 common["reason"] = target.payload_encoding
-        common |= {"attempt": attempts, "rule": rule} if rule else {"attempt": attempts}
+        common["attempt"] = attempts
+        if rule:
+            common["rule"] = rule
         columns = self._columns(positions)
         columns["name"] = [message.address for message in sent]
         columns["source_name"] = [each.address for each in _at(positions, self.messages)]
@@ -314,7 +316,9 @@ class ReceivedBatch:
         """The columns that all legs share, of the messages at `positions`; computed once."""
         if self._shared_columns is None:
             messages, origin = self.messages, self.origin
-            sizes, hashes = self._hashed = self._hashed or fingerprints(self._payloads)
+            if self._hashed is None:
+                self._hashed = fingerprints(self._payloads)
+            sizes, hashes = self._hashed
             self._shared_columns = {
                 "id": message_ids(origin.run, origin.first, len(messages)),
                 "size": sizes,
