@@ -47,15 +47,18 @@ _INSERT_ROUTE: Final = (  # a damaged file may have a stale one
 )
 _DELETE: Final = "DELETE FROM batches WHERE number = ?"
 _DELETE_ROUTES: Final = "DELETE FROM batch_routes WHERE number = ?"
-_OLDEST: Final = "SELECT time FROM batches WHERE endpoint = ? ORDER BY number LIMIT 1"
+_OLDEST: Final = (  # a damaged row may have values of other types
+    "SELECT CAST(time AS INTEGER) FROM batches WHERE endpoint = ? ORDER BY number LIMIT 1"
+)
 _OLDEST_OF_ROUTE: Final = (
-    "SELECT time FROM batch_routes WHERE endpoint = ? AND route = ? ORDER BY number LIMIT 1"
+    "SELECT CAST(time AS INTEGER) FROM batch_routes WHERE endpoint = ? AND route = ?"
+    " ORDER BY number LIMIT 1"
 )
 _TOTALS: Final = (
     "SELECT COALESCE(MAX(number), 0), COALESCE(SUM(CAST(messages AS INTEGER)), 0),"
     " COALESCE(SUM(CAST(size AS INTEGER)), 0) FROM batches WHERE endpoint = ?"
 )
-_NEXT: Final = (  # a damaged row may have values of other types
+_NEXT: Final = (  # likewise
     "SELECT number, COALESCE(CAST(time AS INTEGER), 0), COALESCE(CAST(messages AS INTEGER), 0),"
     " checksum, COALESCE(CAST(body AS BLOB), x'') FROM batches"
     " WHERE endpoint = ? AND number > ? AND number < ? ORDER BY number"
@@ -94,12 +97,16 @@ class Spool:
         self._durable.set()
 
     def waited(self, *route: str) -> float:
-        """The seconds for which the oldest batch, or that with a message of a route, has waited."""
+        """The seconds for which the oldest batch, or that with a message of a route, has waited.
+
+        0 if there is none, or if its time is damaged.
+        """
         if not self.backlog.messages:
             return 0.0
         query = _OLDEST_OF_ROUTE if route else _OLDEST
         found = self._database.rows(query, [self._endpoint, *route])
-        return max(0.0, (now() - int(found[0][0])) / 1_000_000) if found else 0.0
+        since = found[0][0] if found else 0
+        return max(0.0, (now() - since) / 1_000_000) if since else 0.0
 
     def pack(self, batch: OutboundBatch) -> Packed:
         """The bytes and the routes of the unsettled messages; those without a form are rejected."""

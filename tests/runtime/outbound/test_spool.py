@@ -131,6 +131,7 @@ def test_a_restart_drains_the_spool_and_marks_batches_that_may_have_been_sent(
         "body = x''",
         "number = 3",
         "time = time + 64",
+        "time = 'late'",
         "messages = 'two'",
         "checksum = x''",
     ],
@@ -168,6 +169,20 @@ def test_a_row_that_changed_on_disk_becomes_a_dead_letter_that_no_command_sends(
         third.sink.up = True
         until(lambda: third.lane.direct)
         assert not third.rows
+
+
+def test_a_time_that_is_no_number_does_not_keep_the_status_from_being_shown(
+    tmp_path: Path,
+) -> None:
+    with spool_rig(tmp_path) as rig:
+        rig.deliver("first")
+        until(lambda: "first" in rig.settled)
+        assert (rig.spool.waited() > 0.0, rig.spool.waited("relay") > 0.0) == (True, True)
+    with sqlite3.connect(tmp_path / FILE_NAME) as database:
+        database.execute("UPDATE batches SET time = 'late'")
+        database.execute("UPDATE batch_routes SET time = 'late'")
+    with spool_rig(tmp_path) as second:
+        assert (second.spool.waited(), second.spool.waited("relay")) == (0.0, 0.0)
 
 
 def test_a_stop_waits_for_answers_and_leaves_the_rest_on_disk(tmp_path: Path) -> None:
