@@ -25,13 +25,7 @@ from gateway.reconcile.input.executors import (
     map_tables,
     read_tasks,
 )
-from gateway.reconcile.input.inputs import (
-    Inputs,
-    day_range,
-    hours_around,
-    hours_near,
-    microseconds,
-)
+from gateway.reconcile.input.inputs import Inputs, day_range, hours_around, hours_near, microseconds
 from gateway.reconcile.input.row_reader import IdKey, Parts, Selection, run_read
 from gateway.reconcile.input.survey import (
     BLOCK_COLUMNS,

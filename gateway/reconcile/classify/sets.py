@@ -16,19 +16,8 @@ from gateway.archive.schema import SETS
 from gateway.archive.segments.latency import histograms, nonzero_counts
 from gateway.archive.segments.tables import schema_of
 from gateway.reconcile.classify.block_ids import BlockIds
-from gateway.reconcile.classify.crossing import (
-    are_crossing,
-    codes_of,
-    in_crossing_parts,
-)
-from gateway.reconcile.grouping import (
-    RUN_KEYS,
-    TARGET_KEYS,
-    ascending,
-    grouped,
-    positions,
-    summed,
-)
+from gateway.reconcile.classify.crossing import are_crossing, codes_of, in_crossing_parts
+from gateway.reconcile.grouping import RUN_KEYS, TARGET_KEYS, ascending, grouped, positions, summed
 from gateway.reconcile.input.inputs import day_range
 from gateway.reconcile.input.row_reader import are_of_targets
 

@@ -35,12 +35,7 @@ class FollowedDay:
 
     def report(self, root: Path, *, strict: bool) -> Report:
         return Report(
-            str(root),
-            self.day,
-            self.findings,
-            self.routes,
-            strict=strict,
-            answered=self.answered,
+            str(root), self.day, self.findings, self.routes, strict=strict, answered=self.answered
         )
 
 

@@ -13,15 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from gateway.archive.intervals import (
-    EMPTY,
-    Flags,
-    Intervals,
-    Numbers,
-    contains,
-    overlapping,
-    union,
-)
+from gateway.archive.intervals import EMPTY, Flags, Intervals, Numbers, contains, overlapping, union
 from gateway.archive.layout import HOUR, gateway_of, is_merged, safe_name, writer_of
 from gateway.archive.location import ArchiveLocation
 from gateway.archive.parquet import PAIRS_KEY

@@ -6,9 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 
-from gateway.archive.night_record import (
-    HeadSeen,
-)
+from gateway.archive.night_record import HeadSeen
 from gateway.archive.signed_json import Previous
 
 

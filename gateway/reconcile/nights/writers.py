@@ -6,13 +6,7 @@ from collections.abc import Mapping
 
 from gateway.archive.findings import Finding, error
 from gateway.archive.layout import JournalName, day_of, day_start, parse_journal_name
-from gateway.archive.night_record import (
-    HeadSeen,
-    Night,
-    Seen,
-    gaps,
-    joined,
-)
+from gateway.archive.night_record import HeadSeen, Night, Seen, gaps, joined
 from gateway.archive.signed_json import Previous
 from gateway.archive.verification.holders import away, taken_over
 from gateway.archive.verification.writers import missing_head, missing_seal

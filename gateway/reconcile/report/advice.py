@@ -41,8 +41,7 @@ FINDING_ADVICE: Final[Mapping[str, FindingAdvice]] = {
         " gateway its own name.",
     ),
     "forged-seal": FindingAdvice(
-        "The seal does not match its own digest, or was made with another key.",
-        _INTRUDER,
+        "The seal does not match its own digest, or was made with another key.", _INTRUDER
     ),
     "unsigned-seal": FindingAdvice(
         "A key was given, and the seal was made without one.",
@@ -164,8 +163,7 @@ FINDING_ADVICE: Final[Mapping[str, FindingAdvice]] = {
         _INTRUDER,
     ),
     "unreadable-file": FindingAdvice(
-        "A file is cut, is no Parquet, or has a damaged page. Its rows were not counted.",
-        _RESTORE,
+        "A file is cut, is no Parquet, or has a damaged page. Its rows were not counted.", _RESTORE
     ),
     "renamed": _of_rows_intact(
         "Copies have other names than the routes of their time would give them; with --mapping,"
