@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import dataclass
 from datetime import date
 from typing import Final
 
@@ -10,12 +11,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from gateway.archive.intervals import Flags
+from gateway.archive.intervals import Flags, Intervals, Numbers, overlapping, union
 from gateway.archive.layout import SECOND
 from gateway.archive.schema import SETS
 from gateway.archive.segments.latency import histograms, nonzero_counts
 from gateway.archive.segments.tables import schema_of
-from gateway.reconcile.classify.block_ids import BlockIds
 from gateway.reconcile.classify.crossing import are_crossing, codes_of, in_crossing_parts
 from gateway.reconcile.grouping import RUN_KEYS, TARGET_KEYS, ascending, grouped, positions, summed
 from gateway.reconcile.input.inputs import day_range
@@ -43,6 +43,56 @@ UNPROVEN: Final = schema_of(
 
 # The parts of files: a part is a row group of a merged segment, and 0 in any other segment.
 PARTS: Final = schema_of({"file": "string", "part": "int32"})
+
+
+@dataclass(frozen=True, slots=True)
+class BlockIds:
+    """The intervals of `number` blocks, each of one block and settled or open; they may overlap."""
+
+    number: int
+    block: Numbers
+    settled: Flags
+    first: Numbers
+    last: Numbers
+
+    @classmethod
+    def of(cls, blocks: pa.Table, members: Numbers) -> BlockIds:
+        """Return the ids of the blocks at `members`, which become the numbers of the blocks."""
+        own = blocks.take(pa.array(members))
+        parts = []
+        for settled in (True, False):
+            name = "settled" if settled else "open"
+            first, last = (own[f"{name}_{end}"] for end in ("first", "last"))
+            block = np.repeat(np.arange(len(members)), pc.list_value_length(first).to_numpy())
+            values = (pc.list_flatten(each).to_numpy() for each in (first, last))
+            parts.append((block, np.full(len(block), settled), *values))
+        return cls(len(members), *map(np.concatenate, zip(*parts, strict=True)))
+
+    def shared_blocks(self) -> Flags:
+        """Return which blocks have a settled id that is in another interval, too."""
+        order = np.argsort(self.first, kind="stable")
+        first, last = self.first[order], self.last[order]
+        with_earlier = first[1:] <= np.maximum.accumulate(last)[:-1]
+        with_later = last[:-1] >= first[1:]
+        shared = np.zeros(len(order), np.bool_)
+        shared[order[1:]] |= with_earlier
+        shared[order[:-1]] |= with_later
+        return self._blocks(shared & self.settled)
+
+    def unproven(self, whole: Flags, on_day: Flags, proven: Flags) -> Intervals:
+        """Return the ids to join: those of `whole` blocks, and those of the day not proven."""
+        todo = on_day[self.block] & ~(self.settled & proven[self.block])
+        chosen = whole[self.block] | todo
+        return union(self.first[chosen], self.last[chosen])
+
+    def blocks_with(self, ids: Intervals) -> Flags:
+        """Return which blocks have one of the `ids`."""
+        return self._blocks(overlapping(self.first, self.last, ids))
+
+    def _blocks(self, chosen: Flags) -> Flags:
+        found = np.zeros(self.number, np.bool_)
+        found[self.block[chosen]] = True
+        return found
 
 
 def tapped_targets(blocks: pa.Table) -> frozenset[tuple[str, str]]:

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.archive.intervals import from_ids
-from gateway.reconcile.classify.block_ids import BlockIds
+from gateway.reconcile.classify.sets import BlockIds
 from tests.archive.interval_ids import to_ids
 
 BLOCKS = 4
