@@ -33,8 +33,7 @@ from gateway.archive.storage import Storage, open_storage
 from gateway.archive.verification.verify import sealed_files
 from gateway.archive.verification.waiting import waiting_journals
 from gateway.errors import ArchiveError
-from gateway.reconcile.input.executors import batches
-from gateway.reconcile.schema import spark_schema
+from gateway.reconcile.input.executors import batches, spark_schema
 
 _OPTIONS: Final = ("path", "dates", "legs", "columns", "open", "key_file")
 _LEGS: Final = tuple(leg.value for leg in Leg)

@@ -28,9 +28,10 @@ from gateway.reconcile.classify import result_tables
 from gateway.reconcile.classify.evidence import Scope, classified
 from gateway.reconcile.classify.transforms import COPY_KEYS
 from gateway.reconcile.grouping import summed
+from gateway.reconcile.input.executors import spark_schema
+from gateway.reconcile.input.row_reader import JOIN_ROWS
 from gateway.reconcile.job import Job, reconcile
 from gateway.reconcile.report.report import Report
-from gateway.reconcile.schema import JOIN_ROWS, spark_schema
 from tests.archive.compaction.days import merged_here
 from tests.archive.samples import DAY
 from tests.reconcile import row_model

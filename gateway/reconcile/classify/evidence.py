@@ -26,7 +26,7 @@ from gateway.reconcile.input.executors import (
     read_tasks,
 )
 from gateway.reconcile.input.inputs import Inputs, day_range, hours_around, hours_near, microseconds
-from gateway.reconcile.input.row_reader import IdKey, Parts, Selection, run_read
+from gateway.reconcile.input.row_reader import JOIN_ROWS, IdKey, Parts, Selection, run_read
 from gateway.reconcile.input.survey import (
     BLOCK_COLUMNS,
     SURVEY_COLUMNS,
@@ -36,7 +36,6 @@ from gateway.reconcile.input.survey import (
     run_evaluation,
     run_survey,
 )
-from gateway.reconcile.schema import JOIN_ROWS
 
 _PARTITION_BYTES: Final = 8 << 20  # of archive files for one partition of a shuffle
 _MAX_WANTED: Final = 200_000  # exceptions whose ids select rows in the tasks of executors

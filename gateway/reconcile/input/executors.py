@@ -19,7 +19,6 @@ from gateway.archive.location import ArchiveLocation
 from gateway.archive.parquet import encoded
 from gateway.archive.segments.tables import schema_of
 from gateway.archive.storage import open_storage
-from gateway.reconcile.schema import spark_schema
 
 Task = TypeVar("Task")
 Item = TypeVar("Item")
@@ -29,6 +28,15 @@ _TASKS_PER_CORE: Final = 4
 _TASK_BYTES: Final = 4 << 20
 _BATCH_ROWS: Final = 10_000
 PARTITION_ROWS: Final = 200_000  # of a shuffle
+_TYPES: Final[Mapping[str, str]] = {
+    "int32": "int", "int64": "bigint", "list": "array<string>", "counts": "array<bigint>",
+    "map": "map<string,string>",
+}  # fmt: skip  # Spark's names of types, where they differ
+
+
+def spark_schema(columns: Mapping[str, str]) -> str:
+    """Return the Spark schema of columns of `gateway.archive.schema`, as DDL."""
+    return ", ".join(f"`{name}` {_TYPES.get(kind, kind)}" for name, kind in columns.items())
 
 
 def divided(spark: SparkSession, items: Sequence[Item], sizes: Sequence[int]) -> list[list[Item]]:

@@ -17,7 +17,7 @@ from gateway.archive.intervals import EMPTY, Flags, Intervals, Numbers, contains
 from gateway.archive.layout import HOUR, gateway_of, is_merged, safe_name, writer_of
 from gateway.archive.location import ArchiveLocation
 from gateway.archive.parquet import PAIRS_KEY
-from gateway.archive.schema import Leg, RowOutcome
+from gateway.archive.schema import COLUMNS, Leg, RowOutcome
 from gateway.archive.segments.copies import are_copies, copy_ids, per_target
 from gateway.archive.segments.pairs import every_pair_of
 from gateway.archive.segments.reading import ParquetReader, open_parquet
@@ -26,19 +26,31 @@ from gateway.archive.segments.words import words
 from gateway.archive.storage import Storage, open_storage
 from gateway.errors import ArchiveError, first_line
 from gateway.reconcile.grouping import RUN_KEYS, TARGET_KEYS, filled, positions, with_values
-from gateway.reconcile.schema import JOIN_ROWS
 
 IdKey: TypeAlias = tuple[str, str, str, int]  # gateway, route, target, run
 TargetName: TypeAlias = tuple[str, str]  # route, target
 TapKey: TypeAlias = tuple[str, str, str]  # gateway, route, target
 Parts: TypeAlias = tuple[int, ...] | None  # row groups of a merged segment to read; None: all
 
-JOIN_SCHEMA: Final = schema_of(JOIN_ROWS)
-_READ: Final = (
-    "gateway", "route", "leg", "target", "targets", "name", "source_name", "id", "origin_id",
-    "attempt", "time", "received", "mode", "redelivered", "replayed", "size", "hash", "outcome",
-    "rule", "reason",
+_KEPT: Final = (
+    "gateway", "route", "leg", "target", "name", "source_name", "attempt", "time", "mode",
+    "redelivered", "replayed", "size", "rule", "reason",
 )  # fmt: skip
+_READ: Final = (*_KEPT, "targets", "id", "origin_id", "received", "hash", "outcome")
+# Rows for the join: one for each row of the archive and each target that it names.
+JOIN_ROWS: Final[Mapping[str, str]] = {
+    **{name: COLUMNS[name] for name in _KEPT},
+    "run": "int64",  # of the id: its first 8 bytes, and the last 8
+    "counter": "int64",
+    "no_id": "boolean",  # an observed row that does not know the message's id
+    "receipt_time": "timestamp",  # time of the row when an older gateway did not record it
+    "hash_high": "int64",
+    "hash_low": "int64",
+    "converted": "boolean",  # the route converted the payload
+    "recent": "boolean",  # the outcome may be in an open journal
+    "tapped": "boolean",  # the tap of the target was observing at this time
+}
+JOIN_SCHEMA: Final = schema_of(JOIN_ROWS)
 _PAIRED: Final = (
     "gateway", "route", "target", "source_name", "name", "leg", "system", "id", "time",
 )  # fmt: skip
@@ -204,7 +216,7 @@ def selected(rows: pa.Table, selection: Selection, writer: str | None = None) ->
         tapped &= ~_is_recent(rows, _numbers(rows["time"]), selection.open_since, writer)
     high, low = (pa.array(each, mask=unhashed) for each in words(rows["hash"]))
     columns = {
-        **{name: rows[name] for name in JOIN_SCHEMA.names if name in rows.column_names},
+        **{name: rows[name] for name in _KEPT},
         "run": run,
         "counter": counter,
         "no_id": no_id,
