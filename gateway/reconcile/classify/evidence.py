@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 from gateway.archive.intervals import Intervals, count, from_ids
 from gateway.archive.layout import SECOND
 from gateway.archive.location import ArchiveLocation
-from gateway.reconcile.classify import observed_rows, order, transforms
+from gateway.reconcile.classify import transforms
 from gateway.reconcile.grouping import RUN_KEYS, TARGET_KEYS, positions
 from gateway.reconcile.input.executors import (
     PARTITION_ROWS,
@@ -143,8 +143,8 @@ def classified(rows: DataFrame, scope: Scope, *, tapped: bool, detailed: bool = 
     """Return the class of every copy of the date in `rows`, with its details when `detailed`."""
     begin, end = day_range(scope.day)
     own = F.unix_micros("received_time").between(begin, end - 1)
-    assigned = observed_rows.assign_by_content(rows) if tapped else rows
+    assigned = transforms.assign_by_content(rows) if tapped else rows
     copies = transforms.copies(assigned, tapped=tapped, detailed=detailed).persist()
     classes = transforms.classified(copies, scope.late * SECOND, scope.spooled_since)
-    found = order.mark_disordered(classes, own)
+    found = transforms.mark_disordered(classes, own)
     return (transforms.drop_known_sightings(found) if tapped else found).where(own)

@@ -2,25 +2,101 @@
 
 A message must have one outcome, delivered or dead, for each target in its received row. The unit
 of counting is therefore one message for one target: a *copy*, identified by gateway, route, target
-and id. It belongs to the date of its receipt. `rows` have the columns of `JOIN_ROWS`.
+and id. It belongs to the date of its receipt. `rows` have the columns of `JOIN_ROWS`. The rules
+that assign a class are conditions of Spark SQL.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from gateway.archive.schema import Leg
 from gateway.model.copy_class import CopyClass
 from gateway.model.outcome import REPEAT
-from gateway.reconcile.classes import FAILURES, class_column, is_marked_duplicate
 from gateway.reconcile.classify.result_tables import EXCEPTIONS
 from gateway.reconcile.grouping import TARGET_KEYS
 
 ID: Final = ("run", "counter")
 COPY_KEYS: Final = ("counter", "run", "gateway", "route", "target")  # a unique one sorts fastest
+_MAX_ATTEMPTS: Final = 10  # of one delivery that may have arrived
+_EQUAL_KEYS: Final = (*TARGET_KEYS, "name", "hash_high", "hash_low")
+_BLOCK_BITS: Final = 16  # of the counter of an id within its block
+_BLOCK: Final = ("stream", "run", "block")
+_BEFORE: Final = (Window.unboundedPreceding, -1)  # the rows before each one
+
+# Rules of dead letters with a cause outside the message: a failure of a broker or the gateway.
+# Every other rule refuses a name, a header, a payload or a size.
+FAILURES: Final = (
+    "broker-exception", "expired", "internal", "library", "no-subscription", "not-authorised",
+    "poisoned", "publish-acl", "queue", "spool-age", "spool-full",
+)  # fmt: skip
+_IS_DELIVERED: Final = "deliveries + replays > 0"
+# A hash of later rows is not that of the rows before them, in one of its words.
+_DIFFERS: Final = " OR ".join(
+    f"coalesce({bound}_{later}_{word} != {bound}_{earlier}_{word}, false)"
+    for later, earlier in (("sent", "received"), ("seen", "arrived"))
+    for word in ("high", "low")
+    for bound in ("least", "most")
+)
+# At-least-once (a mode below 2) allows that at most one delivery is not marked as a retry. A replay
+# is always marked.
+_IS_MARKED_DUPLICATE: Final = (
+    "deliveries = 0 OR first_attempts <= 1 AND dead_letters = 0"
+    " AND (coalesce(mode, 0) < 2 OR deliveries <= 1)"
+)
+
+# A copy has the first class whose rule fits. `late` is the longest latency, and `since` the first
+# receipt of a copy that may still be in the spool, in microseconds.
+RULES: Final[Mapping[CopyClass, str]] = {
+    CopyClass.UNEXPECTED: "NOT was_received",
+    CopyClass.ALTERED: f"{_IS_DELIVERED} AND (hashless > 0 OR {_DIFFERS})",
+    # A replay after a dead letter is the recovery of it.
+    CopyClass.DUPLICATED: (
+        "deliveries > 0 AND deliveries + dead_letters > 1 OR deliveries + replays > 1"
+    ),
+    CopyClass.LOST: f"{_IS_DELIVERED} AND tapped AND sightings = 0",
+    CopyClass.RECOVERED: "replays > 0",
+    CopyClass.DISORDERED: "false",  # the order among copies decides it later
+    CopyClass.LATE: f"{_IS_DELIVERED} AND latency > {{late}}",
+    CopyClass.DELIVERED: _IS_DELIVERED,
+    CopyClass.REFUSED: "refusals > 0",
+    CopyClass.DEAD: "dead_letters > 0",
+    CopyClass.IN_FLIGHT: "recent OR spooled > 0 AND unix_micros(received_time) >= {since}",
+    CopyClass.MISSING: "true",
+}
+
+
+def assign_by_content(rows: DataFrame) -> DataFrame:
+    """Give each row with `no_id` the id and receipt of the equal delivery, in the order of time.
+
+    An observed row has the message id where the system carries properties. Otherwise it is assigned
+    by route, target, name and payload. Equal messages cannot be distinguished, so only their number
+    is checked; a redelivery to the tap repeats a message that it saw before.
+
+    Every attempt of a delivery may have arrived; the first rows are those of first attempts.
+    Surplus rows keep their own id; surplus redeliveries of a row before them are dropped.
+    """
+    equal = Window.partitionBy(*_EQUAL_KEYS)
+    attempts = F.least(F.greatest(F.coalesce("attempt", F.lit(1)), F.lit(1)), F.lit(_MAX_ATTEMPTS))
+    attempt = F.explode(F.sequence(F.lit(1), attempts)).alias("number")
+    sent = rows.where(F.col("leg") == Leg.DELIVERED.value).select("*", attempt)
+    delivered = sent.select(
+        *_EQUAL_KEYS,
+        F.row_number().over(equal.orderBy("number", "time", *ID)).alias("rank"),
+        *[F.col(name).alias(f"delivered_{name}") for name in (*ID, "receipt_time")],
+    )
+    rank = F.row_number().over(equal.orderBy("redelivered", "time", *ID))
+    observed = rows.where("no_id").withColumn("rank", rank)
+    assigned = observed.join(delivered, on=[*_EQUAL_KEYS, "rank"], how="left")
+    is_repeat = F.col("delivered_run").isNull() & F.col("redelivered") & (F.col("rank") > 1)
+    assigned = assigned.where(~is_repeat)
+    for name in (*ID, "receipt_time"):
+        assigned = assigned.withColumn(name, F.coalesce(f"delivered_{name}", name))
+    return rows.where(~F.col("no_id")).unionByName(assigned.select(*rows.columns))
 
 
 def is_receipt() -> Column:
@@ -43,6 +119,7 @@ def copies(rows: DataFrame, *, tapped: bool = False, detailed: bool = False) -> 
     delivered, dead = leg == Leg.DELIVERED.value, leg == Leg.DEAD.value
     own, seen = delivered & ~replayed, leg == Leg.OBSERVED.value
     new = own & (F.coalesce("rule", F.lit("")) != REPEAT)  # the target kept no second one
+    receipt = F.coalesce(F.min(F.when(received, F.col("receipt_time"))), F.min("receipt_time"))
     first_attempt = F.coalesce("attempt", F.lit(1)) <= 1
     refused = ~F.coalesce("rule", F.lit("")).isin(*FAILURES)
     hashed = {
@@ -51,9 +128,7 @@ def copies(rows: DataFrame, *, tapped: bool = False, detailed: bool = False) -> 
     }  # fmt: skip
     return rows.groupBy(*COPY_KEYS).agg(
         F.coalesce(F.max(received), F.lit(False)).alias("was_received"),
-        F.coalesce(F.min(F.when(received, F.col("receipt_time"))), F.min("receipt_time")).alias(
-            "received_time"
-        ),
+        receipt.alias("received_time"),
         F.min(F.when(own, at)).alias("first_time"),
         F.max(F.when(delivered | dead, at)).alias("end_time"),
         F.coalesce(F.max(is_receipt() & F.col("redelivered")), F.lit(False)).alias("redelivered"),
@@ -116,17 +191,51 @@ def _details() -> list[Column]:
 def classified(found: DataFrame, late: int, spooled_since: int) -> DataFrame:
     """Add class, mark and latency to each copy, without the order among copies.
 
+    A copy is marked when at-least-once allows its deliveries.
     Units: microseconds.
     """
     elapsed = F.unix_micros("first_time") - F.unix_micros("received_time")
     latency = F.when(elapsed.isNotNull(), F.greatest(elapsed, F.lit(0)))  # a clock may be set back
+    cases = " ".join(f"WHEN {rule} THEN '{each.value}'" for each, rule in RULES.items())
     return found.withColumn("latency", latency).withColumns(
         {
-            "class": class_column(late, spooled_since),
-            "marked": is_marked_duplicate(),
+            "class": F.expr(f"CASE {cases} END".format(late=late, since=spooled_since)),
+            "marked": F.expr(_IS_MARKED_DUPLICATE),
             "deliveries": F.col("deliveries") + F.col("replays"),
         }
     )
+
+
+def mark_disordered(classes: DataFrame, is_own: Column) -> DataFrame:
+    """Set the class of copies that were delivered, in time or late, before an earlier one.
+
+    A delivery is out of order when it was recorded before that of a message with a smaller id and
+    the same gateway, route, target and source name. The deliveries with these in common are a
+    *stream*. A busy stream is divided into blocks of ids, so that many tasks check it; each block
+    starts with the latest delivery of the blocks before it.
+
+    Copies that are not `is_own`, of other dates, count when their receipt is known.
+    """
+    blocks = classes.withColumn("block", F.shiftright("counter", _BLOCK_BITS))
+    first_time = F.when(is_own | F.col("was_received"), F.col("first_time"))
+    timed = blocks.withColumn("first_time", first_time)
+    carried = _latest_before(timed)
+    joined = timed.join(carried, on=list(_BLOCK), how="left")
+    before = Window.partitionBy(*_BLOCK).orderBy("counter").rowsBetween(*_BEFORE)
+    latest = F.greatest(F.max("first_time").over(before), F.col("carried"))
+    delivered = F.col("class").isin(CopyClass.DELIVERED.value, CopyClass.LATE.value)
+    disordered = delivered & F.coalesce(latest > F.col("first_time"), F.lit(False))
+    name = F.when(disordered, CopyClass.DISORDERED.value).otherwise(F.col("class"))
+    return joined.withColumn("class", name)
+
+
+def _latest_before(blocks: DataFrame) -> DataFrame:
+    """Return the latest delivery before each block that begins before it."""
+    timed = blocks.where("first_time IS NOT NULL").groupBy(*_BLOCK)
+    bounds = timed.agg(F.max("first_time").alias("latest"), F.min("first_time").alias("earliest"))
+    before = Window.partitionBy("stream").orderBy("run", "block").rowsBetween(*_BEFORE)
+    carried = bounds.withColumn("carried", F.max("latest").over(before))
+    return carried.where(F.col("carried") > F.col("earliest")).select(*_BLOCK, "carried")
 
 
 def drop_known_sightings(classes: DataFrame) -> DataFrame:
