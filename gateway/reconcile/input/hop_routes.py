@@ -12,8 +12,8 @@ from typing import Final, TypeAlias
 from gateway.archive.layout import gateway_of, is_replay, safe_name
 from gateway.archive.location import ArchiveLocation
 from gateway.archive.storage import open_storage
-from gateway.reconcile.input.archived_short_names import ArchivedShortNames
 from gateway.reconcile.input.route_history import RELOAD, RouteHistory
+from gateway.reconcile.maintenance.short_names import ArchivedShortNames
 from gateway.routing.name_rules import RouteNames, shortening_endpoints, to_routes
 from gateway.routing.route import Route, Target
 from gateway.routing.router import Router

@@ -1,10 +1,11 @@
-"""Functions of executors for the dictionary of shortened names: recorded, sent and whole names."""
+"""The dictionary of shortened names: functions of executors for recorded, sent and whole names."""
 
 from __future__ import annotations
 
 import json
 import re
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
@@ -12,11 +13,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gateway.archive.compaction.current import CurrentFile
-from gateway.archive.layout import MAX_TIME
+from gateway.archive.layout import MAX_TIME, NAMES
 from gateway.archive.location import ArchiveLocation
 from gateway.archive.schema import Leg
 from gateway.archive.signed_json import parse
-from gateway.archive.storage import open_storage
+from gateway.archive.storage import Storage, open_storage
 from gateway.dialects.base import parse_subject
 from gateway.dialects.dialect import Dialect
 from gateway.dialects.registry import DIALECTS, find_dialect
@@ -172,3 +173,38 @@ def _is_beginning(dialect: Dialect, name: str, levels: list[str]) -> bool:
         return False
     replaced = dialect.codec.unspellable(levels)  # a route may replace these characters
     return bool(replaced) or list(kept) == levels[: len(kept)]
+
+
+class ArchivedShortNames:
+    """A dictionary of short names that reads the name files of all gateways.
+
+    Mutable: reads them at the first short name.
+    """
+
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
+
+    def remember(self, digest: str, levels: tuple[str, ...]) -> None:
+        """Do nothing: the gateway stored the name when it used it."""
+
+    def recall(self, digest: str) -> tuple[str, ...] | None:
+        """Return the canonical levels behind `digest`, or None.
+
+        Raises:
+            OSError: the archive cannot be read.
+        """
+        return self._names.get(digest)
+
+    def commit(self) -> None:
+        """Do nothing: the gateway stored every name."""
+
+    @cached_property
+    def _names(self) -> dict[str, tuple[str, ...]]:
+        files = [Path(NAMES) / name for name in self._storage.names(Path(NAMES))]
+        return {
+            line["digest"]: tuple(line["levels"])
+            for path in files
+            if path.suffix == ".jsonl"
+            for line in lines(path.name, self._storage.read(path) or b"")
+            if "digest" in line
+        }
