@@ -15,7 +15,7 @@ from gateway.archive.threads import in_threads
 from gateway.archive.verification.waiting import waiting_journals
 from gateway.archive.verification.writers import known_writers
 from gateway.reconcile.job import Job
-from gateway.reconcile.nights.world import NewJournal, World
+from gateway.reconcile.nights.plan import NewJournal, World
 
 
 def world_of(  # noqa: PLR0913, PLR0917  # the archive, and what is known of it
