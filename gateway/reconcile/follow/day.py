@@ -1,19 +1,23 @@
 """The reconciliation of one date in a micro-batch, up to the watermark.
 
 It uses the transforms of the nightly job, and appends only rows that changed since the previous
-batch. A repeated batch replaces its earlier output.
+batch to the tables of the date, each of which has a folder for each batch. The newest row of a
+copy, and of a target's minute, is the valid one. A repeated batch replaces its earlier output.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
+from operator import itemgetter
 from pathlib import Path
 from shutil import rmtree
-from typing import Final
+from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 
 from gateway.archive.findings import Finding
@@ -21,28 +25,86 @@ from gateway.archive.layout import DAY, SECOND
 from gateway.archive.location import ArchiveLocation
 from gateway.archive.night_record import SPOOLED_DAYS
 from gateway.archive.parquet import encoded
+from gateway.archive.segments.reading import open_parquet
 from gateway.archive.storage import LocalStorage
 from gateway.errors import ReconcileError
 from gateway.model.copy_class import TALLIES, CopyClass
 from gateway.reconcile.classify import result_tables
 from gateway.reconcile.classify.evidence import Scope, joined, survey
 from gateway.reconcile.classify.result_folder import unquoted
-from gateway.reconcile.follow.appended_tables import (
-    EXCEPTION_ROWS,
-    MINUTE_ROWS,
-    AppendedTable,
-    batches,
-    printed,
-)
+from gateway.reconcile.classify.result_tables import EXCEPTIONS, MINUTE_KEYS, MINUTES
 from gateway.reconcile.follow.state import FollowedDay
-from gateway.reconcile.grouping import summed
+from gateway.reconcile.grouping import TARGET_KEYS, ascending, grouped, summed
 from gateway.reconcile.input.inputs import Inputs, unreadable_segments
 from gateway.reconcile.report.rows import Row
 from gateway.reconcile.root_cause import SPARK_FAULTS, root_cause
 from gateway.terminal.progress import ShowStep
 
+Key: TypeAlias = tuple[Any, ...]
+
 _MAX_LINES: Final = 20  # printed for a batch
 _MAX_BATCH_FOLDERS: Final = 60  # of the minutes of a date; then one batch replaces them all
+_WITHDRAWN: Final = {"class": "withdrawn"}  # the copy is no exception any more
+
+
+@dataclass(frozen=True, slots=True)
+class AppendedTable:
+    """A table that batches append to: a new row where one of the columns `compared` changed.
+
+    A row whose key is no more gets the values of `gone`.
+    """
+
+    name: str
+    schema: pa.Schema
+    keys: Sequence[str]
+    compared: Sequence[str]
+    gone: Mapping[str, object]
+
+    def before(self, folder: Path, batch: int) -> dict[Key, Row]:
+        """Return the rows of a date after the batches before `batch`, by key."""
+        newest: dict[Key, Row] = {}
+        for number, part in sorted(batches(folder)):
+            for path in sorted(part.glob("*.parquet")) if number < batch else ():
+                with open_parquet(pa.OSFile(os.fsencode(path))) as file:
+                    rows = file.read().rename_columns(self.schema.names).cast(self.schema)
+                    newest |= self._by_key(rows)
+        return {key: row for key, row in newest.items() if not self.gone.items() <= row.items()}
+
+    def changed(self, now: pa.Table, before: Mapping[Key, Row]) -> pa.Table:
+        """Return the rows that are new or changed, and those that are gone."""
+        rows = self._by_key(now)
+        compared = itemgetter(*self.compared)
+        known = {key: compared(row) for key, row in before.items()}
+        changed = [row for key, row in rows.items() if known.get(key) != compared(row)]
+        gone = [{**row, **self.gone} for key, row in before.items() if key not in rows]
+        return pa.Table.from_pylist([*changed, *gone], schema=self.schema)
+
+    def _by_key(self, rows: pa.Table) -> dict[Key, Row]:
+        return {tuple(row[name] for name in self.keys): row for row in rows.to_pylist()}
+
+
+EXCEPTION_ROWS: Final = AppendedTable(
+    "exceptions", EXCEPTIONS, (*TARGET_KEYS, "id"), ("class", "marked"), _WITHDRAWN
+)
+MINUTE_ROWS: Final = AppendedTable(
+    "minutes", MINUTES, MINUTE_KEYS, TALLIES, dict.fromkeys(TALLIES, 0)
+)
+
+
+def printed(changed: pa.Table) -> list[Row]:
+    """Count the changed exceptions by route, target and class, with the first minute of receipt."""
+    keys = ["route", "target", "class"]
+    since = pc.floor_temporal(changed["received_time"], unit="minute")
+    ones = pa.array([1] * changed.num_rows, pa.int64())
+    rows = changed.select(keys).append_column("since", since).append_column("copies", ones)
+    found = grouped(rows, keys, {"since": "min", "copies": "sum"})
+    return list(found.sort_by(ascending("since", *keys)).to_pylist())
+
+
+def batches(folder: Path) -> Iterator[tuple[int, Path]]:
+    """Yield number and folder of each batch of a table."""
+    for part in folder.glob("batch=*"):
+        yield int(part.name.removeprefix("batch=")), part
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,13 +174,13 @@ class DayReconciler:
         scope = Scope(location, day, options.late, since, {} if sealed else waiting)
         found = survey(self.spark, scope, inputs)
         copies = joined(self.spark, scope, inputs, found)
-        minutes = result_tables.MINUTES.empty_table()
-        exceptions = result_tables.EXCEPTIONS.empty_table()
+        minutes = MINUTES.empty_table()
+        exceptions = EXCEPTIONS.empty_table()
         if copies is not None:
             passed = replace(copies, classes=copies.classes.where("not recent"))
             minutes = result_tables.minutes_of(result_tables.counted(passed.classes).toArrow())
             if number := result_tables.count_exceptions(minutes):
-                exceptions = passed.exceptions(number).toArrow().cast(result_tables.EXCEPTIONS)
+                exceptions = passed.exceptions(number).toArrow().cast(EXCEPTIONS)
         minutes = result_tables.with_proven(minutes, found.proven)
         self._print(printed(self._append(EXCEPTION_ROWS, day, exceptions)))
         self._append(MINUTE_ROWS, day, minutes)

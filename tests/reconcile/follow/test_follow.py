@@ -18,10 +18,9 @@ from gateway.cli.live.signals import stop_signals
 from gateway.errors import ReconcileError
 from gateway.model.copy_class import COLUMNS
 from gateway.reconcile.classify.result_tables import EXCEPTIONS
-from gateway.reconcile.follow import appended_tables
 from gateway.reconcile.follow import day as day_module
 from gateway.reconcile.follow.batch import touched
-from gateway.reconcile.follow.day import FollowOptions
+from gateway.reconcile.follow.day import EXCEPTION_ROWS, FollowOptions
 from gateway.reconcile.follow.follow import Follower, follow
 from gateway.reconcile.follow.state import (
     FollowedDay,
@@ -160,7 +159,7 @@ def test_only_exceptions_that_changed_are_appended(
     )
     keyed = {("g", "r", "t", row["id"]): row for row in other.to_pylist()}
 
-    found = appended_tables.EXCEPTION_ROWS.changed(one, keyed)
+    found = EXCEPTION_ROWS.changed(one, keyed)
 
     assert {(row["id"], row["class"]) for row in found.to_pylist()} == expected
 
