@@ -25,7 +25,6 @@ from gateway.archive.layout import days
 from gateway.archive.storage import LocalStorage
 from gateway.clock import moment
 from gateway.errors import GatewayError, ReconcileError
-from gateway.reconcile.follow.batch import is_near, last_rows, too_late, touched
 from gateway.reconcile.follow.day import DayReconciler, FollowOptions
 from gateway.reconcile.follow.state import (
     STATE,
@@ -33,8 +32,12 @@ from gateway.reconcile.follow.state import (
     FollowState,
     advanced,
     first_date,
+    is_near,
+    last_rows,
     read_state,
     sealed_until,
+    too_late,
+    touched,
     write_state,
 )
 from gateway.reconcile.input.inputs import list_inputs

@@ -19,7 +19,6 @@ from gateway.errors import ReconcileError
 from gateway.model.copy_class import COLUMNS
 from gateway.reconcile.classify.result_tables import EXCEPTIONS
 from gateway.reconcile.follow import day as day_module
-from gateway.reconcile.follow.batch import touched
 from gateway.reconcile.follow.day import EXCEPTION_ROWS, FollowOptions
 from gateway.reconcile.follow.follow import Follower, follow
 from gateway.reconcile.follow.state import (
@@ -29,6 +28,7 @@ from gateway.reconcile.follow.state import (
     first_date,
     read_state,
     sealed_until,
+    touched,
     write_state,
 )
 from tests.archive.samples import DAY, NOON, START, archive, delivered, received
