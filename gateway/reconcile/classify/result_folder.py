@@ -27,7 +27,7 @@ from gateway.errors import ReconcileError
 from gateway.reconcile.classify import result_tables
 from gateway.reconcile.grouping import ascending
 from gateway.reconcile.input.executors import write_parts
-from gateway.reconcile.report.chart_geometry import HOURS
+from gateway.reconcile.report.charts import HOURS
 from gateway.reconcile.report.html import page
 from gateway.reconcile.report.report import REPORT_PAGE, Report
 from gateway.reconcile.report.rows import Row

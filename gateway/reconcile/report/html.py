@@ -23,11 +23,10 @@ from gateway.model import copy_class
 from gateway.reconcile.report import (
     actions,
     advice,
-    chart_geometry,
+    charts,
     formatting,
     gaps,
     headline,
-    hourly_charts,
     rows,
     timelines,
     verdict,
@@ -39,7 +38,7 @@ from gateway.terminal import MAX_TEXT, escaped, rest, shortened
 _PACKAGE: Final = "gateway.reconcile.report"
 # Their public names are known in the templates.
 _MODULES: Final = (
-    copy_class, actions, advice, chart_geometry, formatting, gaps, headline, hourly_charts, rows,
+    copy_class, actions, advice, charts, formatting, gaps, headline, rows,
     timelines, verdict,
 )  # fmt: skip
 _MAX_ATTRIBUTE: Final = 2_000  # characters of an attribute
@@ -65,7 +64,7 @@ def page(report: Report) -> str:
         script_digest=_digest(script),
         state=state,
         sign=sign,
-        day=hourly_charts.day_of(report.whole_day),
+        day=charts.day_of(report.whole_day),
         found_outages=gaps.outages(report.gaps),
     )  # fmt: skip
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.reconcile.report.chart_geometry import (
+from gateway.reconcile.report.charts import (
     HOURS,
     LARGE,
     SMALL,
@@ -18,10 +18,11 @@ from gateway.reconcile.report.chart_geometry import (
     Series,
     Unit,
     bars,
+    day_of,
+    figures,
     lines,
 )
 from gateway.reconcile.report.formatting import amount, duration
-from gateway.reconcile.report.hourly_charts import day_of, figures
 from gateway.reconcile.report.rows import Row
 from gateway.reconcile.report.timelines import TimelineBar
 from tests.reconcile.summaries import content, lossy

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from gateway.archive.gaps import GapRule
-from gateway.reconcile.report.chart_geometry import LARGE
+from gateway.reconcile.report.charts import LARGE, figures
 from gateway.reconcile.report.gaps import (
     GAP_RULES,
     bands,
@@ -15,7 +15,6 @@ from gateway.reconcile.report.gaps import (
     outages,
     rule_of,
 )
-from gateway.reconcile.report.hourly_charts import figures
 from gateway.reconcile.report.html import page
 from gateway.reconcile.report.timelines import DAY_SECONDS, MAX_TIMELINES
 from tests.reconcile.summaries import DAY, clean, eventful, gap, gappy
