@@ -153,20 +153,18 @@ def lines(chart: Chart) -> Chart:
         return replace(chart, ticks={0.0: ""})
     lowest = math.floor(math.log10(min(known)))
     highest = max(math.ceil(math.log10(max(known))), lowest + 1)
+
+    def share(value: float) -> float:
+        return (math.log10(max(value, 1)) - lowest) / (highest - lowest)
+
     step = math.ceil((highest - lowest) / _MAX_DECADES)
-    ticks = {
-        (power - lowest) / (highest - lowest): chart.unit(10.0**power)
-        for power in range(lowest, highest + 1, step)
-    }
+    powers = (10.0**exponent for exponent in range(lowest, highest + 1, step))
+    ticks = {share(power): chart.unit(power) for power in powers}
     paths: dict[str, str] = {}
     for each in series:
-        shares = [
-            None if value is None else (math.log10(max(value, 1)) - lowest) / (highest - lowest)
-            for value in each.values
-        ]
         points = [
-            None if share is None else f"{frame.x(hour + 0.5):.1f} {frame.y(share):.1f}"
-            for hour, share in enumerate(shares)
+            None if value is None else f"{frame.x(hour + 0.5):.1f} {frame.y(share(value)):.1f}"
+            for hour, value in enumerate(each.values)
         ]
         runs = [[*filter(None, run)] for known, run in groupby(points, bool) if known]
         paths[f"line {each.css}"] = "".join(f"M{'L'.join(run)}" for run in runs)
@@ -215,12 +213,7 @@ def day_of(rows: Rows) -> Day:
 
 
 def figures(
-    day: Day,
-    scope: str,
-    frame: ChartFrame,
-    gaps: Sequence[TimelineBar] = (),
-    *,
-    complete: bool = True,
+    day: Day, scope: str, frame: ChartFrame, gaps: Sequence[TimelineBar], *, complete: bool
 ) -> list[Chart]:
     """Return the four figures, each with the `gaps` behind it.
 

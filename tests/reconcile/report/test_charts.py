@@ -91,7 +91,7 @@ def test_an_hour_between_two_gaps_is_a_dot(hours: tuple[int, ...], dots: int) ->
 def test_a_few_messages_in_a_day_are_counts_and_no_rate() -> None:
     row = {"hour": "2026-03-14T07:00:00", "received": 1, "rate": 1 / 3600}
 
-    shown = figures(day_of([row]), "all", LARGE)[0]
+    shown = figures(day_of([row]), "all", LARGE, (), complete=True)[0]
 
     assert (shown.title, shown.caption) == ("messages", "1 in the busiest hour")
     assert [*shown.ticks.values()] == ["0", "1"]
@@ -106,7 +106,7 @@ def test_a_source_gap_is_drawn_behind_every_chart(frame: ChartFrame) -> None:
     ]
     hours = day_of([{"hour": "2026-03-14T07:00:00", "received": 1}])
 
-    for each in figures(hours, "all", frame, gaps):
+    for each in figures(hours, "all", frame, gaps, complete=True):
         assert [*each.paths][:2] == ["band bad", "band calm"]
         bad = each.paths["band bad"]
         floor = frame.floor
@@ -153,7 +153,9 @@ def test_the_text_alternative_has_the_numbers_of_the_chart() -> None:
     hours = content(lossy())["whole_day"]
     assert isinstance(hours, list)
 
-    alternatives = [each.alternative for each in figures(day_of(hours), "all routes", LARGE)]
+    alternatives = [
+        each.alternative for each in figures(day_of(hours), "all routes", LARGE, (), complete=True)
+    ]
 
     times = "p50 ≤ 32.8 ms, p90 ≤ 131 ms, p99 ≤ 1.64 s (17,100 of 39,954 measured)"
     absent = "2 missing, 3 lost in target, 10 dead-lettered, 9 refused, 11 in flight, 12 recovered"
@@ -174,7 +176,7 @@ def test_the_text_alternative_has_the_numbers_of_the_chart() -> None:
     ],
 )
 def test_hours_without_numbers_draw_nothing(rows: list[Row]) -> None:
-    captions = [each.caption for each in figures(day_of(rows), "all", SMALL)]
+    captions = [each.caption for each in figures(day_of(rows), "all", SMALL, (), complete=True)]
 
     assert captions == ["no traffic", "nothing delivered", "none", "none"]
 
@@ -182,7 +184,7 @@ def test_hours_without_numbers_draw_nothing(rows: list[Row]) -> None:
 def test_deliveries_without_latencies_are_not_measured() -> None:
     row = {"hour": "2026-03-14T07:00:00", "delivered": 5, "p50": None, "p99": None, "timed": None}
 
-    latency = figures(day_of([row]), "all", LARGE)[1]
+    latency = figures(day_of([row]), "all", LARGE, (), complete=True)[1]
 
     assert latency.caption == "not measured"
     assert [*latency.ticks.values()] == [""]

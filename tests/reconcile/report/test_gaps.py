@@ -92,7 +92,7 @@ def test_every_outage_is_in_the_charts_and_in_their_number() -> None:
     assert [(each.css, each.begin, each.width, each.outages) for each in found] == [
         ("bad", 0, 63 * 60, 60), ("bad", 14 * 3_600, 4 * 3_600, 1), ("calm", 20 * 3_600, 240, 1),
     ]  # fmt: skip
-    charts = figures({}, "all routes", LARGE, found)
+    charts = figures({}, "all routes", LARGE, found, complete=True)
     assert {each.alternative.rpartition("; ")[2] for each in charts} == {"62 source gaps"}
 
 
