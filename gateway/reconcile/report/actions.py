@@ -10,7 +10,7 @@ from typing import Final
 
 from gateway.model.copy_class import CLASSES, CopyClass
 from gateway.reconcile.report.formatting import amount, counted_as
-from gateway.reconcile.report.gaps import outages
+from gateway.reconcile.report.intervals import outages
 from gateway.reconcile.report.report import Report, became_breach
 from gateway.reconcile.report.rows import Row, count, word
 from gateway.terminal import shortened

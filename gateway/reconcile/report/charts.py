@@ -18,10 +18,9 @@ from typing import Final, TypeAlias
 
 from gateway.model.copy_class import CLASSES, CopyClass
 from gateway.reconcile.report.formatting import amount, counted_as, duration
-from gateway.reconcile.report.gaps import bands, outages
+from gateway.reconcile.report.intervals import DAY_SECONDS, TimelineBar, bands, outages
 from gateway.reconcile.report.report import Report
 from gateway.reconcile.report.rows import Row, Rows, count, number, word, worst_first
-from gateway.reconcile.report.timelines import DAY_SECONDS, TimelineBar
 
 HOURS: Final = 24
 Values: TypeAlias = Sequence[float | None]

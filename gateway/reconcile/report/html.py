@@ -25,10 +25,9 @@ from gateway.reconcile.report import (
     advice,
     charts,
     formatting,
-    gaps,
     headline,
+    intervals,
     rows,
-    timelines,
     verdict,
 )
 from gateway.reconcile.report.report import REPORT_PAGE, Report
@@ -38,8 +37,8 @@ from gateway.terminal import MAX_TEXT, escaped, rest, shortened
 _PACKAGE: Final = "gateway.reconcile.report"
 # Their public names are known in the templates.
 _MODULES: Final = (
-    copy_class, actions, advice, charts, formatting, gaps, headline, rows,
-    timelines, verdict,
+    copy_class, actions, advice, charts, formatting, headline, intervals, rows,
+    verdict,
 )  # fmt: skip
 _MAX_ATTRIBUTE: Final = 2_000  # characters of an attribute
 
@@ -65,7 +64,7 @@ def page(report: Report) -> str:
         state=state,
         sign=sign,
         day=charts.day_of(report.whole_day),
-        found_outages=gaps.outages(report.gaps),
+        found_outages=intervals.outages(report.gaps),
     )  # fmt: skip
 
 
@@ -101,7 +100,7 @@ def environment() -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    shown = (formatting.amount, formatting.duration, formatting.time_of_day, timelines.clock)
+    shown = (formatting.amount, formatting.duration, formatting.time_of_day, intervals.clock)
     made.filters |= {each.__name__: each for each in (attribute, marked, *shown)}
     for module in _MODULES:
         made.globals |= {name: each for name, each in vars(module).items() if name[0] != "_"}

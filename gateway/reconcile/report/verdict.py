@@ -12,8 +12,8 @@ from gateway.archive.layout import gateway_of, safe_name, writer_of
 from gateway.model.copy_class import CLASSES, HOP_CLASSES, HOP_MEANINGS, CopyClass
 from gateway.reconcile.report.advice import advice_for
 from gateway.reconcile.report.formatting import amount, counted_as
-from gateway.reconcile.report.gaps import outages, rule_of
 from gateway.reconcile.report.headline import all_arrived
+from gateway.reconcile.report.intervals import outages, rule_of
 from gateway.reconcile.report.report import CLEAN, GAPS, Report
 from gateway.reconcile.report.rows import count, word
 

@@ -23,8 +23,8 @@ from gateway.reconcile.report.charts import (
     lines,
 )
 from gateway.reconcile.report.formatting import amount, duration
+from gateway.reconcile.report.intervals import TimelineBar
 from gateway.reconcile.report.rows import Row
-from gateway.reconcile.report.timelines import TimelineBar
 from tests.reconcile.summaries import content, lossy
 
 Draw = Callable[..., Chart]

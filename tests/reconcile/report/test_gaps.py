@@ -8,15 +8,16 @@ import pytest
 
 from gateway.archive.gaps import GapRule
 from gateway.reconcile.report.charts import LARGE, figures
-from gateway.reconcile.report.gaps import (
+from gateway.reconcile.report.html import page
+from gateway.reconcile.report.intervals import (
+    DAY_SECONDS,
     GAP_RULES,
+    MAX_TIMELINES,
     bands,
     gap_timelines,
     outages,
     rule_of,
 )
-from gateway.reconcile.report.html import page
-from gateway.reconcile.report.timelines import DAY_SECONDS, MAX_TIMELINES
 from tests.reconcile.summaries import DAY, clean, eventful, gap, gappy
 
 
