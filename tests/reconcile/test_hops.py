@@ -12,9 +12,9 @@ from gateway.archive.routes import write_routes
 from gateway.cli import main
 from gateway.reconcile.job import Job
 from gateway.reconcile.nights.run import run_night
-from gateway.reconcile.report.headline import headline
 from gateway.reconcile.report.html import page
 from gateway.reconcile.report.summary import from_json
+from gateway.reconcile.report.verdict import headline
 from tests.archive.samples import DAY, NOON, digest, identity
 from tests.reconcile.hop_chain import CLOSED, HOUR, SECOND, Chain
 

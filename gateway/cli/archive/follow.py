@@ -14,8 +14,8 @@ from gateway.cli.live.signals import stop_signals
 from gateway.cli.parsers import options_of
 from gateway.errors import ReconcileError
 from gateway.reconcile.driver import check_driver
-from gateway.reconcile.report.headline import arrivals
 from gateway.reconcile.report.report import CLEAN, GAPS
+from gateway.reconcile.report.verdict import arrivals
 from gateway.terminal import visible
 from gateway.terminal.console import open_console, whether_read_or_not
 from gateway.terminal.progress import progress

@@ -20,26 +20,14 @@ from markupsafe import Markup, escape
 
 from gateway.errors import GatewayError, ReconcileError
 from gateway.model import copy_class
-from gateway.reconcile.report import (
-    actions,
-    advice,
-    charts,
-    formatting,
-    headline,
-    intervals,
-    rows,
-    verdict,
-)
+from gateway.reconcile.report import actions, advice, charts, formatting, intervals, rows, verdict
 from gateway.reconcile.report.report import REPORT_PAGE, Report
 from gateway.reconcile.report.summary import from_json
 from gateway.terminal import MAX_TEXT, escaped, rest, shortened
 
 _PACKAGE: Final = "gateway.reconcile.report"
 # Their public names are known in the templates.
-_MODULES: Final = (
-    copy_class, actions, advice, charts, formatting, headline, intervals, rows,
-    verdict,
-)  # fmt: skip
+_MODULES: Final = (copy_class, actions, advice, charts, formatting, intervals, rows, verdict)
 _MAX_ATTRIBUTE: Final = 2_000  # characters of an attribute
 
 

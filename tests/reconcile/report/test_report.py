@@ -7,9 +7,9 @@ import pytest
 
 from gateway.archive.findings import Finding, error, warning
 from gateway.model.copy_class import TALLIES
-from gateway.reconcile.report.headline import all_arrived, headline
 from gateway.reconcile.report.report import Report
 from gateway.reconcile.report.summary import to_json
+from gateway.reconcile.report.verdict import all_arrived, headline
 from tests.reconcile.summaries import DAY, clean, eventful, gappy
 
 ROUTE = {**dict.fromkeys(TALLIES, 0), "route": "orders", "target": "e"}
