@@ -17,10 +17,19 @@ from itertools import groupby
 from typing import Final, TypeAlias
 
 from gateway.model.copy_class import CLASSES, CopyClass
-from gateway.reconcile.report.formatting import amount, counted_as, duration
 from gateway.reconcile.report.intervals import DAY_SECONDS, TimelineBar, bands, outages
 from gateway.reconcile.report.report import Report
-from gateway.reconcile.report.rows import Row, Rows, count, number, word, worst_first
+from gateway.reconcile.report.rows import (
+    Row,
+    Rows,
+    amount,
+    count,
+    counted_as,
+    duration,
+    number,
+    word,
+    worst_first,
+)
 
 HOURS: Final = 24
 Values: TypeAlias = Sequence[float | None]

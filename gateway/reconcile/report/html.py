@@ -20,14 +20,14 @@ from markupsafe import Markup, escape
 
 from gateway.errors import GatewayError, ReconcileError
 from gateway.model import copy_class
-from gateway.reconcile.report import actions, advice, charts, formatting, intervals, rows, verdict
+from gateway.reconcile.report import actions, advice, charts, intervals, rows, verdict
 from gateway.reconcile.report.report import REPORT_PAGE, Report
 from gateway.reconcile.report.summary import from_json
 from gateway.terminal import MAX_TEXT, escaped, rest, shortened
 
 _PACKAGE: Final = "gateway.reconcile.report"
 # Their public names are known in the templates.
-_MODULES: Final = (copy_class, actions, advice, charts, formatting, intervals, rows, verdict)
+_MODULES: Final = (copy_class, actions, advice, charts, intervals, rows, verdict)
 _MAX_ATTRIBUTE: Final = 2_000  # characters of an attribute
 
 
@@ -88,7 +88,7 @@ def environment() -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    shown = (formatting.amount, formatting.duration, formatting.time_of_day, intervals.clock)
+    shown = (rows.amount, rows.duration, rows.time_of_day, intervals.clock)
     made.filters |= {each.__name__: each for each in (attribute, marked, *shown)}
     for module in _MODULES:
         made.globals |= {name: each for name, each in vars(module).items() if name[0] != "_"}

@@ -10,9 +10,8 @@ from typing import Final
 from gateway.archive.findings import Finding, Weight
 from gateway.model.copy_class import CLASSES, TALLIES
 from gateway.reconcile.report.advice import advice_for
-from gateway.reconcile.report.formatting import counted_as
 from gateway.reconcile.report.intervals import ReportedGap, Turn, outages
-from gateway.reconcile.report.rows import Row, Rows, count, violations
+from gateway.reconcile.report.rows import Row, Rows, count, counted_as, violations
 
 REPORT_PAGE: Final = "report.html"  # beside summary.json
 CLEAN: Final = 0
