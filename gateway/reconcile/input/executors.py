@@ -23,19 +23,21 @@ from gateway.archive.storage import open_storage
 Task = TypeVar("Task")
 Item = TypeVar("Item")
 Row: TypeAlias = Mapping[str, Any]
+Columns: TypeAlias = Mapping[str, str]  # as in `gateway.archive.schema`
+Run: TypeAlias = Callable[[Task], Iterator[pa.Table]]
 
 _TASKS_PER_CORE: Final = 4
 _TASK_BYTES: Final = 4 << 20
 _BATCH_ROWS: Final = 10_000
 PARTITION_ROWS: Final = 200_000  # of a shuffle
-_TYPES: Final[Mapping[str, str]] = {
+_TYPES: Final[Columns] = {
     "int32": "int", "int64": "bigint", "list": "array<string>", "counts": "array<bigint>",
     "map": "map<string,string>",
 }  # fmt: skip  # Spark's names of types, where they differ
 
 
-def spark_schema(columns: Mapping[str, str]) -> str:
-    """Return the Spark schema of columns of `gateway.archive.schema`, as DDL."""
+def spark_schema(columns: Columns) -> str:
+    """Return the Spark schema of `columns`, as DDL."""
     return ", ".join(f"`{name}` {_TYPES.get(kind, kind)}" for name, kind in columns.items())
 
 
@@ -65,10 +67,7 @@ def batches(items: Sequence[Item], sizes: Sequence[int], number: int) -> Iterato
 
 
 def collect(
-    spark: SparkSession,
-    columns: Mapping[str, str],
-    tasks: Sequence[Task],
-    run: Callable[[Task], Iterator[pa.Table]],
+    spark: SparkSession, columns: Columns, tasks: Sequence[Task], run: Run[Task]
 ) -> pa.Table:
     """Return the rows of `read_tasks` in this process; without tasks there is no Spark job."""
     if not tasks:
@@ -77,14 +76,11 @@ def collect(
 
 
 def read_tasks(
-    spark: SparkSession,
-    columns: Mapping[str, str],
-    tasks: Sequence[Task],
-    run: Callable[[Task], Iterator[pa.Table]],
+    spark: SparkSession, columns: Columns, tasks: Sequence[Task], run: Run[Task]
 ) -> DataFrame:
     """Return the rows of the tables that `run` makes on executors, with a partition for each task.
 
-    `run` and `tasks` are pickled; the tables have `columns`, as in `gateway.archive.schema`.
+    `run` and `tasks` are pickled; the tables have `columns`.
     """
 
     def read(numbers: pa.Table) -> Iterator[pa.Table]:
@@ -94,9 +90,7 @@ def read_tasks(
     return map_tables(spark.range(0, len(tasks), 1, max(len(tasks), 1)), columns, read)
 
 
-def map_tables(
-    frame: DataFrame, columns: Mapping[str, str], run: Callable[[pa.Table], Iterator[pa.Table]]
-) -> DataFrame:
+def map_tables(frame: DataFrame, columns: Columns, run: Run[pa.Table]) -> DataFrame:
     """Return the rows of the tables that `run` makes on executors of each partition of `frame`."""
 
     def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -107,7 +101,7 @@ def map_tables(
     return frame.mapInArrow(read, spark_schema(columns))
 
 
-def tables_of(columns: Mapping[str, str], rows: Iterable[Row]) -> Iterator[pa.Table]:
+def tables_of(columns: Columns, rows: Iterable[Row]) -> Iterator[pa.Table]:
     """Yield `rows` as tables of `columns`; a row has null in those that it lacks."""
     remaining = iter(rows)
     while part := list(islice(remaining, _BATCH_ROWS)):
