@@ -27,13 +27,14 @@ from gateway.reconcile.input.row_reader import row_groups
 Event: TypeAlias = dict[str, Any]
 
 HOP_KEYS: Final = ("broker", "gateway", "route", "target", "receiver", "receiver_route")
+_RECEIVED: Final = {"cut": "boolean", "marked": "boolean"}  # columns of receipts only
 _SENT: Final = {
     **dict.fromkeys(HOP_KEYS, "string"), "id": "binary", "at": "int64", "attempt": "int32",
     "own": "boolean", "sure": "boolean", "unmatched": "string",
 }  # fmt: skip  # columns of deliveries only
 EVENTS: Final[Mapping[str, str]] = {
     "key": "string", "name": "string", "identity": "binary", "exact": "boolean", "hash": "binary",
-    "sent": "boolean", "cut": "boolean", "marked": "boolean", "time": "int64", **_SENT,
+    "sent": "boolean", "time": "int64", **_RECEIVED, **_SENT,
 }  # fmt: skip
 _READ: Final = (
     "gateway", "route", "leg", "endpoint", "target", "name", "id", "trace", "attempt", "time",
@@ -97,8 +98,6 @@ def _sent(rows: pa.Table, broker: str, reader: Reader, scope: HopScope) -> pa.Ta
         "identity": pc.coalesce(rows["trace"], rows["id"]) if facts.exact else rows["hash"],
         "exact": facts.exact,
         "sent": True,
-        "cut": False,
-        "marked": False,
         "time": begin,
         "broker": facts.name,
         "own": pa.array((first >= scope.day[0]) & (first < scope.day[1])),
