@@ -11,7 +11,6 @@ from time import monotonic
 from typing import Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 
 from gateway.archive.findings import Finding, error
@@ -25,13 +24,13 @@ from gateway.archive.storage import open_storage
 from gateway.archive.verification.holders import Holder
 from gateway.archive.verification.writers import KnownWriters, known_writers
 from gateway.clock import moment, now
-from gateway.model.copy_class import TALLIES, CopyClass
+from gateway.model.copy_class import EXCEPTION_CLASSES, TALLIES, CopyClass
 from gateway.reconcile.classify import hops, result_tables
 from gateway.reconcile.classify.evidence import Joined, Scope, joined, survey
 from gateway.reconcile.classify.hop_events import HopScope
 from gateway.reconcile.classify.renames import renamed, renamed_findings
 from gateway.reconcile.classify.result_folder import ResultFolder, first_rows, hours_of_worst
-from gateway.reconcile.grouping import summed
+from gateway.reconcile.grouping import summed, total
 from gateway.reconcile.input.hop_routes import find_hops
 from gateway.reconcile.input.inputs import Inputs, day_range, find_inputs, hashed_by, verify_around
 from gateway.reconcile.input.route_history import RouteHistory, mapping_history, read_history
@@ -208,7 +207,7 @@ def _with_hops(
     found = hops.judged_hops(spark, scope, segments, job.late * SECOND, inputs.rows).persist()
     messages = hops.with_waiting(found, scope)
     table = hops.hop_table(hops.hop_counts(messages).toArrow())
-    listed = _sum(table, "expected") - _sum(table, CopyClass.DELIVERED.value)
+    listed = total(table, "expected") - total(table, CopyClass.DELIVERED.value)
     results = job.results
     results.write("hops", table)
     results.write_frame(_HOP_EXCEPTIONS, hops.hop_exceptions(messages), listed, hops.HOP_EXCEPTIONS)
@@ -230,8 +229,8 @@ def _with_tables(
     else:
         counts = result_tables.counted(copies.classes).toArrow()
         minutes, latencies = result_tables.minutes_of(counts), result_tables.latencies_of(counts)
-    compared = _sum(minutes, "received")
-    exceptional = result_tables.count_exceptions(minutes)
+    compared = total(minutes, "received")
+    exceptional = total(minutes, *EXCEPTION_CLASSES)
     minutes = result_tables.with_proven(minutes, found.proven)
     latencies = pa.concat_tables([latencies, result_tables.proven_latencies(found.proven)])
     routes = summed(minutes, ("route", "target"), TALLIES)
@@ -254,7 +253,7 @@ def _with_tables(
     worst = worst_first(routes.to_pylist(), strict=job.strict)[: result_tables.MAX_ROWS]
     return replace(
         report,
-        totals={name: _sum(routes, name) for name in TALLIES},
+        totals={name: total(routes, name) for name in TALLIES},
         routes=worst,
         gateways=first_rows(gateways),
         hours=hours_of_worst(hours, worst),
@@ -262,12 +261,8 @@ def _with_tables(
         dead_letters=first_rows(letters),
         names=first_rows(names),
         samples=first_rows(result_tables.samples(exceptions(), job.samples)),
-        proof={"copies": _sum(found.proven, "received"), "compared": compared},
+        proof={"copies": total(found.proven, "received"), "compared": compared},
     )
-
-
-def _sum(table: pa.Table, *names: str) -> int:
-    return sum(pc.sum(table[name]).as_py() or 0 for name in names)
 
 
 def _with_names(

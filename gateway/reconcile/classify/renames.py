@@ -23,7 +23,7 @@ from gateway.archive.schema import Leg
 from gateway.archive.segments.tables import schema_of
 from gateway.archive.storage import Storage, open_storage
 from gateway.archive.verification.contents import VerifiedSegment
-from gateway.reconcile.grouping import ascending, grouped, summed
+from gateway.reconcile.grouping import ascending, counting, grouped, summed
 from gateway.reconcile.input.executors import Row, collect, divided
 from gateway.reconcile.input.hop_routes import parsed_rules
 from gateway.reconcile.input.route_history import RouteHistory
@@ -67,7 +67,7 @@ def renamed(
 
 def renamed_findings(wrong: pa.Table, day: date, by: str) -> list[Finding]:
     """Return a finding for each target with wrong names; `by` are the routes that translate."""
-    found = summed(wrong.append_column("names", pa.array([1] * len(wrong))), _TARGET, ["names"])
+    found = summed(counting(wrong, "names"), _TARGET, ["names"])
     return [
         error(
             "renamed",
@@ -139,8 +139,7 @@ def _by_era(rows: pa.Table, bounds: Numbers) -> pa.Table:
     """Return the distinct names of `rows`; apart, those received or delivered between bounds."""
     time = rows["time"].cast(pa.int64())
     received = pc.coalesce(rows["received"].cast(pa.int64()), time)
-    ones = pa.array(np.ones(rows.num_rows, np.int64))
-    table = rows.select([*_COPY, "replayed"]).append_column("copies", ones)
+    table = counting(rows.select([*_COPY, "replayed"]))
     for name, values in (("received", received), ("time", time)):
         era = np.searchsorted(bounds, values.to_numpy(), side="right")
         table = table.append_column(name, values).append_column(f"{name}_era", pa.array(era))

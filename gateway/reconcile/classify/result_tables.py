@@ -19,7 +19,15 @@ from gateway.archive.intervals import Numbers
 from gateway.archive.segments.latency import BUCKETS, nonzero_counts
 from gateway.archive.segments.tables import schema_of
 from gateway.model.copy_class import CLASSES, EXCEPTION_CLASSES, TALLIES, CopyClass
-from gateway.reconcile.grouping import TARGET_KEYS, ascending, filled, grouped, positions, summed
+from gateway.reconcile.grouping import (
+    TARGET_KEYS,
+    ascending,
+    counting,
+    filled,
+    grouped,
+    positions,
+    summed,
+)
 
 MAX_ROWS: Final = 10_000  # of a table in the report; the table itself is complete
 MINUTE_KEYS: Final = (*TARGET_KEYS, "minute")
@@ -96,11 +104,6 @@ def by_class(counts: pa.Table, classes: Iterable[str]) -> dict[str, pa.ChunkedAr
     return {name: pc.if_else(own, counts["copies"], 0) for name, own in which.items()}
 
 
-def count_exceptions(minutes: pa.Table) -> int:
-    """Return the number of copies with another class than delivered."""
-    return sum(pc.sum(minutes[name]).as_py() or 0 for name in EXCEPTION_CLASSES)
-
-
 def with_proven(minutes: pa.Table, proven: pa.Table) -> pa.Table:
     """Return the sums of MINUTES and the proven copies, sorted by their keys."""
     known = {name: proven[name] for name in (*MINUTE_KEYS, "received", "redelivered")}
@@ -171,7 +174,7 @@ def dead_letters(parts: Iterable[pa.Table]) -> pa.Table:
     """Count dead-lettered exceptions by rule, with one example of each."""
     keys = ["class", "route", "target", "rule"]
     dead = (part.filter(pc.is_in(part["class"], pa.array(_DEAD))) for part in parts)
-    groups = [_first_of(each.append_column("copies", _ones(each)), keys) for each in dead]
+    groups = [_first_of(counting(each), keys) for each in dead]
     return _first_of(pa.concat_tables(groups), keys)
 
 
@@ -183,15 +186,12 @@ def _first_of(rows: pa.Table, keys: list[str]) -> pa.Table:
 def worst_names(parts: Iterable[pa.Table], limit: int) -> pa.Table:
     """Return the source names with the most exceptions, with counts by class."""
     keys = ["route", "name"]
-    names = ["copies", *_BAD]
     groups = []
     for part in parts:
-        bad = part.filter(
-            pc.and_(pc.is_in(part["class"], pa.array(_BAD)), pc.is_valid(part["name"]))
-        )
-        counts = {each: pc.equal(bad["class"], each).cast("int64") for each in _BAD}
-        groups.append(pa.table({**{k: bad[k] for k in keys}, "copies": _ones(bad), **counts}))
-    found = summed(pa.concat_tables(groups), keys, names)
+        bad = pc.and_(pc.is_in(part["class"], pa.array(_BAD)), pc.is_valid(part["name"]))
+        own = counting(part.filter(bad))
+        groups.append(pa.table({k: own[k] for k in (*keys, "copies")} | by_class(own, _BAD)))
+    found = summed(pa.concat_tables(groups), keys, ["copies", *_BAD])
     order = [("copies", "descending"), *ascending(*keys)]
     return found.sort_by(order).slice(0, limit)
 
@@ -205,10 +205,6 @@ def samples(parts: Iterable[pa.Table], of_each: int, schema: pa.Schema = EXCEPTI
         firsts = [at for _, places in positions(rows, ["class"]) for at in places[:of_each]]
         found = rows.take(pa.array(firsts, pa.int64()))
     return found.sort_by(ascending("class", "received_time", "id"))
-
-
-def _ones(rows: pa.Table) -> pa.Array:
-    return pa.array(np.ones(rows.num_rows, np.int64))
 
 
 def _hour(times: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -28,13 +28,13 @@ from gateway.archive.parquet import encoded
 from gateway.archive.segments.reading import open_parquet
 from gateway.archive.storage import LocalStorage
 from gateway.errors import ReconcileError
-from gateway.model.copy_class import TALLIES, CopyClass
+from gateway.model.copy_class import EXCEPTION_CLASSES, TALLIES, CopyClass
 from gateway.reconcile.classify import result_tables
 from gateway.reconcile.classify.evidence import Scope, joined, survey
 from gateway.reconcile.classify.result_folder import unquoted
 from gateway.reconcile.classify.result_tables import EXCEPTIONS, MINUTE_KEYS, MINUTES
 from gateway.reconcile.follow.state import FollowedDay
-from gateway.reconcile.grouping import TARGET_KEYS, ascending, grouped, summed
+from gateway.reconcile.grouping import TARGET_KEYS, ascending, counting, grouped, summed, total
 from gateway.reconcile.input.inputs import Inputs, unreadable_segments
 from gateway.reconcile.report.rows import Row
 from gateway.reconcile.session import SPARK_FAULTS, root_cause
@@ -95,8 +95,7 @@ def printed(changed: pa.Table) -> list[Row]:
     """Count the changed exceptions by route, target and class, with the first minute of receipt."""
     keys = ["route", "target", "class"]
     since = pc.floor_temporal(changed["received_time"], unit="minute")
-    ones = pa.array([1] * changed.num_rows, pa.int64())
-    rows = changed.select(keys).append_column("since", since).append_column("copies", ones)
+    rows = counting(changed.select(keys).append_column("since", since))
     found = grouped(rows, keys, {"since": "min", "copies": "sum"})
     return list(found.sort_by(ascending("since", *keys)).to_pylist())
 
@@ -179,7 +178,7 @@ class DayReconciler:
         if copies is not None:
             passed = replace(copies, classes=copies.classes.where("not recent"))
             minutes = result_tables.minutes_of(result_tables.counted(passed.classes).toArrow())
-            if number := result_tables.count_exceptions(minutes):
+            if number := total(minutes, *EXCEPTION_CLASSES):
                 exceptions = passed.exceptions(number).toArrow().cast(EXCEPTIONS)
         minutes = result_tables.with_proven(minutes, found.proven)
         self._print(printed(self._append(EXCEPTION_ROWS, day, exceptions)))
