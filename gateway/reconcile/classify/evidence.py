@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from gateway.archive.intervals import Intervals, count, from_ids
-from gateway.archive.layout import SECOND
+from gateway.archive.layout import DAY, SECOND
 from gateway.archive.location import ArchiveLocation
 from gateway.reconcile.classify import transforms
 from gateway.reconcile.grouping import RUN_KEYS, TARGET_KEYS, positions
@@ -25,7 +25,7 @@ from gateway.reconcile.input.executors import (
     map_tables,
     read_tasks,
 )
-from gateway.reconcile.input.inputs import Inputs, day_range, hours_around, hours_near, microseconds
+from gateway.reconcile.input.inputs import Inputs, day_range, hours_around, hours_near
 from gateway.reconcile.input.row_reader import JOIN_ROWS, IdKey, Parts, Selection, run_read
 from gateway.reconcile.input.survey import (
     BLOCK_COLUMNS,
@@ -100,9 +100,9 @@ def selection_of(
     scope: Scope, found: Survey, wanted: Mapping[IdKey, Intervals] | None
 ) -> Selection:
     """Return the rows to join: of the `wanted` ids, or of all."""
-    since, (_, until) = microseconds(scope.day, -24), day_range(scope.day)
-    around, late = hours_around(scope.day), hours_near(found.late)
-    return Selection(since, until, around, found.taps, wanted, scope.open_since, late)
+    (begin, until), around = day_range(scope.day), hours_around(scope.day)
+    late = hours_near(found.late)
+    return Selection(begin - DAY, until, around, found.taps, wanted, scope.open_since, late)
 
 
 def files_to_join(scope: Scope, inputs: Inputs, found: Survey) -> dict[tuple[Path, Parts], int]:

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 from gateway.archive.compaction.current import current_files
 from gateway.archive.findings import Finding, Weight, error
-from gateway.archive.layout import day_start, days_in, parse_day
+from gateway.archive.layout import DAY, HOUR, day_start, days_in, parse_day
 from gateway.archive.location import ArchiveLocation
 from gateway.archive.parquet import PAIRS_KEY, SETS_KEY
 from gateway.archive.seals.store import HashFiles, ReadSeal, digests_of
@@ -30,7 +30,6 @@ from gateway.reconcile.input.executors import collect, divided, tables_of
 from gateway.reconcile.input.row_reader import read_beside, row_groups
 
 _HOURS_BEFORE: Final = 6  # of the day before that are read: a clock may be set back, a tap late
-_HOURS: Final = 24
 _DAY: Final = timedelta(days=1)
 _OPEN_COST: Final = 256 << 10  # bytes that are hashed while a file is opened
 _HASHED: Final = {"path": "binary", "sha256": "string", "size": "int64"}
@@ -188,7 +187,7 @@ def _around(storage: Storage, day: date) -> list[VerifiedSegment]:
     before = _listed(storage, day - _DAY) if day > date.min else []
     later = [each for each in days_in(storage.names(Path())) if each > day]
     after = [segment for each in later for segment in _listed(storage, each)]
-    hours = {f"hour={hour:02}" for hour in range(_HOURS - _HOURS_BEFORE, _HOURS)}
+    hours = {f"hour={hour:02}" for hour in range(24 - _HOURS_BEFORE, 24)}
     return [*(each for each in before if each.path.parent.name in hours), *after]
 
 
@@ -199,19 +198,15 @@ def _listed(storage: Storage, day: date) -> list[VerifiedSegment]:
     ]
 
 
-def microseconds(day: date, hours: int = 0) -> int:
-    """Return the time `hours` after the beginning of `day`, in microseconds."""
-    return day_start(day) + hours * 3_600_000_000
-
-
 def day_range(day: date) -> tuple[int, int]:
     """Return the beginning of `day` and that of the next one, in microseconds."""
-    return microseconds(day), microseconds(day, _HOURS)
+    return day_start(day), day_start(day) + DAY
 
 
 def hours_around(day: date) -> tuple[int, int]:
     """Return the range of times, in microseconds, in which a tap sees the messages of `day`."""
-    return microseconds(day, -_HOURS_BEFORE), microseconds(day, _HOURS + _HOURS_BEFORE)
+    begin, end = day_range(day)
+    return begin - _HOURS_BEFORE * HOUR, end + _HOURS_BEFORE * HOUR
 
 
 def hours_near(hours: Iterable[int]) -> frozenset[int]:

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 from gateway.archive.gaps import NO_ID, SourceGap, merge_gaps
 from gateway.archive.intervals import Intervals
-from gateway.archive.layout import HOUR, is_merged, parse_day
+from gateway.archive.layout import DAY, HOUR, day_start, is_merged, parse_day
 from gateway.archive.location import ArchiveLocation
 from gateway.archive.parquet import PAIRS_KEY, SETS_KEY
 from gateway.archive.schema import COLUMNS, SETS, Leg
@@ -35,7 +35,7 @@ from gateway.reconcile.classify.sets import (
 )
 from gateway.reconcile.grouping import RUN_KEYS, TARGET_KEYS, filled, grouped
 from gateway.reconcile.input.executors import tables_of
-from gateway.reconcile.input.inputs import day_range, hours_around, microseconds
+from gateway.reconcile.input.inputs import day_range, hours_around
 from gateway.reconcile.input.row_reader import (
     IdKey,
     Parts,
@@ -178,9 +178,8 @@ def _may_have_gaps(group: pq.RowGroupMetaData) -> bool:
 def _taps(sets: pa.Table, begin: int, end: int) -> pa.Table:
     """Return the targets with an observed row, and the minute of the first one."""
     seen = _within(sets, begin, end).filter(pc.field("observed") > 0)
-    named = {name: seen[name].cast(pa.string()) for name in TARGET_KEYS}
-    since = pa.table({**named, "since": seen["minute"].cast(pa.int64())})
-    return grouped(since, TARGET_KEYS, {"since": "min"}).cast(_TAPS)
+    since = seen.select([*TARGET_KEYS, "minute"]).rename_columns(_TAPS.names).cast(_TAPS)
+    return grouped(since, TARGET_KEYS, {"since": "min"})
 
 
 def _late(sets: pa.Table, path: Path, day: date) -> pa.Table:
@@ -191,15 +190,14 @@ def _late(sets: pa.Table, path: Path, day: date) -> pa.Table:
     at = _hour_of(path)
     late = at >= hours_around(day)[1]
     own = _within(sets, *day_range(day)).filter(pc.field("delivered") > 0) if late else sets[:0]
-    columns = {name: own[name].cast(pa.string()) for name in ("route", "target")}
-    hours = pa.array([at // HOUR] * own.num_rows, pa.int64())
-    return pa.table({**columns, "hour": hours}).group_by(_LATE.names).aggregate([])
+    columns = {"route": own["route"], "target": own["target"], "hour": at // HOUR}
+    return filled(_LATE, own.num_rows, columns).group_by(_LATE.names).aggregate([])
 
 
 def _hour_of(path: Path) -> int:
     """Return the begin of the hour of a segment, in microseconds; 0 when its folder has none."""
     day, hour = parse_day(path.parent.parent.name), path.parent.name.removeprefix("hour=")
-    return microseconds(day, int(hour)) if day and hour.isdecimal() else 0
+    return day_start(day) + int(hour) * HOUR if day and hour.isdecimal() else 0
 
 
 def _within(sets: pa.Table, begin: int, end: int) -> pa.Table:
@@ -221,7 +219,7 @@ def run_blocks(
     segments can prove a copy.
     """
     storage = open_storage(location)
-    since, (first, until) = microseconds(day, -24), hours_around(day)
+    since, (first, until) = day_start(day) - DAY, hours_around(day)
     for segment in segments:
         stored = read_beside(storage, segment.path, SETS_KEY)
         blocks = _computed_sets(storage, segment.path) if stored is None else stored

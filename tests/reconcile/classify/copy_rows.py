@@ -10,11 +10,12 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
+from gateway.archive.layout import HOUR, day_start
 from gateway.archive.location import ArchiveLocation
 from gateway.archive.segments.tables import SCHEMA
 from gateway.reconcile.classify import evidence
 from gateway.reconcile.classify.evidence import Scope
-from gateway.reconcile.input.inputs import day_range, hours_around, microseconds
+from gateway.reconcile.input.inputs import day_range, hours_around
 from gateway.reconcile.input.row_reader import JOIN_SCHEMA, Selection, TapKey, TapTimes, selected
 
 Row = Mapping[str, object]
@@ -23,7 +24,7 @@ DAY = NOON.date()
 LATE = 60
 SECOND = 1_000_000
 HOUR_AGO = NOON - timedelta(hours=1)
-SPOOLED_SINCE = microseconds(DAY, 12)  # a copy received before was spooled for too long
+SPOOLED_SINCE = day_start(DAY) + 12 * HOUR  # a copy received before was spooled for too long
 
 
 def identity(number: int) -> bytes:
@@ -104,7 +105,7 @@ def joined(rows: Sequence[Row], open_since: Mapping[str, int] | None = None) -> 
     nullable = pa.schema([each.with_nullable(True) for each in SCHEMA])
     archived = pa.Table.from_pylist([{**each} for each in rows], schema=nullable)
     selection = Selection(
-        microseconds(DAY, -24), day_range(DAY)[1], hours_around(DAY), taps(rows), None,
+        day_start(DAY) - 24 * HOUR, day_range(DAY)[1], hours_around(DAY), taps(rows), None,
         open_since or {},
     )  # fmt: skip
     table = selected(archived, selection)
