@@ -37,17 +37,19 @@ def print_report(report: Report, console: Console) -> None:
     """Print the report: the headline, then plain text with one number a line, `missing N` last."""
     unlimited_off_terminal(console)
     if report.routes:
-        _print_routes(report, console)
+        title = f"{report.day}: deliveries by route and target"
+        routes = [(_keys(row), row) for row in report.routes]
+        _print_counts(title, "routes", ("route", "target"), COLUMNS, routes, console)
     if report.hops:
-        _print_hops(report, console)
+        title = "messages between gateways, by broker"
+        hops = [([Text(shortened(each)) for each in hop_ends(row)], row) for row in report.hops]
+        _print_counts(title, "hops", ("sender", "broker", "receiver"), _BETWEEN, hops, console)
     if report.dead_letters:
         _print_dead_letters(report.dead_letters, console)
-    for line in _details(report):
-        console.print(Text(visible(line)), soft_wrap=True)  # a name must not begin a line
-    style = _STYLES[state(report)[0]]
-    console.print(Text(visible(headline(report)), style=style), soft_wrap=True)
-    for line in _counts(report):
-        console.print(Text(line), soft_wrap=True)
+    # A name must not begin a line.
+    print_lines((Text(visible(line)) for line in _details(report)), console)
+    verdict = Text(visible(headline(report)), style=_STYLES[state(report)[0]])
+    print_lines([verdict, *map(Text, _counts(report))], console)
 
 
 def _details(report: Report) -> Iterator[str]:
@@ -88,20 +90,6 @@ def _counts(report: Report) -> Iterator[str]:
         yield f"{last} {report.total(last)}"
 
 
-def _print_routes(report: Report, console: Console) -> None:
-    names = [name for name in COLUMNS if name in _ALWAYS or report.total(name)]
-    title = f"{report.day}: deliveries by route and target"
-    rows = [(_keys(row), row) for row in report.routes]
-    _print_counts(title, "routes", ("route", "target"), names, rows, console)
-
-
-def _print_hops(report: Report, console: Console) -> None:
-    names = [name for name in _BETWEEN if name in _ALWAYS or report.between(name)]
-    title = "messages between gateways, by broker"
-    rows = [([Text(shortened(each)) for each in hop_ends(row)], row) for row in report.hops]
-    _print_counts(title, "hops", ("sender", "broker", "receiver"), names, rows, console)
-
-
 def _print_counts(  # noqa: PLR0913, PLR0917  # the parts of a table
     title: str,
     what: str,
@@ -110,7 +98,7 @@ def _print_counts(  # noqa: PLR0913, PLR0917  # the parts of a table
     rows: Sequence[tuple[Sequence[Text], Row]],
     console: Console,
 ) -> None:
-    """Print the counts `names` of rows, each with the texts of its `keys`."""
+    """Print the counts `names` of rows, each with the texts of its `keys`; a table drops zeros."""
     print_lines([Text(title, style="italic")], console)
     table = Table(
         *(Column(name, key=True) for name in keys),
