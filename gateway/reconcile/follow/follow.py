@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, date, datetime
+from datetime import date
 from pathlib import Path
 from shutil import rmtree
 from threading import Event
@@ -21,9 +21,9 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from gateway.archive.archive_lock import exclusive
 from gateway.archive.durable import replace_text
-from gateway.archive.layout import days
+from gateway.archive.layout import day_of, days
 from gateway.archive.storage import LocalStorage
-from gateway.clock import moment
+from gateway.clock import Clock, moment, now
 from gateway.errors import GatewayError, ReconcileError
 from gateway.reconcile.follow.day import DayReconciler, FollowOptions
 from gateway.reconcile.follow.state import (
@@ -65,7 +65,7 @@ class Follower:
     options: FollowOptions
     show_step: ShowStep
     print_line: ShowStep
-    clock: Callable[[], datetime] = lambda: datetime.now(UTC)
+    clock: Clock = now
     state: FollowState | None = None
     days: dict[date, FollowedDay] = field(default_factory=dict)  # the newest
     earlier: set[int] = field(default_factory=set)  # exit statuses of the dates before them
@@ -101,11 +101,7 @@ class Follower:
 
     def reports(self) -> list[Report]:
         """Return reports of the newest dates that were open in this run, oldest first."""
-        options = self.options
-        return [
-            each.report(options.root, strict=options.strict)
-            for _, each in sorted(self.days.items())
-        ]
+        return [self._report(each) for _, each in sorted(self.days.items())]
 
     def status(self) -> int:
         """Return the worst exit status of the dates that were open in this run."""
@@ -134,18 +130,17 @@ class Follower:
         with new files is therefore reconciled as a whole, by its id sets, until the watermark has
         passed it: then it is sealed.
         """
-        options, now = self.options, self.clock()
+        options, at = self.options, self.clock()
         known = days(options.root)
-        state = self.state or FollowState(number - 1, first_date(known, now.date()))
+        state = self.state or FollowState(number - 1, first_date(known, day_of(at)))
         self.show_step(f"batch {number}: checking {len(landed)} new files")
         opened = [day for day in known if day >= state.open_from]
         storage = LocalStorage(options.root.resolve())
         inputs = {day: list_inputs(storage, day) for day in opened}
-        micros = int(now.timestamp() * 1_000_000)
-        last = advanced(state.last, last_rows(storage, landed), micros)
+        last = advanced(state.last, last_rows(storage, landed), at)
         open_from = sealed_until(last, state.open_from)
         reconciler = DayReconciler(
-            spark, options, number, self.print_line, last, micros, list(state.damaged)
+            spark, options, number, self.print_line, last, at, list(state.damaged)
         )
         results = {each.day: each for each in state.days}
         changed = {day for day in opened if day < open_from or day not in results}
@@ -175,9 +170,12 @@ class Follower:
         self.state = state
         self.days.update((each.day, each) for each in state.days)
         for day in sorted(self.days)[:-_MAX_DAYS]:
-            report = self.days.pop(day).report(self.options.root, strict=self.options.strict)
+            report = self._report(self.days.pop(day))
             if report.answered:
                 self.earlier.add(report.status)
+
+    def _report(self, day: FollowedDay) -> Report:
+        return day.report(self.options.root, strict=self.options.strict)
 
 
 def follow(follower: Follower, stopping: Event) -> None:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Callable
-from datetime import UTC, date, datetime, timedelta
+from datetime import date
 from pathlib import Path
 from threading import Event
 from typing import Any
 
 import pyarrow.parquet as pq
 
-from gateway.archive.layout import followed_folder
+from gateway.archive.layout import HOUR, followed_folder
 from gateway.cli import make_parser
 from gateway.cli.archive import reconcile as command
 from gateway.reconcile.follow.day import FollowOptions
@@ -20,7 +20,7 @@ from gateway.reconcile.follow.follow import Follower, follow
 from tests.archive.samples import DAY, NOON
 from tests.reconcile.night import LATE, Copy
 
-CLOCK = datetime.fromtimestamp(NOON // 1_000_000, UTC) + timedelta(hours=36)
+CLOCK = NOON + 36 * HOUR
 COUNTED = ("received", "delivered", "missing", "altered", "duplicated", "lost in target")
 SECOND = 1_000_000
 
