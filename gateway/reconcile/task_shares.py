@@ -12,7 +12,7 @@ from time import monotonic
 from typing import Final
 
 from py4j.protocol import Py4JError
-from pyspark import SparkStageInfo, StatusTracker
+from pyspark import StatusTracker
 from pyspark.sql import SparkSession
 
 from gateway.terminal.progress import ShowStep
@@ -37,8 +37,8 @@ def task_shares(spark: SparkSession, show_step: ShowStep) -> Iterator[ShowStep]:
         busy = monotonic()  # the last time at which an executor had taken a task
         with suppress(Py4JError, OSError):  # Spark has stopped
             while not stopping.wait(_POLL_SECONDS):
-                share = active_share(tracker)
-                if share is None or share or is_running(tracker):
+                share, is_running = progress_of(tracker)
+                if share is None or share or is_running:
                     busy = monotonic()
                 if share is not None and current:
                     waits = monotonic() - busy > _PATIENCE
@@ -54,19 +54,14 @@ def task_shares(spark: SparkSession, show_step: ShowStep) -> Iterator[ShowStep]:
         thread.join()
 
 
-def active_share(tracker: StatusTracker) -> float | None:
-    """Return the share of completed tasks of all active jobs; None without a known task."""
-    stages = _stages(tracker)
-    total = sum(stage.numTasks for stage in stages)
-    return sum(stage.numCompletedTasks for stage in stages) / total if total else None
+def progress_of(tracker: StatusTracker) -> tuple[float | None, bool]:
+    """Return the share of completed tasks of all active jobs; None without a known task.
 
-
-def is_running(tracker: StatusTracker) -> bool:
-    """Return whether an executor runs a task of the active jobs."""
-    return any(stage.numActiveTasks for stage in _stages(tracker))
-
-
-def _stages(tracker: StatusTracker) -> list[SparkStageInfo]:
+    Beside it, whether an executor runs one of them.
+    """
     jobs = [tracker.getJobInfo(job) for job in tracker.getActiveJobsIds()]
-    stages = [tracker.getStageInfo(stage) for job in jobs if job for stage in job.stageIds]
-    return [stage for stage in stages if stage]
+    found = [tracker.getStageInfo(stage) for job in jobs if job for stage in job.stageIds]
+    stages = [stage for stage in found if stage]
+    total = sum(stage.numTasks for stage in stages)
+    share = sum(stage.numCompletedTasks for stage in stages) / total if total else None
+    return share, any(stage.numActiveTasks for stage in stages)

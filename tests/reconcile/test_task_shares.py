@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from gateway.reconcile import task_shares as module
-from gateway.reconcile.task_shares import active_share, task_shares
+from gateway.reconcile.task_shares import progress_of, task_shares
 from tests.waiting import PATIENCE
 
 pytestmark = pytest.mark.spark
@@ -37,6 +37,6 @@ def test_the_step_of_a_running_job_gets_its_share(
     assert all(0 <= share <= 1 for _, share in shares)
 
     end = monotonic() + PATIENCE
-    while active_share(spark.sparkContext.statusTracker()) is not None and monotonic() < end:
+    while progress_of(spark.sparkContext.statusTracker())[0] is not None and monotonic() < end:
         pass
-    assert active_share(spark.sparkContext.statusTracker()) is None
+    assert progress_of(spark.sparkContext.statusTracker())[0] is None
