@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from gateway.archive.compaction.current import CurrentFile
 from gateway.archive.layout import MAX_TIME, NAMES
 from gateway.archive.location import ArchiveLocation
-from gateway.archive.schema import Leg
+from gateway.archive.schema import DICTIONARY, Leg
 from gateway.archive.signed_json import parse
 from gateway.archive.storage import Storage, open_storage
 from gateway.dialects.base import parse_subject
@@ -36,12 +36,8 @@ SENT: Final = {
     **dict.fromkeys(("target", "system", "name", "digest", "source_name", "gateway"), "string"),
     "count": "int64", "first_time": "timestamp", "last_time": "timestamp", **_FINDING,
 }  # fmt: skip
-# A shortened name at a target with its whole name, and one source; null when it was never sent.
-WHOLE: Final = {
-    **dict.fromkeys(("target", "system", "name", "digest", "source_name", "whole"), "string"),
-    "levels": "list", "gateways": "list",
-    "count": "int64", "first_time": "timestamp", "last_time": "timestamp", **_FINDING,
-}  # fmt: skip
+# An entry of the dictionary with one source; null when it was never sent.
+WHOLE: Final = {**DICTIONARY, "source_name": "string", **_FINDING}
 TORN: Final = "torn-line"
 CONTRARY: Final = "contrary-name"
 VANISHED: Final = "vanished-file"
