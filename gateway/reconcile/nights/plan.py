@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
@@ -25,6 +24,7 @@ from gateway.archive.signed_json import Previous
 from gateway.archive.verification.holders import away, taken_over
 from gateway.archive.verification.writers import missing_head, missing_seal
 from gateway.reconcile.report.report import NO_ANSWER
+from gateway.reconcile.report.rows import by_key
 
 _TOLD_ONCE: Final = ("forgotten-unresolved", "forgotten-unjudged", "late-for-forgotten")
 
@@ -87,10 +87,7 @@ def plan_night(previous: Night, world: World, *, at: int, spooled_days: int) -> 
     resumes. The next run of its day, and the one that resumes, keep the verdicts of a run: its
     process may have died before anybody got them.
     """
-    macs: dict[str, list[str]] = defaultdict(list)
-    for journal in world.journals:
-        for day in journal.concerns:
-            macs[day].append(journal.mac)
+    macs = by_key((day, each.mac) for each in world.journals for day in each.concerns)
     unsettled = {each.date for each in previous.unsettled}
     today, oldest = world.today.isoformat(), world.oldest
     fresh = {day for day in world.kept if day >= previous.until or day not in world.results}
@@ -101,7 +98,7 @@ def plan_night(previous: Night, world: World, *, at: int, spooled_days: int) -> 
     dates = {
         day: each for day, each in before.items() if day >= today or (repeated and each.settled)
     }
-    dates |= {day: _pending(day, before.get(day), macs[day]) for day in wanted}
+    dates |= {day: _pending(day, before.get(day), macs.get(day, ())) for day in wanted}
     chains = _seen(previous, world)
     seen = {writer: own[-1] for writer, own in chains.items()}
     findings = [
@@ -152,15 +149,11 @@ def _heads(previous: Night, world: World) -> tuple[HeadSeen, ...]:
 
 def _seen(previous: Night, world: World) -> dict[str, list[Seen]]:
     """Return the chains of each writer, the one that goes on last."""
-    found: dict[str, list[Seen]] = defaultdict(list)
-    for each in previous.seen:
-        found[each.writer].append(each)
-    by_writer: dict[str, list[tuple[int, int]]] = defaultdict(list)
-    for journal in world.journals:
-        by_writer[journal.writer].append((journal.start, journal.number))
-    for writer, journals in by_writer.items():
-        found[writer] = with_judged(found[writer], journals, writer)
-    return dict(found)
+    found = by_key((each.writer, each) for each in previous.seen)
+    new = by_key((each.writer, (each.start, each.number)) for each in world.journals)
+    for writer, journals in new.items():
+        found[writer] = with_judged(found.get(writer, ()), journals, writer)
+    return found
 
 
 def _writer_errors(previous: Night, seen: Mapping[str, Seen], world: World) -> Iterator[Finding]:

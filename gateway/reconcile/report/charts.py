@@ -8,7 +8,6 @@ chart has a text alternative.
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -23,6 +22,7 @@ from gateway.reconcile.report.rows import (
     Row,
     Rows,
     amount,
+    by_key,
     count,
     counted_as,
     duration,
@@ -272,9 +272,7 @@ def _series(day: Day, styles: Mapping[str, str]) -> list[Series]:
 def charted_routes(report: Report, day: date) -> list[tuple[Row, list[Chart]]]:
     """Return the worst routes that have hours, each with its figures."""
     found = outages(report.gaps)
-    hours: dict[tuple[str, str], list[Row]] = defaultdict(list)
-    for row in report.hours:
-        hours[word(row, "route"), word(row, "target")].append(row)
+    hours = by_key(((word(row, "route"), word(row, "target")), row) for row in report.hours)
     charted: list[tuple[Row, list[Chart]]] = []
     for row in worst_first(report.routes, strict=report.strict):
         route, target = word(row, "route"), word(row, "target")

@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import date, datetime
+from operator import attrgetter
 from typing import Final
 
 from gateway.archive.gaps import GapRule
 from gateway.archive.layout import DAY, day_start
 from gateway.clock import moment
 from gateway.reconcile.report.advice import FindingAdvice
+from gateway.reconcile.report.rows import by_key
 
 MAX_TIMELINES: Final = 40  # that are drawn
 DAY_SECONDS: Final = 86_400
@@ -93,9 +95,7 @@ class Timeline:
 
 def timelines(bars: Iterable[tuple[str, str, TimelineBar]]) -> list[Timeline]:
     """Return a timeline for each label and gateway of `bars`."""
-    found: dict[tuple[str, str], list[TimelineBar]] = {}
-    for label, gateway, bar in bars:
-        found.setdefault((label, gateway), []).append(bar)
+    found = by_key(((label, gateway), bar) for label, gateway, bar in bars)
     return [Timeline(*names, own) for names, own in found.items()]
 
 
@@ -203,11 +203,8 @@ def outages(gaps: Iterable[ReportedGap]) -> list[ReportedOutage]:
 
     There is a gap for each route of a source; these are one outage.
     """
-    groups: dict[tuple[object, ...], list[ReportedGap]] = {}
-    for each in gaps:
-        key = (each.gateway, each.endpoint, each.rule, each.begin, each.end, each.counted)
-        groups.setdefault(key, []).append(each)
-    found = map(_outage, groups.values())
+    key = attrgetter("gateway", "endpoint", "rule", "begin", "end", "counted")
+    found = map(_outage, by_key((key(each), each) for each in gaps).values())
     return sorted(found, key=lambda each: (not each.counted, each.begin, each.label))
 
 

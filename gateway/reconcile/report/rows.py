@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, TypeVar
 
 from gateway.model.copy_class import CLASSES, EXCEPTION_CLASSES, Severity
 
+Key = TypeVar("Key")
+Value = TypeVar("Value")
 Row: TypeAlias = Mapping[str, object]
 Rows: TypeAlias = Sequence[Row]
 
@@ -19,6 +21,14 @@ _THOUSAND: Final = 1_000
 _SCALES: Final = ((120_000_000, 1_000_000, "s"), (7_200_000_000, 60_000_000, "min"))
 _HOUR: Final = 3_600_000_000  # microseconds
 _ENDS: Final = (("gateway", "route"), ("receiver", "receiver_route"))
+
+
+def by_key(pairs: Iterable[tuple[Key, Value]]) -> dict[Key, list[Value]]:
+    """Return the values of each key, in the order of their first values."""
+    found: dict[Key, list[Value]] = {}
+    for key, value in pairs:
+        found.setdefault(key, []).append(value)
+    return found
 
 
 def count(row: Row, name: str) -> int:

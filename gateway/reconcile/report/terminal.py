@@ -17,7 +17,7 @@ from rich.text import Text
 from gateway.model.copy_class import CLASSES, COLUMNS, HOP_CLASSES, Severity
 from gateway.reconcile.report.intervals import ReportedOutage, Turn, clock, outages, rule_of
 from gateway.reconcile.report.report import Report, became_breach
-from gateway.reconcile.report.rows import Row, Rows, count, hop_ends
+from gateway.reconcile.report.rows import Row, Rows, by_key, count, hop_ends
 from gateway.reconcile.report.verdict import headline, state
 from gateway.terminal import shortened, visible
 from gateway.terminal.console import print_lines, unlimited_off_terminal
@@ -147,9 +147,7 @@ def _turn_line(turn: Turn, day: date) -> str:
 
 def _first_lines(found: Iterable[tuple[str, bool, str]]) -> Iterator[str]:
     """Yield the first lines of each rule: of those that count, and of the others."""
-    groups: dict[tuple[str, bool], list[str]] = {}
-    for rule, counts, line in found:
-        groups.setdefault((rule, counts), []).append(line)
+    groups = by_key(((rule, counts), line) for rule, counts, line in found)
     for (rule, _), lines in groups.items():
         yield from lines[:_MAX_LINES]
         if len(lines) > _MAX_LINES:
