@@ -109,7 +109,7 @@ def survey_here(scope: Scope, inputs: Inputs) -> Survey:
     location, day = scope.location, scope.day
     seen = list(run_survey(location, day, inputs.all))
     found = merged(pa.concat_tables(seen)) if seen else Survey()
-    blocks = [] if scope.full else list(run_blocks(location, day, inputs.all))
+    blocks = [] if scope.full else list(run_blocks(location, day, inputs.all, (), ()))
     if not blocks:
         return found
     proven = run_evaluation(location, day, scope.late, found.tapped, pa.concat_tables(blocks))

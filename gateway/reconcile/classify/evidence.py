@@ -88,7 +88,7 @@ def joined(spark: SparkSession, scope: Scope, inputs: Inputs, found: Survey) -> 
     selection = selection_of(scope, found, wanted)
     # A copy has mostly two rows.
     number = inputs.rows if wanted is None else 2 * sum(map(count, wanted.values()))
-    own = inputs.size // _PARTITION_BYTES if wanted is None else number // PARTITION_ROWS
+    own = sum(files.values()) // _PARTITION_BYTES if wanted is None else number // PARTITION_ROWS
     partitions = str(max(spark.sparkContext.defaultParallelism, own))
     spark.conf.set("spark.sql.shuffle.partitions", partitions)
     detailed = number <= _MAX_DETAILED

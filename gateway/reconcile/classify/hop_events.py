@@ -18,10 +18,10 @@ from gateway.archive.layout import safe_name
 from gateway.archive.schema import Leg
 from gateway.archive.segments.tables import schema_of
 from gateway.archive.storage import open_storage
-from gateway.archive.verification.contents import VerifiedSegment
 from gateway.model.copy_class import IN_GAP, CopyClass
 from gateway.reconcile.grouping import filled, positions
 from gateway.reconcile.input.hop_routes import Hops, Reader
+from gateway.reconcile.input.inputs import Segments
 from gateway.reconcile.input.row_reader import row_groups
 
 Event: TypeAlias = dict[str, Any]
@@ -58,7 +58,7 @@ class HopScope:
     until: Mapping[str, int] = field(default_factory=dict)  # by gateway, as its files are named
 
 
-def run_events(scope: HopScope, segments: Sequence[VerifiedSegment]) -> Iterator[pa.Table]:
+def run_events(scope: HopScope, segments: Segments) -> Iterator[pa.Table]:
     """Yield the events of the rows of `segments`, tables of EVENTS."""
     storage = open_storage(scope.hops.location)
     bounds = scope.hops.history.bounds()

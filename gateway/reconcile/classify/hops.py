@@ -21,13 +21,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from gateway.archive.segments.tables import schema_of
-from gateway.archive.verification.contents import VerifiedSegment
 from gateway.model.copy_class import HOP_CLASSES, CopyClass
 from gateway.reconcile.classify.crossing import codes_of
 from gateway.reconcile.classify.hop_events import EVENTS, HOP_KEYS, Event, HopScope, run_events
 from gateway.reconcile.classify.result_tables import by_class
 from gateway.reconcile.grouping import filled, summed
 from gateway.reconcile.input.executors import PARTITION_ROWS, divided, map_tables, read_tasks
+from gateway.reconcile.input.inputs import Segments
 
 _KEY: Final = ("key", "name", "identity")  # of the events that belong together
 _READER_KEYS: Final = ("broker", "receiver", "receiver_route")
@@ -77,7 +77,7 @@ def judge(late: int, events: pa.Table) -> Iterator[pa.Table]:
 
 
 def judged_hops(
-    spark: SparkSession, scope: HopScope, segments: Sequence[VerifiedSegment], late: int, rows: int
+    spark: SparkSession, scope: HopScope, segments: Segments, late: int, rows: int
 ) -> DataFrame:
     """Return HOP_MESSAGES of the date, judged on executors.
 

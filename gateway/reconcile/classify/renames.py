@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from datetime import date
 from functools import partial
+from pathlib import Path
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -22,10 +23,10 @@ from gateway.archive.location import ArchiveLocation
 from gateway.archive.schema import Leg
 from gateway.archive.segments.tables import schema_of
 from gateway.archive.storage import Storage, open_storage
-from gateway.archive.verification.contents import VerifiedSegment
 from gateway.reconcile.grouping import ascending, counting, grouped, summed
 from gateway.reconcile.input.executors import Row, collect, divided
 from gateway.reconcile.input.hop_routes import parsed_rules
+from gateway.reconcile.input.inputs import Segments
 from gateway.reconcile.input.route_history import RouteHistory
 from gateway.reconcile.input.row_reader import read_pairs, row_groups
 from gateway.reconcile.report.rows import amount, counted_as
@@ -44,10 +45,7 @@ _MAX_WAITING: Final = 200_000  # name pairs in memory before they are made disti
 
 
 def renamed(
-    spark: SparkSession,
-    location: ArchiveLocation,
-    history: RouteHistory,
-    segments: Sequence[VerifiedSegment],
+    spark: SparkSession, location: ArchiveLocation, history: RouteHistory, segments: Segments
 ) -> tuple[pa.Table, str]:
     """Return the distinct names that differ from their translation, with their copies.
 
@@ -80,7 +78,7 @@ def renamed_findings(wrong: pa.Table, day: date, by: str) -> list[Finding]:
 
 
 def run_renames(
-    location: ArchiveLocation, history: RouteHistory, segments: Sequence[VerifiedSegment]
+    location: ArchiveLocation, history: RouteHistory, segments: Segments
 ) -> Iterator[pa.Table]:
     """Yield the copies in `segments` with a wrong name, and without `now` those not checked."""
     storage = open_storage(location)
@@ -111,12 +109,12 @@ def run_renames(
     yield pa.Table.from_pylist(found, schema_of(RESULT))
 
 
-def _distinct(storage: Storage, segments: Sequence[VerifiedSegment]) -> pa.Table:
+def _distinct(storage: Storage, segments: Segments) -> pa.Table:
     """Return the distinct names of all segments, with the first id and the last time."""
     waiting: list[pa.Table] = []
     limit = _MAX_WAITING
     for segment in segments:
-        waiting.append(_pairs(storage, segment))
+        waiting.append(_pairs(storage, segment.path))
         if sum(map(len, waiting)) > limit:
             waiting = [_grouped(waiting)]
             limit = max(_MAX_WAITING, 2 * len(waiting[0]))
@@ -124,7 +122,7 @@ def _distinct(storage: Storage, segments: Sequence[VerifiedSegment]) -> pa.Table
 
 
 def _timed(
-    storage: Storage, segments: Sequence[VerifiedSegment], bounds: Numbers, wanted: Collection[Copy]
+    storage: Storage, segments: Segments, bounds: Numbers, wanted: Collection[Copy]
 ) -> Iterator[Row]:
     """Yield the wanted copies, those of a row group together that have the same routes."""
     names = pa.array({copy[-1] for copy in wanted}, pa.string())
@@ -147,9 +145,9 @@ def _by_era(rows: pa.Table, bounds: Numbers) -> pa.Table:
     return grouped(table, keys, {"received": "min", "time": "min", "copies": "sum"})
 
 
-def _pairs(storage: Storage, segment: VerifiedSegment) -> pa.Table:
+def _pairs(storage: Storage, path: Path) -> pa.Table:
     """Return the name pairs of the deliveries of a segment."""
-    pairs = read_pairs(storage, segment.path)
+    pairs = read_pairs(storage, path)
     delivered = pc.equal(pairs["leg"], Leg.DELIVERED.value)
     own = pairs.filter(pc.and_(delivered, pc.is_valid(pairs["source_name"])))
     last = own["last_time"].cast(pa.int64())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import date
 from typing import Final
@@ -19,7 +18,7 @@ from gateway.archive.segments.tables import schema_of
 from gateway.reconcile.classify.crossing import are_crossing, codes_of, in_crossing_parts
 from gateway.reconcile.grouping import RUN_KEYS, TARGET_KEYS, ascending, grouped, positions, summed
 from gateway.reconcile.input.inputs import day_range
-from gateway.reconcile.input.row_reader import are_of_targets
+from gateway.reconcile.input.row_reader import TargetName, Targets, are_of_targets
 
 # Blocks of all files of a gateway; `file` is the path of the segment in its archive.
 BLOCKS: Final = pa.schema([pa.field("file", pa.string()), *schema_of(SETS)])
@@ -95,7 +94,7 @@ class BlockIds:
         return found
 
 
-def tapped_targets(blocks: pa.Table) -> frozenset[tuple[str, str]]:
+def tapped_targets(blocks: pa.Table) -> frozenset[TargetName]:
     """Return route and target of every observed row; unite them over all gateways."""
     observed = blocks.filter(pc.greater(blocks["observed"], 0))
     keys = positions(observed, ("route", "target"))
@@ -111,11 +110,7 @@ def crossing_parts(blocks: pa.Table, day: date) -> pa.Table:
 
 
 def evaluate(
-    blocks: pa.Table,
-    day: date,
-    late: int,
-    pairs: pa.Table | None = None,
-    tapped: Collection[tuple[str, str]] = (),
+    blocks: pa.Table, day: date, late: int, pairs: pa.Table | None = None, tapped: Targets = ()
 ) -> dict[str, pa.Table]:
     """Evaluate BLOCKS for `day`: all blocks of a gateway that may have an id of the date.
 

@@ -8,7 +8,7 @@ from datetime import date, timedelta
 from functools import partial
 from os import fsdecode, fsencode
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
@@ -29,6 +29,8 @@ from gateway.errors import ArchiveError
 from gateway.reconcile.input.executors import collect, divided, tables_of
 from gateway.reconcile.input.row_reader import read_beside, row_groups
 
+Segments: TypeAlias = Sequence[VerifiedSegment]
+
 _HOURS_BEFORE: Final = 6  # of the day before that are read: a clock may be set back, a tap late
 _DAY: Final = timedelta(days=1)
 _OPEN_COST: Final = 256 << 10  # bytes that are hashed while a file is opened
@@ -45,8 +47,8 @@ class Inputs:
 
     verify: Callable[[date], Verified]  # the files of another date, as those of this one
     verified: Verified  # those of this one
-    day: Sequence[VerifiedSegment]
-    around: Sequence[VerifiedSegment] = ()
+    day: Segments
+    around: Segments = ()
     findings: Sequence[Finding] = ()
 
     @property
@@ -65,11 +67,6 @@ class Inputs:
     def opened(self) -> dict[str, int]:
         """The openings of the journals that running writers have, in microseconds."""
         return {each.name.writer: each.opened for each in self.verified.journals if each.live}
-
-    @property
-    def size(self) -> int:
-        """Bytes of all segments."""
-        return sum(each.size for each in self.all)
 
     @property
     def rows(self) -> int:

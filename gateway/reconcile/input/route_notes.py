@@ -22,7 +22,7 @@ from gateway.archive.storage import open_storage
 from gateway.model.copy_class import CLASSES
 from gateway.reconcile.grouping import grouped
 from gateway.reconcile.input.executors import collect
-from gateway.reconcile.input.row_reader import TargetName
+from gateway.reconcile.input.row_reader import Targets
 from gateway.reconcile.report.rows import Row, count
 
 _MAX_SEGMENTS: Final = 24
@@ -38,7 +38,7 @@ def route_notes(
     location: ArchiveLocation,
     segments: Sequence[Path],
     routes: Sequence[Row],
-    tapped: Collection[TargetName],
+    tapped: Targets,
 ) -> list[Row]:
     """Return `routes` with notes from a sample of the segments, each read by a task of its own."""
     step = -(-len(segments) // _MAX_SEGMENTS) or 1
@@ -75,7 +75,7 @@ def run_notes(
             yield notes.group_by(list(NOTES)).aggregate([])
 
 
-def with_notes(routes: Sequence[Row], notes: pa.Table, tapped: Collection[TargetName]) -> list[Row]:
+def with_notes(routes: Sequence[Row], notes: pa.Table, tapped: Targets) -> list[Row]:
     """Return `routes` with `taps_needed` and `payloads_archived`, where `notes` know them.
 
     `notes` are NOTES, and `tapped` the targets with observed rows.

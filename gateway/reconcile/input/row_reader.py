@@ -29,6 +29,7 @@ from gateway.reconcile.grouping import RUN_KEYS, TARGET_KEYS, filled, positions,
 
 IdKey: TypeAlias = tuple[str, str, str, int]  # gateway, route, target, run
 TargetName: TypeAlias = tuple[str, str]  # route, target
+Targets: TypeAlias = Collection[TargetName]
 TapKey: TypeAlias = tuple[str, str, str]  # gateway, route, target
 Parts: TypeAlias = tuple[int, ...] | None  # row groups of a merged segment to read; None: all
 
@@ -244,7 +245,7 @@ def _is_near(rows: pa.Table, selection: Selection) -> Flags:
     return near
 
 
-def are_of_targets(rows: pa.Table, targets: Collection[TargetName]) -> Flags:
+def are_of_targets(rows: pa.Table, targets: Targets) -> Flags:
     """Return which rows are of one of `targets`."""
     found = np.zeros(rows.num_rows, np.bool_)
     for route, target in targets:

@@ -23,7 +23,6 @@ from gateway.archive.schema import COLUMNS, SETS, Leg
 from gateway.archive.segments.sets import SET_SCHEMA, blocks_of
 from gateway.archive.segments.tables import SCHEMA, schema_of
 from gateway.archive.storage import Storage, open_storage
-from gateway.archive.verification.contents import VerifiedSegment
 from gateway.reconcile.classify.sets import (
     BLOCKS,
     PARTS,
@@ -35,7 +34,7 @@ from gateway.reconcile.classify.sets import (
 )
 from gateway.reconcile.grouping import RUN_KEYS, TARGET_KEYS, filled, grouped
 from gateway.reconcile.input.executors import tables_of
-from gateway.reconcile.input.inputs import day_range, hours_around
+from gateway.reconcile.input.inputs import Segments, day_range, hours_around
 from gateway.reconcile.input.row_reader import (
     IdKey,
     Parts,
@@ -43,6 +42,7 @@ from gateway.reconcile.input.row_reader import (
     TapKey,
     TapTimes,
     TargetName,
+    Targets,
     are_of_targets,
     may_have_rows,
     opened,
@@ -108,9 +108,7 @@ class Survey:
 SURVEY_COLUMNS: Final[Mapping[str, str]] = {"kind": "string", "content": "binary"}
 
 
-def run_survey(
-    location: ArchiveLocation, day: date, segments: Sequence[VerifiedSegment]
-) -> Iterator[pa.Table]:
+def run_survey(location: ArchiveLocation, day: date, segments: Segments) -> Iterator[pa.Table]:
     """Yield what some segments have: a row for each table, as an Arrow stream in `content`."""
     storage = open_storage(location)
     received = Selection(*day_range(day), hours_around(day))
@@ -206,11 +204,7 @@ def _within(sets: pa.Table, begin: int, end: int) -> pa.Table:
 
 
 def run_blocks(
-    location: ArchiveLocation,
-    day: date,
-    segments: Sequence[VerifiedSegment],
-    tapped: Collection[TargetName] = (),
-    late: Collection[int] = (),
+    location: ArchiveLocation, day: date, segments: Segments, tapped: Targets, late: Collection[int]
 ) -> Iterator[pa.Table]:
     """Yield the blocks of the date, of the day before it, and of the hours in which taps see it.
 
@@ -235,11 +229,7 @@ def run_blocks(
 
 
 def run_evaluation(
-    location: ArchiveLocation,
-    day: date,
-    late: int,
-    tapped: Collection[TargetName],
-    blocks: pa.Table,
+    location: ArchiveLocation, day: date, late: int, tapped: Targets, blocks: pa.Table
 ) -> Iterator[pa.Table]:
     """Yield the results of BLOCK_COLUMNS as `run_survey` does; of a target, all blocks are there.
 

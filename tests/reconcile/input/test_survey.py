@@ -32,7 +32,7 @@ def test_the_counts_of_a_day_reach_the_driver_compressed(tmp_path: Path) -> None
     generate(tmp_path, Traffic(20_000, DAY, routes=5), {}, segment=2_000)
     location = ArchiveLocation(tmp_path)
     segments = list_inputs(LocalStorage(tmp_path), DAY).day
-    blocks = pa.concat_tables(run_blocks(location, DAY, segments))
+    blocks = pa.concat_tables(run_blocks(location, DAY, segments, (), ()))
 
     results = pa.concat_tables(run_evaluation(location, DAY, 300, (), blocks))
 
@@ -47,7 +47,7 @@ def test_the_sets_of_a_file_without_any_are_computed_from_its_rows(tmp_path: Pat
     pq.write_table(rows, tmp_path / "foreign.parquet")
     segment = VerifiedSegment(Path("foreign.parquet"), sealed=True, size=1)
 
-    (found,) = run_blocks(ArchiveLocation(tmp_path), DAY, [segment])
+    (found,) = run_blocks(ArchiveLocation(tmp_path), DAY, [segment], (), ())
 
     assert found.select(list(SETS)).equals(blocks_of(rows))
 
@@ -59,7 +59,7 @@ def test_a_part_that_two_tasks_leave_to_the_join_is_read_once(tmp_path: Path) ->
     location = ArchiveLocation(tmp_path)
     compact_day(location, DAY, merged_here, lambda _: None)
     (segment,) = list_inputs(LocalStorage(tmp_path), DAY).day
-    (blocks,) = run_blocks(location, DAY, [segment])
+    (blocks,) = run_blocks(location, DAY, [segment], (), ())
     tasks = [blocks.filter(pc.equal(blocks["target"], name)) for name in ("erp", "audit")]
 
     results = [each for task in tasks for each in run_evaluation(location, DAY, 300, (), task)]
