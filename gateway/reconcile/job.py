@@ -26,7 +26,7 @@ from gateway.archive.verification.writers import KnownWriters, known_writers
 from gateway.clock import moment, now
 from gateway.model.copy_class import EXCEPTION_CLASSES, TALLIES, CopyClass
 from gateway.reconcile.classify import hops, result_tables
-from gateway.reconcile.classify.evidence import Joined, Scope, joined, survey
+from gateway.reconcile.classify.evidence import Joined, joined
 from gateway.reconcile.classify.hop_events import HopScope
 from gateway.reconcile.classify.renames import renamed, renamed_findings
 from gateway.reconcile.classify.result_folder import ResultFolder, first_rows, hours_of_worst
@@ -36,7 +36,7 @@ from gateway.reconcile.input.inputs import Inputs, day_range, find_inputs, hashe
 from gateway.reconcile.input.route_history import RouteHistory, mapping_history, read_history
 from gateway.reconcile.input.route_notes import route_notes
 from gateway.reconcile.input.source_gaps import reported_gaps
-from gateway.reconcile.input.survey import Survey
+from gateway.reconcile.input.survey import Scope, Survey, survey
 from gateway.reconcile.report.intervals import Turn
 from gateway.reconcile.report.report import REPORT_PAGE, Report
 from gateway.reconcile.report.rows import Row, worst_first

@@ -26,10 +26,11 @@ from gateway.archive.layout import HOUR
 from gateway.archive.location import ArchiveLocation
 from gateway.archive.storage import LocalStorage
 from gateway.archive.verification.verify import Verified, verify_day
-from gateway.reconcile.classify.evidence import Scope, files_to_join, selection_of
+from gateway.reconcile.classify.evidence import files_to_join, selection_of
 from gateway.reconcile.input.inputs import Inputs, find_inputs, verify_around
 from gateway.reconcile.input.row_reader import JOIN_SCHEMA, run_read
 from gateway.reconcile.input.survey import (
+    Scope,
     Survey,
     merged,
     run_blocks,

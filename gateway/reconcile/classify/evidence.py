@@ -3,75 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
-from datetime import date
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Final
 
-import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from gateway.archive.intervals import Intervals, count, from_ids
 from gateway.archive.layout import DAY, SECOND
-from gateway.archive.location import ArchiveLocation
 from gateway.reconcile.classify import transforms
-from gateway.reconcile.grouping import RUN_KEYS, TARGET_KEYS, positions
-from gateway.reconcile.input.executors import (
-    PARTITION_ROWS,
-    collect,
-    divided,
-    map_tables,
-    read_tasks,
-)
+from gateway.reconcile.grouping import RUN_KEYS, positions
+from gateway.reconcile.input.executors import PARTITION_ROWS, divided, read_tasks
 from gateway.reconcile.input.inputs import Inputs, day_range, hours_around, hours_near
 from gateway.reconcile.input.row_reader import JOIN_ROWS, IdKey, Parts, Selection, run_read
-from gateway.reconcile.input.survey import (
-    BLOCK_COLUMNS,
-    SURVEY_COLUMNS,
-    Survey,
-    merged,
-    run_blocks,
-    run_evaluation,
-    run_survey,
-)
+from gateway.reconcile.input.survey import Scope, Survey
 
 _PARTITION_BYTES: Final = 8 << 20  # of archive files for one partition of a shuffle
 _MAX_WANTED: Final = 200_000  # exceptions whose ids select rows in the tasks of executors
 _MAX_DETAILED: Final = 400_000  # rows to join with their texts; more are read again for exceptions
-
-
-@dataclass(frozen=True, slots=True)
-class Scope:
-    """The date to reconcile, and the limits of its classes.
-
-    Units: seconds for `late`, else microseconds.
-    """
-
-    location: ArchiveLocation
-    day: date
-    late: int
-    spooled_since: int  # receipt; a copy received before is not in the spool any more
-    open_since: Mapping[str, int] = field(default_factory=dict)  # writer -> first recent receipt
-    full: bool = False  # join all rows
-
-
-def survey(spark: SparkSession, scope: Scope, inputs: Inputs) -> Survey:
-    """Find the gaps and the taps, and unless `full` the copies that id sets prove."""
-    location, day = scope.location, scope.day
-    tasks = divided(spark, inputs.all, [each.size for each in inputs.all])
-    seen = collect(spark, SURVEY_COLUMNS, tasks, partial(run_survey, location, day))
-    found = merged(seen)
-    if scope.full:
-        return found
-    late = hours_near(found.late)
-    blocks_of = partial(run_blocks, location, day, tapped=found.tapped, late=late)
-    blocks = read_tasks(spark, BLOCK_COLUMNS, tasks, blocks_of)
-    evaluate = partial(run_evaluation, location, day, scope.late, found.tapped)
-    of_targets = blocks.repartition(max(len(tasks), 1), *TARGET_KEYS)
-    proven = map_tables(of_targets, SURVEY_COLUMNS, evaluate).toArrow()
-    return merged(pa.concat_tables([seen, proven]))
 
 
 def joined(spark: SparkSession, scope: Scope, inputs: Inputs, found: Survey) -> Joined | None:

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -13,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from pyspark.sql import SparkSession
 
 from gateway.archive.gaps import NO_ID, SourceGap, merge_gaps
 from gateway.archive.intervals import Intervals
@@ -33,8 +35,8 @@ from gateway.reconcile.classify.sets import (
     tapped_targets,
 )
 from gateway.reconcile.grouping import RUN_KEYS, TARGET_KEYS, filled, grouped
-from gateway.reconcile.input.executors import tables_of
-from gateway.reconcile.input.inputs import Segments, day_range, hours_around
+from gateway.reconcile.input.executors import collect, divided, map_tables, read_tasks, tables_of
+from gateway.reconcile.input.inputs import Inputs, Segments, day_range, hours_around, hours_near
 from gateway.reconcile.input.row_reader import (
     IdKey,
     Parts,
@@ -65,11 +67,25 @@ _KINDS: Final = {
     "taps": _TAPS, "late": _LATE, "near": schema_of({"path": "string"}),
     "proven": PROVEN, "unproven": UNPROVEN, "parts": PARTS,
 }  # fmt: skip  # of the tables that tasks return
-
-
+SURVEY_COLUMNS: Final[Mapping[str, str]] = {"kind": "string", "content": "binary"}
 # Blocks of all files; `file` is the path of the segment in its archive.
 BLOCK_COLUMNS: Final[Mapping[str, str]] = {"file": "string", **SETS}
 _COMPRESSED: Final = pa.ipc.IpcWriteOptions(compression="zstd")  # a day has a gigabyte of counts
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """The date to reconcile, and the limits of its classes.
+
+    Units: seconds for `late`, else microseconds.
+    """
+
+    location: ArchiveLocation
+    day: date
+    late: int
+    spooled_since: int  # receipt; a copy received before is not in the spool any more
+    open_since: Mapping[str, int] = field(default_factory=dict)  # writer -> first recent receipt
+    full: bool = False  # join all rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +121,21 @@ class Survey:
         return {Path(file): tuple(sorted(own)) for file, own in sorted(parts.items())}
 
 
-SURVEY_COLUMNS: Final[Mapping[str, str]] = {"kind": "string", "content": "binary"}
+def survey(spark: SparkSession, scope: Scope, inputs: Inputs) -> Survey:
+    """Find the gaps and the taps, and unless `full` the copies that id sets prove."""
+    location, day = scope.location, scope.day
+    tasks = divided(spark, inputs.all, [each.size for each in inputs.all])
+    seen = collect(spark, SURVEY_COLUMNS, tasks, partial(run_survey, location, day))
+    found = merged(seen)
+    if scope.full:
+        return found
+    late = hours_near(found.late)
+    blocks_of = partial(run_blocks, location, day, tapped=found.tapped, late=late)
+    blocks = read_tasks(spark, BLOCK_COLUMNS, tasks, blocks_of)
+    run = partial(run_evaluation, location, day, scope.late, found.tapped)
+    of_targets = blocks.repartition(max(len(tasks), 1), *TARGET_KEYS)
+    proven = map_tables(of_targets, SURVEY_COLUMNS, run).toArrow()
+    return merged(pa.concat_tables([seen, proven]))
 
 
 def run_survey(location: ArchiveLocation, day: date, segments: Segments) -> Iterator[pa.Table]:

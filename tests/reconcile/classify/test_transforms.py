@@ -16,8 +16,8 @@ from gateway.archive.location import ArchiveLocation
 from gateway.archive.segments.latency import buckets
 from gateway.model.copy_class import TALLIES, CopyClass
 from gateway.reconcile.classify import evidence, result_tables, transforms
-from gateway.reconcile.classify.evidence import Scope
 from gateway.reconcile.grouping import summed
+from gateway.reconcile.input.survey import Scope
 from tests.reconcile.classify.copy_cases import CASES, MARKED, Case
 from tests.reconcile.classify.copy_rows import (
     DAY,
