@@ -96,9 +96,8 @@ class ResultFolder:
 
     def earlier(self) -> Report | None:
         """Return the report of the earlier results; None without a readable one."""
-        content = open_storage(self.location).read(self.folder / SUMMARY)
         with suppress(ReconcileError):
-            return None if content is None else from_json(content)
+            return from_json(open_storage(self.location).read(self.folder / SUMMARY) or b"")
         return None
 
 
