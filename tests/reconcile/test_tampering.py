@@ -139,7 +139,7 @@ def night_rows(archive: Archive, inputs: Inputs, *, full: bool) -> NightRows:
     found = survey_here(scope, inputs)
     inputs = verify_around(inputs, found.near)
     files = list(files_to_join(scope, inputs, found))
-    selection = selection_of(scope, found, None if full else found.wanted())
+    selection = selection_of(scope, found)
     tables = [JOIN_SCHEMA.empty_table(), *run_read(location, selection, files)]
     rows = row_model.read_rows(archive.root / each.path for each in inputs.all)
     return NightRows(inputs, found, pa.concat_tables(tables), rows, full)

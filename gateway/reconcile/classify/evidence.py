@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -11,13 +11,13 @@ from typing import Final
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from gateway.archive.intervals import Intervals, count, from_ids
+from gateway.archive.intervals import count, from_ids
 from gateway.archive.layout import DAY, SECOND
 from gateway.reconcile.classify import transforms
 from gateway.reconcile.grouping import RUN_KEYS, positions
 from gateway.reconcile.input.executors import PARTITION_ROWS, divided, read_tasks
 from gateway.reconcile.input.inputs import Inputs, day_range, hours_around, hours_near
-from gateway.reconcile.input.row_reader import JOIN_ROWS, IdKey, Parts, Selection, run_read
+from gateway.reconcile.input.row_reader import JOIN_ROWS, Parts, Selection, run_read
 from gateway.reconcile.input.survey import Scope, Survey
 
 _PARTITION_BYTES: Final = 8 << 20  # of archive files for one partition of a shuffle
@@ -27,7 +27,6 @@ _MAX_DETAILED: Final = 400_000  # rows to join with their texts; more are read a
 
 def joined(spark: SparkSession, scope: Scope, inputs: Inputs, found: Survey) -> Joined | None:
     """Return the copies of the date that are not proven; None when all are."""
-    wanted = None if scope.full else found.wanted()
     files = files_to_join(scope, inputs, found)
     if not files:
         return None
@@ -36,7 +35,8 @@ def joined(spark: SparkSession, scope: Scope, inputs: Inputs, found: Survey) -> 
     def read(selection: Selection) -> DataFrame:
         return read_tasks(spark, JOIN_ROWS, tasks, partial(run_read, scope.location, selection))
 
-    selection = selection_of(scope, found, wanted)
+    selection = selection_of(scope, found)
+    wanted = selection.wanted
     # A copy has mostly two rows.
     number = inputs.rows if wanted is None else 2 * sum(map(count, wanted.values()))
     own = sum(files.values()) // _PARTITION_BYTES if wanted is None else number // PARTITION_ROWS
@@ -47,10 +47,9 @@ def joined(spark: SparkSession, scope: Scope, inputs: Inputs, found: Survey) -> 
     return Joined(read, selection, classes, detailed=detailed)
 
 
-def selection_of(
-    scope: Scope, found: Survey, wanted: Mapping[IdKey, Intervals] | None
-) -> Selection:
-    """Return the rows to join: of the `wanted` ids, or of all."""
+def selection_of(scope: Scope, found: Survey) -> Selection:
+    """Return the rows to join: of the ids that are not proven, or of all."""
+    wanted = None if scope.full else found.wanted()
     (begin, until), around = day_range(scope.day), hours_around(scope.day)
     late = hours_near(found.late)
     return Selection(begin - DAY, until, around, found.taps, wanted, scope.open_since, late)

@@ -130,16 +130,14 @@ def read_segment(storage: Storage, path: Path, columns: Sequence[str] = SCHEMA.n
     return pa.concat_tables([_completed(SCHEMA.empty_table(), columns), *groups])
 
 
-def read_beside(
-    storage: Storage, path: Path, key: bytes, columns: Sequence[str] | None = None
-) -> pa.Table | None:
+def read_beside(storage: Storage, path: Path, key: bytes) -> pa.Table | None:
     """Return the id sets or the name pairs in a segment; None when it has none.
 
     Raises:
         ArchiveError: the file cannot be read; the text names it.
     """
     with opened(storage, path) as file:
-        return file.beside(key, columns)
+        return file.beside(key)
 
 
 def read_pairs(storage: Storage, path: Path) -> pa.Table:
