@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -101,7 +100,7 @@ def _sent(rows: pa.Table, broker: str, reader: Reader, scope: HopScope) -> pa.Ta
         "time": begin,
         "broker": facts.name,
         "own": pa.array((first >= scope.day[0]) & (first < scope.day[1])),
-        "unmatched": pa.array(_unmatched(reader, first, last, scope), pa.string()),
+        "unmatched": _unmatched(reader, first, last, scope),
         "sure": reader.sure,
         "key": reader.key,
         "receiver": ", ".join(sorted({gateway for gateway, _, _ in reader.members})),
@@ -110,9 +109,7 @@ def _sent(rows: pa.Table, broker: str, reader: Reader, scope: HopScope) -> pa.Ta
     return filled(_SCHEMA, rows.num_rows, columns)
 
 
-def _unmatched(
-    reader: Reader, first: Numbers, last: Numbers, scope: HopScope
-) -> npt.NDArray[np.object_]:
+def _unmatched(reader: Reader, first: Numbers, last: Numbers, scope: HopScope) -> pa.Array:
     """Return the class of each delivery if the reader has no receipt of it."""
     found = np.full(len(first), CopyClass.MISSING.value, object)
     young = first >= scope.spooled_since
@@ -126,7 +123,7 @@ def _unmatched(
                 waiting |= inside & (gap.rule == GapRule.AWAY.value) & (gap.end > last)
         found[waiting & young] = CopyClass.IN_FLIGHT.value
         found[lossy] = IN_GAP
-    return found
+    return pa.array(found, pa.string())
 
 
 def _receipts(rows: pa.Table, scope: HopScope) -> Iterator[pa.Table]:
