@@ -189,10 +189,8 @@ def _around(storage: Storage, day: date) -> list[VerifiedSegment]:
 
 
 def _listed(storage: Storage, day: date) -> list[VerifiedSegment]:
-    return [
-        VerifiedSegment(each.at, sealed=False, size=each.size)
-        for each in current_files(storage, day)
-    ]
+    files = current_files(storage, day)
+    return [VerifiedSegment(each.at, sealed=False, size=each.size) for each in files]
 
 
 def day_range(day: date) -> tuple[int, int]:

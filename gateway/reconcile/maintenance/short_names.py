@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from functools import cached_property
+from operator import itemgetter
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
@@ -128,9 +129,7 @@ def whole_names(sent: pa.Table) -> Iterator[pa.Table]:
 
 
 def _whole(row: Row) -> Row | None:
-    system, name, digest, source = (
-        row[each] for each in ("system", "name", "digest", "source_name")
-    )
+    system, name, digest, source = itemgetter("system", "name", "digest", "source_name")(row)
     if name is None:  # recorded, and never sent
         unused = {"target": "", "name": digest, "levels": row["noted_levels"], "count": 0}
         return {**row, **unused, "gateways": row["noted_by"]}

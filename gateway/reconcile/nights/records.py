@@ -50,10 +50,8 @@ def read_chain(storage: Storage, key: bytes | None, expect: str | None = None) -
     """
     numbers = night_numbers(storage)
     last = numbers[-1] if numbers else 0
-    absent = sorted({*range(1, last)} - {*numbers})
-    findings = [
-        error("missing-night", night_path(each).as_posix(), "is missing") for each in absent
-    ]
+    missing = map(night_path, sorted({*range(1, last)} - {*numbers}))
+    findings = [error("missing-night", path.as_posix(), "is missing") for path in missing]
     nights: dict[int, Night] = {}
     for number in numbers if expect is not None else numbers[-2:]:
         before = nights.get(number - 1)

@@ -146,9 +146,8 @@ def _earlier(job: Job, record: DateRecord) -> Row:
 
 def closed_dates(job: Job) -> list[date]:
     """Return the kept dates before today, oldest first."""
-    return [
-        day for day in days_in(open_storage(job.location).names(Path())) if day < day_of(job.at)
-    ]
+    today = day_of(job.at)
+    return [day for day in days_in(open_storage(job.location).names(Path())) if day < today]
 
 
 def _row(job: Job, show_step: ShowStep) -> tuple[Row, Report]:

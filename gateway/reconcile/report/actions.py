@@ -83,9 +83,8 @@ def _for_class(report: Report, name: str) -> Iterator[Action]:
         commands = [facts.command] if facts.command else []
         yield Action(f"{name.capitalize()} ({amount(total)}): {facts.advice}", commands)
         return
-    affected = sorted(
-        (row for row in report.routes if count(row, name)), key=lambda row: -count(row, name)
-    )
+    affected = [row for row in report.routes if count(row, name)]
+    affected.sort(key=lambda row: -count(row, name))
     bare = [row for row in affected if row.get("payloads_archived") is False]
     lost = sum(count(row, name) for row in bare)
     if lost < total:

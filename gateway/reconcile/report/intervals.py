@@ -102,9 +102,8 @@ def timelines(bars: Iterable[tuple[str, str, TimelineBar]]) -> list[Timeline]:
 def timeline_bar(css: str, begin: datetime, end: datetime, day: date, what: str) -> TimelineBar:
     """Return the bar of an interval that touches `day`."""
     midnight = moment(day_start(day))
-    first, last = (
-        min(max((each - midnight).total_seconds(), 0), DAY_SECONDS) for each in (begin, end)
-    )
+    seconds = ((each - midnight).total_seconds() for each in (begin, end))
+    first, last = (min(max(each, 0), DAY_SECONDS) for each in seconds)
     width = max(last - first, LEAST_WIDTH)
     hint = f"{clock(begin, day)} to {clock(end, day)} {what}".rstrip()
     return TimelineBar(css, min(first, DAY_SECONDS - width), width, hint)
