@@ -56,9 +56,6 @@ _LOOPBACK: Final[Mapping[str, str]] = {  # the host name of a laptop may not res
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
 }
-_LOCAL_PYTHON: Final[Mapping[str, str]] = {
-    "spark.python.daemon.module": "gateway.reconcile.local_python"
-}
 _PAGE_SIZE: Final = "1m"  # of a short job's sorts; by default each clears 64 MB for a few rows
 _QUICK_JAVA: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
@@ -148,7 +145,8 @@ def _check_classic(master: str) -> None:
 def _conf(master: str, folder: str, extra: Mapping[str, str]) -> SparkConf:
     settings = {**_SETTINGS, "spark.master": master, "spark.sql.warehouse.dir": folder}
     if master.startswith(LOCAL):
-        settings |= {**_LOOPBACK, **_LOCAL_PYTHON, "spark.driver.memory": heap(memory_bytes())}
+        settings |= {**_LOOPBACK, "spark.driver.memory": heap(memory_bytes())}
+        settings["spark.python.daemon.module"] = "gateway.reconcile.local_python"
     settings |= extra
     return SparkConf(loadDefaults=False).setAll(list(settings.items()))
 
