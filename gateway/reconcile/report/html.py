@@ -47,8 +47,6 @@ def page(report: Report) -> str:
         sections=list(_titles(report)),
         style=style,
         script=script,
-        style_digest=_digest(style),
-        script_digest=_digest(script),
         state=state,
         sign=sign,
         day=charts.day_of(report.whole_day),
@@ -89,7 +87,7 @@ def environment() -> Environment:
         keep_trailing_newline=True,
     )
     shown = (rows.amount, rows.duration, rows.time_of_day, intervals.clock)
-    made.filters |= {each.__name__: each for each in (attribute, marked, *shown)}
+    made.filters |= {each.__name__: each for each in (attribute, digest, marked, *shown)}
     for module in _MODULES:
         made.globals |= {name: each for name, each in vars(module).items() if name[0] != "_"}
     return made
@@ -120,7 +118,8 @@ def attribute(value: str) -> Markup:
     return escape(shortened(value, _MAX_ATTRIBUTE))
 
 
-def _digest(text: str) -> str:
+def digest(text: str) -> str:
+    """Return the digest of a style or a script, as a policy of its page names it."""
     return "sha256-" + b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
