@@ -33,11 +33,6 @@ def summed(rows: pa.Table, keys: Sequence[str], columns: Iterable[str]) -> pa.Ta
     return found.sort_by(ascending(*keys))
 
 
-def counting(rows: pa.Table, name: str = "copies") -> pa.Table:
-    """Return `rows` with a column of ones, whose sums count them."""
-    return rows.append_column(name, pa.array(np.ones(rows.num_rows, np.int64)))
-
-
 def total(table: pa.Table, *names: str) -> int:
     """Return the sum of all numbers in some columns."""
     return sum(pc.sum(table[name]).as_py() or 0 for name in names)

@@ -23,7 +23,8 @@ from gateway.archive.location import ArchiveLocation
 from gateway.archive.schema import Leg
 from gateway.archive.segments.tables import schema_of
 from gateway.archive.storage import Storage, open_storage
-from gateway.reconcile.grouping import ascending, counting, grouped, summed
+from gateway.reconcile.classify.result_tables import counting
+from gateway.reconcile.grouping import ascending, grouped, summed
 from gateway.reconcile.input.executors import Row, collect, divided
 from gateway.reconcile.input.hop_routes import parsed_rules
 from gateway.reconcile.input.inputs import Segments

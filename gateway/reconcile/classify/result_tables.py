@@ -19,15 +19,7 @@ from gateway.archive.intervals import Numbers
 from gateway.archive.segments.latency import BUCKETS, nonzero_counts
 from gateway.archive.segments.tables import schema_of
 from gateway.model.copy_class import CLASSES, EXCEPTION_CLASSES, TALLIES, CopyClass
-from gateway.reconcile.grouping import (
-    TARGET_KEYS,
-    ascending,
-    counting,
-    filled,
-    grouped,
-    positions,
-    summed,
-)
+from gateway.reconcile.grouping import TARGET_KEYS, ascending, filled, grouped, positions, summed
 
 MAX_ROWS: Final = 10_000  # of a table in the report; the table itself is complete
 MINUTE_KEYS: Final = (*TARGET_KEYS, "minute")
@@ -83,6 +75,11 @@ def bucket(latency: Column) -> Column:
     wide = F.least(2 * bits + half, F.lit(BUCKETS - 1))
     known = F.when(latency < 2, latency).when(latency.isNotNull(), wide)  # noqa: PLR2004  # 0 and 1 have buckets of their own
     return known.cast("long")
+
+
+def counting(rows: pa.Table, name: str = "copies") -> pa.Table:
+    """Return `rows` with a column of ones, whose sums count them."""
+    return rows.append_column(name, pa.array(np.ones(rows.num_rows, np.int64)))
 
 
 def minutes_of(counts: pa.Table) -> pa.Table:

@@ -32,9 +32,9 @@ from gateway.model.copy_class import EXCEPTION_CLASSES, TALLIES, CopyClass
 from gateway.reconcile.classify import result_tables
 from gateway.reconcile.classify.evidence import joined
 from gateway.reconcile.classify.result_folder import unquoted
-from gateway.reconcile.classify.result_tables import EXCEPTIONS, MINUTE_KEYS, MINUTES
+from gateway.reconcile.classify.result_tables import EXCEPTIONS, MINUTE_KEYS, MINUTES, counting
 from gateway.reconcile.follow.state import FollowedDay
-from gateway.reconcile.grouping import TARGET_KEYS, ascending, counting, grouped, summed, total
+from gateway.reconcile.grouping import TARGET_KEYS, ascending, grouped, summed, total
 from gateway.reconcile.input.inputs import Inputs, unreadable_segments
 from gateway.reconcile.input.survey import Scope, survey
 from gateway.reconcile.report.rows import Row

@@ -32,7 +32,6 @@ from gateway.reconcile.report.rows import (
 )
 
 HOURS: Final = 24
-Values: TypeAlias = Sequence[float | None]
 Unit: TypeAlias = Callable[[float], str]
 Day: TypeAlias = Mapping[int, Row]  # hour, 0 to 23, -> its counts
 
@@ -57,7 +56,7 @@ class Series:
 
     label: str
     css: str
-    values: Values
+    values: Sequence[float | None]
 
 
 @dataclass(frozen=True, slots=True)
