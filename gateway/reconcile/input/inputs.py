@@ -128,15 +128,14 @@ def find_inputs(
 def verify_around(inputs: Inputs, near: Collection[Path]) -> Inputs:
     """Verify the segments around the date on the days of those in `near`.
 
-    `near` have rows of messages that were received on the date. A segment that is not as it was
-    sealed is left out; its messages may be missing, so the finding is a warning here.
+    `near` are segments of other dates, with rows of messages that were received on this one. A
+    segment that is not as it was sealed is left out; its messages may be missing, so the finding is
+    a warning here.
 
     Raises:
         OSError: the archive cannot be read.
     """
-    verified_already = {each.path for each in inputs.day}
-    paths = (path for path in near if path not in verified_already)
-    days = {day for path in paths if (day := parse_day(path.parts[-3])) is not None}
+    days = {day for path in near if (day := parse_day(path.parts[-3])) is not None}
     around = [each for each in inputs.around if parse_day(each.path.parts[-3]) not in days]
     findings = list(inputs.findings)
     for day in sorted(days):
