@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from datetime import date
@@ -20,7 +20,7 @@ from gateway.archive.retention import forgotten_dates
 from gateway.archive.seals.seal import Seal
 from gateway.archive.seals.store import ReadSeal, read_seal, seal_days, sealed_journals
 from gateway.archive.segments.convert import convert_abandoned
-from gateway.archive.storage import Storage, open_storage
+from gateway.archive.storage import open_storage
 from gateway.archive.threads import in_threads
 from gateway.archive.verification.waiting import waiting_journals
 from gateway.archive.verification.writers import known_writers
@@ -69,7 +69,8 @@ def run_night(job: Job, show_step: ShowStep, expect: str | None = None) -> Night
         chain = read_chain(storage, job.key, expect)
         at, forgotten = job.at, forgotten_dates(storage)
         read = lru_cache(_MAX_SEALS)(partial(read_seal, storage))
-        world = world_of(job, storage, chain.newest, at, forgotten, read)
+        removed = frozenset(day for dates in forgotten.values() for day in dates)
+        world = world_of(job, chain.newest, at, removed, read)
         if not (chain.last or world.there or world.heads or world.named):
             text = "no gateway has written to it; check the path, and whether its volume is mounted"
             raise ReconcileError(f"archive {location}: {text}")
@@ -173,19 +174,15 @@ def _row(job: Job, show_step: ShowStep) -> tuple[Row, Report]:
     return row, report
 
 
-def world_of(  # noqa: PLR0913, PLR0917  # the archive, and what is known of it
-    job: Job,
-    storage: Storage,
-    previous: Night,
-    at: int,
-    forgotten: Mapping[Path, Sequence[str]],
-    read: ReadSeal,
+def world_of(
+    job: Job, previous: Night, at: int, forgotten: frozenset[str], read: ReadSeal
 ) -> World:
     """Return the archive as a night at `at` finds it, after `previous`; `read` reads a seal.
 
     Raises:
         OSError: the archive cannot be read.
     """
+    storage = open_storage(job.location)
     days = seal_days(storage)
     journals = [each for day in days for each in sealed_journals(storage, day)]
     ordered = sorted(journals, key=lambda sealed: sealed[1].number)
@@ -217,7 +214,7 @@ def world_of(  # noqa: PLR0913, PLR0917  # the archive, and what is known of it
         live=frozenset(each.name.writer for each in waiting if each.live),
         sealed=frozenset(map(str, days)),
         named=frozenset(writers.routes),
-        forgotten=frozenset(day for dates in forgotten.values() for day in dates),
+        forgotten=forgotten,
     )
 
 

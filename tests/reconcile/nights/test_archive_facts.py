@@ -47,19 +47,19 @@ def opened() -> Iterator[list[str]]:
 
 
 def world(root: Path) -> World:
-    storage = LocalStorage(root)
-    return world_of(Job(root, DAY), storage, NO_NIGHT, NOON, {}, partial(read_seal, storage))
+    read = partial(read_seal, LocalStorage(root))
+    return world_of(Job(root, DAY), NO_NIGHT, NOON, frozenset(), read)
 
 
 def test_a_night_reads_each_seal_once(tmp_path: Path) -> None:
     for number in range(3):
         archive(tmp_path, received([number]), delivered([number]), start=START + number)
-    storage = LocalStorage(tmp_path)
-    job = Job(tmp_path, DAY, read_seal=lru_cache(9)(partial(read_seal, storage)))
+    read = partial(read_seal, LocalStorage(tmp_path))
+    job = Job(tmp_path, DAY, read_seal=lru_cache(9)(read))
     assert job.read_seal is not None
 
     with opened() as paths:
-        found = world_of(job, storage, NO_NIGHT, NOON, {}, job.read_seal)
+        found = world_of(job, NO_NIGHT, NOON, frozenset(), job.read_seal)
         find_inputs(job.location, DAY, read=job.read_seal)
 
     seals = Counter(path for path in paths if f"/{SEALS}/date=" in path and path.endswith(".json"))
