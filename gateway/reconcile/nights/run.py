@@ -9,7 +9,7 @@ from datetime import date
 from functools import lru_cache, partial
 from pathlib import Path
 from time import monotonic
-from typing import Final
+from typing import Final, TypeAlias
 
 from gateway.archive.archive_lock import exclusive_in
 from gateway.archive.durable import make_folders
@@ -33,6 +33,8 @@ from gateway.reconcile.report.report import Report
 from gateway.reconcile.report.rows import Row, by_key
 from gateway.reconcile.session import spark_session
 from gateway.terminal.progress import ShowStep
+
+After: TypeAlias = Callable[[date, Report], None]
 
 _LOCK: Final = NIGHTS / ".lock"
 _MAX_SEALS: Final = 20_000  # in memory, of a few kilobytes
@@ -107,10 +109,7 @@ def run_night(job: Job, show_step: ShowStep, expect: str | None = None) -> Night
 
 
 def run_dates(
-    job: Job,
-    days: Sequence[date],
-    show_step: ShowStep,
-    after: Callable[[date, Report], None] = lambda _day, _report: None,
+    job: Job, days: Sequence[date], show_step: ShowStep, after: After = lambda _day, _report: None
 ) -> Report:
     """Reconcile `days`, at least one; return the report of the last with a row for each other.
 
