@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import date
 from itertools import chain
-from typing import Final
+from typing import Final, TypeAlias
 
 from rich.console import Console
 from rich.text import Text
@@ -31,6 +31,7 @@ _SAMPLED: Final = tuple(
 _STYLES: Final = {"good": "bold green", "warn": "bold yellow", "bad": "bold red"}  # of a state
 _MAX_LINES: Final = 10  # findings or gaps of one rule; JSON has all
 _MAX_ROUTES: Final = 50  # on a terminal
+KeyedRow: TypeAlias = tuple[Sequence[Text], Row]  # with the texts of its keys
 
 
 def print_report(report: Report, console: Console) -> None:
@@ -39,11 +40,11 @@ def print_report(report: Report, console: Console) -> None:
     if report.routes:
         title = f"{report.day}: deliveries by route and target"
         routes = [(_keys(row), row) for row in report.routes]
-        _print_counts(title, "routes", ("route", "target"), COLUMNS, routes, console)
+        _print(title, _counted("routes", ("route", "target"), COLUMNS, routes), console)
     if report.hops:
         title = "messages between gateways, by broker"
         hops = [([Text(shortened(each)) for each in hop_ends(row)], row) for row in report.hops]
-        _print_counts(title, "hops", ("sender", "broker", "receiver"), _BETWEEN, hops, console)
+        _print(title, _counted("hops", ("sender", "broker", "receiver"), _BETWEEN, hops), console)
     if report.dead_letters:
         _print_dead_letters(report.dead_letters, console)
     # A name must not begin a line.
@@ -90,16 +91,10 @@ def _counts(report: Report) -> Iterator[str]:
         yield f"{last} {report.total(last)}"
 
 
-def _print_counts(  # noqa: PLR0913, PLR0917  # the parts of a table
-    title: str,
-    what: str,
-    keys: Sequence[str],
-    names: Sequence[str],
-    rows: Sequence[tuple[Sequence[Text], Row]],
-    console: Console,
-) -> None:
-    """Print the counts `names` of rows, each with the texts of its `keys`; a table drops zeros."""
-    print_lines([Text(title, style="italic")], console)
+def _counted(
+    what: str, keys: Sequence[str], names: Sequence[str], rows: Sequence[KeyedRow]
+) -> Table:
+    """Return a table with the counts `names` of rows; it leaves out those that are all 0."""
     table = Table(
         *(Column(name, key=True) for name in keys),
         *(Column(name, right=True, always=name in _ALWAYS) for name in names),
@@ -108,8 +103,13 @@ def _print_counts(  # noqa: PLR0913, PLR0917  # the parts of a table
     )
     for texts, row in rows:
         table.add_row(*texts, *(_number(name, count(row, name)) for name in names))
+    return table
+
+
+def _print(title: str, table: Table, console: Console) -> None:
     max_rows = _MAX_ROUTES if console.is_terminal else None
-    print_lines(table.lines(console, max_rows=max_rows), console)
+    lines = table.lines(console, max_rows=max_rows)
+    print_lines([Text(title, style="italic"), *lines], console)
 
 
 def _keys(row: Row) -> tuple[Text, Text]:
