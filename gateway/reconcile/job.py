@@ -161,8 +161,7 @@ def _judged(spark: SparkSession, job: Job, show_step: ShowStep) -> Report:
     gaps = reported_gaps(found.gaps, lasting, verified.pauses, job.day, job.at)
     proof = {**report.proof, "sets": 0 if full else len(inputs.all), "seals": verified.seals,
              "keyed": job.key is not None, "unproven": verified.unproven}  # fmt: skip
-    paths = [each.path for each in inputs.day]
-    routes = route_notes(spark, job.location, paths, report.routes, found.tapped)
+    routes = route_notes(spark, job.location, inputs.day, report.routes, found.tapped)
     report = replace(report, gaps=gaps, proof=proof, routes=routes)
     show_step("translating the names again")
     end = day_range(job.day)[1]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Final
+from typing import Final, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +19,8 @@ from gateway.archive.schema import Leg
 from gateway.archive.segments.copies import encoded
 from gateway.archive.segments.words import words
 from gateway.reconcile.grouping import TARGET_KEYS, grouped
+
+Ids: TypeAlias = tuple[Numbers, Numbers]  # runs and counters
 
 _NEVER: Final = np.iinfo(np.int64).max
 _PLACE: Final = [*TARGET_KEYS, "file", "part"]  # the deliveries of one part at one target
@@ -137,13 +139,9 @@ def _ranges_of_pairs(pairs: pa.Table, group: Numbers, place: Numbers, on_day: Fl
 
 
 def _ranked(
-    rows: pa.Table,
-    stream: Numbers,
-    owner: Numbers,
-    ids: Sequence[tuple[Numbers, Numbers]],
-    on_day: Flags,
+    rows: pa.Table, stream: Numbers, owner: Numbers, ids: Sequence[Ids], on_day: Flags
 ) -> Ranges:
-    """Return the ranges of `rows`; the first and the last `ids` are each a run and a counter."""
+    """Return the ranges of `rows` from their first and their last `ids`."""
     times = [rows[name].cast(pa.int64()).to_numpy() for name in ("first_time", "last_time")]
     first, last = np.split(np.unique(np.hstack(ids), axis=1, return_inverse=True)[1], 2)
     begin, end = np.split(np.unique(np.concatenate(times), return_inverse=True)[1], 2)

@@ -22,8 +22,9 @@ from gateway.archive.storage import open_storage
 from gateway.model.copy_class import CLASSES
 from gateway.reconcile.grouping import grouped
 from gateway.reconcile.input.executors import collect
+from gateway.reconcile.input.inputs import Segments
 from gateway.reconcile.input.row_reader import Targets
-from gateway.reconcile.report.rows import Row, count
+from gateway.reconcile.report.rows import Row, Rows, count
 
 _MAX_SEGMENTS: Final = 24
 _COLUMNS: Final = ("route", "target", "leg", "reason")
@@ -34,20 +35,16 @@ _REPLAYABLE: Final = tuple(name for name, each in CLASSES.items() if each.replay
 
 
 def route_notes(
-    spark: SparkSession,
-    location: ArchiveLocation,
-    segments: Sequence[Path],
-    routes: Sequence[Row],
-    tapped: Targets,
+    spark: SparkSession, location: ArchiveLocation, day: Segments, routes: Rows, tapped: Targets
 ) -> list[Row]:
     """Return `routes` with notes from a sample of the segments, each read by a task of its own."""
-    step = -(-len(segments) // _MAX_SEGMENTS) or 1
+    step = -(-len(day) // _MAX_SEGMENTS) or 1
     read = partial(run_notes, location, lossy_routes(routes))
-    notes = collect(spark, NOTES, [[path] for path in segments[::step]], read)
+    notes = collect(spark, NOTES, [[each.path] for each in day[::step]], read)
     return with_notes(routes, notes, tapped)
 
 
-def lossy_routes(routes: Sequence[Row]) -> frozenset[str]:
+def lossy_routes(routes: Rows) -> frozenset[str]:
     """Return the routes with missing or lost messages: the payloads of no other are looked for."""
     found = (row for row in routes if any(count(row, name) for name in _REPLAYABLE))
     return frozenset(str(row["route"]) for row in found)
@@ -75,7 +72,7 @@ def run_notes(
             yield notes.group_by(list(NOTES)).aggregate([])
 
 
-def with_notes(routes: Sequence[Row], notes: pa.Table, tapped: Targets) -> list[Row]:
+def with_notes(routes: Rows, notes: pa.Table, tapped: Targets) -> list[Row]:
     """Return `routes` with `taps_needed` and `payloads_archived`, where `notes` know them.
 
     `notes` are NOTES, and `tapped` the targets with observed rows.
