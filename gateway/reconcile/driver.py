@@ -39,11 +39,9 @@ def check_driver() -> None:
     java = _java()
     found = _VERSION.search(_version(java))
     if found is None:
-        raise DriverMissingError(f"reconcile: {java} reports no version; {_HINT}")
+        raise _no_java(f"{java} reports no version")
     if int(found[1]) < OLDEST_JAVA:
-        raise DriverMissingError(
-            f"reconcile: {java} is Java {found[1]}, and Spark needs {OLDEST_JAVA} or later; {_HINT}"
-        )
+        raise _no_java(f"{java} is Java {found[1]}, and Spark needs {OLDEST_JAVA} or later")
 
 
 def _java() -> str:
@@ -52,8 +50,12 @@ def _java() -> str:
     java = shutil.which(str(Path(home, "bin", "java")) if home else "java")
     if java is None:
         where = f"under JAVA_HOME {home!r}" if home else "on PATH"
-        raise DriverMissingError(f"reconcile: no java {where}; {_HINT}")
+        raise _no_java(f"no java {where}")
     return java
+
+
+def _no_java(text: str) -> DriverMissingError:
+    return DriverMissingError(f"reconcile: {text}; {_HINT}")
 
 
 def _version(java: str) -> str:
@@ -62,7 +64,7 @@ def _version(java: str) -> str:
             [java, "-version"], capture_output=True, text=True, timeout=ANSWER_TIME, check=False
         )
     except OSError as error:
-        raise DriverMissingError(f"reconcile: {java} does not start: {error}; {_HINT}") from error
+        raise _no_java(f"{java} does not start: {error}") from error
     except subprocess.TimeoutExpired as error:
         raise ReconcileError(
             f"reconcile: `{java} -version` has not ended after {ANSWER_TIME:g} s; run it"
@@ -70,9 +72,7 @@ def _version(java: str) -> str:
         ) from error
     if done.returncode:
         output = (done.stderr + done.stdout).strip().partition("\n")[0]
-        raise DriverMissingError(
-            f"reconcile: `{java} -version` ends with {done.returncode}: {output}; {_HINT}"
-        )
+        raise _no_java(f"`{java} -version` ends with {done.returncode}: {output}")
     return done.stderr + done.stdout
 
 
