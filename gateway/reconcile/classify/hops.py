@@ -46,7 +46,7 @@ _SKEW: Final = 1_000_000  # microseconds between two clocks; for messages withou
 def judge(late: int, events: pa.Table) -> Iterator[pa.Table]:
     """Yield HOP_MESSAGES of all `events` of some keys; `late` is in microseconds.
 
-    Most have one delivery and one equal receipt in time; the others are judged one by one.
+    Most have one delivery and one equal receipt; the others are judged one by one.
     """
     code = codes_of(events, _KEY)
     flags = ("sent", "cut", "own")
@@ -60,16 +60,22 @@ def judge(late: int, events: pa.Table) -> Iterator[pa.Table]:
     send, receipt = np.where(sent[one], (one, other), (other, one))
     same = pc.equal(*(hashes.take(pa.array(each)) for each in (send, receipt)))
     fits = sent[send] & ~sent[receipt] & ~cut[receipt] & same.to_numpy()
-    fits &= ~own[send] | (time[receipt] - at[send] <= late)
     send, receipt = send[fits], receipt[fits]
-    mine = own[send]
-    delivered = events.select((*HOP_KEYS, "at")).take(pa.array(send[mine]))
-    yield _counted(delivered.append_column("time", pa.array(time[receipt[mine]])))
+    on_time = time[receipt] - at[send] <= late
+    prompt = own[send] & on_time
+    delivered = events.select((*HOP_KEYS, "at")).take(pa.array(send[prompt]))
+    yield _counted(delivered.append_column("time", pa.array(time[receipt[prompt]])))
+    tardy = own[send] & ~on_time
+    sends = events.take(pa.array(send[tardy])).to_pylist()
+    received = time[receipt[tardy]].tolist()
+    messages = [
+        _message(event, CopyClass.LATE.value, arrival)
+        for event, arrival in zip(sends, received, strict=True)
+    ]
     others = np.bincount(code, sent) > 0
     others[code[send]] = False
     rest = order[others[code[order]]]
     numbered = zip(code[rest].tolist(), events.take(pa.array(rest)).to_pylist(), strict=True)
-    messages: list[Event] = []
     for _, group in groupby(numbered, key=itemgetter(0)):
         messages += _judged([event for _, event in group], late)
     yield pa.Table.from_pylist(messages, _SCHEMA)

@@ -269,6 +269,18 @@ def test_a_source_that_leaves_out_messages_is_not_judged(tmp_path: Path) -> None
 
 
 @BOTH
+def test_a_message_is_late_although_the_clock_of_its_sender_was_set_back(
+    tmp_path: Path, *, ids: bool
+) -> None:
+    chain = Chain(ids)
+    chain.deliver("plant", 1, NOON, received=NOON + HOUR)
+    chain.receive("core", 1, NOON + 10 * MINUTE)
+    chain.write(tmp_path / "archive")
+
+    assert found(tmp_path / "archive") == Counter({(*FIRST, "delivered late", 1): 1})
+
+
+@BOTH
 def test_two_instances_of_a_gateway_are_one_reader(tmp_path: Path, *, ids: bool) -> None:
     """The second instance of `core` has the same routes since before the day, and received none."""
     chain = Chain(ids)
