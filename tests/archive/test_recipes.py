@@ -16,7 +16,8 @@ from gateway.archive.compaction.compact_day import compact_day
 from gateway.archive.location import ArchiveLocation
 from gateway.archive.night_record import DateRecord, Night
 from gateway.archive.storage import LocalStorage
-from gateway.reconcile.nights.records import mark, write_night
+from gateway.reconcile.nights.chain import write_night
+from gateway.reconcile.nights.marker import mark
 from tests.archive.compaction.days import merged_here, write_day
 from tests.archive.samples import DAY
 

@@ -11,7 +11,7 @@ import pytest
 from gateway.archive.night_record import DateRecord, Night
 from gateway.archive.storage import LocalStorage
 from gateway.cli import main
-from gateway.reconcile.nights.records import write_night
+from gateway.reconcile.nights.chain import write_night
 from tests.reconcile.shortening import Sender, long_name
 
 

@@ -28,7 +28,7 @@ from gateway.archive.storage import LocalStorage
 from gateway.cli import main
 from gateway.errors import ReconcileError
 from gateway.reconcile.job import Job, reconcile
-from gateway.reconcile.nights.records import marker_path
+from gateway.reconcile.nights.marker import marker_path
 from gateway.reconcile.nights.run import run_night
 from gateway.reconcile.report.report import Report
 from gateway.reconcile.report.terminal import print_report

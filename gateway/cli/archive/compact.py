@@ -52,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
     from gateway.archive.compaction.compact_day import CompactionReport  # noqa: PLC0415  # Arrow
     from gateway.reconcile.maintenance.compact import compact  # noqa: PLC0415  # may be absent
     from gateway.reconcile.maintenance.short_names_job import build_dictionary  # noqa: PLC0415
-    from gateway.reconcile.nights.records import mark  # noqa: PLC0415
+    from gateway.reconcile.nights.marker import mark  # noqa: PLC0415
     from gateway.reconcile.session import spark_session  # noqa: PLC0415
 
     with progress(errors) as show_step:

@@ -14,7 +14,8 @@ from gateway.archive.location import ArchiveLocation
 from gateway.archive.night_record import NOT_JUDGED, DateRecord, Night
 from gateway.archive.retention import remove_days
 from gateway.archive.storage import LocalStorage
-from gateway.reconcile.nights.records import mark, marker_path, write_night
+from gateway.reconcile.nights.chain import write_night
+from gateway.reconcile.nights.marker import mark, marker_path
 from tests.archive.compaction.days import merged_here, write_day
 from tests.archive.samples import DAY
 
