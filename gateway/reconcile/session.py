@@ -28,7 +28,7 @@ from pyspark.sql import SparkSession
 
 import gateway
 from gateway.errors import ReconcileError, first_line
-from gateway.reconcile.driver import heap, memory_bytes
+from gateway.reconcile.memory import heap, memory_bytes
 
 SPARK_FAULTS: Final = (PySparkException, Py4JError)
 LOCAL: Final = "local"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.reconcile.driver import heap, memory_bytes
+from gateway.reconcile.memory import heap, memory_bytes
 
 GIGABYTE = 1 << 30
 CASES = [
