@@ -26,18 +26,15 @@ from gateway.archive.storage import LocalStorage
 from gateway.clock import Clock, moment, now
 from gateway.errors import GatewayError, ReconcileError
 from gateway.reconcile.follow.day import DayReconciler, FollowOptions
+from gateway.reconcile.follow.new_files import is_near, last_rows, too_late, touched
 from gateway.reconcile.follow.state import (
     STATE,
     FollowedDay,
     FollowState,
     advanced,
     first_date,
-    is_near,
-    last_rows,
     read_state,
     sealed_until,
-    too_late,
-    touched,
     write_state,
 )
 from gateway.reconcile.input.inputs import list_inputs

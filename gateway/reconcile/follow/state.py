@@ -1,25 +1,19 @@
-"""The state of `--follow`, and what the new files of a micro-batch change in it.
-
-It is one JSON file, whose replacement commits a micro-batch.
-"""
+"""The state of `--follow` in one JSON file, whose replacement commits a micro-batch."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 from pathlib import Path
 from typing import Final
 
 from gateway.archive.durable import read_regular, replace_text
-from gateway.archive.findings import Finding, warning
-from gateway.archive.layout import parse_day, safe_name, writer_of
+from gateway.archive.findings import Finding
 from gateway.archive.signed_json import document_of, parse
-from gateway.archive.storage import Storage
 from gateway.clock import moment
-from gateway.errors import ArchiveError, ReconcileError
-from gateway.reconcile.input.row_reader import row_groups
+from gateway.errors import ReconcileError
 from gateway.reconcile.report.report import Report
 from gateway.reconcile.report.rows import Row
 from gateway.reconcile.report.summary import members
@@ -103,49 +97,3 @@ def write_state(folder: Path, state: FollowState) -> None:
     """Commit a batch durably."""
     content = {"version": STATE_VERSION, **members(state)}
     replace_text(folder / STATE, json.dumps(content, default=members) + "\n")
-
-
-def touched(landed: Iterable[Path]) -> set[date]:
-    """Return the dates whose verdict new files may change: their own, and neighbours in reach."""
-    found: set[date] = set()
-    for path in landed:
-        day, hour = parse_day(path.parts[0]), path.parts[1].removeprefix("hour=")
-        if day is not None and hour.isdecimal():
-            hours = (int(hour) + shift for shift in (-SEALING_HOURS, 0, SEALING_HOURS))
-            found |= {day + timedelta(hours=each) for each in hours}
-    return found
-
-
-def last_rows(storage: Storage, landed: Iterable[Path]) -> dict[str, int]:
-    """Return the time of the newest row of each writer in new files, in microseconds.
-
-    A merged file has rows of all writers of a gateway. A damaged file has none; the batch that
-    reads it reports it.
-    """
-    last: dict[str, int] = {}
-    for path in landed:
-        try:
-            tables = list(row_groups(storage, path, ("gateway", "time")))
-        except ArchiveError:
-            continue
-        for rows in tables:
-            found = rows.group_by("gateway").aggregate([("time", "max")])
-            for gateway, time in zip(found["gateway"], found["time_max"], strict=True):
-                writer = writer_of(path) or safe_name(gateway.as_py())
-                last[writer] = max(time.value or 0, last.get(writer, 0))
-    return last
-
-
-def too_late(landed: Iterable[Path], open_from: date) -> Iterator[Finding]:
-    """Yield a warning for each new file of a sealed date."""
-    for path in sorted(landed):
-        day = parse_day(path.parts[0])
-        if day is not None and day < open_from:
-            text = f"came after {day} was sealed; gateway reconcile --date {day} counts it"
-            yield warning("late-segment", str(path), text)
-
-
-def is_near(damaged: Finding, open_from: date) -> bool:
-    """Return whether the damaged file may still be read, in an open date or beside one."""
-    day = parse_day(Path(damaged.place).parts[0])
-    return day is not None and day >= open_from - _DAY

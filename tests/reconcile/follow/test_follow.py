@@ -21,6 +21,7 @@ from gateway.reconcile.classify.result_tables import EXCEPTIONS
 from gateway.reconcile.follow import day as day_module
 from gateway.reconcile.follow.day import EXCEPTION_ROWS, FollowOptions
 from gateway.reconcile.follow.follow import Follower, follow
+from gateway.reconcile.follow.new_files import touched
 from gateway.reconcile.follow.state import (
     FollowedDay,
     FollowState,
@@ -28,7 +29,6 @@ from gateway.reconcile.follow.state import (
     first_date,
     read_state,
     sealed_until,
-    touched,
     write_state,
 )
 from tests.archive.samples import DAY, NOON, START, archive, delivered, received
