@@ -40,7 +40,8 @@ from gateway.reconcile.input.survey import Scope, Survey, survey
 from gateway.reconcile.report.intervals import Turn
 from gateway.reconcile.report.report import REPORT_PAGE, Report
 from gateway.reconcile.report.rows import Row, worst_first
-from gateway.reconcile.session import spark_faults, spark_session
+from gateway.reconcile.root_cause import spark_faults
+from gateway.reconcile.session import spark_session
 from gateway.reconcile.task_shares import task_shares
 from gateway.terminal.progress import ShowStep
 

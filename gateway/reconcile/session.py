@@ -1,13 +1,8 @@
-"""The Spark session, and its errors.
-
-An error quotes the last lines from the Java process. The text about a failed job is its root
-cause: the innermost exception of Java or Python, as one line.
-"""
+"""The Spark session; errors quote the last lines from its Java process."""
 
 from __future__ import annotations
 
 import os
-import re
 import signal
 import sys
 import tempfile
@@ -22,15 +17,14 @@ from warnings import catch_warnings, simplefilter
 
 from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
-from pyspark.errors import PySparkException
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 import gateway
-from gateway.errors import ReconcileError, first_line
+from gateway.errors import ReconcileError
 from gateway.reconcile.memory import heap, memory_bytes
+from gateway.reconcile.root_cause import SPARK_FAULTS, root_cause
 
-SPARK_FAULTS: Final = (PySparkException, Py4JError)
 LOCAL: Final = "local"
 _CONNECT: Final = "sc://"
 _MAX_LOG_LINES: Final = 15  # of the log in an error text
@@ -58,13 +52,6 @@ _LOOPBACK: Final[Mapping[str, str]] = {  # the host name of a laptop may not res
 }
 _PAGE_SIZE: Final = "1m"  # of a short job's sorts; by default each clears 64 MB for a few rows
 _QUICK_JAVA: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-
-_MAX_CAUSES: Final = 30  # of a chain, which may be a cycle
-_TRACEBACK: Final = "Traceback (most recent call last)"
-_RAISED: Final = re.compile(r"^[A-Za-z_][\w.]*(?:: |$)")
-_CAUSED: Final = re.compile(r"^Caused by: (\S.*)$", re.MULTILINE)
-_NO_MODULE: Final = re.compile(r"ModuleNotFoundError: No module named '(\w+)")
-_LOST_TASK: Final = re.compile(r"Lost task [^\n]*?\): ([^\n]+)")
 
 
 @contextmanager
@@ -210,53 +197,3 @@ def _end(java: Any) -> None:  # noqa: ANN401
         with suppress(OSError):
             java.proc.stdin.close()  # it exits at the end of its input
         java.proc.wait()
-
-
-@contextmanager
-def spark_faults(what: str) -> Iterator[None]:
-    """Raise an error of Spark as one of a line: `what` failed, and the root cause.
-
-    Raises:
-        ReconcileError: Spark failed in the block.
-    """
-    try:
-        yield
-    except SPARK_FAULTS as fault:
-        raise ReconcileError(f"spark: {what} failed: {root_cause(fault)}") from fault
-
-
-def root_cause(fault: BaseException) -> str:
-    """Return the innermost exception of an error of Spark, as one line."""
-    java: Any = getattr(fault, "java_exception", None) or getattr(fault, "_origin", None)
-    texts = [str(fault)] if java is None else []
-    while java is not None and len(texts) < _MAX_CAUSES:
-        texts.append(str(java.toString()))
-        java = java.getCause()
-    python = [text for text in texts if _TRACEBACK in text]
-    return cause_in((python or texts)[-1]) or type(fault).__name__
-
-
-def cause_in(text: str) -> str:
-    """Return the innermost exception that a text of Spark contains; else its first line.
-
-    A text with a Python traceback ends in the exception and its message, before Java's frames.
-    """
-    if _TRACEBACK in text:
-        for line in text.rpartition(_TRACEBACK)[2].splitlines():
-            if _RAISED.match(line):
-                return _of_executors(line)
-    for pattern in (_CAUSED, _LOST_TASK):
-        if found := pattern.findall(text):
-            return str(found[-1])
-    return first_line(Exception(text)) if text else ""
-
-
-def _of_executors(line: str) -> str:
-    """Return the message of our own errors, and name and message of other exceptions."""
-    if absent := _NO_MODULE.match(line):
-        return (
-            f"the Python of the executors has no {absent[1]!r}; install the dependencies of"
-            " 'gateway[reconcile]' there, or name such a Python in PYSPARK_PYTHON"
-        )
-    name, _, message = line.partition(": ")
-    return message if name.startswith("gateway.errors.") else line

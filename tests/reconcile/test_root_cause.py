@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from gateway.reconcile.session import cause_in, root_cause
+from gateway.reconcile.root_cause import cause_in, root_cause
 
 PYTHON = """An exception was thrown from the Python worker. Please see the stack trace below.
 Traceback (most recent call last):

@@ -38,7 +38,7 @@ from gateway.reconcile.grouping import TARGET_KEYS, ascending, grouped, summed, 
 from gateway.reconcile.input.inputs import Inputs, unreadable_segments
 from gateway.reconcile.input.survey import Scope, survey
 from gateway.reconcile.report.rows import Row
-from gateway.reconcile.session import SPARK_FAULTS, root_cause
+from gateway.reconcile.root_cause import SPARK_FAULTS, root_cause
 from gateway.terminal.progress import ShowStep
 
 Key: TypeAlias = tuple[Any, ...]

@@ -40,7 +40,8 @@ from gateway.reconcile.follow.state import (
 from gateway.reconcile.input.inputs import list_inputs
 from gateway.reconcile.report.report import BREACH, CLEAN, GAPS, NO_ANSWER, Report
 from gateway.reconcile.report.summary import SUMMARY, VERSION, content_of, members
-from gateway.reconcile.session import spark_faults, spark_session
+from gateway.reconcile.root_cause import spark_faults
+from gateway.reconcile.session import spark_session
 from gateway.terminal.progress import ShowStep
 
 _FILES: Final = "path string, modificationTime timestamp, length long, content binary"

@@ -20,7 +20,7 @@ from gateway.archive.location import ArchiveLocation
 from gateway.errors import ArchiveError, ReconcileError
 from gateway.reconcile.input.executors import collect
 from gateway.reconcile.input.inputs import hashed_by
-from gateway.reconcile.session import spark_faults
+from gateway.reconcile.root_cause import spark_faults
 from gateway.reconcile.task_shares import task_shares
 from gateway.terminal.progress import ShowStep
 

@@ -38,7 +38,7 @@ from gateway.reconcile.maintenance.short_names import (
     sent_names,
     whole_names,
 )
-from gateway.reconcile.session import SPARK_FAULTS, root_cause
+from gateway.reconcile.root_cause import SPARK_FAULTS, root_cause
 from gateway.terminal.progress import ShowStep
 
 _NEW: Final = Path("_dictionary.new")
