@@ -37,9 +37,9 @@ from gateway.reconcile.input.route_history import RouteHistory, mapping_history,
 from gateway.reconcile.input.route_notes import route_notes
 from gateway.reconcile.input.source_gaps import reported_gaps
 from gateway.reconcile.input.survey import Scope, Survey, survey
-from gateway.reconcile.report.intervals import Turn
 from gateway.reconcile.report.report import REPORT_PAGE, Report
 from gateway.reconcile.report.rows import Row, worst_first
+from gateway.reconcile.report.timelines import Turn
 from gateway.reconcile.root_cause import spark_faults
 from gateway.reconcile.session import spark_session
 from gateway.reconcile.task_shares import task_shares

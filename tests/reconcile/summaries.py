@@ -9,10 +9,11 @@ from datetime import UTC, datetime, timedelta
 
 from gateway.archive.findings import error, warning
 from gateway.model.copy_class import TALLIES
-from gateway.reconcile.report.intervals import ReportedGap, Turn
+from gateway.reconcile.report.gaps import ReportedGap
 from gateway.reconcile.report.report import Report
 from gateway.reconcile.report.rows import Row
 from gateway.reconcile.report.summary import to_json
+from gateway.reconcile.report.timelines import Turn
 
 DAY = datetime(2026, 3, 14, tzinfo=UTC)
 BAD = ("missing", "lost in target", "altered", "duplicated", "out of order", "delivered late")

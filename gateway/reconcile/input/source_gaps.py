@@ -11,7 +11,8 @@ from gateway.archive.layout import safe_name
 from gateway.archive.verification.chains import NotRunning
 from gateway.clock import moment
 from gateway.reconcile.input.inputs import day_range
-from gateway.reconcile.report.intervals import ReportedGap, clock
+from gateway.reconcile.report.gaps import ReportedGap
+from gateway.reconcile.report.timelines import clock
 
 
 def reported_gaps(

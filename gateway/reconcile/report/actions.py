@@ -9,7 +9,7 @@ from datetime import date, timedelta
 from typing import Final
 
 from gateway.model.copy_class import CLASSES, CopyClass
-from gateway.reconcile.report.intervals import outages
+from gateway.reconcile.report.gaps import outages
 from gateway.reconcile.report.report import Report, became_breach
 from gateway.reconcile.report.rows import Row, amount, count, counted_as, word
 from gateway.terminal import shortened

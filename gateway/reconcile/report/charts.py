@@ -16,7 +16,7 @@ from itertools import groupby
 from typing import Final, TypeAlias
 
 from gateway.model.copy_class import CLASSES, CopyClass
-from gateway.reconcile.report.intervals import DAY_SECONDS, TimelineBar, bands, outages
+from gateway.reconcile.report.gaps import bands, outages
 from gateway.reconcile.report.report import Report
 from gateway.reconcile.report.rows import (
     Row,
@@ -30,6 +30,7 @@ from gateway.reconcile.report.rows import (
     word,
     worst_first,
 )
+from gateway.reconcile.report.timelines import DAY_SECONDS, TimelineBar
 
 HOURS: Final = 24
 Unit: TypeAlias = Callable[[float], str]

@@ -13,8 +13,8 @@ from gateway.archive.durable import replacing
 from gateway.archive.findings import Weight
 from gateway.archive.layout import SECOND, day_start
 from gateway.model.copy_class import COLUMNS, HOP_CLASSES
-from gateway.reconcile.report.intervals import DAY_SECONDS
 from gateway.reconcile.report.report import CLEAN, Report
+from gateway.reconcile.report.timelines import DAY_SECONDS
 
 LAST_CLEAN: Final = "gateway_reconcile_last_clean_timestamp_seconds"
 FAMILIES: Final[Mapping[str, str]] = {

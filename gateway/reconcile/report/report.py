@@ -10,8 +10,9 @@ from typing import Final
 from gateway.archive.findings import Finding, Weight
 from gateway.model.copy_class import CLASSES, TALLIES
 from gateway.reconcile.report.advice import advice_for
-from gateway.reconcile.report.intervals import ReportedGap, Turn, outages
+from gateway.reconcile.report.gaps import ReportedGap, outages
 from gateway.reconcile.report.rows import Row, Rows, count, counted_as, violations
+from gateway.reconcile.report.timelines import Turn
 
 REPORT_PAGE: Final = "report.html"  # beside summary.json
 CLEAN: Final = 0

@@ -11,7 +11,7 @@ from typing import Final
 from gateway.archive.layout import gateway_of, safe_name, writer_of
 from gateway.model.copy_class import CLASSES, HOP_CLASSES, HOP_LOSSES, HOP_MEANINGS, CopyClass
 from gateway.reconcile.report.advice import advice_for
-from gateway.reconcile.report.intervals import outages, rule_of
+from gateway.reconcile.report.gaps import outages, rule_of
 from gateway.reconcile.report.report import BREACH, CLEAN, GAPS, Report
 from gateway.reconcile.report.rows import amount, count, counted_as, word
 

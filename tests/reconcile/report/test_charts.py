@@ -22,8 +22,8 @@ from gateway.reconcile.report.charts import (
     figures,
     lines,
 )
-from gateway.reconcile.report.intervals import TimelineBar
 from gateway.reconcile.report.rows import Row, amount, duration
+from gateway.reconcile.report.timelines import TimelineBar
 from tests.reconcile.summaries import content, lossy
 
 Draw = Callable[..., Chart]

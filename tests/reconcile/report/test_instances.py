@@ -8,10 +8,10 @@ from io import StringIO
 from rich.console import Console
 
 from gateway.reconcile.report.html import page
-from gateway.reconcile.report.intervals import DAY_SECONDS, MAX_TIMELINES, turn_timelines
 from gateway.reconcile.report.report import Report
 from gateway.reconcile.report.summary import from_json, to_json
 from gateway.reconcile.report.terminal import print_report
+from gateway.reconcile.report.timelines import DAY_SECONDS, MAX_TIMELINES, turn_timelines
 from tests.reconcile.summaries import DAY, clean, holder, paired
 
 

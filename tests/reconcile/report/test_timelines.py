@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import date, timedelta
 
-from gateway.reconcile.report.intervals import clock
+from gateway.reconcile.report.timelines import clock
 from tests.reconcile.summaries import DAY
 
 
