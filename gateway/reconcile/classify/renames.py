@@ -30,7 +30,7 @@ from gateway.reconcile.input.hop_routes import parsed_rules
 from gateway.reconcile.input.inputs import Segments
 from gateway.reconcile.input.route_history import RouteHistory
 from gateway.reconcile.input.row_reader import read_pairs, row_groups
-from gateway.reconcile.report.rows import amount, counted_as
+from gateway.reconcile.report.formatting import amount, counted_as
 
 Copy: TypeAlias = tuple[str, ...]  # the values of `_COPY`
 

@@ -9,9 +9,10 @@ from datetime import date, timedelta
 from typing import Final
 
 from gateway.model.copy_class import CLASSES, CopyClass
+from gateway.reconcile.report.formatting import amount, counted_as
 from gateway.reconcile.report.gaps import outages
 from gateway.reconcile.report.report import Report, became_breach
-from gateway.reconcile.report.rows import Row, amount, count, counted_as, word
+from gateway.reconcile.report.rows import Row, count, word
 from gateway.terminal import shortened
 
 _HOP_FAULTS: Final = (CopyClass.MISSING.value, CopyClass.ALTERED.value)

@@ -20,14 +20,23 @@ from markupsafe import Markup, escape
 
 from gateway.errors import GatewayError, ReconcileError
 from gateway.model import copy_class
-from gateway.reconcile.report import actions, advice, charts, gaps, rows, timelines, verdict
+from gateway.reconcile.report import (
+    actions,
+    advice,
+    charts,
+    formatting,
+    gaps,
+    rows,
+    timelines,
+    verdict,
+)
 from gateway.reconcile.report.report import REPORT_PAGE, Report
 from gateway.reconcile.report.summary import from_json
 from gateway.terminal import MAX_TEXT, escaped, rest, shortened
 
 _PACKAGE: Final = "gateway.reconcile.report"
 # Their public names are known in the templates.
-_MODULES: Final = (copy_class, actions, advice, charts, gaps, rows, timelines, verdict)
+_MODULES: Final = (copy_class, actions, advice, charts, formatting, gaps, rows, timelines, verdict)
 _MAX_ATTRIBUTE: Final = 2_000  # characters of an attribute
 
 
@@ -86,7 +95,7 @@ def environment() -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    shown = (rows.amount, rows.duration, rows.time_of_day, timelines.clock)
+    shown = (formatting.amount, formatting.duration, formatting.time_of_day, timelines.clock)
     made.filters |= {each.__name__: each for each in (attribute, digest, marked, *shown)}
     for module in _MODULES:
         made.globals |= {name: each for name, each in vars(module).items() if name[0] != "_"}

@@ -10,8 +10,9 @@ from typing import Final
 from gateway.archive.findings import Finding, Weight
 from gateway.model.copy_class import CLASSES, TALLIES
 from gateway.reconcile.report.advice import advice_for
+from gateway.reconcile.report.formatting import counted_as
 from gateway.reconcile.report.gaps import ReportedGap, outages
-from gateway.reconcile.report.rows import Row, Rows, count, counted_as, violations
+from gateway.reconcile.report.rows import Row, Rows, count, violations
 from gateway.reconcile.report.timelines import Turn
 
 REPORT_PAGE: Final = "report.html"  # beside summary.json

@@ -11,9 +11,10 @@ from typing import Final
 from gateway.archive.layout import gateway_of, safe_name, writer_of
 from gateway.model.copy_class import CLASSES, HOP_CLASSES, HOP_LOSSES, HOP_MEANINGS, CopyClass
 from gateway.reconcile.report.advice import advice_for
+from gateway.reconcile.report.formatting import amount, counted_as
 from gateway.reconcile.report.gaps import outages, rule_of
 from gateway.reconcile.report.report import BREACH, CLEAN, GAPS, Report
-from gateway.reconcile.report.rows import amount, count, counted_as, word
+from gateway.reconcile.report.rows import count, word
 
 _STATES: Final = (("good", "✓"), ("bad", "✗"), ("warn", "?"), ("warn", "!"))  # by exit status
 _MAX_ERRORS: Final = 3  # shown when there is no answer; the last is the gravest

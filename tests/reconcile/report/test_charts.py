@@ -22,7 +22,8 @@ from gateway.reconcile.report.charts import (
     figures,
     lines,
 )
-from gateway.reconcile.report.rows import Row, amount, duration
+from gateway.reconcile.report.formatting import amount, duration
+from gateway.reconcile.report.rows import Row
 from gateway.reconcile.report.timelines import TimelineBar
 from tests.reconcile.summaries import content, lossy
 

@@ -20,9 +20,9 @@ from hypothesis import strategies as st
 from gateway.archive.findings import error, warning
 from gateway.errors import ReconcileError
 from gateway.model.copy_class import CLASSES
+from gateway.reconcile.report.formatting import amount, duration
 from gateway.reconcile.report.html import environment, main, page
 from gateway.reconcile.report.report import Report
-from gateway.reconcile.report.rows import amount, duration
 from gateway.reconcile.report.summary import from_json, to_json
 from tests.contrast import contrast
 from tests.reconcile.summaries import (
