@@ -23,8 +23,8 @@ from gateway.archive.night_record import (
 from gateway.archive.signed_json import Previous
 from gateway.archive.verification.holders import away, taken_over
 from gateway.archive.verification.writers import missing_head, missing_seal
+from gateway.reconcile.by_key import by_key
 from gateway.reconcile.report.report import NO_ANSWER
-from gateway.reconcile.report.rows import by_key
 
 _TOLD_ONCE: Final = ("forgotten-unresolved", "forgotten-unjudged", "late-for-forgotten")
 

@@ -26,12 +26,13 @@ from gateway.archive.verification.waiting import waiting_journals
 from gateway.archive.verification.writers import known_writers
 from gateway.errors import GatewayError, ReconcileError
 from gateway.model.copy_class import CopyClass
+from gateway.reconcile.by_key import by_key
 from gateway.reconcile.job import Job, reconcile
 from gateway.reconcile.nights.chain import read_chain, write_night
 from gateway.reconcile.nights.marker import VERDICTS, mark
 from gateway.reconcile.nights.plan import NewJournal, World, plan_night, with_verdict
 from gateway.reconcile.report.report import Report
-from gateway.reconcile.report.rows import Row, by_key
+from gateway.reconcile.report.rows import Row
 from gateway.reconcile.session import spark_session
 from gateway.terminal.progress import ShowStep
 

@@ -9,8 +9,8 @@ from operator import attrgetter
 from typing import Final
 
 from gateway.archive.gaps import GapRule
+from gateway.reconcile.by_key import by_key
 from gateway.reconcile.report.advice import FindingAdvice
-from gateway.reconcile.report.rows import by_key
 from gateway.reconcile.report.timelines import (
     LEAST_WIDTH,
     Timeline,

@@ -3,24 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final, TypeAlias, TypeVar
+from typing import Final, TypeAlias
 
 from gateway.model.copy_class import CLASSES, EXCEPTION_CLASSES, Severity
 
-Key = TypeVar("Key")
-Value = TypeVar("Value")
 Row: TypeAlias = Mapping[str, object]
 Rows: TypeAlias = Sequence[Row]
 
 _ENDS: Final = (("gateway", "route"), ("receiver", "receiver_route"))
-
-
-def by_key(pairs: Iterable[tuple[Key, Value]]) -> dict[Key, list[Value]]:
-    """Return the values of each key, in the order of their first values."""
-    found: dict[Key, list[Value]] = {}
-    for key, value in pairs:
-        found.setdefault(key, []).append(value)
-    return found
 
 
 def count(row: Row, name: str) -> int:

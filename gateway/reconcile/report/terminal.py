@@ -15,9 +15,10 @@ from rich.console import Console
 from rich.text import Text
 
 from gateway.model.copy_class import CLASSES, COLUMNS, HOP_CLASSES, Severity
+from gateway.reconcile.by_key import by_key
 from gateway.reconcile.report.gaps import ReportedOutage, outages, rule_of
 from gateway.reconcile.report.report import Report, became_breach
-from gateway.reconcile.report.rows import Row, Rows, by_key, count, hop_ends
+from gateway.reconcile.report.rows import Row, Rows, count, hop_ends
 from gateway.reconcile.report.timelines import Turn, clock
 from gateway.reconcile.report.verdict import headline, state
 from gateway.terminal import shortened, visible

@@ -12,7 +12,7 @@ from typing import Final
 
 from gateway.archive.layout import DAY, day_start
 from gateway.clock import moment
-from gateway.reconcile.report.rows import by_key
+from gateway.reconcile.by_key import by_key
 
 MAX_TIMELINES: Final = 40  # that are drawn
 DAY_SECONDS: Final = 86_400
