@@ -10,7 +10,8 @@ import pytest
 from gateway.archive.layout import JournalName, day_start, parse_journal_name
 from gateway.archive.night_record import NO_NIGHT, HeadSeen, Night, Seen, Span
 from gateway.archive.signed_json import Previous, Term
-from gateway.reconcile.nights.plan import NewJournal, World, plan_night, with_verdict
+from gateway.reconcile.nights.plan import plan_night, with_verdict
+from gateway.reconcile.nights.world import NewJournal, World
 
 FIRST = date(2026, 3, 10)
 HOUR = 3_600_000_000

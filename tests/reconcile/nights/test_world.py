@@ -19,8 +19,7 @@ from gateway.archive.seals.store import read_seal
 from gateway.archive.storage import LocalStorage
 from gateway.reconcile.input.inputs import find_inputs
 from gateway.reconcile.job import Job
-from gateway.reconcile.nights.plan import World
-from gateway.reconcile.nights.run import world_of
+from gateway.reconcile.nights.world import World, world_of
 from tests.archive.samples import DAY, NOON, START, archive, delivered, received
 
 _OPENED: list[str] = []
