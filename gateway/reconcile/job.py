@@ -32,11 +32,18 @@ from gateway.reconcile.classify.renames import renamed, renamed_findings
 from gateway.reconcile.classify.result_folder import ResultFolder, first_rows, hours_of_worst
 from gateway.reconcile.grouping import summed, total
 from gateway.reconcile.input.hop_routes import find_hops
-from gateway.reconcile.input.inputs import Inputs, day_range, find_inputs, hashed_by, verify_around
+from gateway.reconcile.input.inputs import (
+    Inputs,
+    Scope,
+    day_range,
+    find_inputs,
+    hashed_by,
+    verify_around,
+)
 from gateway.reconcile.input.route_history import RouteHistory, mapping_history, read_history
 from gateway.reconcile.input.route_notes import route_notes
 from gateway.reconcile.input.source_gaps import reported_gaps
-from gateway.reconcile.input.survey import Scope, Survey, survey
+from gateway.reconcile.input.survey import Survey, survey
 from gateway.reconcile.report.report import REPORT_PAGE, Report
 from gateway.reconcile.report.rows import Row, worst_first
 from gateway.reconcile.report.timelines import Turn

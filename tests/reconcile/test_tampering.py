@@ -27,16 +27,9 @@ from gateway.archive.location import ArchiveLocation
 from gateway.archive.storage import LocalStorage
 from gateway.archive.verification.verify import Verified, verify_day
 from gateway.reconcile.classify.evidence import files_to_join, selection_of
-from gateway.reconcile.input.inputs import Inputs, find_inputs, verify_around
+from gateway.reconcile.input.inputs import Inputs, Scope, find_inputs, verify_around
 from gateway.reconcile.input.row_reader import JOIN_SCHEMA, run_read
-from gateway.reconcile.input.survey import (
-    Scope,
-    Survey,
-    merged,
-    run_blocks,
-    run_evaluation,
-    run_survey,
-)
+from gateway.reconcile.input.survey import Survey, merged, run_blocks, run_evaluation, run_survey
 from tests.archive.compaction.days import merged_here
 from tests.archive.samples import DAY
 from tests.reconcile import row_model

@@ -29,8 +29,8 @@ from gateway.reconcile.classify.evidence import classified
 from gateway.reconcile.classify.transforms import COPY_KEYS
 from gateway.reconcile.grouping import summed
 from gateway.reconcile.input.executors import spark_schema
+from gateway.reconcile.input.inputs import Scope
 from gateway.reconcile.input.row_reader import JOIN_ROWS
-from gateway.reconcile.input.survey import Scope
 from gateway.reconcile.job import Job, reconcile
 from gateway.reconcile.report.report import Report
 from tests.archive.compaction.days import merged_here

@@ -16,9 +16,9 @@ from gateway.archive.layout import DAY, SECOND
 from gateway.reconcile.classify import transforms
 from gateway.reconcile.grouping import RUN_KEYS, positions
 from gateway.reconcile.input.executors import PARTITION_ROWS, divided, read_tasks
-from gateway.reconcile.input.inputs import Inputs, day_range, hours_around, hours_near
+from gateway.reconcile.input.inputs import Inputs, Scope, day_range, hours_around, hours_near
 from gateway.reconcile.input.row_reader import JOIN_ROWS, Parts, Selection, run_read
-from gateway.reconcile.input.survey import Scope, Survey
+from gateway.reconcile.input.survey import Survey
 
 _PARTITION_BYTES: Final = 8 << 20  # of archive files for one partition of a shuffle
 _MAX_WANTED: Final = 200_000  # exceptions whose ids select rows in the tasks of executors

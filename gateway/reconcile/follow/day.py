@@ -35,8 +35,8 @@ from gateway.reconcile.classify.result_folder import unquoted
 from gateway.reconcile.classify.result_tables import EXCEPTIONS, MINUTE_KEYS, MINUTES, counting
 from gateway.reconcile.follow.state import FollowedDay
 from gateway.reconcile.grouping import TARGET_KEYS, ascending, grouped, summed, total
-from gateway.reconcile.input.inputs import Inputs, unreadable_segments
-from gateway.reconcile.input.survey import Scope, survey
+from gateway.reconcile.input.inputs import Inputs, Scope, unreadable_segments
+from gateway.reconcile.input.survey import survey
 from gateway.reconcile.report.rows import Row
 from gateway.reconcile.root_cause import SPARK_FAULTS, root_cause
 from gateway.terminal.progress import ShowStep

@@ -1,9 +1,9 @@
-"""The files from which a date is reconciled, verified by their seals before Spark reads them."""
+"""The date to reconcile and its files, verified by their seals before Spark reads them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import date, timedelta
 from functools import partial
 from os import fsdecode, fsencode
@@ -35,6 +35,21 @@ _HOURS_BEFORE: Final = 6  # of the day before that are read: a clock may be set 
 _DAY: Final = timedelta(days=1)
 _OPEN_COST: Final = 256 << 10  # bytes that are hashed while a file is opened
 _HASHED: Final = {"path": "binary", "sha256": "string", "size": "int64"}
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """The date to reconcile, and the limits of its classes.
+
+    Units: seconds for `late`, else microseconds.
+    """
+
+    location: ArchiveLocation
+    day: date
+    late: int
+    spooled_since: int  # receipt; a copy received before is not in the spool any more
+    open_since: Mapping[str, int] = field(default_factory=dict)  # writer -> first recent receipt
+    full: bool = False  # join all rows
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,7 +36,14 @@ from gateway.reconcile.classify.sets import (
 )
 from gateway.reconcile.grouping import RUN_KEYS, TARGET_KEYS, filled, grouped
 from gateway.reconcile.input.executors import collect, divided, map_tables, read_tasks, tables_of
-from gateway.reconcile.input.inputs import Inputs, Segments, day_range, hours_around, hours_near
+from gateway.reconcile.input.inputs import (
+    Inputs,
+    Scope,
+    Segments,
+    day_range,
+    hours_around,
+    hours_near,
+)
 from gateway.reconcile.input.row_reader import (
     IdKey,
     Parts,
@@ -71,21 +78,6 @@ SURVEY_COLUMNS: Final[Mapping[str, str]] = {"kind": "string", "content": "binary
 # Blocks of all files; `file` is the path of the segment in its archive.
 BLOCK_COLUMNS: Final[Mapping[str, str]] = {"file": "string", **SETS}
 _COMPRESSED: Final = pa.ipc.IpcWriteOptions(compression="zstd")  # a day has a gigabyte of counts
-
-
-@dataclass(frozen=True, slots=True)
-class Scope:
-    """The date to reconcile, and the limits of its classes.
-
-    Units: seconds for `late`, else microseconds.
-    """
-
-    location: ArchiveLocation
-    day: date
-    late: int
-    spooled_since: int  # receipt; a copy received before is not in the spool any more
-    open_since: Mapping[str, int] = field(default_factory=dict)  # writer -> first recent receipt
-    full: bool = False  # join all rows
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,9 +14,8 @@ from gateway.archive.layout import HOUR, day_start
 from gateway.archive.location import ArchiveLocation
 from gateway.archive.segments.tables import SCHEMA
 from gateway.reconcile.classify import evidence
-from gateway.reconcile.input.inputs import day_range, hours_around
+from gateway.reconcile.input.inputs import Scope, day_range, hours_around
 from gateway.reconcile.input.row_reader import JOIN_SCHEMA, Selection, TapKey, TapTimes, selected
-from gateway.reconcile.input.survey import Scope
 
 Row = Mapping[str, object]
 NOON = datetime(2026, 3, 14, 12, tzinfo=UTC)

@@ -17,7 +17,7 @@ from gateway.archive.segments.latency import buckets
 from gateway.model.copy_class import TALLIES, CopyClass
 from gateway.reconcile.classify import evidence, result_tables, transforms
 from gateway.reconcile.grouping import summed
-from gateway.reconcile.input.survey import Scope
+from gateway.reconcile.input.inputs import Scope
 from tests.reconcile.classify.copy_cases import CASES, MARKED, Case
 from tests.reconcile.classify.copy_rows import (
     DAY,
