@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gateway.model.copy_class import CLASSES, ClassFacts, Severity
-from gateway.reconcile.classify.transforms import RULES
+from gateway.reconcile.classify.copy_classes import RULES
 
 
 def classes(arguments: Sequence[str], lines: Sequence[str]) -> list[str]:

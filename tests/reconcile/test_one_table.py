@@ -13,7 +13,7 @@ import gateway
 from docs.class_tables import classes
 from gateway.model import copy_class
 from gateway.model.copy_class import CLASSES, COLUMNS, CopyClass
-from gateway.reconcile.classify.transforms import RULES
+from gateway.reconcile.classify.copy_classes import RULES
 
 SOURCES = Path(str(gateway.__file__)).parent
 NEW_CLASS = """

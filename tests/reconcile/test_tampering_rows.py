@@ -25,8 +25,8 @@ from gateway.archive.location import ArchiveLocation
 from gateway.archive.segments.convert import convert
 from gateway.model.copy_class import TALLIES, CopyClass
 from gateway.reconcile.classify import result_tables
+from gateway.reconcile.classify.copy_classes import COPY_KEYS
 from gateway.reconcile.classify.evidence import classified
-from gateway.reconcile.classify.transforms import COPY_KEYS
 from gateway.reconcile.grouping import summed
 from gateway.reconcile.input.executors import spark_schema
 from gateway.reconcile.input.inputs import Scope

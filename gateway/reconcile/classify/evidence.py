@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 
 from gateway.archive.intervals import count, from_ids
 from gateway.archive.layout import DAY, SECOND
-from gateway.reconcile.classify import transforms
+from gateway.reconcile.classify import copy_classes
 from gateway.reconcile.grouping import RUN_KEYS, positions
 from gateway.reconcile.input.executors import PARTITION_ROWS, divided, read_tasks
 from gateway.reconcile.input.inputs import Inputs, Scope, day_range, hours_around, hours_near
@@ -76,25 +76,25 @@ class Joined:
 
         Without details their rows are read again: the texts of all copies would have to be sorted.
         """
-        found = transforms.exceptions(self.classes)
+        found = copy_classes.exceptions(self.classes)
         if self.detailed:
-            return transforms.described(found)
+            return copy_classes.described(found)
         selection = self.selection
         if number <= _MAX_WANTED:
-            copies = found.select(*transforms.COPY_KEYS).toArrow()
+            copies = found.select(*copy_classes.COPY_KEYS).toArrow()
             counter = copies["counter"].to_numpy()
             wanted = {key: from_ids(counter[at]) for key, at in positions(copies, RUN_KEYS)}
             selection = replace(selection, wanted=wanted)
-        details = transforms.details(self.read(selection))
-        return transforms.described(found.join(details, list(transforms.COPY_KEYS), "left"))
+        details = copy_classes.details(self.read(selection))
+        return copy_classes.described(found.join(details, list(copy_classes.COPY_KEYS), "left"))
 
 
 def classified(rows: DataFrame, scope: Scope, *, tapped: bool, detailed: bool = False) -> DataFrame:
     """Return the class of every copy of the date in `rows`, with its details when `detailed`."""
     begin, end = day_range(scope.day)
     own = F.unix_micros("received_time").between(begin, end - 1)
-    assigned = transforms.assign_by_content(rows) if tapped else rows
-    copies = transforms.copies(assigned, tapped=tapped, detailed=detailed).persist()
-    classes = transforms.classified(copies, scope.late * SECOND, scope.spooled_since)
-    found = transforms.mark_disordered(classes, own)
-    return (transforms.drop_known_sightings(found) if tapped else found).where(own)
+    assigned = copy_classes.assign_by_content(rows) if tapped else rows
+    copies = copy_classes.copies(assigned, tapped=tapped, detailed=detailed).persist()
+    classes = copy_classes.classified(copies, scope.late * SECOND, scope.spooled_since)
+    found = copy_classes.mark_disordered(classes, own)
+    return (copy_classes.drop_known_sightings(found) if tapped else found).where(own)

@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 from gateway.archive.location import ArchiveLocation
 from gateway.archive.segments.latency import buckets
 from gateway.model.copy_class import TALLIES, CopyClass
-from gateway.reconcile.classify import evidence, result_tables, transforms
+from gateway.reconcile.classify import copy_classes, evidence, result_tables
 from gateway.reconcile.grouping import summed
 from gateway.reconcile.input.inputs import Scope
 from tests.reconcile.classify.copy_cases import CASES, MARKED, Case
@@ -147,9 +147,9 @@ def test_the_numbers_of_a_route_add_up(spark: SparkSession) -> None:
     ]
     classified = classes(spark, rows).persist()
     counts = result_tables.counted(classified).toArrow()
-    detailed = transforms.details(spark.createDataFrame(joined(rows)))
-    read_again = transforms.exceptions(classified).join(detailed, list(transforms.COPY_KEYS))
-    listed = transforms.described(read_again).toArrow().cast(result_tables.EXCEPTIONS)
+    detailed = copy_classes.details(spark.createDataFrame(joined(rows)))
+    read_again = copy_classes.exceptions(classified).join(detailed, list(copy_classes.COPY_KEYS))
+    listed = copy_classes.described(read_again).toArrow().cast(result_tables.EXCEPTIONS)
 
     (route,) = summed(result_tables.minutes_of(counts), ("route", "target"), TALLIES).to_pylist()
 
@@ -159,7 +159,7 @@ def test_the_numbers_of_a_route_add_up(spark: SparkSession) -> None:
         tapped=False,
         detailed=True,
     )
-    carried = transforms.described(transforms.exceptions(in_one)).toArrow()
+    carried = copy_classes.described(copy_classes.exceptions(in_one)).toArrow()
     order = [("id", "ascending"), ("class", "ascending")]
     assert carried.cast(result_tables.EXCEPTIONS).sort_by(order) == listed.sort_by(order)
     assert route == {
