@@ -4,17 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from gateway.trial.brokers.smf import responses
 from gateway.trial.brokers.smf.client_session import ClientSession
 from gateway.trial.brokers.smf.queues import ConsumerFlow, MessageQueue
-from gateway.trial.brokers.smf.responses import (
-    ALREADY_EXISTS,
-    INVALID_SELECTOR,
-    MAX_BINDS,
-    NO_SPACE,
-    NOT_ALLOWED,
-    QUEUE_SHUTDOWN,
-    UNKNOWN_QUEUE,
-)
 from gateway.trial.brokers.smf.vpn import Vpn
 from gateway.wire.smf.assured_control import (
     AssuredControl,
@@ -39,11 +31,11 @@ def create_queue(session: ClientSession, vpn: Vpn, request: AssuredControl) -> N
     response = vpn.faults.create.get(name.decode("utf-8", "replace"), OK)
     if response == OK:
         if name in vpn.queues:
-            response = ALREADY_EXISTS
+            response = responses.ALREADY_EXISTS
         elif not name or len(name) > MAX_QUEUE_NAME:
-            response = NOT_ALLOWED
+            response = responses.NOT_ALLOWED
         elif len(vpn.queues) >= vpn.options.max_queues:
-            response = NO_SPACE
+            response = responses.NO_SPACE
     if response != OK:
         session.answer(request, response)
         return
@@ -54,7 +46,7 @@ def create_queue(session: ClientSession, vpn: Vpn, request: AssuredControl) -> N
 def delete_queue(session: ClientSession, vpn: Vpn, request: AssuredControl) -> None:
     queue = vpn.queues.get(request.get_text(ControlField.QUEUE))
     if queue is None:
-        session.answer(request, UNKNOWN_QUEUE)
+        session.answer(request, responses.UNKNOWN_QUEUE)
         return
     shut_queue(queue)
     vpn.remove_queue(queue)
@@ -69,7 +61,7 @@ def bind(session: ClientSession, vpn: Vpn, request: AssuredControl, flow_id: int
     if queue is not None and refusal is None:
         refusal = _refuse(queue, request, vpn.options.max_flows)
     if queue is None or refusal is not None:
-        session.answer(request, refusal or UNKNOWN_QUEUE)
+        session.answer(request, refusal or responses.UNKNOWN_QUEUE)
         return
     flow = ConsumerFlow(flow_id, session.name, queue, session.output)
     flow.window = request.get_int(ControlField.WINDOW)
@@ -129,7 +121,7 @@ def shut_queue(queue: MessageQueue) -> None:
     for flow in list(queue.flows):
         queue.release(flow)
         fields = encode_fields((ControlField.FLOW_ID, flow.flow_id))
-        notice = AssuredControl(ControlType.UNBIND, 2, fields, response=QUEUE_SHUTDOWN)
+        notice = AssuredControl(ControlType.UNBIND, 2, fields, response=responses.QUEUE_SHUTDOWN)
         flow.output.post(encode_control(notice))
 
 
@@ -144,12 +136,12 @@ def _find_or_create(vpn: Vpn, request: AssuredControl, name: bytes) -> MessageQu
 
 def _refuse(queue: MessageQueue, request: AssuredControl, max_flows: int) -> SmfResponse | None:
     if queue.is_shut:
-        return QUEUE_SHUTDOWN
+        return responses.QUEUE_SHUTDOWN
     if request.get_text(ControlField.SELECTOR):
-        return INVALID_SELECTOR
+        return responses.INVALID_SELECTOR
     if request.get_int(ControlField.FLOW_TYPE) == _BROWSER:
-        return NOT_ALLOWED
-    return MAX_BINDS if len(queue.flows) >= max_flows else None
+        return responses.NOT_ALLOWED
+    return responses.MAX_BINDS if len(queue.flows) >= max_flows else None
 
 
 def _describe(

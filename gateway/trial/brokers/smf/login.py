@@ -4,14 +4,9 @@ from __future__ import annotations
 
 import hmac
 
+from gateway.trial.brokers.smf import responses
 from gateway.trial.brokers.smf.client_session import ClientSession
 from gateway.trial.brokers.smf.options import BrokerOptions
-from gateway.trial.brokers.smf.responses import (
-    NAME_IN_USE,
-    NAME_PARSE_ERROR,
-    UNAUTHORIZED,
-    VPN_NOT_ALLOWED,
-)
 from gateway.trial.brokers.smf.subscription_table import MAX_TOPIC
 from gateway.trial.brokers.smf.vpn import BrokerState
 from gateway.wire.smf.client_control import (
@@ -50,14 +45,14 @@ def log_in(session: ClientSession, frame: bytes, state: BrokerState) -> None:
 
 def _refuse(session: ClientSession, login: Login, state: BrokerState) -> SmfResponse | None:
     if not _is_authentic(session, login, state.options):
-        return UNAUTHORIZED
+        return responses.UNAUTHORIZED
     vpn = state.vpns.get(login.vpn)
     if vpn is None:
-        return VPN_NOT_ALLOWED
+        return responses.VPN_NOT_ALLOWED
     if not 0 < len(login.client_name.encode()) <= MAX_TOPIC - _INBOX_OVERHEAD:
-        return NAME_PARSE_ERROR
+        return responses.NAME_PARSE_ERROR
     if login.client_name in vpn.clients:
-        return NAME_IN_USE
+        return responses.NAME_IN_USE
     return None
 
 

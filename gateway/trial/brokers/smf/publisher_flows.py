@@ -4,17 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from gateway.trial.brokers.smf import responses
 from gateway.trial.brokers.smf.client_session import ClientSession
 from gateway.trial.brokers.smf.queues import MessageQueue
-from gateway.trial.brokers.smf.responses import (
-    NO_MATCH,
-    OVER_QUOTA,
-    QUEUE_NOT_FOUND,
-    QUEUE_SHUTDOWN,
-    TOO_LONG,
-    TOPIC_PARSE_ERROR,
-    UNKNOWN_FLOW,
-)
 from gateway.trial.brokers.smf.store import StoreChange
 from gateway.trial.brokers.smf.subscription_changes import find_injected_refusal
 from gateway.trial.brokers.smf.subscription_table import is_topic
@@ -38,7 +30,7 @@ def open_publisher(session: ClientSession, vpn: Vpn, request: AssuredControl, fl
     name = request.get_text(ControlField.FLOW_NAME)
     publisher = vpn.open_publisher(name)
     if publisher is None:
-        session.answer(request, UNKNOWN_FLOW)
+        session.answer(request, responses.UNKNOWN_FLOW)
         return
     session.publishers[flow_id] = publisher
     session.answer(
@@ -82,25 +74,25 @@ def spool_message(session: ClientSession, vpn: Vpn, frame: bytes) -> None:
 def _spool(vpn: Vpn, message: PublishedMessage) -> SmfResponse:
     """Spool a guaranteed message in every subscribed queue, or refuse it for all of them."""
     if not is_topic(message.topic):
-        return TOPIC_PARSE_ERROR
+        return responses.TOPIC_PARSE_ERROR
     if len(message.body) > vpn.options.max_message:
-        return TOO_LONG
+        return responses.TOO_LONG
     receivers = vpn.table.find(message.topic)
     queues = [receiver for receiver in receivers if isinstance(receiver, MessageQueue)]
     if message.topic.startswith(_QUEUE_PREFIX):
         named = vpn.queues.get(message.topic.removeprefix(_QUEUE_PREFIX))
         if named is None:
-            return QUEUE_NOT_FOUND
+            return responses.QUEUE_NOT_FOUND
         queues.append(named)
     for queue in queues:
         if queue.is_shut or not vpn.has_room(queue, message.size):
-            return QUEUE_SHUTDOWN if queue.is_shut else OVER_QUOTA
+            return responses.QUEUE_SHUTDOWN if queue.is_shut else responses.OVER_QUOTA
     for queue in queues:
         queue.put(message)
         queue.deliver_waiting()
     _relay(message, receivers)
     if not receivers and not queues and vpn.options.reject_unmatched:
-        return NO_MATCH
+        return responses.NO_MATCH
     return OK
 
 

@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
+from gateway.trial.brokers.smf import responses
 from gateway.trial.brokers.smf.client_session import ClientSession
-from gateway.trial.brokers.smf.responses import (
-    SUBSCRIPTION_EXISTS,
-    SUBSCRIPTION_NOT_FOUND,
-    SUBSCRIPTION_PARSE_ERROR,
-    SUBSCRIPTIONS_EXCEEDED,
-    UNKNOWN_QUEUE,
-)
 from gateway.trial.brokers.smf.subscription_table import compile_pattern, is_pattern
 from gateway.trial.brokers.smf.vpn import ShareGroup, Vpn
 from gateway.wire.smf.responses import OK, SmfResponse
@@ -52,9 +46,9 @@ def remove_all(session: ClientSession, vpn: Vpn) -> None:
 def _change_client(session: ClientSession, vpn: Vpn, request: SubscriptionRequest) -> SmfResponse:
     topic = request.topic
     if request.change is SubscriptionChange.REMOVE:
-        return OK if _remove(session, vpn, topic) else SUBSCRIPTION_NOT_FOUND
+        return OK if _remove(session, vpn, topic) else responses.SUBSCRIPTION_NOT_FOUND
     if topic in session.subscriptions:
-        return SUBSCRIPTION_EXISTS
+        return responses.SUBSCRIPTION_EXISTS
     group, pattern = _split_shared(topic)
     refusal = _refuse(vpn, b"" if group == b"" else pattern, len(session.subscriptions))
     if refusal is not None:
@@ -88,14 +82,14 @@ def _remove(session: ClientSession, vpn: Vpn, topic: bytes) -> bool:
 def _change_queue(vpn: Vpn, request: SubscriptionRequest) -> SmfResponse:
     queue, topic = vpn.queues.get(request.queue), request.topic
     if queue is None:
-        return UNKNOWN_QUEUE
+        return responses.UNKNOWN_QUEUE
     if request.change is SubscriptionChange.REMOVE_FROM_QUEUE:
         if topic not in queue.topics:
-            return SUBSCRIPTION_NOT_FOUND
+            return responses.SUBSCRIPTION_NOT_FOUND
         vpn.unsubscribe_queue(queue, topic)
         return OK
     if topic in queue.topics:
-        return SUBSCRIPTION_EXISTS
+        return responses.SUBSCRIPTION_EXISTS
     refusal = _refuse(vpn, topic, len(queue.topics))
     if refusal is None:
         vpn.subscribe_queue(queue, topic)
@@ -104,9 +98,9 @@ def _change_queue(vpn: Vpn, request: SubscriptionRequest) -> SmfResponse:
 
 def _refuse(vpn: Vpn, pattern: bytes, number: int) -> SmfResponse | None:
     if number >= vpn.options.max_subscriptions:
-        return SUBSCRIPTIONS_EXCEEDED
+        return responses.SUBSCRIPTIONS_EXCEEDED
     if not is_pattern(pattern):
-        return SUBSCRIPTION_PARSE_ERROR
+        return responses.SUBSCRIPTION_PARSE_ERROR
     return find_injected_refusal(vpn.faults.subscribe, pattern)
 
 
