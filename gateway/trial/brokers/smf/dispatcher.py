@@ -10,29 +10,13 @@ from itertools import count
 
 from gateway.errors import WireError
 from gateway.trial.brokers.serving import MemoryBudget
+from gateway.trial.brokers.smf import consumer_flows, publisher_flows
 from gateway.trial.brokers.smf.client_session import ClientSession
-from gateway.trial.brokers.smf.consumer_flows import (
-    acknowledge,
-    bind,
-    create_queue,
-    delete_queue,
-    release,
-    unbind,
-)
 from gateway.trial.brokers.smf.direct_messages import relay_direct
 from gateway.trial.brokers.smf.login import log_in
-from gateway.trial.brokers.smf.publisher_flows import (
-    acknowledge_all,
-    close_publisher,
-    open_publisher,
-    spool_message,
-)
 from gateway.trial.brokers.smf.queues import MessageQueue
 from gateway.trial.brokers.smf.store import BrokerStore
-from gateway.trial.brokers.smf.subscription_changes import (
-    change_subscription,
-    remove_all,
-)
+from gateway.trial.brokers.smf.subscription_changes import change_subscription, remove_all
 from gateway.trial.brokers.smf.vpn import BrokerState, Vpn
 from gateway.trial.brokers.smf.write_buffer import WriteBuffer
 from gateway.wire.smf.assured_control import AssuredControl, ControlType, decode_control
@@ -42,11 +26,11 @@ log = logging.getLogger(__name__)
 
 _KEEPALIVE = encode_frame(Protocol.KEEPALIVE, b"")
 _ACTIONS: Mapping[int, Callable[[ClientSession, Vpn, AssuredControl], None]] = {
-    ControlType.ACK: acknowledge,
-    ControlType.CLOSE_PUBLISHER: close_publisher,
-    ControlType.UNBIND: unbind,
-    ControlType.CREATE: create_queue,
-    ControlType.DELETE: delete_queue,
+    ControlType.ACK: consumer_flows.acknowledge,
+    ControlType.CLOSE_PUBLISHER: publisher_flows.close_publisher,
+    ControlType.UNBIND: consumer_flows.unbind,
+    ControlType.CREATE: consumer_flows.create_queue,
+    ControlType.DELETE: consumer_flows.delete_queue,
 }
 _MAX_MISSED_KEEPALIVES = 3
 
@@ -79,14 +63,14 @@ class MessageDispatcher:
                 vpn = session.vpn
                 if vpn is not None and frame[1] & 0x3F == Protocol.MESSAGE:
                     if frame[0] & GUARANTEED:
-                        spool_message(session, vpn, frame)
+                        publisher_flows.spool_message(session, vpn, frame)
                     else:
                         relay_direct(vpn, frame)
                 elif not session.is_over:
                     self._control(session, vpn, frame)
         finally:
             if session.acks and session.vpn is not None:
-                acknowledge_all(session, session.vpn)
+                publisher_flows.acknowledge_all(session, session.vpn)
 
     def flush(self) -> None:
         """Write the effects of the last messages: first to the store, then to the clients."""
@@ -123,7 +107,7 @@ class MessageDispatcher:
         remove_all(session, vpn)
         for flow in session.flows.values():
             if flow in flow.queue.flows:
-                release(flow)
+                consumer_flows.release(flow)
             if not flow.queue.durable:
                 self._remove_later(vpn, flow.queue)
         session.flows.clear()
@@ -170,7 +154,8 @@ class MessageDispatcher:
             return  # a client answers a flow change with this type too
         if len(session.flows) + len(session.publishers) >= self.options.max_flows:
             raise WireError(f"smf: more than {self.options.max_flows} flows")
-        open_flow = bind if request.kind == ControlType.BIND else open_publisher
+        is_bind = request.kind == ControlType.BIND
+        open_flow = consumer_flows.bind if is_bind else publisher_flows.open_publisher
         open_flow(session, vpn, request, next(self._flow_ids))
 
     def _remove_later(self, vpn: Vpn, queue: MessageQueue) -> None:
