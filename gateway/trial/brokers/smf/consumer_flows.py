@@ -28,19 +28,15 @@ _MEGABYTE: Final = 1 << 20
 
 def create_queue(session: ClientSession, vpn: Vpn, request: AssuredControl) -> None:
     name = request.get_text(ControlField.QUEUE)
-    response = vpn.faults.create.get(name.decode("utf-8", "replace"), OK)
-    if response == OK:
-        if name in vpn.queues:
-            response = responses.ALREADY_EXISTS
-        elif not name or len(name) > MAX_QUEUE_NAME:
-            response = responses.NOT_ALLOWED
-        elif len(vpn.queues) >= vpn.options.max_queues:
-            response = responses.NO_SPACE
-    if response != OK:
-        session.answer(request, response)
-        return
-    vpn.add_queue(name, exclusive=request.get_int(ControlField.ACCESS) != _NON_EXCLUSIVE)
-    session.answer(request, OK, (ControlField.QUEUE, name), (ControlField.DURABILITY, 1))
+    if name in vpn.queues:
+        session.answer(request, responses.ALREADY_EXISTS)
+    elif not name or len(name) > MAX_QUEUE_NAME:
+        session.answer(request, responses.NOT_ALLOWED)
+    elif len(vpn.queues) >= vpn.options.max_queues:
+        session.answer(request, responses.NO_SPACE)
+    else:
+        vpn.add_queue(name, exclusive=request.get_int(ControlField.ACCESS) != _NON_EXCLUSIVE)
+        session.answer(request, OK, (ControlField.QUEUE, name), (ControlField.DURABILITY, 1))
 
 
 def delete_queue(session: ClientSession, vpn: Vpn, request: AssuredControl) -> None:
@@ -55,13 +51,9 @@ def delete_queue(session: ClientSession, vpn: Vpn, request: AssuredControl) -> N
 
 def bind(session: ClientSession, vpn: Vpn, request: AssuredControl, flow_id: int) -> None:
     """Bind a flow to a queue; the answer states whether it is the active one."""
-    name = request.get_text(ControlField.QUEUE)
-    queue = _find_or_create(vpn, request, name)
-    refusal = vpn.faults.bind.get(name.decode("utf-8", "replace"))
-    if queue is not None and refusal is None:
-        refusal = _refuse(queue, request, vpn.options.max_flows)
-    if queue is None or refusal is not None:
-        session.answer(request, refusal or responses.UNKNOWN_QUEUE)
+    queue = _queue_to_bind(vpn, request)
+    if isinstance(queue, SmfResponse):
+        session.answer(request, queue)
         return
     flow = ConsumerFlow(flow_id, session.name, queue, session.output)
     flow.window = request.get_int(ControlField.WINDOW)
@@ -125,23 +117,22 @@ def shut_queue(queue: MessageQueue) -> None:
         flow.output.post(encode_control(notice))
 
 
-def _find_or_create(vpn: Vpn, request: AssuredControl, name: bytes) -> MessageQueue | None:
+def _queue_to_bind(vpn: Vpn, request: AssuredControl) -> MessageQueue | SmfResponse:
+    """Return the queue, a temporary one made if it is absent; or why a flow cannot have it."""
+    name, limits = request.get_text(ControlField.QUEUE), vpn.options
     queue = vpn.queues.get(name)
-    if queue is not None or request.get_int(ControlField.DURABILITY) != _TEMPORARY:
-        return queue
-    if not name or len(vpn.queues) >= vpn.options.max_queues:
-        return None
-    return vpn.add_queue(name, durable=False)
-
-
-def _refuse(queue: MessageQueue, request: AssuredControl, max_flows: int) -> SmfResponse | None:
+    if queue is None:
+        is_temporary = request.get_int(ControlField.DURABILITY) == _TEMPORARY
+        if not is_temporary or not name or len(vpn.queues) >= limits.max_queues:
+            return responses.UNKNOWN_QUEUE
+        queue = vpn.add_queue(name, durable=False)
     if queue.is_shut:
         return responses.QUEUE_SHUTDOWN
     if request.get_text(ControlField.SELECTOR):
         return responses.INVALID_SELECTOR
     if request.get_int(ControlField.FLOW_TYPE) == _BROWSER:
         return responses.NOT_ALLOWED
-    return responses.MAX_BINDS if len(queue.flows) >= max_flows else None
+    return responses.MAX_BINDS if len(queue.flows) >= limits.max_flows else queue
 
 
 def _describe(

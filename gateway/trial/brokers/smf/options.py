@@ -47,7 +47,7 @@ DEFAULT_OPTIONS: Final = BrokerOptions()
 class InjectedFaults:
     """Refusals that tests inject into a running broker.
 
-    The keys of `publish` and `subscribe` are patterns, the keys of `bind` and `create` queue names.
+    The keys of `publish` and `subscribe` are patterns.
     Mutable: changed by any thread; the broker's event loop reads it.
     """
 
@@ -55,6 +55,4 @@ class InjectedFaults:
         self.login: SmfResponse | None = None
         self.publish: dict[str, SmfResponse] = {}
         self.subscribe: dict[str, SmfResponse] = {}
-        self.bind: dict[str, SmfResponse] = {}
-        self.create: dict[str, SmfResponse] = {}
         self.suppress_acks = False  # publishers get no answer
