@@ -93,8 +93,7 @@ def unbind(session: ClientSession, vpn: Vpn, request: AssuredControl) -> None:
     flow = session.flows.pop(flow_id, None)
     if flow is not None:
         release(flow)
-        if not flow.queue.durable and not flow.queue.flows:
-            vpn.remove_queue(flow.queue)
+        vpn.remove_unused(flow.queue)
     session.answer(request, OK, (ControlField.FLOW_ID, flow_id))
 
 

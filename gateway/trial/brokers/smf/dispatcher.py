@@ -14,7 +14,6 @@ from gateway.trial.brokers.smf import consumer_flows, publisher_flows
 from gateway.trial.brokers.smf.client_session import ClientSession
 from gateway.trial.brokers.smf.direct_messages import relay_direct
 from gateway.trial.brokers.smf.login import log_in
-from gateway.trial.brokers.smf.queues import MessageQueue
 from gateway.trial.brokers.smf.store import BrokerStore
 from gateway.trial.brokers.smf.subscription_changes import change_subscription, remove_all
 from gateway.trial.brokers.smf.vpn import BrokerState, Vpn
@@ -109,7 +108,8 @@ class MessageDispatcher:
             if flow in flow.queue.flows:
                 consumer_flows.release(flow)
             if not flow.queue.durable:
-                self._remove_later(vpn, flow.queue)
+                later = self.options.temporary_seconds
+                asyncio.get_running_loop().call_later(later, vpn.remove_unused, flow.queue)
         session.flows.clear()
 
     def drop_silent(self) -> None:
@@ -157,10 +157,3 @@ class MessageDispatcher:
         is_bind = request.kind == ControlType.BIND
         open_flow = consumer_flows.bind if is_bind else publisher_flows.open_publisher
         open_flow(session, vpn, request, next(self._flow_ids))
-
-    def _remove_later(self, vpn: Vpn, queue: MessageQueue) -> None:
-        def remove() -> None:
-            if not queue.flows:
-                vpn.remove_queue(queue)
-
-        asyncio.get_running_loop().call_later(self.options.temporary_seconds, remove)

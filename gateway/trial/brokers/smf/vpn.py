@@ -18,9 +18,7 @@ from gateway.trial.brokers.smf.queues import MessageQueue, RecordChange, record_
 from gateway.trial.brokers.smf.store import BrokerStore, StoreChange
 from gateway.trial.brokers.smf.subscription_table import SubscriptionTable
 from gateway.trial.brokers.smf.write_buffer import WriteBuffer
-from gateway.wire.smf.relayed_message import (
-    PublishedMessage,
-)
+from gateway.wire.smf.relayed_message import PublishedMessage
 
 
 class ShareGroup:
@@ -91,6 +89,11 @@ class Vpn:
             self.table.remove(topic, queue)
         if self.queues.pop(queue.name, None) is not None:
             queue.record(StoreChange.QUEUE_REMOVED, queue.name)
+
+    def remove_unused(self, queue: MessageQueue) -> None:
+        """Remove a temporary queue without consumers."""
+        if not queue.durable and not queue.flows:
+            self.remove_queue(queue)
 
     def subscribe_queue(self, queue: MessageQueue, topic: bytes) -> None:
         queue.topics[topic] = None
