@@ -6,8 +6,7 @@ from dataclasses import replace
 
 from gateway.trial.brokers.smf.queues import MessageQueue
 from gateway.trial.brokers.smf.subscription_changes import find_injected_refusal
-from gateway.trial.brokers.smf.vpn import ShareGroup, Vpn
-from gateway.trial.brokers.smf.write_buffer import WriteBuffer
+from gateway.trial.brokers.smf.vpn import Vpn
 from gateway.wire.smf.frames import GUARANTEED
 from gateway.wire.smf.relayed_message import decode_direct, read_topic
 
@@ -18,12 +17,10 @@ def relay_direct(vpn: Vpn, frame: bytes) -> None:
     if vpn.faults.publish and find_injected_refusal(vpn.faults.publish, topic):
         return
     for receiver in vpn.table.find(topic):
-        if receiver.__class__ is WriteBuffer:
-            receiver.relay(frame)
-        elif isinstance(receiver, ShareGroup):
-            receiver.next_member().relay(frame)
-        elif isinstance(receiver, MessageQueue):
+        if isinstance(receiver, MessageQueue):
             _spool(vpn, receiver, frame)
+        else:
+            receiver.relay(frame)
 
 
 def _spool(vpn: Vpn, queue: MessageQueue, frame: bytes) -> None:

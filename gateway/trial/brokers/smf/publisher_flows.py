@@ -10,7 +10,7 @@ from gateway.trial.brokers.smf.queues import MessageQueue
 from gateway.trial.brokers.smf.store import StoreChange
 from gateway.trial.brokers.smf.subscription_changes import find_injected_refusal
 from gateway.trial.brokers.smf.subscription_table import is_topic
-from gateway.trial.brokers.smf.vpn import PublisherFlow, Receiver, ShareGroup, Vpn
+from gateway.trial.brokers.smf.vpn import PublisherFlow, Receiver, Vpn
 from gateway.wire.smf.assured_control import (
     AssuredControl,
     ControlField,
@@ -98,15 +98,11 @@ def _spool(vpn: Vpn, message: PublishedMessage) -> SmfResponse:
 
 def _relay(message: PublishedMessage, receivers: tuple[Receiver, ...]) -> None:
     """Relay a guaranteed message as a direct one to the clients among `receivers`."""
-    buffers = [
-        receiver.next_member() if isinstance(receiver, ShareGroup) else receiver
-        for receiver in receivers
-        if not isinstance(receiver, MessageQueue)
-    ]
-    if buffers:
+    clients = [each for each in receivers if not isinstance(each, MessageQueue)]
+    if clients:
         frame = encode_direct(message)
-        for output in buffers:
-            output.relay(frame)
+        for client in clients:
+            client.relay(frame)
 
 
 def acknowledge_all(session: ClientSession, vpn: Vpn) -> None:

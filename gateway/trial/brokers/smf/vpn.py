@@ -31,9 +31,9 @@ class ShareGroup:
         self.members: list[WriteBuffer] = []
         self._current = 0
 
-    def next_member(self) -> WriteBuffer:
+    def relay(self, frame: bytes) -> None:
         self._current = (self._current + 1) % len(self.members)
-        return self.members[self._current]
+        self.members[self._current].relay(frame)
 
 
 Receiver: TypeAlias = "WriteBuffer | ShareGroup | MessageQueue"
