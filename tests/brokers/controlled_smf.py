@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from gateway.trial.brokers import smf
 from gateway.trial.brokers.smf.consumer_flows import shut_queue
+from gateway.trial.brokers.smf.queues import MessageQueue
 
 T = TypeVar("T")
 
@@ -36,20 +37,12 @@ class SmfBroker(smf.SmfBroker):
     def depth(self, queue: str, vpn: str = "default") -> int:
         """Return the number of messages in a queue, unsettled ones included; 0 without a queue."""
 
-        def count() -> int:
-            found = self.state.vpns[vpn].queues.get(queue.encode())
-            return found.depth if found else 0
-
-        return self._in_loop(count)
+        return self._count(queue, vpn, lambda found: len(found._waiting) + _unsettled(found))  # noqa: SLF001  # no client can ask for it
 
     def unsettled(self, queue: str, vpn: str = "default") -> int:
         """Return the number of messages that consumers received and did not settle."""
 
-        def count() -> int:
-            found = self.state.vpns[vpn].queues.get(queue.encode())
-            return sum(len(flow.unacked) for flow in found.flows) if found else 0
-
-        return self._in_loop(count)
+        return self._count(queue, vpn, _unsettled)
 
     def shut_queue(self, queue: str, vpn: str = "default") -> None:
         """Unbind all consumers of a queue, and refuse further binds and messages."""
@@ -59,6 +52,13 @@ class SmfBroker(smf.SmfBroker):
             self._dispatcher.flush()
 
         self._in_loop(shut)
+
+    def _count(self, queue: str, vpn: str, number: Callable[[MessageQueue], int]) -> int:
+        def count() -> int:
+            found = self.state.vpns[vpn].queues.get(queue.encode())
+            return number(found) if found else 0
+
+        return self._in_loop(count)
 
     def _in_loop(self, call: Callable[[], T]) -> T:
         result: Future[T] = Future()
@@ -71,3 +71,7 @@ class SmfBroker(smf.SmfBroker):
 
         self._loop.call_soon_threadsafe(run)
         return result.result(timeout=10)
+
+
+def _unsettled(queue: MessageQueue) -> int:
+    return sum(len(flow.unacked) for flow in queue.flows)

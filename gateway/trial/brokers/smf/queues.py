@@ -63,15 +63,10 @@ class ConsumerFlow:
         self.queue.note_delivered(queued.number)
         self.unacked[message_id] = queued
         self._in_transit.append(message_id)
-        self.output.post(
-            encode_delivery(
-                queued.message,
-                self.flow_id,
-                message_id,
-                self._last_id,
-                redelivered=queued.redelivered,
-            )
+        delivery = encode_delivery(
+            queued.message, self.flow_id, message_id, self._last_id, redelivered=queued.redelivered
         )
+        self.output.post(delivery)
         self._last_id = message_id
 
     def acknowledge_transport(self, last_id: int) -> None:
@@ -86,15 +81,11 @@ class ConsumerFlow:
         """
         ids = [each for each in takewhile(lambda i: i <= high, self.unacked) if each >= low]
         messages = [self.unacked.pop(each) for each in ids]
-        match outcome:
-            case AckOutcome.ACCEPTED:
-                self.queue.discard(messages)
-            case AckOutcome.REJECTED:
-                self.queue.discard(messages)
-                return messages
-            case AckOutcome.FAILED | AckOutcome.RELEASED:
-                self.queue.requeue(messages)
-        return []
+        if outcome in {AckOutcome.ACCEPTED, AckOutcome.REJECTED}:
+            self.queue.discard(messages)
+        else:
+            self.queue.requeue(messages)
+        return messages if outcome is AckOutcome.REJECTED else []
 
 
 @dataclass(slots=True, eq=False)
@@ -115,7 +106,6 @@ class MessageQueue:
     flows: list[ConsumerFlow] = field(default_factory=list)
     topics: dict[bytes, None] = field(default_factory=dict)
     size: int = 0  # bytes of all messages, unsettled ones included
-    depth: int = 0
     is_shut: bool = False
     _waiting: deque[QueuedMessage] = field(default_factory=deque)
     _last: int = 0  # the number of the latest message
@@ -149,7 +139,6 @@ class MessageQueue:
     def _add(self, number: int, message: PublishedMessage) -> None:
         self._waiting.append(QueuedMessage(number, message))
         self.size += message.size
-        self.depth += 1
 
     def is_active(self, flow: ConsumerFlow) -> bool:
         return not self.exclusive or self.flows[:1] == [flow]
@@ -198,5 +187,4 @@ class MessageQueue:
         """Remove messages that are settled."""
         for queued in messages:
             self.size -= queued.message.size
-            self.depth -= 1
             self.record(StoreChange.SETTLED, self.name, queued.number)
