@@ -76,7 +76,7 @@ class BrokerCore:
     """
 
     def __init__(self, options: Yami4BrokerOptions) -> None:
-        self.warming_up = False
+        self.warming_up = options.warm_up > 0
         self.memory = MemoryBudget(options.max_total_bytes)
         self.subscriptions: list[SubscriptionRow] = []
         self.incoming = self.outgoing = 0
@@ -88,11 +88,11 @@ class BrokerCore:
         self._posted_to: dict[ClientConnection, None] = {}
 
     def receive(self, client: ClientConnection, packets: Sequence[Packet]) -> None:
-        """Handle messages from a client; answers and updates are posted, not written yet."""
+        """Handle messages from a client, and write the answers and updates that they lead to."""
         read = self._reader.read
         for header, body in packets:
             if client.failed:
-                return
+                break
             found = read(header)
             if found is None or found[0].kind is not MessageKind.MESSAGE:
                 continue  # the reference broker ignores them silently
@@ -108,12 +108,10 @@ class BrokerCore:
                 case b"get" | b"get-details" if heading.object_name == b"stats":
                     details = heading.message_name == b"get-details"
                     self._post(client, encode_reply(message_id), self._statistics(details=details))
-
-    def posted_to(self) -> list[ClientConnection]:
-        """Return the clients to which something was posted since the last call."""
         peers = list(self._posted_to)
         self._posted_to.clear()
-        return peers
+        for each in peers:
+            each.flush()
 
     def drop(self, client: ClientConnection) -> None:
         """Remove a client and its subscriptions."""

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Sequence
 from pathlib import Path
 
 from gateway.errors import EndpointError
 from gateway.trial.brokers.serving import ServedBroker
 from gateway.trial.brokers.yami4.client import ClientConnection
 from gateway.trial.brokers.yami4.core import DEFAULT_OPTIONS, BrokerCore, Yami4BrokerOptions
-from gateway.wire.yami4.frames import Packet
 
 
 class Yami4Broker(ServedBroker):
@@ -28,7 +26,6 @@ class Yami4Broker(ServedBroker):
         self._clients: set[ClientConnection] = set()
         self._accepted = 0
         super().__init__(listener, self._client, self._clients)
-        self._core.warming_up = options.warm_up > 0
         if path is not None:
             self.resources.callback(path.unlink, missing_ok=True)
 
@@ -39,15 +36,11 @@ class Yami4Broker(ServedBroker):
     def _client(self) -> ClientConnection:
         self._accepted += 1
         location, frames = f"unix://${self._accepted}", self._options.frames
-        client = ClientConnection(location, frames, self._core.memory, self._receive, self._drop)
+        core = self._core
+        client = ClientConnection(location, frames, core.memory, core.receive, self._drop)
         client.refused = len(self._clients) >= self._options.max_connections
         self._clients.add(client)
         return client
-
-    def _receive(self, client: ClientConnection, packets: Sequence[Packet]) -> None:
-        self._core.receive(client, packets)
-        for each in self._core.posted_to():
-            each.flush()
 
     def _drop(self, client: ClientConnection) -> None:
         self._clients.discard(client)
