@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from gateway.errors import NotConnectedError
-from gateway.trial.brokers.listening import end, free_port, wait_until_it_listens
+from gateway.trial.brokers.listening import end, free_port, start_process, wait_until_it_listens
 
 JARS = Path("/usr/share/java")
 FACTORY = "org.apache.activemq.ActiveMQConnectionFactory"
@@ -73,21 +73,17 @@ class ActiveMq:
         )
 
     def start(self) -> None:
-        folder = str(self.folder)
-        homes = [f"-Dactivemq.{name}={folder}" for name in ("home", "base", "conf", "data")]
+        homes = [f"-Dactivemq.{name}={self.folder}" for name in ("home", "base", "conf", "data")]
         command = ["java", "-Xmx512m", *self.java_options, *homes, "-cp", ":".join(self.jars)]
         command += ["org.apache.activemq.console.Main", "start", self.configuration]
-        with (self.folder / "broker.log").open("ab") as log:
-            self._process = subprocess.Popen(  # noqa: S603  # an installed program
-                command, stdout=log, stderr=log, cwd=folder
-            )
+        log = self.folder / "broker.log"
+        self._process = start_process(command, log)
         try:
             for port in (self.port, self.mqtt_port):
                 wait_until_it_listens("activemq", port, self._process, START_TIMEOUT)
         except NotConnectedError as error:
             self.kill()
-            output = (self.folder / "broker.log").read_text()[-2000:]
-            raise NotConnectedError(f"activemq did not start: {output}") from error
+            raise NotConnectedError(f"activemq did not start: {log.read_text()[-2000:]}") from error
 
     def kill(self) -> None:
         """Kill the process."""

@@ -1,10 +1,12 @@
-"""A free port of the loopback interface, the wait for a process that listens there, and its end."""
+"""A free port of the loopback interface, and the process that listens there, from start to end."""
 
 from __future__ import annotations
 
 import socket
 import subprocess
-from contextlib import closing, suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
 from secrets import randbelow
 from threading import Event
 from time import monotonic
@@ -35,6 +37,31 @@ def free_port() -> int:
             _given.add(port)
             return port
     raise NotConnectedError(f"no free port from {_FIRST_PORT} to {_LAST_PORT}")
+
+
+@contextmanager
+def running_process(name: str, port: int, command: Sequence[str], output: Path) -> Iterator[None]:
+    """Run a program that listens on `port` for the duration of the block.
+
+    Raises:
+        NotConnectedError: it does not listen.
+    """
+    process = start_process(command, output)
+    try:
+        wait_until_it_listens(name, port, process)
+        yield
+    finally:
+        end(process)
+
+
+def start_process(
+    command: Sequence[str], output: Path, environment: Mapping[str, str] | None = None
+) -> subprocess.Popen[bytes]:
+    """Start a program in the folder of `output`, the file that gets what it writes."""
+    with output.open("ab") as file:
+        return subprocess.Popen(  # noqa: S603  # a program of the machine
+            command, env=environment, stdout=file, stderr=file, cwd=output.parent
+        )
 
 
 def wait_until_it_listens(

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 
-from gateway.trial.brokers.listening import end, free_port, wait_until_it_listens
+from gateway.trial.brokers.listening import free_port, running_process
 
 PROGRAM = "nats-server"
 
@@ -38,12 +37,6 @@ def running(folder: Path) -> Iterator[str]:
     """
     port = free_port()
     options = ["-a", "127.0.0.1", "-p", str(port), "-js", "-sd", str(folder)]
-    with (folder / "log").open("ab") as log:
-        process = subprocess.Popen(  # noqa: S603  # a program the machine has
-            [find_program() or PROGRAM, *options], stdout=log, stderr=log
-        )
-    try:
-        wait_until_it_listens(PROGRAM, port, process)
+    command = [find_program() or PROGRAM, *options]
+    with running_process(PROGRAM, port, command, folder / "log"):
         yield f"nats://127.0.0.1:{port}"
-    finally:
-        end(process)

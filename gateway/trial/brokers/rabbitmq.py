@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from gateway.errors import NotConnectedError
-from gateway.trial.brokers.listening import free_port, wait_until_it_listens
+from gateway.trial.brokers.listening import free_port, start_process, wait_until_it_listens
 
 PROGRAM = "rabbitmq-server"
 FOLDER = "/usr/lib/rabbitmq/bin"  # of Debian, whose program in /usr/sbin changes the user
@@ -77,11 +77,9 @@ class RabbitmqNode:
         Raises:
             NotConnectedError: it does not start.
         """
-        with (self.folder / "output").open("ab") as output:
-            self.process = subprocess.Popen(  # noqa: S603  # a program the machine has
-                [find_program() or PROGRAM], env=self._environment, stdout=output, stderr=output,
-                cwd=self.folder,  # the node writes the dumps of a crash where it runs
-            )  # fmt: skip
+        # the node writes the dumps of a crash where it runs: beside its output
+        command, output = [find_program() or PROGRAM], self.folder / "output"
+        self.process = start_process(command, output, self._environment)
         try:
             wait_until_it_listens(PROGRAM, self.port, self.process, START_TIMEOUT)
         except NotConnectedError:
@@ -96,7 +94,7 @@ class RabbitmqNode:
 
     def run(self, tool: str, *arguments: str) -> subprocess.CompletedProcess[bytes]:
         """Run a tool of the server or of Erlang with the node's environment."""
-        return subprocess.run(  # noqa: S603  # as above
+        return subprocess.run(  # noqa: S603  # a program of the machine
             [find_program(tool) or tool, *arguments], env=self._environment, timeout=START_TIMEOUT,
             check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         )  # fmt: skip

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -12,7 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from gateway.errors import DriverMissingError
-from gateway.trial.brokers.listening import end, free_port, wait_until_it_listens
+from gateway.trial.brokers.listening import free_port, running_process
 
 _MOSQUITTO = """\
 listener {port} 127.0.0.1
@@ -39,14 +38,8 @@ def mqtt_broker() -> Iterator[tuple[str, int]]:
     port = free_port()
     with tempfile.TemporaryDirectory(prefix="gateway-broker-") as folder:
         name, command = _command(port, Path(folder))
-        process = subprocess.Popen(  # noqa: S603  # a fixed command
-            command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=folder
-        )
-        try:
-            wait_until_it_listens(name, port, process)
+        with running_process(name, port, command, Path(folder) / "output"):
             yield name, port
-        finally:
-            end(process)
 
 
 def _command(port: int, folder: Path) -> tuple[str, list[str]]:
