@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from importlib.resources import files
 from importlib.util import find_spec
@@ -26,13 +26,14 @@ Environment = Mapping[str, str]
 class DemoSystem:
     """A system of the demo: its mapping file, its broker, and the messages expected through it.
 
-    `why_missing` returns why the system cannot run on this machine, or an empty text. `expected`
-    maps the first level of a topic at the target to a predicate over the topics of the feed.
+    `start` gets the stack that ends what it starts, and a folder. `why_missing` returns why the
+    system cannot run on this machine, or an empty text. `expected` maps the first level of a topic
+    at the target to a predicate over the topics of the feed.
     """
 
     name: str
     mapping: str
-    start: Callable[[Path], AbstractContextManager[Environment]]
+    start: Callable[[ExitStack, Path], Environment]
     expected: Mapping[str, Callable[[str], bool]]
     why_missing: Callable[[], str] = lambda: ""
 
@@ -45,7 +46,7 @@ def running_systems(folder: Path) -> Iterator[tuple[list[DemoSystem], list[str],
     the mappings.
     """
     systems = [system for system in SYSTEMS if not system.why_missing()]
-    missing = [f"{each.name}: {each.why_missing()}" for each in SYSTEMS if each.why_missing()]
+    missing = [f"{each.name}: {why}" for each in SYSTEMS if (why := each.why_missing())]
     environment = dict(os.environ)
     with ExitStack() as stack:
 
@@ -54,7 +55,7 @@ def running_systems(folder: Path) -> Iterator[tuple[list[DemoSystem], list[str],
             data.mkdir()
             text = (files("gateway.trial.demo") / "mapping" / system.mapping).read_bytes()
             (folder / system.mapping).write_bytes(text)
-            return stack.enter_context(system.start(data))
+            return system.start(stack, data)
 
         with ThreadPoolExecutor(len(systems)) as pool:
             for found in pool.map(start, systems):
@@ -62,44 +63,36 @@ def running_systems(folder: Path) -> Iterator[tuple[list[DemoSystem], list[str],
         yield systems, missing, environment
 
 
-@contextmanager
-def _mqtt(_: Path) -> Iterator[Environment]:
-    with mqtt_broker() as (name, port):
-        yield {"DEMO_MQTT_PORT": str(port), "DEMO_MQTT_VERSION": VERSIONS[name], "DEMO_MQTT": name}
+def _mqtt(stack: ExitStack, _: Path) -> Environment:
+    name, port = stack.enter_context(mqtt_broker())
+    return {"DEMO_MQTT_PORT": str(port), "DEMO_MQTT_VERSION": VERSIONS[name], "DEMO_MQTT": name}
 
 
-@contextmanager
-def _yami4(_: Path) -> Iterator[Environment]:
-    with Yami4Broker(options=Yami4BrokerOptions(max_client_queue=100_000)) as broker:
-        yield {"DEMO_YAMI4_URL": broker.url}
+def _yami4(stack: ExitStack, _: Path) -> Environment:
+    options = Yami4BrokerOptions(max_client_queue=100_000)
+    return {"DEMO_YAMI4_URL": stack.enter_context(Yami4Broker(options=options)).url}
 
 
-@contextmanager
-def _jms(folder: Path) -> Iterator[Environment]:
-    with activemq.running(folder) as broker:
-        jars = folder / "jars"
-        jars.mkdir()
-        for jar in activemq.client_jars():
-            (jars / Path(jar).name).symlink_to(jar)
-        yield {"DEMO_JMS_URL": broker.url, "DEMO_JMS_CLASSPATH": f"{jars}/*.jar"}
+def _jms(stack: ExitStack, folder: Path) -> Environment:
+    broker = stack.enter_context(activemq.running(folder))
+    jars = folder / "jars"
+    jars.mkdir()
+    for jar in activemq.client_jars():
+        (jars / Path(jar).name).symlink_to(jar)
+    return {"DEMO_JMS_URL": broker.url, "DEMO_JMS_CLASSPATH": f"{jars}/*.jar"}
 
 
-@contextmanager
-def _smf(_: Path) -> Iterator[Environment]:
-    with SmfBroker() as broker:
-        yield {"DEMO_SMF_URL": broker.url, "DEMO_SMF_PASSWORD": "demo"}
+def _smf(stack: ExitStack, _: Path) -> Environment:
+    url = stack.enter_context(SmfBroker()).url
+    return {"DEMO_SMF_URL": url, "DEMO_SMF_PASSWORD": "demo"}
 
 
-@contextmanager
-def _nats(folder: Path) -> Iterator[Environment]:
-    with nats.running(folder) as url:
-        yield {"DEMO_NATS_URL": url}
+def _nats(stack: ExitStack, folder: Path) -> Environment:
+    return {"DEMO_NATS_URL": stack.enter_context(nats.running(folder))}
 
 
-@contextmanager
-def _rabbitmq(folder: Path) -> Iterator[Environment]:
-    with rabbitmq.running(folder) as url:
-        yield {"DEMO_RABBITMQ_URL": url}
+def _rabbitmq(stack: ExitStack, folder: Path) -> Environment:
+    return {"DEMO_RABBITMQ_URL": stack.enter_context(rabbitmq.running(folder))}
 
 
 def _why_no_jms() -> str:
