@@ -25,9 +25,8 @@ SPECIAL_TOPICS: Final = (
     "plant/hall-1/100%/load",  # the escape character itself
     "plant/hall-1/a%2Eb/load",  # text that looks like an escape
 )
-TOO_LONG: Final = "plant/hall-1/" + "/".join(
-    ["a-rather-long-level-of-a-name"] * 9
-)  # past EMS's 249
+# past EMS's 249 characters
+TOO_LONG: Final = "plant/hall-1/" + "/".join(["a-rather-long-level-of-a-name"] * 9)
 SPECIAL_INTERVAL: Final = 100
 TOO_LONG_INTERVAL: Final = 1000
 
