@@ -66,10 +66,6 @@ class Traffic:
         numbers = range(self.names)
         return pa.array([f"plant/line{number % 40}/sensor{number}/value" for number in numbers])
 
-    @cached_property
-    def sent(self) -> pa.Array:
-        return pa.array([name.replace("/", ".") for name in self.sources.to_pylist()])
-
     def times(self, numbers: Numbers) -> Numbers:
         """Return the ascending arrival times of the messages; a batch arrives at once."""
         share = np.cumsum((0, *_HOUR_SHARES)) / sum(_HOUR_SHARES)

@@ -19,7 +19,6 @@ from gateway.trial.synthetic.inject_faults import (
 )
 from gateway.trial.synthetic.traffic import TARGETS, Numbers, Traffic, Window, binary16, ids, rows
 
-_UNIQUE_NAME: Final = "plant/rare/sensor{}/value"
 _TAP_DELAY: Final = 3_000  # microseconds from a delivery to its observation
 
 
@@ -43,7 +42,8 @@ class RowBuilder:
     def __init__(self, traffic: Traffic, window: Window, faults: FaultAssignment) -> None:
         self._traffic = traffic
         self._window = window
-        self._source, self._sent = _message_names(traffic, window, faults)
+        self._source = _message_names(traffic, window, faults)
+        self._sent = _sent_names(self._source)
         routes = [traffic.route(number) for number in range(traffic.routes)]
         self._route = pa.array(routes).take(pa.array(window.route))
         number = window.number // traffic.gateways
@@ -92,7 +92,7 @@ class RowBuilder:
         start = gateway_start(self._traffic, self._window.gateway, unrecorded=True)
         names = pa.array([_unique_name(each) for each in number.tolist()], pa.string())
         own = {"id": ids(start, number // self._traffic.gateways), "source_name": names}
-        own["name"] = pa.array([name.replace("/", ".") for name in names.to_pylist()], pa.string())
+        own["name"] = _sent_names(names)
         event = (Leg.DELIVERED, RowOutcome.ACCEPTED)
         return self._rows(event, at, self._window.end[at], **self._end(target, at) | own)
 
@@ -124,21 +124,19 @@ class RowBuilder:
         return {"endpoint": target, "system": "ems", "target": target, **named}
 
 
-def _message_names(
-    traffic: Traffic, window: Window, faults: FaultAssignment
-) -> tuple[pa.Array, pa.Array]:
-    """Return the source name and the target name of each message."""
+def _message_names(traffic: Traffic, window: Window, faults: FaultAssignment) -> pa.Array:
+    """Return the source name of each message."""
     unique = dict(sorted(faults.unique_names.items()))
     mask = np.zeros(len(window.number), np.bool_)
     mask[list(unique)] = True
-    source = [_unique_name(int(window.number[position])) for position in unique.values()]
-    sent = [name.replace("/", ".") for name in source]
-    chosen = pa.array(window.name)
-    return (
-        pc.replace_with_mask(traffic.sources.take(chosen), mask, pa.array(source, pa.string())),
-        pc.replace_with_mask(traffic.sent.take(chosen), mask, pa.array(sent, pa.string())),
-    )
+    own = [_unique_name(int(window.number[position])) for position in unique.values()]
+    names = traffic.sources.take(pa.array(window.name))
+    return pc.replace_with_mask(names, mask, pa.array(own, pa.string()))
+
+
+def _sent_names(names: pa.Array) -> pa.Array:
+    return pc.replace_substring(names, "/", ".")
 
 
 def _unique_name(number: int) -> str:
-    return _UNIQUE_NAME.format(number)
+    return f"plant/rare/sensor{number}/value"
