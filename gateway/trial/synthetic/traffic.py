@@ -8,6 +8,7 @@ same traffic.
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
@@ -109,8 +110,8 @@ class Window:
     hash: npt.NDArray[np.uint64]  # two words a message
 
 
-def windows(traffic: Traffic, first: int, after: int) -> list[Window]:
-    """Return the messages from `first` up to `after` (exclusive), in a window for each gateway."""
+def windows(traffic: Traffic, first: int, after: int) -> Iterator[Window]:
+    """Yield the messages from `first` up to `after` (exclusive), in a window for each gateway."""
     rng = np.random.default_rng([traffic.seed, first])
     number = np.arange(first, after, dtype=np.int64)
     time = traffic.times(number)
@@ -123,17 +124,13 @@ def windows(traffic: Traffic, first: int, after: int) -> list[Window]:
     size = np.minimum(20 + rng.exponential(200, count).astype(np.int64), 60_000)
     words = rng.integers(0, 2**64, (count, 2), dtype=np.uint64)
     end = time + _latency(traffic, number)
-    found = []
     for gateway in range(traffic.gateways):
         own = slice((gateway - first) % traffic.gateways, None, traffic.gateways)
         ahead = traffic.clock_skew * gateway * _SECOND
-        found.append(
-            Window(
-                gateway, number[own], time[own] + ahead, end[own] + ahead, route[own], name[own],
-                size[own], words[own],
-            )
+        yield Window(
+            gateway, number[own], time[own] + ahead, end[own] + ahead, route[own], name[own],
+            size[own], words[own],
         )  # fmt: skip
-    return found
 
 
 def _latency(traffic: Traffic, number: Numbers) -> Numbers:
