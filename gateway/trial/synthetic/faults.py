@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
@@ -39,25 +38,6 @@ CLASSES: Final[Mapping[Fault, CopyClass]] = {
     Fault.UNEXPECTED: CopyClass.UNEXPECTED,
     Fault.UNOBSERVED: CopyClass.LOST,
 }
-
-
-@dataclass(frozen=True, slots=True)
-class InjectedFault:
-    """A fault in the manifest; `other` is the id of the message that was overtaken."""
-
-    id: str
-    gateway: str
-    route: str
-    target: str
-    fault: Fault
-    minute: str
-    other: str = ""
-
-    def as_dict(self) -> dict[str, str]:
-        fields = {"id": self.id, "gateway": self.gateway, "route": self.route}
-        fields |= {"target": self.target, "class": CLASSES[self.fault].value}
-        fields |= {"fault": self.fault.value, "minute": self.minute}
-        return fields | ({"overtaken": self.other} if self.other else {})
 
 
 def parse_faults(text: str, messages: int) -> dict[Fault, int]:

@@ -21,12 +21,12 @@ from gateway.archive.segments.tables import SCHEMA, sort_rows
 from gateway.archive.signed_json import Previous
 from gateway.archive.storage import LocalStorage
 from gateway.errors import ArchiveError
-from gateway.trial.synthetic.faults import Fault, InjectedFault, Ranges, plan
+from gateway.trial.synthetic.faults import Fault, Ranges, plan
 from gateway.trial.synthetic.inject_faults import (
     FaultAssignment,
     assign_faults,
     gateway_start,
-    injected_faults,
+    manifest_rows,
 )
 from gateway.trial.synthetic.sealed_rows import write_sealed
 from gateway.trial.synthetic.traffic import BATCH, LATENCY_BATCHES, Traffic, Window, windows
@@ -47,12 +47,12 @@ def generate(  # noqa: PLR0913  # traffic, faults, segment size and progress
     segment: int = 100_000,
     key: bytes | None = None,
     show_step: Callable[[str, float], object] = lambda _text, _share: None,
-) -> list[InjectedFault]:
+) -> list[dict[str, str]]:
     """Write the day into `root`, with `segment` messages of a gateway in each journal.
 
     With `fault_minutes` all faults lie in that many minutes of the day. The chain of each gateway
     covers the day, and ends with a stop; `key` signs its seals. `show_step` gets the share
-    that is written.
+    that is written. Returns the faults as the manifest lists them.
 
     Raises:
         ArchiveError: the folder has rows of that day, or a fault cannot be placed.
@@ -62,7 +62,7 @@ def generate(  # noqa: PLR0913  # traffic, faults, segment size and progress
         raise ArchiveError(f"{root}: has rows of {traffic.day} already; name a new folder")
     rng = np.random.default_rng(traffic.seed)
     faults = plan(counts, traffic.messages, _minutes(traffic, fault_minutes, rng), rng)
-    injected: list[InjectedFault] = []
+    injected: list[dict[str, str]] = []
     chains = [_Chain(root, traffic, gateway, key) for gateway in range(traffic.gateways)]
     step = max(segment // (LATENCY_BATCHES * BATCH), 1) * LATENCY_BATCHES * BATCH * traffic.gateways
     for first in range(0, traffic.messages, step):
@@ -71,7 +71,7 @@ def generate(  # noqa: PLR0913  # traffic, faults, segment size and progress
         for window in windows(traffic, first, after):
             assigned = assign_faults(traffic, window, here)
             chains[window.gateway].write(window, assigned)
-            injected += injected_faults(traffic, window, assigned)
+            injected += manifest_rows(traffic, window, assigned)
         show_step(f"generating {traffic.messages:,} messages", after / traffic.messages)
     for chain in chains:
         chain.stop()
@@ -129,8 +129,8 @@ class _Chain:
         self._previous, self._number = seal.link, self._number + 1
 
 
-def _write_manifest(root: Path, traffic: Traffic, injected: list[InjectedFault]) -> None:
-    content = asdict(traffic) | {"faults": [each.as_dict() for each in injected]}
+def _write_manifest(root: Path, traffic: Traffic, injected: list[dict[str, str]]) -> None:
+    content = asdict(traffic) | {"faults": injected}
     content["date"] = content.pop("day").isoformat()
     path = root / MANIFEST
     path.parent.mkdir(parents=True, exist_ok=True)

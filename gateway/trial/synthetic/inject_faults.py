@@ -6,7 +6,7 @@ no second one.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -14,7 +14,7 @@ import numpy as np
 
 from gateway.clock import moment
 from gateway.errors import ArchiveError
-from gateway.trial.synthetic.faults import Fault, InjectedFault
+from gateway.trial.synthetic.faults import CLASSES, Fault
 from gateway.trial.synthetic.traffic import STARTED_BEFORE, Numbers, Traffic, Window
 
 _LATE: Final = 15 * 60_000_000  # microseconds
@@ -109,27 +109,26 @@ def gateway_start(traffic: Traffic, gateway: int, *, unrecorded: bool = False) -
     return traffic.midnight - STARTED_BEFORE + gateway + (traffic.gateways if unrecorded else 0)
 
 
-def injected_faults(
+def manifest_rows(
     traffic: Traffic, window: Window, faults: FaultAssignment
-) -> list[InjectedFault]:
-    """Return the faults for the manifest; of two reordered messages, the overtaking one."""
-    found = []
+) -> Iterator[dict[str, str]]:
+    """Yield the faults for the manifest; of two reordered messages, the overtaking one."""
     for fault, positions in faults.at.items():
         for position in positions:
             faulty = faults.overtaken_by.get(position, position)
-            unrecorded = fault is Fault.UNEXPECTED
-            found.append(
-                InjectedFault(
-                    _hex_id(traffic, window, faulty, unrecorded=unrecorded),
-                    traffic.gateway(window.gateway),
-                    traffic.route(int(window.route[position])),
-                    traffic.targets(int(window.route[position]))[0],
-                    fault,
-                    f"{moment(int(window.time[faulty])):%Y-%m-%dT%H:%MZ}",
-                    _hex_id(traffic, window, position) if faulty != position else "",
-                )
-            )
-    return found
+            route = int(window.route[position])
+            row = {
+                "id": _hex_id(traffic, window, faulty, unrecorded=fault is Fault.UNEXPECTED),
+                "gateway": traffic.gateway(window.gateway),
+                "route": traffic.route(route),
+                "target": traffic.targets(route)[0],
+                "class": CLASSES[fault].value,
+                "fault": fault.value,
+                "minute": f"{moment(int(window.time[faulty])):%Y-%m-%dT%H:%MZ}",
+            }
+            if faulty != position:
+                row["overtaken"] = _hex_id(traffic, window, position)
+            yield row
 
 
 def _hex_id(traffic: Traffic, window: Window, position: int, *, unrecorded: bool = False) -> str:
