@@ -44,6 +44,14 @@ class OmittedLine:
         return f"{self.location}: {self.item}: {self.status.value}; {self.reason}"
 
 
+class LineError(ValueError):
+    """A line, or a part of it, that cannot be in the mapping: what it is, and the reason."""
+
+    def __init__(self, item: str, reason: str) -> None:
+        super().__init__(f"{item}: {reason}")
+        self.item, self.reason = item, reason
+
+
 def grouped(omitted: Sequence[OmittedLine]) -> Iterator[OmittedLine]:
     """Yield each line; those of one file that stay where they are for one reason become one."""
     groups: dict[object, list[OmittedLine]] = {}
@@ -63,6 +71,9 @@ class ContentLine:
     location: SourceLine
     text: str
     comments: tuple[str, ...] = ()
+
+    def omitted(self, item: str, reason: str) -> OmittedLine:
+        return OmittedLine(self.location, item, reason)
 
 
 @dataclass(frozen=True, slots=True)

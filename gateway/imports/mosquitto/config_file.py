@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -16,6 +16,7 @@ from gateway.imports.mosquitto.options import (
 from gateway.imports.mosquitto.topic_lines import TopicError, TopicLine, parse_topic
 from gateway.imports.source_lines import (
     ContentLine,
+    LineError,
     OmittedLine,
     ParsedFile,
     SourceLine,
@@ -85,12 +86,16 @@ def parse_config(parsed: ParsedFile, include: Include = no_folders) -> Mosquitto
         name, value = OPTION_ALIASES.get(written, written), value.strip(" ")
         if name in SECRET_OPTIONS:
             secrets.append(value)
-        if name == "connection":
-            current = _connection(line, value, connections, omitted)
-        elif name in BRIDGE_OPTIONS or name == "topic":
-            _add_option(line, Option(line.location, written, value), current, omitted)
-        else:
-            omitted.append(omitted_option(line.location, written))
+        try:
+            if name == "connection":
+                current = None
+                current = connections[value] = _connection(line, value, connections)
+            elif name in BRIDGE_OPTIONS or name == "topic":
+                _add_option(line, Option(line.location, written, value), current)
+            else:
+                omitted.append(omitted_option(line.location, written))
+        except LineError as error:
+            omitted.append(line.omitted(error.item, error.reason))
     ports = [_port(line) for line in parsed.lines if line.text.split(" ")[0] in LISTENERS]
     refusals = [line for line in parsed.lines if line.text.split() == ["allow_anonymous", "false"]]
     return MosquittoConfig(
@@ -115,7 +120,7 @@ def _with_included(parsed: ParsedFile, include: Include) -> tuple[ParsedFile, tu
         try:
             found = include(folder.strip())
         except GatewayError as error:
-            omitted.append(OmittedLine(line.location, "option 'include_dir'", str(error)))
+            omitted.append(line.omitted("option 'include_dir'", str(error)))
             continue
         for file, data in found:
             inner = read_mosquitto(file, data)
@@ -126,47 +131,39 @@ def _with_included(parsed: ParsedFile, include: Include) -> tuple[ParsedFile, tu
 
 
 def _connection(
-    line: ContentLine,
-    name: str,
-    connections: dict[str, BridgeConnection],
-    omitted: list[OmittedLine],
-) -> BridgeConnection | None:
-    """Return the connection that begins at `line`; None when it is not legal."""
+    line: ContentLine, name: str, known: Mapping[str, BridgeConnection]
+) -> BridgeConnection:
+    """Return the connection that begins at `line`.
+
+    Raises:
+        LineError: it has no name, or that of another one.
+    """
     if not name:
-        omitted.append(OmittedLine(line.location, "this connection", "it has no name"))
-        return None
-    if name in connections:
-        first = connections[name].location.line
-        reason = f"mosquitto refuses a second one; the first is in line {first}"
-        omitted.append(OmittedLine(line.location, f"connection {name!r}", reason))
-        return None
-    connections[name] = BridgeConnection(line.location, name, line.comments)
-    return connections[name]
+        raise LineError("this connection", "it has no name")
+    if name in known:
+        reason = f"mosquitto refuses a second one; the first is in line {known[name].location.line}"
+        raise LineError(f"connection {name!r}", reason)
+    return BridgeConnection(line.location, name, line.comments)
 
 
-def _add_option(
-    line: ContentLine,
-    option: Option,
-    connection: BridgeConnection | None,
-    omitted: list[OmittedLine],
-) -> None:
-    name = OPTION_ALIASES.get(option.name, option.name)
-    item = f"option {option.name!r}"
+def _add_option(line: ContentLine, option: Option, connection: BridgeConnection | None) -> None:
+    """Add an option or a topic to its connection.
+
+    Raises:
+        LineError: there is no connection, or it cannot have this.
+    """
+    name, item = OPTION_ALIASES.get(option.name, option.name), f"option {option.name!r}"
     if connection is None:
-        reason = "it is a bridge option, and no readable connection is above it"
-        omitted.append(OmittedLine(line.location, item, reason))
-    elif name == "topic":
+        raise LineError(item, "it is a bridge option, and no readable connection is above it")
+    if name == "topic":
         try:
             connection.topics.append(parse_topic(option.value, line.location, line.comments))
         except TopicError as error:
-            omitted.append(
-                OmittedLine(line.location, f"a topic of connection {connection.name!r}", str(error))
-            )
+            raise LineError(f"a topic of connection {connection.name!r}", str(error)) from error
     elif not option.value:
-        omitted.append(OmittedLine(line.location, item, "it has no value"))
+        raise LineError(item, "it has no value")
     elif name in connection.options:
-        reason = f"it repeats line {connection.options[name].location.line}"
-        omitted.append(OmittedLine(line.location, item, reason))
+        raise LineError(item, f"it repeats line {connection.options[name].location.line}")
     else:
         connection.options[name] = option
 
