@@ -116,7 +116,7 @@ def ems_import() -> Parser:
 def mosquitto_import() -> Parser:
     return Parser(
         "import.mosquitto",
-        lambda data: render(import_mosquitto("mosquitto.conf", data)),
+        lambda data: render(import_mosquitto("mosquitto.conf", data, lambda _folder: ())),
         (GatewayError,),
         (
             (SAMPLES / "mosquitto.conf").read_bytes()[400:1_400],

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TypeVar
 
 from gateway.config.load import Configuration, load
+from gateway.errors import GatewayError
 from gateway.imports.document import Document, render
+from gateway.imports.mosquitto.importer import import_mosquitto
 
 T = TypeVar("T")
 SAMPLES = Path(__file__).parent / "samples"
@@ -14,6 +17,15 @@ SAMPLES = Path(__file__).parent / "samples"
 
 def sample(name: str) -> tuple[str, bytes]:
     return name, (SAMPLES / name).read_bytes()
+
+
+def import_alone(file: str, data: bytes) -> Document:
+    """Import a file of mosquitto whose `include_dir` cannot be read."""
+    return import_mosquitto(file, data, _refuse)
+
+
+def _refuse(folder: str) -> Sequence[tuple[str, bytes]]:
+    raise GatewayError(f"{folder}: is not read here")
 
 
 def loaded(document: Document, folder: Path, **environment: str) -> Configuration:

@@ -12,8 +12,7 @@ from gateway.errors import GatewayError
 from gateway.imports.document import render
 from gateway.imports.ems.importer import import_ems
 from gateway.imports.imported_files import MAX_BYTES
-from gateway.imports.mosquitto.importer import import_mosquitto
-from tests.imports.imported import SAMPLES
+from tests.imports.imported import SAMPLES, import_alone
 
 
 def run(*arguments: str) -> int:
@@ -136,7 +135,7 @@ def test_the_examples_of_the_manual_are_the_output_of_the_command() -> None:
 
     assert kinds == ["conf", "yaml", "conf", "yaml"]
     assert ems in render(import_ems([("bridges.conf", bridges.encode())]))
-    assert mosquitto in render(import_mosquitto("mosquitto.conf", connection.encode()))
+    assert mosquitto in render(import_alone("mosquitto.conf", connection.encode()))
 
 
 def test_an_imported_ems_bridge_passes_the_check_with_its_client_library(

@@ -14,9 +14,8 @@ from gateway.imports import route_checks
 from gateway.imports.document import Document, render
 from gateway.imports.ems.config_files import kind_of
 from gateway.imports.ems.importer import import_ems
-from gateway.imports.mosquitto.importer import import_mosquitto
 from gateway.imports.source_lines import LineStatus, read_ems
-from tests.imports.imported import loaded, omitted
+from tests.imports.imported import import_alone, loaded, omitted
 
 
 def unlisted_errors(document: Document, folder: Path) -> list[str]:
@@ -60,7 +59,7 @@ def test_an_ordinary_bridge_passes_the_strict_check(
 ) -> None:
     text = f"connection c\naddress h:1884\nbridge_protocol_version {version}\n{topics}\n"
 
-    document = import_mosquitto("m", text.encode())
+    document = import_alone("m", text.encode())
 
     assert document.routes
     assert warnings(document, tmp_path) == []
@@ -216,7 +215,7 @@ topic # in 0 "" ""
 def test_every_refusal_of_a_mosquitto_bridge_is_listed(
     tmp_path_factory: pytest.TempPathFactory, text: str
 ) -> None:
-    document = import_mosquitto("m", text.encode())
+    document = import_alone("m", text.encode())
 
     if document.routes:
         assert unlisted_errors(document, tmp_path_factory.mktemp("mosquitto")) == []
@@ -252,7 +251,7 @@ def test_a_file_of_unknown_name_is_read_or_refused(data: bytes) -> None:
 
 @given(data=ANY_BYTES)
 def test_no_text_makes_the_import_of_mosquitto_fail(data: bytes) -> None:
-    assert render(import_mosquitto("m", data)).startswith("# Made by")
+    assert render(import_alone("m", data)).startswith("# Made by")
 
 
 def test_routes_beyond_the_maximum_are_listed_as_unproven(monkeypatch: pytest.MonkeyPatch) -> None:

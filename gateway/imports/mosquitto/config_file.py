@@ -65,16 +65,7 @@ class MosquittoConfig:
     included: tuple[str, ...] = ()
 
 
-def no_folders(folder: str) -> Sequence[tuple[str, bytes]]:
-    """Refuse to read an `include_dir`.
-
-    Raises:
-        GatewayError: always.
-    """
-    raise GatewayError(f"{folder}: is not read here; import its files separately")
-
-
-def parse_config(parsed: ParsedFile, include: Include = no_folders) -> MosquittoConfig:
+def parse_config(parsed: ParsedFile, include: Include) -> MosquittoConfig:
     """Parse all lines; a line that is not part of a connection is omitted with a reason."""
     connections: dict[str, BridgeConnection] = {}
     parsed, included = _with_included(parsed, include)

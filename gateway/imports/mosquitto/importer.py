@@ -19,7 +19,6 @@ from gateway.imports.mosquitto.config_file import (
     BridgeConnection,
     Include,
     MosquittoConfig,
-    no_folders,
     parse_config,
 )
 from gateway.imports.mosquitto.endpoints import local_settings, remote_settings
@@ -87,7 +86,7 @@ NOTES = (
 MAX_TOPICS = 1_000  # of a connection; every pair is compared
 
 
-def import_mosquitto(file: str, data: bytes, include: Include = no_folders) -> Document:
+def import_mosquitto(file: str, data: bytes, include: Include) -> Document:
     """Import all bridge connections of one mosquitto.conf; `include` reads an `include_dir`."""
     broker = parse_config(read_mosquitto(file, data), include)
     omitted = list(broker.omitted)

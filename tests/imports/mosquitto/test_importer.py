@@ -10,10 +10,9 @@ from gateway.endpoints.settings.base import TlsSettings
 from gateway.endpoints.settings.mqtt import MqttSettings
 from gateway.imports.document import Document, render
 from gateway.imports.mosquitto import importer
-from gateway.imports.mosquitto.importer import import_mosquitto
 from gateway.imports.mosquitto.options import BRIDGE_OPTIONS, BROKER_OPTIONS, IMPORTED, UNSUPPORTED
 from gateway.imports.source_lines import LineStatus
-from tests.imports.imported import loaded, omitted, sample, settings_of
+from tests.imports.imported import import_alone, loaded, omitted, sample, settings_of
 
 SECRET_OPTIONS = {
     f"HEAD_OFFICE_{name}": f"value of {name}"
@@ -23,7 +22,7 @@ HEAD = "connection c\naddress h\n"
 
 
 def imported(text: str) -> Document:
-    return import_mosquitto("m", text.encode())
+    return import_alone("m", text.encode())
 
 
 def remote(options: str, folder: Path, name: str = "c") -> tuple[MqttSettings, list[str]]:
@@ -34,7 +33,7 @@ def remote(options: str, folder: Path, name: str = "c") -> tuple[MqttSettings, l
 
 
 def test_the_sample_becomes_a_configuration(tmp_path: Path) -> None:
-    document = import_mosquitto(*sample("mosquitto.conf"))
+    document = import_alone(*sample("mosquitto.conf"))
 
     configuration = loaded(document, tmp_path, **SECRET_OPTIONS)
 
@@ -73,7 +72,7 @@ def test_the_sample_becomes_a_configuration(tmp_path: Path) -> None:
 
 
 def test_the_output_contains_no_password() -> None:
-    document = import_mosquitto(*sample("mosquitto.conf"))
+    document = import_alone(*sample("mosquitto.conf"))
     text = render(document) + "\n".join(omitted(document))
 
     assert "s3cret!" not in text
