@@ -9,10 +9,11 @@ from dataclasses import dataclass, replace
 from gateway.imports.source_lines import ContentLine, OmittedLine, ParsedFile, SourceLine
 
 TOPIC, QUEUE = "topic", "queue"
-NO_HEADING = "no readable heading is above it"
+WRONG_KIND = "a heading reads [topic:NAME] or [queue:NAME]"
 TRANSPORT_TYPES = ("tibrv", "tibrvcm", "tibss")
 
-_HEADING = re.compile(r"\[(.*)\]")
+_HEADING = re.compile(r"\[\s*(\S|\S.*\S)\s*\]")
+_NAME = re.compile(r".+")
 _BRIDGED = re.compile(r"(topic|queue)\s*:\s*(\S.*)", re.IGNORECASE)
 _TARGET = re.compile(
     r"""(?P<kind>topic|queue)\s*=\s*(?P<name>"[^"]*"|[^\s"]+)
@@ -80,23 +81,18 @@ class Transport:
 def parse_bridges(parsed: ParsedFile) -> tuple[tuple[Bridge, ...], list[OmittedLine]]:
     bridges: list[Bridge] = []
     omitted: list[OmittedLine] = []
-    open_heading = False
-    for line in parsed.lines:
-        if line.text.startswith("["):
-            bridge = _bridge(line, omitted)
-            open_heading = bridge is not None
-            bridges += [bridge] if bridge is not None else []
-        elif not open_heading:
-            omitted.append(OmittedLine(line.location, "this line", NO_HEADING))
-        elif (found := _TARGET.fullmatch(line.text)) is None:
-            reason = 'it does not read topic=NAME or queue=NAME, with or without selector="..."'
-            omitted.append(OmittedLine(line.location, "this line", reason))
-        else:
-            name, selector = _unquoted(found["name"]), (found["selector"] or "").strip()
-            target = BridgeTarget(
-                line.location, found["kind"].lower(), name, selector, line.comments
-            )
-            bridges[-1] = replace(bridges[-1], targets=(*bridges[-1].targets, target))
+    for heading, source, lines in _sections(parsed, _BRIDGED, omitted):
+        targets: list[BridgeTarget] = []
+        for line in lines:
+            if (found := _TARGET.fullmatch(line.text)) is None:
+                reason = 'it does not read topic=NAME or queue=NAME, with or without selector="..."'
+                omitted.append(line.omitted("this line", reason))
+                continue
+            kind, name = found["kind"].lower(), _unquoted(found["name"])
+            selector = (found["selector"] or "").strip()
+            targets.append(BridgeTarget(line.location, kind, name, selector, line.comments))
+        kind, name = source[1].lower(), _unquoted(source[2].strip())
+        bridges.append(Bridge(heading.location, kind, name, tuple(targets), heading.comments))
     return tuple(bridges), omitted
 
 
@@ -107,32 +103,27 @@ def parse_topics(parsed: ParsedFile) -> tuple[tuple[Topic, ...], list[OmittedLin
         found = _TOPIC.fullmatch(line.text)
         if found is None or line.text.count('"') % 2:
             reason = "it does not read NAME PROPERTY, PROPERTY=VALUE"
-            omitted.append(OmittedLine(line.location, "this line", reason))
-            continue
-        topics.append(_with_properties(line, found, omitted))
+            omitted.append(line.omitted("this line", reason))
+        else:
+            topics.append(_with_properties(line, found, omitted))
     return tuple(topics), omitted
 
 
 def parse_transports(parsed: ParsedFile) -> tuple[tuple[Transport, ...], list[OmittedLine]]:
     transports: list[Transport] = []
     omitted: list[OmittedLine] = []
-    open_heading = False
-    for line in parsed.lines:
-        if line.text.startswith("["):
-            name = (_heading(line, omitted) or "").strip()
-            if open_heading := bool(name):
-                transports.append(Transport(line.location, name))
-        elif not open_heading:
-            omitted.append(OmittedLine(line.location, "this line", NO_HEADING))
-        elif (option := _OPTION.fullmatch(line.text)) is None or option[2] is None:
-            omitted.append(OmittedLine(line.location, "this line", "it does not read NAME = VALUE"))
-        else:
-            key, value = option[1].lower(), _unquoted(option[2].strip())
-            transports[-1] = _with_option(transports[-1], line.location, key, value)
-    for transport in transports:
+    for heading, found, lines in _sections(parsed, _NAME, omitted):
+        transport = Transport(heading.location, found[0])
+        for line in lines:
+            if (option := _OPTION.fullmatch(line.text)) is None or option[2] is None:
+                omitted.append(line.omitted("this line", "it does not read NAME = VALUE"))
+            else:
+                key, value = option[1].lower(), _unquoted(option[2].strip())
+                transport = _with_option(transport, line.location, key, value)
+        transports.append(transport)
         if transport.type not in TRANSPORT_TYPES:
             reason = f"its type is none of {', '.join(TRANSPORT_TYPES)}"
-            omitted.append(OmittedLine(transport.location, f"transport {transport.name!r}", reason))
+            omitted.append(heading.omitted(f"transport {transport.name!r}", reason))
     return tuple(transports), omitted
 
 
@@ -149,27 +140,27 @@ def kind_of(name: str, parsed: ParsedFile) -> str | None:
     return "topics" if any(_EXCHANGE.search(line.text) for line in parsed.lines) else None
 
 
-def _bridge(line: ContentLine, omitted: list[OmittedLine]) -> Bridge | None:
-    heading = _heading(line, omitted)
-    if heading is None:
-        return None
-    if (found := _BRIDGED.fullmatch(heading)) is None:
-        reason = "a heading reads [topic:NAME] or [queue:NAME]"
-        omitted.append(OmittedLine(line.location, "this heading", reason))
-        return None
-    return Bridge(
-        line.location, found[1].lower(), _unquoted(found[2].strip()), comments=line.comments
-    )
-
-
-def _heading(line: ContentLine, omitted: list[OmittedLine]) -> str | None:
-    found = _HEADING.fullmatch(line.text)
-    if found is None or not found[1].strip():
-        omitted.append(
-            OmittedLine(line.location, "this heading", "it is not one name in square brackets")
-        )
-        return None
-    return found[1].strip()
+def _sections(
+    parsed: ParsedFile, form: re.Pattern[str], omitted: list[OmittedLine]
+) -> list[tuple[ContentLine, re.Match[str], list[ContentLine]]]:
+    """Return each heading of this form, its match, and the lines below it."""
+    sections: list[tuple[ContentLine, re.Match[str], list[ContentLine]]] = []
+    is_open = False
+    for line in parsed.lines:
+        if line.text.startswith("["):
+            heading = _HEADING.fullmatch(line.text)
+            found = form.fullmatch(heading[1]) if heading else None
+            is_open = found is not None
+            if found is not None:
+                sections.append((line, found, []))
+            else:
+                reason = WRONG_KIND if heading else "it is not one name in square brackets"
+                omitted.append(line.omitted("this heading", reason))
+        elif is_open:
+            sections[-1][2].append(line)
+        else:
+            omitted.append(line.omitted("this line", "no readable heading is above it"))
+    return sections
 
 
 def _with_properties(line: ContentLine, found: re.Match[str], omitted: list[OmittedLine]) -> Topic:
@@ -180,7 +171,7 @@ def _with_properties(line: ContentLine, found: re.Match[str], omitted: list[Omit
         option = _OPTION.fullmatch(text)
         if option is None:
             reason = "it is no property of a topic"
-            omitted.append(OmittedLine(line.location, f"a part of topic {name!r}", reason))
+            omitted.append(line.omitted(f"a part of topic {name!r}", reason))
             continue
         key, values = option[1], _list(_unquoted((option[2] or "").strip()))
         if key.lower() in values_of:
