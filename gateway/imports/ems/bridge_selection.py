@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from gateway.dialects.base import matches_text, parse_pattern, parse_subject
 from gateway.dialects.systems.ems import EMS
 from gateway.imports.document import REFERENCE
-from gateway.imports.ems.config_files import QUEUE, TOPIC, Bridge, BridgeTarget
+from gateway.imports.ems.config_files import QUEUE, TOPIC, Bridge, BridgeEnd, BridgeTarget
 from gateway.imports.route_checks import (
     MAX_OVERLAPS,
     fault_of,
@@ -27,7 +27,6 @@ from gateway.imports.source_lines import OmittedLine, SourceLine
 from gateway.routing.pattern_trie import PatternTrie
 from gateway.routing.selectors.selector import parse_selector
 
-ADDRESS_PREFIXES = ("topic:", "queue:", "temptopic:", "tempqueue:")  # addresses of a JMS endpoint
 WILDCARDS = frozenset({EMS.any_one, EMS.any_many})
 QUEUE_SOURCE = (
     "a bridge copies messages of the queue, and a client that reads the queue removes them;"
@@ -53,12 +52,12 @@ class SelectedBridge:
         return self.targets[0]
 
     @property
-    def target_topics(self) -> Iterator[tuple[SourceLine, str]]:
+    def target_topics(self) -> Iterator[tuple[SourceLine, BridgeEnd]]:
         """The target topics of its first line, and the location of each."""
         if self.target.kind == TOPIC:
-            yield self.target.location, self.target.name
+            yield self.target.location, self.target
         if self.reverse is not None:
-            yield self.reverse.location, self.bridge.name
+            yield self.reverse.location, self.bridge
 
 
 def select_bridges(bridges: Iterable[Bridge], omitted: list[OmittedLine]) -> list[SelectedBridge]:
@@ -82,13 +81,6 @@ def select_bridges(bridges: Iterable[Bridge], omitted: list[OmittedLine]) -> lis
     return _group(lines)
 
 
-def endpoint_address(kind: str, name: str) -> str:
-    """Return the address of a destination at a JMS endpoint for topics."""
-    if kind == QUEUE:
-        return f"queue:{name}"
-    return f"topic:{name}" if name.startswith(ADDRESS_PREFIXES) else name
-
-
 def has_wildcards(name: str) -> bool:
     return bool(WILDCARDS & set(name.split(EMS.separator)))
 
@@ -109,9 +101,8 @@ def _lines(bridge: Bridge, omitted: list[OmittedLine]) -> Iterator[SelectedBridg
             omitted.append(target.omitted("it repeats a line above it"))
         else:
             targets.add(key)
-            own = endpoint_address(target.kind, target.name)
-            is_own_source = matches_text(endpoint_address(TOPIC, bridge.name), own, EMS)
-            yield SelectedBridge(bridge, (target,), (own,) if is_own_source else ())
+            is_own_source = matches_text(bridge.address, target.address, EMS)
+            yield SelectedBridge(bridge, (target,), (target.address,) if is_own_source else ())
 
 
 def _target_fault(bridge: Bridge, target: BridgeTarget) -> str | None:
@@ -123,9 +114,7 @@ def _target_fault(bridge: Bridge, target: BridgeTarget) -> str | None:
         return f"its selector contains {REFERENCE!r}, which the configuration would replace"
     if target.selector and (fault := fault_of(parse_selector, target.selector)):
         return fault
-    return find_brace_fault(target.name) or find_route_fault(
-        endpoint_address(TOPIC, bridge.name), endpoint_address(target.kind, target.name), EMS
-    )
+    return find_brace_fault(target.name) or find_route_fault(bridge.address, target.address, EMS)
 
 
 def _merge_pairs(lines: Sequence[SelectedBridge]) -> list[SelectedBridge]:
@@ -165,8 +154,7 @@ def _without_duplicates(
             )
             omitted.append(line.target.omitted(reason))
             continue
-        sources = [endpoint_address(TOPIC, each.bridge.name) for each in same]
-        exclude = tuple(dict.fromkeys([*line.exclude, *sources]))
+        exclude = tuple(dict.fromkeys([*line.exclude, *(each.bridge.address for each in same)]))
         if same:
             locations = ", ".join(str(each.target.location) for each in same)
             reason = (
@@ -174,7 +162,7 @@ def _without_duplicates(
                 " the mapping delivers one"
             )
             omitted.append(line.target.omitted(reason))
-        if same and is_covered(endpoint_address(TOPIC, line.bridge.name), exclude, EMS):
+        if same and is_covered(line.bridge.address, exclude, EMS):
             continue
         found.append(replace(line, exclude=exclude))
         earlier.append(line)
@@ -189,11 +177,11 @@ def _chains(lines: Sequence[SelectedBridge]) -> Iterator[OmittedLine]:
             for pattern in parse_pattern(name, EMS):
                 bridged.add(pattern, line)
     for line in lines:
-        for location, name in line.target_topics:
+        for location, topic in line.target_topics:
             forwarding = [
                 other.bridge.location
-                for other in bridged.find(parse_subject(name, EMS).levels)
-                if other is not line and endpoint_address(TOPIC, name) not in other.exclude
+                for other in bridged.find(parse_subject(topic.name, EMS).levels)
+                if other is not line and topic.address not in other.exclude
             ]
             if forwarding:
                 locations = ", ".join(map(str, dict.fromkeys(forwarding)))
@@ -202,7 +190,7 @@ def _chains(lines: Sequence[SelectedBridge]) -> Iterator[OmittedLine]:
                     " line, which the server does not; exclude the topic there if it has no other"
                     " senders"
                 )
-                yield OmittedLine(location, f"target topic {name!r}", reason)
+                yield OmittedLine(location, f"target topic {topic.name!r}", reason)
 
 
 def _group(lines: Iterable[SelectedBridge]) -> list[SelectedBridge]:

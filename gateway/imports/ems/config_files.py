@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from gateway.imports.source_lines import ContentLine, OmittedLine, ParsedFile, SourceLine
 
 TOPIC, QUEUE = "topic", "queue"
+ADDRESS_PREFIXES = ("topic:", "queue:", "temptopic:", "tempqueue:")  # addresses of a JMS endpoint
 WRONG_KIND = "a heading reads [topic:NAME] or [queue:NAME]"
 TRANSPORT_TYPES = ("tibrv", "tibrvcm", "tibss")
 
@@ -26,12 +27,25 @@ _TOPIC = re.compile(r"""(?:\[(?P<jndi>[^\]]*)\]\s*)?(?P<name>"[^"]*"|[^\s,\["]+)
 
 
 @dataclass(frozen=True, slots=True)
-class BridgeTarget:
-    """One line of a bridge: the target of its copies."""
+class BridgeEnd:
+    """A topic or a queue that a line of bridges.conf names."""
 
     location: SourceLine
     kind: str
     name: str
+
+    @property
+    def address(self) -> str:
+        """Its address at a JMS endpoint for topics."""
+        if self.kind == QUEUE:
+            return f"queue:{self.name}"
+        return f"topic:{self.name}" if self.name.startswith(ADDRESS_PREFIXES) else self.name
+
+
+@dataclass(frozen=True, slots=True)
+class BridgeTarget(BridgeEnd):
+    """One line of a bridge: the target of its copies."""
+
     selector: str = ""
     comments: tuple[str, ...] = ()
 
@@ -40,12 +54,9 @@ class BridgeTarget:
 
 
 @dataclass(frozen=True, slots=True)
-class Bridge:
-    """A heading of bridges.conf and the lines below it."""
+class Bridge(BridgeEnd):
+    """A heading of bridges.conf, the source, and the lines below it."""
 
-    location: SourceLine
-    kind: str
-    name: str
     targets: tuple[BridgeTarget, ...] = ()
     comments: tuple[str, ...] = ()
 

@@ -16,12 +16,7 @@ from gateway.imports.document import (
     TargetEntry,
     quote_comments,
 )
-from gateway.imports.ems.bridge_selection import (
-    SelectedBridge,
-    endpoint_address,
-    has_wildcards,
-    select_bridges,
-)
+from gateway.imports.ems.bridge_selection import SelectedBridge, has_wildcards, select_bridges
 from gateway.imports.ems.config_files import (
     TOPIC,
     BridgeTarget,
@@ -51,7 +46,7 @@ def route_entries(
             names.make(each.bridge.name),
             each.target.location,
             ENDPOINT_NAME,
-            endpoint_address(TOPIC, each.bridge.name),
+            each.bridge.address,
             tuple(
                 _target_entry(target, each, senders, exchange, secrets) for target in each.targets
             ),
@@ -77,9 +72,7 @@ def _target_entry(
         notes.append("Different names become this one, as over the bridge.")
     if target.kind == TOPIC:
         notes += exchange.target_notes(target.name)
-    return TargetEntry(
-        ENDPOINT_NAME, endpoint_address(target.kind, target.name), tuple(notes), lossy
-    )
+    return TargetEntry(ENDPOINT_NAME, target.address, tuple(notes), lossy)
 
 
 def _notes(each: SelectedBridge, secrets: Sequence[str]) -> Iterator[str]:
@@ -88,9 +81,7 @@ def _notes(each: SelectedBridge, secrets: Sequence[str]) -> Iterator[str]:
     yield f"{bridge.location}: [{bridge.kind}:{bridge.name}]"
     if each.reverse is not None:
         yield f"{each.reverse.location} is its reverse; neither returns messages of the other."
-    own = {endpoint_address(target.kind, target.name) for target in each.targets} & set(
-        each.exclude
-    )
+    own = {target.address for target in each.targets}.intersection(each.exclude)
     if own:
         yield "Its own target is excluded from the source, so that the route does not loop."
     if set(each.exclude) - own:
