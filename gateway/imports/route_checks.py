@@ -15,7 +15,6 @@ from gateway.errors import SearchBudgetExceeded, SubjectError, TranslationError
 from gateway.imports.document import RouteEntry
 from gateway.imports.source_lines import OmittedLine
 from gateway.model.language import covers, overlaps
-from gateway.model.pattern import Pattern
 from gateway.proofs import prove
 from gateway.proofs.reverse_route import REVERSE_SUFFIX, both_ways
 from gateway.routing.route import Route, Target
@@ -26,6 +25,7 @@ from gateway.translate.names import Renderer
 
 BRACES = "{}"
 MAX_OVERLAPS = 1_000  # pairs of lines; the proofs take milliseconds for each
+_parsed = lru_cache(maxsize=8_192)(parse_pattern)  # every pair of lines is compared
 
 
 def fault_of(parse: Callable[..., object], *arguments: object) -> str:
@@ -39,23 +39,23 @@ def fault_of(parse: Callable[..., object], *arguments: object) -> str:
 
 def find_route_fault(
     pattern: str, template: str, dialect: Dialect, exclude: Sequence[str] = ()
-) -> str | None:
-    """Return why a route between two endpoints of one dialect is illegal; None when it is legal."""
-    try:
+) -> str:
+    """Return why a route between two endpoints of one dialect is illegal; empty when it is not."""
+
+    def parse() -> None:
         source = parse_source(pattern, dialect)
         for each in exclude:
             parse_source(each, dialect)
         parse_template(template, dialect, source)
-    except (SubjectError, TranslationError) as error:
-        return str(error)
-    return None
+
+    return fault_of(parse)
 
 
-def find_brace_fault(name: str) -> str | None:
-    """Return why `name` cannot stand in a mapping, where braces are captures; None when it can."""
+def find_brace_fault(name: str) -> str:
+    """Return why `name` cannot stand in a mapping, where braces are captures; empty when it can."""
     if any(brace in name for brace in BRACES):
         return f"{name!r} has a brace, which a mapping reads as a capture"
-    return None
+    return ""
 
 
 def may_overlap(one: str, other: str, dialect: Dialect) -> bool:
@@ -73,11 +73,6 @@ def is_covered(pattern: str, others: Sequence[str], dialect: Dialect) -> bool:
         return covers(wide, _parsed(pattern, dialect))
     except SearchBudgetExceeded:
         return False
-
-
-@lru_cache(maxsize=8_192)  # every pair of lines is compared
-def _parsed(text: str, dialect: Dialect) -> Sequence[Pattern]:
-    return parse_pattern(text, dialect)
 
 
 MAX_ROUTES = 2_000  # beyond them the proofs take too long for an import

@@ -85,7 +85,7 @@ def has_wildcards(name: str) -> bool:
     return bool(WILDCARDS & set(name.split(EMS.separator)))
 
 
-def _source_fault(bridge: Bridge) -> str | None:
+def _source_fault(bridge: Bridge) -> str:
     if fault := fault_of(parse_pattern, bridge.name, EMS):
         return fault
     return QUEUE_SOURCE if bridge.kind == QUEUE else find_brace_fault(bridge.name)
@@ -105,7 +105,7 @@ def _lines(bridge: Bridge, omitted: list[OmittedLine]) -> Iterator[SelectedBridg
             yield SelectedBridge(bridge, (target,), (target.address,) if is_own_source else ())
 
 
-def _target_fault(bridge: Bridge, target: BridgeTarget) -> str | None:
+def _target_fault(bridge: Bridge, target: BridgeTarget) -> str:
     if fault := fault_of(parse_subject, target.name, EMS):
         return fault
     if target.kind == TOPIC and target.name == bridge.name:
