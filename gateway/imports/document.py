@@ -6,7 +6,7 @@ import math
 import re
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TypeAlias
 
 import yaml
@@ -123,7 +123,7 @@ class Document:
     routes: tuple[RouteEntry, ...]
     notes: tuple[str, ...] = ()  # at the top
     remarks: tuple[str, ...] = ()  # after the routes
-    omitted: tuple[OmittedLine, ...] = field(default=())
+    omitted: tuple[OmittedLine, ...] = ()
 
     def lines(self, status: LineStatus) -> tuple[OmittedLine, ...]:
         """Return the omitted lines of one status."""
@@ -157,15 +157,8 @@ class NameGenerator:
 
 def render(document: Document) -> str:
     """Return the text of the mapping file; equal documents have equal texts."""
-    return "\n".join(
-        [
-            *_head(document),
-            *_process(document),
-            *_endpoints(document),
-            *_routes(document),
-            *_tail(document),
-        ]
-    )
+    parts = (_head, _process, _endpoints, _routes, _tail)
+    return "\n".join(line for part in parts for line in part(document))
 
 
 def _legal(text: str) -> str:
@@ -252,13 +245,10 @@ def _tail(document: Document) -> Iterator[str]:
     if document.remarks:
         yield ""
         yield from _comments(document.remarks, 0)
-    for status, title in (
-        (LineStatus.NOT_CARRIED_OVER, "Not carried over:"),
-        (LineStatus.STAYS_AT_BROKER, "Stays where it is:"),
-    ):
+    for status in LineStatus:
         if found := document.lines(status):
             yield ""
-            yield f"# {title}"
+            yield f"# {status.value.capitalize()}:"
             for each in grouped(found):
                 yield from comment_lines(f"- {each.location}: {each.item}; {each.reason}")
     yield ""
