@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
-from gateway.endpoints.settings.base import U16, U32
+from gateway.endpoints.settings.base import U16
 from gateway.endpoints.settings.mqtt import MqttSettings
 from gateway.imports.document import REFERENCE, EndpointSetting, Value
 from gateway.imports.mosquitto.config_file import BridgeConnection, MosquittoConfig, Option
@@ -64,10 +64,10 @@ def remote_settings(
         side.version(both=both),
         *side.log_in(),
         *side.session("cleansession"),
-        *side.number("keepalive_interval", "keepalive", 1, U16),
+        *side.number("keepalive_interval", "keepalive"),
         *side.backoff(),
         *side.packet(),
-        *side.number("bridge_receive_maximum", "receive_window", 1, U16),
+        *side.number("bridge_receive_maximum", "receive_window"),
         side.qos(),
         *side.on_too_long(),
     )
@@ -188,8 +188,7 @@ class _BridgeSide:
         if option is not None and self._is_true(name):
             yield EndpointSetting("session_expiry", 0, f"{option.location}: a clean session.")
         elif self._side == "remote":
-            name, key = "bridge_session_expiry_interval", "session_expiry"
-            yield from self.number(name, key, 0, U32)
+            yield from self.number("bridge_session_expiry_interval", "session_expiry")
 
     def backoff(self) -> Iterator[EndpointSetting]:
         option = self._options.get("restart_timeout")
@@ -202,19 +201,17 @@ class _BridgeSide:
         yield EndpointSetting("backoff_min", max(1, int(words[0])), str(option.location))
         yield EndpointSetting("backoff_max", max(1, int(words[-1])))
 
-    def packet(self) -> Iterable[EndpointSetting]:
+    def packet(self) -> Iterator[EndpointSetting]:
         option = self._options.get("bridge_max_packet_size")
-        if option is None or option.value == "0":  # no limit
-            return ()
-        facts = fields_by_key(MqttSettings)["max_packet"].metadata
-        return self.number(
-            "bridge_max_packet_size", "max_packet", facts["minimum"], facts["maximum"]
-        )
+        if option is not None and option.value != "0":  # no limit
+            yield from self.number("bridge_max_packet_size", "max_packet")
 
-    def number(self, name: str, key: str, low: int, high: int) -> Iterator[EndpointSetting]:
+    def number(self, name: str, key: str) -> Iterator[EndpointSetting]:
         option = self._options.get(name)
         if option is None:
             return
+        facts = fields_by_key(MqttSettings)[key].metadata
+        low, high = facts["minimum"], facts["maximum"]
         if _is_seconds(option.value) and low <= int(option.value) <= high:
             yield EndpointSetting(key, int(option.value), str(option.location))
         else:
