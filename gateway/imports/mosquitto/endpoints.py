@@ -97,19 +97,16 @@ class _BridgeSide:
         """Yield host and port; several addresses have their ports in `host`."""
         option = self._options["address"]
         (host, port), *others = [self._host_and_port(option, each) for each in option.value.split()]
-        note = "mosquitto's default, also with TLS."
         if others:
             each = [f"{name}:{number or PORT}" for name, number in ((host, port), *others)]
             yield EndpointSetting("host", ", ".join(each), str(option.location))
             if not self._is_true("round_robin"):
                 note = "As mosquitto does without round_robin."
                 yield EndpointSetting("fail_back", value=True, note=note)
-            return
-        yield EndpointSetting("host", host, str(option.location))
-        if port or not self._encrypted():
-            yield EndpointSetting("port", port or PORT)
         else:
-            yield EndpointSetting("port", PORT, note)
+            yield EndpointSetting("host", host, str(option.location))
+            note = "" if port or not self._encrypted() else "mosquitto's default, also with TLS."
+            yield EndpointSetting("port", port or PORT, note)
 
     def _host_and_port(self, option: Option, address: str) -> tuple[str, int]:
         """Return the parts of one address; the port is 0 where it has none."""
@@ -131,9 +128,9 @@ class _BridgeSide:
             return
         values: dict[str, Value] = {}
         for key, name in TLS_FILES.items():
-            if (option := self._options.get(f"bridge_{name}")) is not None:
-                values[key] = self._without_reference(option, option.value)
-        values = {key: value for key, value in values.items() if value}
+            option = self._options.get(f"bridge_{name}")
+            if option and (file := self._without_reference(option, option.value)):
+                values[key] = file
         note = "" if "ca_file" in values else "The CA certificates of the system are trusted."
         yield EndpointSetting("tls", values, note)
 
@@ -164,22 +161,17 @@ class _BridgeSide:
             yield EndpointSetting("client_id", self._without_reference(option, option.value))
         user = self._options.get(f"{self._side}_username")
         password = self._options.get(f"{self._side}_password")
+        notes: list[str] = []
         if user is not None:
-            yield EndpointSetting(
-                "username", f"${{env:{self._variable}_USERNAME}}", str(user.location)
-            )
-            if password is not None:
-                value = f"${{env:{self._variable}_PASSWORD}}"
-                yield EndpointSetting("password", value, f"The password is in {password.location}.")
-            return
-        if password is not None:
-            self._omit(
-                password, "mosquitto uses it with a user name only, and there is no user name"
-            )
-        if required is not None:
-            note = f"{required}: allow_anonymous is false; a bridge needs no user there."
-            yield EndpointSetting("username", f"${{env:{self._variable}_USERNAME}}", note)
-            yield EndpointSetting("password", f"${{env:{self._variable}_PASSWORD}}")
+            notes = [str(user.location)]
+            notes += [f"The password is in {password.location}."] if password else []
+        elif required is not None:
+            notes = [f"{required}: allow_anonymous is false; a bridge needs no user there.", ""]
+        if password is not None and user is None:
+            reason = "mosquitto uses it with a user name only, and there is no user name"
+            self._omit(password, reason)
+        for key, note in zip(("username", "password"), notes, strict=False):
+            yield EndpointSetting(key, f"${{env:{self._variable}_{key.upper()}}}", note)
 
     def session(self, name: str) -> Iterator[EndpointSetting]:
         option = self._options.get(name)
