@@ -9,6 +9,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as LateError
 from contextlib import suppress
+from functools import partial
 from threading import Thread, current_thread
 from typing import Any, Final
 
@@ -115,19 +116,22 @@ class RabbitmqConnection:
         """Run `work` in the connection's thread, behind earlier ones; nothing after the end."""
         self.loop.add_callback_threadsafe(work)
 
-    def open_channel(self) -> Any:  # noqa: ANN401  # the driver's
-        """Return another channel. Raises as `ask` does."""
-        return self.ask(lambda done: self._amqp.channel(on_open_callback=done))
+    def open_channel(self, prefetch: int = 0) -> Any:  # noqa: ANN401  # the driver's
+        """Return another channel, with a limit for consumers if any. Raises as `ask` does."""
+        channel = self.ask(lambda callback: self._amqp.channel(on_open_callback=callback))
+        if prefetch:
+            self.ask(partial(channel.basic_qos, prefetch_count=prefetch))
+        return channel
 
     def ask(
         self,
-        work: Callable[[Callable[[Any], None]], object],
+        work: Callable[..., object],
         channel: Any = None,  # noqa: ANN401  # the driver's
     ) -> Any:  # noqa: ANN401
         """Send a request and return the answer; one thread asks at a time.
 
-        `work` gets the function to call with the answer. `channel` is the one that a refusal
-        closes.
+        `work` gets the function to call with the answer as `callback`, as the methods of pika do.
+        `channel` is the one that a refusal closes.
 
         Raises:
             ChannelClosedByBroker: the server refuses, on a `channel` given.
@@ -138,7 +142,7 @@ class RabbitmqConnection:
         def request(future: Future[Any]) -> None:
             if channel is not None:
                 channel.add_on_close_callback(lambda _, error: _fail(future, error))
-            work(lambda answer: _answer(future, answer))
+            work(callback=lambda answer: _answer(future, answer))
 
         return self._await(request)
 

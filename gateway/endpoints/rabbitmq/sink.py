@@ -68,7 +68,7 @@ class RabbitmqSink:
         take = partial(self._take_answer, window)
         try:
             find_exchange(connection, self._settings)
-            connection.ask(lambda done: connection.channel.confirm_delivery(take, callback=done))
+            connection.ask(partial(connection.channel.confirm_delivery, take))
             connection.channel.add_on_return_callback(
                 partial(self._take_return, connection, window)
             )

@@ -22,7 +22,6 @@ from gateway.endpoints.rabbitmq.stream_position import StreamPosition
 from gateway.endpoints.rabbitmq.topology import (
     Binding,
     bind,
-    consumer,
     find_exchange,
     find_queue,
     is_stream,
@@ -116,7 +115,7 @@ class RabbitmqSource:
         self._find_queue(connection)
         channel.add_on_cancel_callback(lambda _frame: self._cancelled(connection))
         window = settings.receive_window
-        connection.ask(lambda done: channel.basic_qos(prefetch_count=window, callback=done))
+        connection.ask(partial(channel.basic_qos, prefetch_count=window))
         wanted = [(name, QUEUE + name) for name in self._queues]
         if self._bindings:
             wanted.insert(0, (self._queue_name, ""))
@@ -124,7 +123,8 @@ class RabbitmqSource:
             place = self._find_place(connection, name)
             arguments = {} if place is None else {STREAM_OFFSET: place.offset}
             take = partial(self._take, connection, queue, address, place)
-            connection.ask(consumer(channel, name, take, arguments), channel)
+            consume = partial(channel.basic_consume, name, take, arguments=arguments)
+            connection.ask(consume, channel)
 
     def _find_queue(self, connection: RabbitmqConnection) -> None:
         """Make the queue have the bindings of this source, and no others of an earlier one."""

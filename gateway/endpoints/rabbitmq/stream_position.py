@@ -9,6 +9,7 @@ import json
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from secrets import token_hex
 from time import monotonic
 from typing import Any, Final
@@ -17,7 +18,7 @@ from zlib import crc32
 from gateway.endpoints.continuity import Continuity, Retention, SubscriptionStore
 from gateway.endpoints.rabbitmq.connection import RabbitmqConnection
 from gateway.endpoints.rabbitmq.headers import STREAM_OFFSET, read_properties
-from gateway.endpoints.rabbitmq.topology import close_channel, consumer, is_empty
+from gateway.endpoints.rabbitmq.topology import close_channel, is_empty
 from gateway.endpoints.settings.rabbitmq import RabbitmqSettings
 
 SAVE_INTERVAL: Final = 1.0  # seconds between saved places
@@ -114,7 +115,7 @@ def _chunk(
     connection: RabbitmqConnection, settings: RabbitmqSettings, queue: str, place: str
 ) -> list[tuple[int, int]]:
     """Return offset and checksum of the stream's first or last messages."""
-    channel = connection.open_channel()
+    channel = connection.open_channel(prefetch=1)
     chunk: list[tuple[int, int]] = []
     found: Future[None] = Future()
 
@@ -126,8 +127,8 @@ def _chunk(
         if not found.done():  # a stream sends a whole chunk
             found.set_result(None)
 
-    connection.ask(lambda done: channel.basic_qos(prefetch_count=1, callback=done))
-    connection.ask(consumer(channel, queue, take, {STREAM_OFFSET: place}), channel)
+    arguments = {STREAM_OFFSET: place}
+    connection.ask(partial(channel.basic_consume, queue, take, arguments=arguments), channel)
     with suppress(TimeoutError):
         found.result(settings.answer_timeout)
     close_channel(connection, channel)  # the whole chunk comes before the answer

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
+from functools import partial
 from typing import Any, Final
 
 from pika.exceptions import ChannelClosedByBroker
@@ -28,17 +29,11 @@ def find_exchange(
         EndpointError: there is none; or one to bind a queue to is no topic exchange.
     """
     name = settings.exchange
-
-    def declare(channel: Any, done: Any) -> None:  # noqa: ANN401  # the driver's
-        channel.exchange_declare(name, "topic", durable=True, callback=done)
-
-    error = _attempt(
-        connection,
-        lambda channel, done: channel.exchange_declare(name, passive=True, callback=done),
-    )
+    declare = partial(_attempt, connection, "exchange_declare", name)
+    error = declare(passive=True)
     if error is None:
         # an equal exchange stays as it is; a user without the permission is not told its type
-        error = _attempt(connection, declare) if binds else None
+        error = declare("topic", durable=True) if binds else None
         if error is not None and _OTHER_TYPE in error.reply_text:
             reason = f"{name!r} is no topic exchange, so that no pattern selects its messages"
             raise EndpointError(f"{settings.name}: {reason}") from error
@@ -47,7 +42,7 @@ def find_exchange(
     elif not settings.create_exchange:
         reason = f"there is no exchange {name!r}; create it, or set `create_exchange`"
         raise EndpointError(f"{settings.name}: {reason}") from error
-    elif (error := _attempt(connection, declare)) is not None:
+    elif (error := declare("topic", durable=True)) is not None:
         raise refusal(settings, error) from error
 
 
@@ -57,9 +52,8 @@ def find_queue(connection: RabbitmqConnection, settings: RabbitmqSettings, queue
     Raises:
         EndpointError: the server does not tell, or does not create it.
     """
-    error = _attempt(
-        connection, lambda channel, done: channel.queue_declare(queue, passive=True, callback=done)
-    )
+    declare = partial(_attempt, connection, "queue_declare", queue)
+    error = declare(passive=True)
     if error is None:
         return True
     if error.reply_code != NOT_FOUND:
@@ -67,13 +61,7 @@ def find_queue(connection: RabbitmqConnection, settings: RabbitmqSettings, queue
     arguments: dict[str, Any] = {"x-queue-type": settings.queue_type}
     if settings.queue_type != "stream":  # two readers would divide a subject, and its order
         arguments["x-single-active-consumer"] = True
-    error = _attempt(
-        connection,
-        lambda channel, done: channel.queue_declare(
-            queue, durable=True, arguments=arguments, callback=done
-        ),
-    )
-    if error is not None:
+    if (error := declare(durable=True, arguments=arguments)) is not None:
         raise refusal(settings, error) from error
     return False
 
@@ -83,30 +71,14 @@ def is_stream(connection: RabbitmqConnection, queue: str) -> bool:
 
     The server says it in no other way, and notes the refusal in its log (RabbitMQ 3.10 and later).
     """
-    arguments = {STREAM_OFFSET: "next"}
-
-    def consume(channel: Any, done: Callable[[Any], None]) -> None:  # noqa: ANN401  # the driver's
-        request = consumer(channel, queue, lambda *_: None, arguments)
-        channel.basic_qos(prefetch_count=1, callback=lambda _: request(done))
-
-    return _attempt(connection, consume) is None
+    consume = partial(_attempt, connection, "basic_consume", queue, prefetch=1)
+    return consume(lambda *_: None, arguments={STREAM_OFFSET: "next"}) is None
 
 
 def is_empty(connection: RabbitmqConnection, queue: str) -> bool:
     """Return whether a queue that exists has no message."""
-    channel = connection.channel
-    asked = connection.ask(lambda done: channel.queue_declare(queue, passive=True, callback=done))
+    asked = connection.ask(partial(connection.channel.queue_declare, queue, passive=True))
     return not asked.method.message_count
-
-
-def consumer(
-    channel: Any,  # noqa: ANN401  # the driver's
-    queue: str,
-    take: Callable[..., None],
-    arguments: Mapping[str, object],
-) -> Callable[[Callable[[Any], None]], object]:
-    """Return the request for a consumer, for `RabbitmqConnection.ask`."""
-    return lambda done: channel.basic_consume(queue, take, arguments=arguments, callback=done)
 
 
 def bind(
@@ -123,7 +95,7 @@ def bind(
     channel = connection.open_channel()
     for exchange, pattern in bindings:
         try:
-            connection.ask(_binding(channel.queue_bind, queue, exchange, pattern), channel)
+            connection.ask(partial(channel.queue_bind, queue, exchange, pattern), channel)
         except ChannelClosedByBroker as error:
             raise refusal(settings, error) from error
     close_channel(connection, channel)
@@ -135,31 +107,24 @@ def unbind(
     """Remove bindings; return those that the server refused to remove."""
     left: list[Binding] = []
     for exchange, pattern in bindings:
-        error = _attempt(
-            connection,
-            lambda channel, done, exchange=exchange, pattern=pattern: _binding(
-                channel.queue_unbind, queue, exchange, pattern
-            )(done),
-        )
+        error = _attempt(connection, "queue_unbind", queue, exchange, pattern)
         if error is not None and error.reply_code != NOT_FOUND:
             log.warning("a binding of %r stays: %s", queue, error.reply_text)
             left.append((exchange, pattern))
     return left
 
 
-def _binding(
-    change: Callable[..., object], queue: str, exchange: str, pattern: str
-) -> Callable[[Any], object]:
-    return lambda done: change(queue, exchange, pattern, callback=done)
-
-
 def _attempt(
-    connection: RabbitmqConnection, work: Callable[..., object]
+    connection: RabbitmqConnection,
+    method: str,
+    *arguments: object,
+    prefetch: int = 0,
+    **options: object,
 ) -> ChannelClosedByBroker | None:
-    """Send a request on a channel of its own, which a refusal closes; return the refusal."""
-    channel = connection.open_channel()
+    """Call a method of a channel of its own, which a refusal closes; return the refusal."""
+    channel = connection.open_channel(prefetch)
     try:
-        connection.ask(lambda done: work(channel, done), channel)
+        connection.ask(partial(getattr(channel, method), *arguments, **options), channel)
     except ChannelClosedByBroker as error:
         return error
     close_channel(connection, channel)
@@ -169,8 +134,8 @@ def _attempt(
 def close_channel(connection: RabbitmqConnection, channel: Any) -> None:  # noqa: ANN401  # the driver's
     """Close a channel that `open_channel` returned."""
 
-    def close(done: Callable[[Any], None]) -> None:
-        channel.add_on_close_callback(lambda _channel, _error: done(None))
+    def close(callback: Callable[[Any], None]) -> None:
+        channel.add_on_close_callback(lambda _channel, _error: callback(None))
         channel.close()
 
     connection.ask(close)
