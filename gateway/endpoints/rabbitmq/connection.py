@@ -7,7 +7,6 @@ import re
 import struct
 from collections.abc import Callable
 from concurrent.futures import Future
-from concurrent.futures import TimeoutError as LateError
 from contextlib import suppress
 from functools import partial
 from threading import Thread, current_thread
@@ -161,7 +160,7 @@ class RabbitmqConnection:
         self.spawn(start)
         try:
             return future.result(self._settings.answer_timeout)
-        except (TimeoutError, LateError) as error:
+        except TimeoutError as error:
             raise NotConnectedError(f"{self._settings.name}: no answer in time") from error
         except (ChannelClosedByBroker, EndpointError):
             raise
@@ -184,7 +183,7 @@ class RabbitmqConnection:
             return
         self.spawn(self._leave)
         if self._thread is not current_thread():
-            with suppress(TimeoutError, LateError):
+            with suppress(TimeoutError):
                 self._closed.result(CLOSE_TIMEOUT)
         self.spawn(self._drop)
         if self._thread is not current_thread():
