@@ -29,33 +29,28 @@ def key_options(settings: NatsSettings) -> dict[str, Any]:
     Raises:
         EndpointError: a file is absent, or has no key of a user.
     """
-    for file in (settings.credentials_file, settings.nkey_file):
-        if file is None:
-            continue
-        text = _read(settings.name, file)
-        jwt = None
-        if file is settings.credentials_file:
-            jwt, text = (_part(text, each) for each in ("NATS USER JWT", "USER NKEY SEED"))
-        key = _key(text.strip())
-        if key is None or jwt == "":
-            raise EndpointError(f"{settings.name}: {file}: it has no key of a user; check the file")
-        return _options(key, jwt)
-    return {}
+    file = settings.credentials_file or settings.nkey_file
+    if file is None:
+        return {}
+    text = _read(settings.name, file)
+    jwt: str | None = None
+    if settings.credentials_file:
+        jwt, text = (_part(text, each) for each in ("NATS USER JWT", "USER NKEY SEED"))
+    key = _key(text.strip())
+    if key is None or jwt == "":
+        raise EndpointError(f"{settings.name}: {file}: it has no key of a user; check the file")
+
+    def sign(nonce: str) -> bytes:
+        return b64encode(key.sign(nonce.encode()).signature)
+
+    own: dict[str, Any] = {"user_jwt_cb": jwt.encode} if jwt else {"public_nkey": public_name(key)}
+    return own | {"signature_cb": sign}
 
 
 def public_name(key: SigningKey) -> str:
     """Return the public key as NATS shows it."""
     raw = bytes([_USER]) + bytes(key.verify_key)
     return b32encode(raw + crc_hqx(raw, 0).to_bytes(2, "little")).decode().rstrip("=")
-
-
-def _options(key: SigningKey, jwt: str | None) -> dict[str, Any]:
-    def sign(nonce: str) -> bytes:
-        return b64encode(key.sign(nonce.encode()).signature)
-
-    if jwt is None:
-        return {"signature_cb": sign, "public_nkey": public_name(key)}
-    return {"signature_cb": sign, "user_jwt_cb": jwt.encode}
 
 
 def _key(seed: str) -> SigningKey | None:
