@@ -190,7 +190,7 @@ class NatsSink:
             return rejected("no-stream", f"{self._settings.name}: {reason}")
         except (TimeoutError, NatsError, OSError):
             pass  # JetStream itself does not answer: the message is sent again
-        return _not_now("the stream has no leader now")
+        return replace(NO_ROOM, reason="the stream has no leader now")
 
     def _deny(self, window: SendWindow[str], denied: str) -> None:
         """Refuse what was published to `denied`, in small letters; the server answers nothing."""
@@ -251,9 +251,5 @@ def _settlement(name: str, answer: dict[str, Any]) -> Settlement:
     reason = str(error.get("description", ""))
     passes = error.get("code", 0) >= _SERVER_FAULT or error.get("err_code") in _OF_THE_MOMENT
     if passes and not _TOO_LARGE.search(reason):
-        return _not_now(reason)
+        return replace(NO_ROOM, reason=reason)
     return rejected("stream", f"{name}: {reason}")
-
-
-def _not_now(reason: str) -> Settlement:
-    return replace(NO_ROOM, reason=reason)
