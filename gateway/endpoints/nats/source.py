@@ -82,9 +82,8 @@ class NatsSource:
         self._most = PULL  # messages of a request: the server may have a limit
         self._fits = True  # the next message is within the bytes of a request
         self._wanted = 0  # messages of the present request that have not come
-        self._returned = self._end = (
-            0  # messages returned that have not come; the number of the last
-        )
+        # messages returned that have not come; the number of the last
+        self._returned = self._end = 0
         self._held: list[NatsMessage] = []  # of the returned ones, until all have come
         self._last_delivery = self._last_message = self._answered = 0
         self._queue = self._new_queue()
@@ -374,12 +373,11 @@ def consumer_name(settings: NatsSettings, instance: str) -> str:
     return f"{plain}-{blake2b(name.encode(), digest_size=4).hexdigest()}"
 
 
-def _numbers_of(reply: str) -> tuple[int, int, int, int]:
+def _numbers_of(reply: str) -> tuple[int, ...]:
     """Return deliveries, numbers in the stream and of the delivery, and the time in nanoseconds.
 
     `$JS.ACK.[domain.account.]stream.consumer.deliveries.number.delivery.time.pending`
     """
     parts = reply.split(".")
     at = 4 if len(parts) < 11 else 6  # noqa: PLR2004  # with the domain, eleven tokens or more
-    deliveries, number, delivery, nanoseconds = map(int, parts[at : at + 4])
-    return deliveries, number, delivery, nanoseconds
+    return tuple(map(int, parts[at : at + 4]))
