@@ -26,13 +26,18 @@ _FIXED: Final[Mapping[bytes, struct.Struct]] = {
 }  # fmt: skip
 
 
-def encode_table(table: Mapping[str, Value]) -> bytes:
-    """Return a table with its length.
+def encode_table(table: Mapping[str, Value], depth: int = 0) -> bytes:
+    """Return a table with its length; `depth` is the number of values around it.
 
     Raises:
         TranslationError: a name or a value has no form.
     """
-    return _encode_table(table, 0)
+    return _with_length(
+        b"".join(
+            short_text(name, f"the header name {name[:40]!r}") + _encode(value, depth)
+            for name, value in table.items()
+        )
+    )
 
 
 def short_text(text: str | bytes, what: str) -> bytes:
@@ -53,15 +58,6 @@ def _utf8(text: str) -> bytes:
         return text.encode()
     except UnicodeEncodeError as error:
         raise TranslationError("rabbitmq", "", "surrogate", "a header has no UTF-8") from error
-
-
-def _encode_table(table: Mapping[str, Value], depth: int) -> bytes:
-    return _with_length(
-        b"".join(
-            short_text(name, f"the header name {name[:40]!r}") + _encode(value, depth)
-            for name, value in table.items()
-        )
-    )
 
 
 def _with_length(data: bytes) -> bytes:
@@ -85,7 +81,7 @@ def _encode(value: Value, depth: int) -> bytes:  # noqa: PLR0911  # one type eac
         case bytes():
             return b"x" + _with_length(value)
         case Mapping():
-            return b"F" + _encode_table(value, depth + 1)
+            return b"F" + encode_table(value, depth + 1)
         case list() | tuple():
             return b"A" + _with_length(b"".join(_encode(each, depth + 1) for each in value))
         case _:
