@@ -79,18 +79,15 @@ class GatewayClient(Client):
         context: SSLContext = super().ssl_context
         return context
 
-    def _connect_command(self) -> bytes:
+    def _connect_command(self) -> Any:  # noqa: ANN401  # the library's
         if self.encrypted and not self._server_info.get("tls_required"):
             raise NatsError(f"the server {WITHOUT_TLS}; no log-in was sent")
-        command: bytes = super()._connect_command()
-        return command
+        return super()._connect_command()
 
-    async def _process_headers(self, headers: bytes | None) -> dict[str, str] | None:
-        try:
-            found: dict[str, str] | None = await super()._process_headers(headers)
-        except (IndexError, ValueError):
-            return None
-        return found
+    async def _process_headers(self, headers: bytes | None) -> Any:  # noqa: ANN401  # as above
+        with suppress(IndexError, ValueError):
+            return await super()._process_headers(headers)
+        return None
 
     def _build_message(
         self, sid: int, subject: bytes, reply: bytes, data: bytes, headers: dict[str, str] | None

@@ -95,8 +95,6 @@ class NatsConnection:
         self._calls.add(future)
         try:
             return future.result(timeout or _QUESTIONS * self._settings.answer_timeout)
-        except EndpointError:
-            raise
         except (TimeoutError, CancelledError) as error:
             future.cancel()
             self.refuse_denied()

@@ -76,12 +76,9 @@ class NatsSink:
     async def _start(self, connection: NatsConnection, window: SendWindow[str]) -> None:
         if not self._settings.jetstream:
             return
-
-        async def take(message: Any) -> None:  # noqa: ANN401  # the driver's message
-            await self._take_answer(connection, window, message)
-
         await connection.make_stream()
         self._inbox = connection.client.new_inbox()
+        take = partial(self._take_answer, connection, window)
         await connection.client.subscribe(f"{self._inbox}.*", cb=take)
         await connection.client.flush(self._settings.answer_timeout)
         connection.run(self._look(connection, window))

@@ -160,16 +160,10 @@ class NatsSource:
         """Subscribe in core NATS; of several patterns that select a message, the first takes it."""
         self._live = []
         for at, pattern in enumerate(self._patterns):
-            earlier = self._patterns[:at]
-
-            async def take(message: Any, earlier: Sequence[str] = earlier) -> None:  # noqa: ANN401
-                if not any(selects(each, message.subject) for each in earlier):
-                    await self._put_live(queue, message)
-
             subscription = await connection.client.subscribe(
                 pattern,
                 queue=self._settings.queue_group,
-                cb=take,
+                cb=partial(self._take_live, queue, self._patterns[:at]),
                 pending_bytes_limit=0,  # the library would drop the rest uncounted
                 pending_msgs_limit=0,
             )
@@ -177,7 +171,9 @@ class NatsSource:
         await connection.client.flush(self._settings.answer_timeout)
         connection.refuse_denied()
 
-    async def _put_live(self, queue: Inbox, message: Any) -> None:  # noqa: ANN401
+    async def _take_live(self, queue: Inbox, earlier: Sequence[str], message: Any) -> None:  # noqa: ANN401
+        if any(selects(each, message.subject) for each in earlier):
+            return
         if queue.full:
             self.continuity.report_loss("the gateway dropped messages of core NATS", 1)
             return
@@ -193,10 +189,7 @@ class NatsSource:
         await self._find_consumer(connection)
         self._inbox, self._wanted, self._held = client.new_inbox(), 0, []
         self._fits = True
-
-        async def take(message: Any) -> None:  # noqa: ANN401  # the driver's message
-            self._take(connection, queue, message)
-
+        take = partial(self._take, connection, queue)
         await client.subscribe(self._inbox, cb=take, pending_bytes_limit=0, pending_msgs_limit=0)
         self.continuity.retention = Retention.NEW if self._is_new else Retention.KEPT
         self._is_new = False
@@ -273,12 +266,7 @@ class NatsSource:
         timeout = self._settings.answer_timeout
         await connection.client.request(f"{prefix}.{end}.{deliveries}.0.0", NAK, timeout)
 
-    def _take(
-        self,
-        connection: NatsConnection,
-        queue: Inbox,
-        message: Any,  # noqa: ANN401
-    ) -> None:
+    async def _take(self, connection: NatsConnection, queue: Inbox, message: Any) -> None:  # noqa: ANN401  # the driver's
         if message.subject == self._inbox:
             self._read_status(connection, queue, message.headers or {})
             return
