@@ -56,13 +56,7 @@ class ClientSession(asyncio.Protocol):
         self.transport = cast(asyncio.Transport, transport)
         without_delay(transport)
         broker = self._broker
-        self.output = WriteBuffer(
-            self.transport,
-            broker.options.peer_bytes,
-            broker.memory,
-            broker.unflushed,
-            self._deliver_waiting,
-        )
+        self.output = WriteBuffer(self.transport, broker, self._deliver_waiting)
         if len(broker.sessions) >= broker.options.max_connections:
             self.end("too many connections")
         else:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from asyncio import Transport
 from collections.abc import Callable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from gateway.trial.brokers.serving import MemoryBudget, UnwrittenBytes
+from gateway.trial.brokers.serving import UnwrittenBytes
 from gateway.wire.smf.frames import DISCARDED
+
+if TYPE_CHECKING:
+    from gateway.trial.brokers.smf.dispatcher import MessageDispatcher
 
 _BUSY: Final = 1 << 20  # unwritten bytes above which guaranteed messages wait in their queue
 
@@ -19,16 +22,12 @@ class WriteBuffer(UnwrittenBytes):
     """
 
     def __init__(
-        self,
-        transport: Transport,
-        limit: int,
-        memory: MemoryBudget,
-        unflushed: list[WriteBuffer],
-        on_ready: Callable[[], None],
+        self, transport: Transport, broker: MessageDispatcher, on_ready: Callable[[], None]
     ) -> None:
         """Keep `on_ready`, which is called when the buffer stops being busy."""
-        super().__init__(transport, memory)
-        self._limit, self._unflushed, self._on_ready = limit, unflushed, on_ready
+        super().__init__(transport, broker.memory)
+        self._limit, self._unflushed = broker.options.peer_bytes, broker.unflushed
+        self._on_ready = on_ready
         self._dropped = self._is_listed = False
         transport.set_write_buffer_limits(high=_BUSY)
 
