@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from gateway.errors import WireError
-from gateway.trial.brokers.serving import MemoryBudget, UnwrittenBytes, without_delay
+from gateway.trial.brokers.serving import UnwrittenBytes, without_delay
 from gateway.trial.brokers.yami4.matching import PatternList
-from gateway.wire.yami4.frames import FrameDecoder, FrameLimits, Packet
+from gateway.wire.yami4.frames import FrameDecoder
+
+if TYPE_CHECKING:
+    from gateway.trial.brokers.yami4.core import BrokerCore
 
 _PAUSE_ABOVE = 4 << 20  # unwritten bytes of a client above which it is not read
 
@@ -40,19 +42,13 @@ class ClientConnection(asyncio.Protocol):
     transport: asyncio.Transport
     output: UnwrittenBytes
 
-    def __init__(
-        self,
-        location: str,
-        limits: FrameLimits,
-        memory: MemoryBudget,
-        receive: Callable[[ClientConnection, Sequence[Packet]], None],
-        drop: Callable[[ClientConnection], None],
-    ) -> None:
-        """Keep `location`, the one of a client without a port, and what takes its messages."""
-        self.location = location
-        self.failed = self.refused = False
-        self._memory, self._receive, self._drop = memory, receive, drop
-        self._decoder = FrameDecoder(limits)
+    def __init__(self, core: BrokerCore) -> None:
+        self._core, self._memory = core, core.memory
+        self.location = f"unix://${next(core.numbers)}"  # of a client without a port
+        self.failed = False
+        self._is_refused = len(core.clients) >= core.options.max_connections
+        core.clients.add(self)
+        self._decoder = FrameDecoder(core.options.frames)
         self._posted = 0  # bytes in total
         # the end of each update, counted in posted bytes
         self._ends: deque[tuple[int, SubscriptionRow]] = deque()
@@ -64,7 +60,7 @@ class ClientConnection(asyncio.Protocol):
         if isinstance(address := transport.get_extra_info("peername"), tuple):
             without_delay(transport)
             self.location = f"tcp://{address[0]}:{address[1]}"
-        if self.refused:
+        if self._is_refused:
             self.fail()
 
     def data_received(self, data: bytes) -> None:
@@ -77,7 +73,7 @@ class ClientConnection(asyncio.Protocol):
         is_over = self._decoder.fault is not None or bool(
             self._memory.is_full and self._decoder.held
         )
-        self._receive(self, packets)
+        self._core.receive(self, packets)
         if is_over:
             self.fail()
 
@@ -118,4 +114,4 @@ class ClientConnection(asyncio.Protocol):
             self.failed = True
             self._memory.held -= self._decoder.held
             self.output.close()
-            self._drop(self)
+            self._core.drop(self)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import partial
+from itertools import count
 from operator import is_
 from typing import Final
 
@@ -78,9 +79,11 @@ class BrokerCore:
     def __init__(self, options: Yami4BrokerOptions) -> None:
         self.warming_up = options.warm_up > 0
         self.memory = MemoryBudget(options.max_total_bytes)
+        self.clients: set[ClientConnection] = set()
+        self.numbers = count(1)  # of the clients
         self.subscriptions: list[SubscriptionRow] = []
         self.incoming = self.outgoing = 0
-        self._options = options
+        self.options = options
         self._reader = HeaderReader()
         self._targets: dict[bytes, UpdateTargets] = {}
         self._posted = 0
@@ -115,6 +118,7 @@ class BrokerCore:
 
     def drop(self, client: ClientConnection) -> None:
         """Remove a client and its subscriptions."""
+        self.clients.discard(client)
         self._posted_to.pop(client, None)
         self._remove(lambda row: row.client is client)
 
@@ -130,7 +134,7 @@ class BrokerCore:
         self._posted += 1
         client.post(encode_message(to_wire_id(self._posted), header, body))
         self._posted_to[client] = None
-        if client.output.unwritten > self._options.max_peer_bytes or self.memory.is_full:
+        if client.output.unwritten > self.options.max_peer_bytes or self.memory.is_full:
             client.fail()  # it does not read its answers
 
     def _subscribe(self, client: ClientConnection, heading: MessageHeading, body: bytes) -> bytes:
@@ -150,12 +154,12 @@ class BrokerCore:
     def _add(self, client: ClientConnection, text: bytes, destination: bytes) -> bytes:
         if destination == _FORWARD_DESTINATION:
             return NO_FORWARDING
-        if text.count(b",") >= self._options.max_list_items:
+        if text.count(b",") >= self.options.max_list_items:
             return TOO_MANY_ITEMS
         for row in self.subscriptions:
             if (row.client, row.patterns.text, row.destination) == (client, text, destination):
                 return b""
-        if len(self.subscriptions) >= self._options.max_subscriptions:
+        if len(self.subscriptions) >= self.options.max_subscriptions:
             return TABLE_FULL
         self.subscriptions.append(SubscriptionRow(PatternList(text), destination, client))
         self._targets.clear()
@@ -168,7 +172,7 @@ class BrokerCore:
         targets = self._targets.get(name)
         if targets is None:
             tags = until_nul(name)
-            if tags.count(b",") >= self._options.max_list_items:
+            if tags.count(b",") >= self.options.max_list_items:
                 return TOO_MANY_ITEMS
             targets = self._find_targets(name, tags)
         self.incoming += 1
@@ -177,11 +181,11 @@ class BrokerCore:
             self.outgoing += 1
             if self._is_full(subscription):
                 overflows += 1
-                if self._options.overflow_policy is OverflowPolicy.UNSUBSCRIBE:
+                if self.options.overflow_policy is OverflowPolicy.UNSUBSCRIBE:
                     self._remove(partial(is_, subscription))
             else:
                 self._update(subscription, head, body)
-        if overflows and self._options.overflow_policy is OverflowPolicy.REJECT_MESSAGE:
+        if overflows and self.options.overflow_policy is OverflowPolicy.REJECT_MESSAGE:
             return QUEUE_OVERFLOW
         return b""
 
@@ -206,8 +210,8 @@ class BrokerCore:
 
     def _is_over(self, subscription: SubscriptionRow) -> bool:
         return (
-            subscription.pending >= self._options.max_client_queue
-            or subscription.client.output.unwritten >= self._options.max_peer_bytes
+            subscription.pending >= self.options.max_client_queue
+            or subscription.client.output.unwritten >= self.options.max_peer_bytes
             or self.memory.is_full
         )
 
@@ -227,7 +231,7 @@ class BrokerCore:
         }
         rows = self.subscriptions
         if details and rows:
-            limit = self._options.max_client_queue
+            limit = self.options.max_client_queue
             values["locations"] = [row.client.location for row in rows]
             values["overflows"] = [row.pending >= limit for row in rows]
             values["sent_messages"] = [Long(row.sent_messages) for row in rows]

@@ -22,29 +22,15 @@ class Yami4Broker(ServedBroker):
         self, url: str = "tcp://127.0.0.1:0", options: Yami4BrokerOptions = DEFAULT_OPTIONS
     ) -> None:
         listener, self.url, path = _listen(url)
-        self._options, self._core = options, BrokerCore(options)
-        self._clients: set[ClientConnection] = set()
-        self._accepted = 0
-        super().__init__(listener, self._client, self._clients)
+        self._core = core = BrokerCore(options)
+        super().__init__(listener, lambda: ClientConnection(core), core.clients)
         if path is not None:
             self.resources.callback(path.unlink, missing_ok=True)
 
     async def _serve(self) -> None:
-        self._loop.call_later(self._options.warm_up, setattr, self._core, "warming_up", False)
+        warm_up = self._core.options.warm_up
+        self._loop.call_later(warm_up, setattr, self._core, "warming_up", False)
         await super()._serve()
-
-    def _client(self) -> ClientConnection:
-        self._accepted += 1
-        location, frames = f"unix://${self._accepted}", self._options.frames
-        core = self._core
-        client = ClientConnection(location, frames, core.memory, core.receive, self._drop)
-        client.refused = len(self._clients) >= self._options.max_connections
-        self._clients.add(client)
-        return client
-
-    def _drop(self, client: ClientConnection) -> None:
-        self._clients.discard(client)
-        self._core.drop(client)
 
 
 def _listen(url: str) -> tuple[socket.socket, str, Path | None]:
