@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gateway.dialects.base import parse_pattern
 from gateway.dialects.systems.mqtt import MQTT
@@ -78,8 +78,7 @@ def draft_routes(lines: Sequence[TopicLine]) -> tuple[list[RouteDraft], list[Omi
         for direction in (Direction.OUT, Direction.IN):
             for number, topic in enumerate(topics):
                 if topic.crosses(direction):
-                    draft = _one_way(topic, direction, topics[:number], both)
-                    drafts += [] if draft is None else [draft]
+                    drafts += _one_way(topic, direction, topics[:number], both)
     used = {line for draft in drafts for line in draft.lines}
     reason = "lines before it, or with a prefix, cover it, so mosquitto does not use it"
     omitted += [line.omitted(reason) for line in lines if line not in used]
@@ -166,22 +165,18 @@ def _bidirectional(topics: Sequence[RouteDraft]) -> list[RouteDraft]:
             if key == (local, remote, stem) or _within(key, (local, remote, stem))
             for line in lines
         ]
-        same = [
-            draft.pattern_at(Direction.OUT)
-            for draft in drafts
-            if (draft.local, draft.remote) == (local, remote)
-        ]
-        exclude = tuple(each for each in same if may_overlap(each, local + stem, MQTT))
         ordered = tuple(sorted(set(lines), key=lambda line: line.location))
+        draft = RouteDraft(local, remote, stem, Direction.BOTH, ordered)
+        same = [local + each.stem for each in drafts if each.has_same_prefixes(draft)]
+        exclude = tuple(each for each in same if may_overlap(each, local + stem, MQTT))
         if not is_covered(local + stem, exclude, MQTT):
-            drafts.append(RouteDraft(local, remote, stem, Direction.BOTH, ordered, exclude))
+            drafts.append(replace(draft, exclude=exclude))
     return drafts
 
 
 def _common_stem(out: RouteDraft, back: RouteDraft) -> str | None:
-    if not (
-        out.crosses(Direction.OUT) and back.crosses(Direction.IN) and out.has_same_prefixes(back)
-    ):
+    crosses = out.crosses(Direction.OUT) and back.crosses(Direction.IN)
+    if not (crosses and out.has_same_prefixes(back)):
         return None
     stem = intersect(out.stem, back.stem)
     if stem is None:
@@ -202,20 +197,19 @@ def _one_way(
     direction: Direction,
     earlier: Sequence[RouteDraft],
     both: Sequence[RouteDraft],
-) -> RouteDraft | None:
-    """Draft the rest of a line in one direction; None when other lines cover it."""
+) -> Iterator[RouteDraft]:
+    """Draft the rest of a line in one direction, unless other lines cover it."""
     pattern = topic.pattern_at(direction)
     others = [each.pattern_at(direction) for each in earlier if each.crosses(direction)]
     others += [draft.pattern_at(direction) for draft in both if topic.has_same_prefixes(draft)]
     overlapping = [each for each in dict.fromkeys(others) if may_overlap(pattern, each, MQTT)]
-    if is_covered(pattern, overlapping, MQTT):
-        return None
-    exclude = tuple(
-        each
-        for each in overlapping
-        if not any(other != each and intersect(each, other) == each for other in overlapping)
-    )
-    return RouteDraft(topic.local, topic.remote, topic.stem, direction, topic.lines, exclude)
+    if not is_covered(pattern, overlapping, MQTT):
+        exclude = tuple(
+            each
+            for each in overlapping
+            if not any(other != each and intersect(each, other) == each for other in overlapping)
+        )
+        yield RouteDraft(topic.local, topic.remote, topic.stem, direction, topic.lines, exclude)
 
 
 def _ambiguous(draft: RouteDraft, topics: Sequence[RouteDraft]) -> Iterator[OmittedLine]:
