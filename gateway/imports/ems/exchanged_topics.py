@@ -31,9 +31,8 @@ class TopicExchange:
     def source_notes(self, pattern: str) -> list[str]:
         """Return notes for a route that receives `pattern` from the server."""
         return [
-            f"{topic.location}: some messages come from {self._transport_names(topic.imports)}"
-            f"{self._weak_modes(topic)}. The server imports only while a client subscribes, as this"
-            " route does."
+            f"{topic.location}: some messages come from {self._origins(topic)}. The server imports"
+            " only while a client subscribes, as this route does."
             for topic in self.topics
             if topic.imports and may_overlap(pattern, topic.name, EMS)
         ]
@@ -49,23 +48,15 @@ class TopicExchange:
 
     def remarks(self) -> list[str]:
         """Return a remark for each topic, for the end of the file."""
-        if not self.topics:
-            return []
-        remarks = [
-            (
-                "The EMS server continues to exchange these topics with Rendezvous and"
-                " SmartSockets. A name must be legal on both sides. A message that was imported is"
-                " never exported again on the same topic; a message of the gateway is."
-            )
-        ]
-        return remarks + [self._remark(topic) for topic in self.topics]
+        first = (
+            "The EMS server continues to exchange these topics with Rendezvous and SmartSockets. A"
+            " name must be legal on both sides. A message that was imported is never exported again"
+            " on the same topic; a message of the gateway is."
+        )
+        return [first, *map(self._remark, self.topics)] if self.topics else []
 
     def _remark(self, topic: Topic) -> str:
-        directions = []
-        if topic.imports:
-            directions.append(
-                f"from {self._transport_names(topic.imports)}{self._weak_modes(topic)}"
-            )
+        directions = [f"from {self._origins(topic)}"] if topic.imports else []
         if topic.exports:
             directions.append(f"to {self._transport_names(topic.exports)}")
         names = (*topic.imports, *topic.exports)
@@ -76,9 +67,8 @@ class TopicExchange:
         return "; ".join([summary, f"dialect: {self._dialects(names)}", *more])
 
     def _smartsockets_names(self, topic: Topic) -> list[str]:
-        if "smartsockets" not in self._systems((*topic.imports, *topic.exports)):
-            return []
-        if fault_of(translate_pattern, topic.name, EMS, SMARTSOCKETS):
+        is_there = "smartsockets" in self._systems((*topic.imports, *topic.exports))
+        if not is_there or fault_of(translate_pattern, topic.name, EMS, SMARTSOCKETS):
             return []
         return list(translate_pattern(topic.name, EMS, SMARTSOCKETS).patterns)
 
@@ -95,11 +85,13 @@ class TopicExchange:
             for name in dict.fromkeys(names)
         )
 
-    def _weak_modes(self, topic: Topic) -> str:
+    def _origins(self, topic: Topic) -> str:
+        """Return the transports that a topic is imported from, and their weak delivery modes."""
+        names = self._transport_names(topic.imports)
         known = (self.transports[name] for name in topic.imports if name in self.transports)
         modes = dict.fromkeys(each.topic_mode for each in known)
         weak = [mode for mode in modes if mode != "TIBEMS_PERSISTENT"]
-        return f" as {', '.join(weak)}, at most once" if weak else ""
+        return f"{names} as {', '.join(weak)}, at most once" if weak else names
 
 
 def find_exchanged_topics(
