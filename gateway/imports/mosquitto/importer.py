@@ -183,12 +183,10 @@ def _routes(  # noqa: PLR0913, PLR0917  # the facts of a connection
         line = draft.lines[0]
         ends = (pair[0].name, pair[1].name)
         source, target = reversed(ends) if draft.direction is Direction.IN else ends
-        if fault := find_route_fault(
-            draft.source_pattern, draft.target_template, MQTT, draft.exclude
-        ):
-            omitted.append(
-                OmittedLine(line.location, f"the topic from {source!r} to {target!r}", fault)
-            )
+        pattern, template = draft.source_pattern, draft.target_template
+        if fault := find_route_fault(pattern, template, MQTT, draft.exclude):
+            item = f"the topic from {source!r} to {target!r}"
+            omitted.append(OmittedLine(line.location, item, fault))
             continue
         short = draft.pattern_at(draft.direction).strip("/$")
         entries.append(
@@ -196,8 +194,8 @@ def _routes(  # noqa: PLR0913, PLR0917  # the facts of a connection
                 names.make(*filter(None, (connection.name, draft.direction.value, short))),
                 line.location,
                 source,
-                draft.source_pattern,
-                (TargetEntry(target, draft.target_template),),
+                pattern,
+                (TargetEntry(target, template),),
                 draft.exclude,
                 tuple(_notes(draft, secrets)),
                 both=draft.direction is Direction.BOTH,
