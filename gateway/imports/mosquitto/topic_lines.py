@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from itertools import zip_longest
+from itertools import count, zip_longest
 from string import ascii_lowercase
 
 from gateway.dialects.base import parse_pattern
@@ -60,30 +60,17 @@ def parse_topic(value: str, location: SourceLine, comments: tuple[str, ...] = ()
             "mosquitto ignores what follows the remote prefix; was a name with blanks meant?"
         )
     pattern, direction, qos, local, remote = [*words, *("", "", "", "", "")][:5]
-    line = TopicLine(
-        location,
-        _unless_empty(pattern),
-        _direction(direction),
-        _qos(qos),
-        _unless_empty(local),
-        _unless_empty(remote),
-        comments,
-    )
+    pattern, local, remote = ("" if each == EMPTY else each for each in (pattern, local, remote))
+    line = TopicLine(location, pattern, _direction(direction), _qos(qos), local, remote, comments)
     _check(line)
     return line
 
 
 def with_captures(stem: str) -> str:
     """Return a pattern with captures for its wildcards: `a/+/#` as `a/{a}/{rest...}`."""
-    number = 0
-    levels: list[str] = []
-    for level in stem.split("/"):
-        if level == "+":
-            levels.append(f"{{{_letters(number)}}}")
-            number += 1
-        else:
-            levels.append("{rest...}" if level == "#" else level)
-    return "/".join(levels)
+    names = map(_letters, count())
+    levels = ["{rest...}" if level == "#" else level for level in stem.split("/")]
+    return "/".join(f"{{{next(names)}}}" if level == "+" else level for level in levels)
 
 
 def intersect(one: str, other: str) -> str | None:
@@ -105,10 +92,6 @@ def _letters(number: int) -> str:
     """Return the name of capture `number`: a to z, aa, ab, ..."""
     more, last = divmod(number, len(ascii_lowercase))
     return (_letters(more - 1) if more else "") + ascii_lowercase[last]
-
-
-def _unless_empty(word: str) -> str:
-    return "" if word == EMPTY else word
 
 
 def _direction(word: str) -> Direction:
