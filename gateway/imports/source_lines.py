@@ -95,11 +95,11 @@ def read_ems(file: str, data: bytes, *, comma_joins: bool = False) -> ParsedFile
     """
     joined: list[ContentLine] = []
     parsed = _read(file, data, _without_comment)
+    ends = (" \\", "\t\\", ",") if comma_joins else (" \\", "\t\\")
     for line in parsed.lines:
-        if joined and _continues(joined[-1].text, comma_joins=comma_joins):
-            last = joined.pop()
-            head = last.text.removesuffix("\\")
-            joined.append(replace(last, text=f"{head.rstrip()} {line.text}"))
+        if joined and joined[-1].text.endswith(ends):
+            head = joined[-1].text.removesuffix("\\")
+            joined[-1] = replace(joined[-1], text=f"{head.rstrip()} {line.text}")
         else:
             joined.append(line)
     return replace(parsed, lines=tuple(joined))
@@ -108,10 +108,6 @@ def read_ems(file: str, data: bytes, *, comma_joins: bool = False) -> ParsedFile
 def read_mosquitto(file: str, data: bytes) -> ParsedFile:
     """Read lines in the syntax of mosquitto: `#` in the first column starts a comment."""
     return _read(file, data, _without_full_comment)
-
-
-def _continues(text: str, *, comma_joins: bool) -> bool:
-    return text.endswith((" \\", "\t\\")) or (comma_joins and text.endswith(","))
 
 
 def _read(file: str, data: bytes, strip_comment: Callable[[str], str]) -> ParsedFile:
