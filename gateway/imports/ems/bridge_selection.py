@@ -69,10 +69,7 @@ def select_bridges(bridges: Iterable[Bridge], omitted: list[OmittedLine]) -> lis
         first = seen.setdefault((bridge.kind, bridge.name), bridge)
         if not bridge.targets:
             omitted.append(OmittedLine(bridge.location, item, "no line below it is readable"))
-        elif first is not bridge:
-            reason = f"it repeats {first.location}, and the server refuses a second one"
-            omitted += [OmittedLine(location, item, reason) for location in bridge.locations]
-        elif fault := _source_fault(bridge):
+        elif fault := _source_fault(bridge, first):
             omitted += [OmittedLine(location, item, fault) for location in bridge.locations]
         else:
             lines += _lines(bridge, omitted)
@@ -85,7 +82,9 @@ def has_wildcards(name: str) -> bool:
     return bool(WILDCARDS & set(name.split(EMS.separator)))
 
 
-def _source_fault(bridge: Bridge) -> str:
+def _source_fault(bridge: Bridge, first: Bridge) -> str:
+    if first is not bridge:
+        return f"it repeats {first.location}, and the server refuses a second one"
     if fault := fault_of(parse_pattern, bridge.name, EMS):
         return fault
     return QUEUE_SOURCE if bridge.kind == QUEUE else find_brace_fault(bridge.name)
