@@ -146,11 +146,11 @@ def _describe(
         (ControlField.ACCESS, 1 if queue.exclusive else _NON_EXCLUSIVE),
         (ControlField.PERMISSIONS, _ALL_PERMISSIONS),
         (ControlField.OTHERS_PERMISSIONS, _ALL_PERMISSIONS),
-        (ControlField.QUOTA, max(1, queue.quota // _MEGABYTE)),
+        (ControlField.QUOTA, max(1, vpn.options.queue_bytes // _MEGABYTE)),
         (ControlField.MAX_MESSAGE, vpn.options.max_message),
         (ControlField.RESPECTS_TTL, 0),
         (ControlField.ENDPOINT_ID, flow.flow_id),
-        (ControlField.MAX_UNACKED, queue.max_unacked),
+        (ControlField.MAX_UNACKED, vpn.options.max_unacked),
         (ControlField.ACTIVE, int(queue.is_active(flow))),
         *([(ControlField.SPOOL_ID, vpn.spool_id)] if vpn.spool_id else []),
     )

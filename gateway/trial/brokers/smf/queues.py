@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import takewhile
-from typing import TypeAlias
+from typing import TYPE_CHECKING
 
 from gateway.trial.brokers.smf.store import StoreChange
 from gateway.trial.brokers.smf.write_buffer import WriteBuffer
 from gateway.wire.smf.assured_control import AckOutcome
 from gateway.wire.smf.relayed_message import PublishedMessage, encode_delivery
 
-RecordChange: TypeAlias = Callable[..., None]  # takes a change and its values
-
-
-def record_nothing(change: StoreChange, *values: object) -> None:
-    """Record no change: for a broker without a store."""
-    del change, values
+if TYPE_CHECKING:
+    from gateway.trial.brokers.smf.vpn import Vpn
 
 
 @dataclass(slots=True, eq=False)
@@ -53,7 +49,7 @@ class ConsumerFlow:
     def has_room(self) -> bool:
         return (
             len(self._in_transit) < self.window
-            and len(self.unacked) < self.queue.max_unacked
+            and len(self.unacked) < self.queue.vpn.options.max_unacked
             and not self.output.is_busy
         )
 
@@ -96,12 +92,9 @@ class MessageQueue:
     """
 
     name: bytes
-    ids: Callable[[], int]
+    vpn: Vpn
     exclusive: bool
     durable: bool
-    quota: int  # bytes
-    max_unacked: int
-    record: RecordChange
     last_delivered: int = 0  # the highest number sent to a consumer
     flows: list[ConsumerFlow] = field(default_factory=list)
     topics: dict[bytes, None] = field(default_factory=dict)
@@ -111,13 +104,18 @@ class MessageQueue:
     _last: int = 0  # the number of the latest message
 
     def has_room(self, size: int) -> bool:
-        return self.size + size <= self.quota
+        return self.size + size <= self.vpn.options.queue_bytes
+
+    def record(self, change: StoreChange, *values: object) -> None:
+        """Record a change that must survive a stop."""
+        if self.durable:
+            self.vpn.record(change, self.name, *values)
 
     def put(self, message: PublishedMessage) -> None:
         self._last += 1
         self._add(self._last, message)
         content = message.topic, message.flags, message.shared_parameters, message.body
-        self.record(StoreChange.MESSAGE, self.name, self._last, *content)
+        self.record(StoreChange.MESSAGE, self._last, *content)
 
     def restore(self, number: int, message: PublishedMessage) -> None:
         """Add a stored message; call this before the first consumer binds."""
@@ -134,7 +132,7 @@ class MessageQueue:
     def note_delivered(self, number: int) -> None:
         if number > self.last_delivered:
             self.last_delivered = number
-            self.record(StoreChange.DELIVERED, self.name, number)
+            self.record(StoreChange.DELIVERED, number)
 
     def _add(self, number: int, message: PublishedMessage) -> None:
         self._waiting.append(QueuedMessage(number, message))
@@ -151,7 +149,7 @@ class MessageQueue:
             flow = next((flow for flow in candidates if flow.has_room), None)
             if flow is None:
                 return
-            flow.deliver(waiting.popleft(), self.ids())
+            flow.deliver(waiting.popleft(), self.vpn.ids())
             if not self.exclusive:
                 self.flows.remove(flow)
                 self.flows.append(flow)
@@ -187,4 +185,4 @@ class MessageQueue:
         """Remove messages that are settled."""
         for queued in messages:
             self.size -= queued.message.size
-            self.record(StoreChange.SETTLED, self.name, queued.number)
+            self.record(StoreChange.SETTLED, queued.number)

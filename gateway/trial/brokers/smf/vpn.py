@@ -14,7 +14,7 @@ from itertools import count
 from typing import TypeAlias
 
 from gateway.trial.brokers.smf.options import BrokerOptions, InjectedFaults
-from gateway.trial.brokers.smf.queues import MessageQueue, RecordChange, record_nothing
+from gateway.trial.brokers.smf.queues import MessageQueue
 from gateway.trial.brokers.smf.store import BrokerStore, StoreChange
 from gateway.trial.brokers.smf.subscription_table import SubscriptionTable
 from gateway.trial.brokers.smf.write_buffer import WriteBuffer
@@ -67,28 +67,21 @@ class Vpn:
     clients: dict[str, object] = field(default_factory=dict)  # by name, while connected
     names: Iterator[int] = field(default_factory=lambda: count(1))
     spool_id: bytes = b""  # eight bytes that consumers get unless it is empty
-    record: RecordChange = record_nothing  # called with each change that must survive a stop
+    # called with each change that must survive a stop, and its values
+    record: Callable[..., None] = lambda *_: None
 
     def add_queue(
         self, name: bytes, *, exclusive: bool = True, durable: bool = True
     ) -> MessageQueue:
-        queue = self.queues[name] = MessageQueue(
-            name,
-            self.ids,
-            exclusive=exclusive,
-            durable=durable,
-            quota=self.options.queue_bytes,
-            max_unacked=self.options.max_unacked,
-            record=self.record if durable else record_nothing,
-        )
-        queue.record(StoreChange.QUEUE, name, exclusive)
+        queue = self.queues[name] = MessageQueue(name, self, exclusive=exclusive, durable=durable)
+        queue.record(StoreChange.QUEUE, exclusive)
         return queue
 
     def remove_queue(self, queue: MessageQueue) -> None:
         for topic in queue.topics:
             self.table.remove(topic, queue)
         if self.queues.pop(queue.name, None) is not None:
-            queue.record(StoreChange.QUEUE_REMOVED, queue.name)
+            queue.record(StoreChange.QUEUE_REMOVED)
 
     def remove_unused(self, queue: MessageQueue) -> None:
         """Remove a temporary queue without consumers."""
@@ -98,12 +91,12 @@ class Vpn:
     def subscribe_queue(self, queue: MessageQueue, topic: bytes) -> None:
         queue.topics[topic] = None
         self.table.add(topic, queue)
-        queue.record(StoreChange.TOPIC, queue.name, topic)
+        queue.record(StoreChange.TOPIC, topic)
 
     def unsubscribe_queue(self, queue: MessageQueue, topic: bytes) -> None:
         queue.topics.pop(topic, None)
         self.table.remove(topic, queue)
-        queue.record(StoreChange.TOPIC_REMOVED, queue.name, topic)
+        queue.record(StoreChange.TOPIC_REMOVED, topic)
 
     def open_publisher(self, name: bytes) -> PublisherFlow | None:
         """Return a new flow for an empty name, or the named one; None for an unknown name."""
@@ -134,10 +127,9 @@ class Vpn:
             self.remember(PublisherFlow(name, last_id))
         self.record = partial(store.append, vpn)
         for queue in self.queues.values():
-            queue.record = self.record
-            queue.record(StoreChange.QUEUE, queue.name, queue.exclusive)
+            queue.record(StoreChange.QUEUE, queue.exclusive)
             for topic in queue.topics:
-                queue.record(StoreChange.TOPIC, queue.name, topic)
+                queue.record(StoreChange.TOPIC, topic)
 
     def has_room(self, queue: MessageQueue, size: int) -> bool:
         """Return whether a queue, and the spool of all queues, takes a message of `size` bytes."""
