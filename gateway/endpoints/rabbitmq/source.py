@@ -15,18 +15,11 @@ from pika.exceptions import AMQPError, ChannelClosedByBroker
 
 from gateway.endpoints.base import Batch, Subscription
 from gateway.endpoints.continuity import Continuity, Retention, SubscriptionStore
+from gateway.endpoints.rabbitmq import topology
 from gateway.endpoints.rabbitmq.addresses import read_key
 from gateway.endpoints.rabbitmq.connection import NOT_FOUND, RabbitmqConnection, refusal
 from gateway.endpoints.rabbitmq.headers import STREAM_OFFSET, read_properties
 from gateway.endpoints.rabbitmq.stream_position import StreamPosition
-from gateway.endpoints.rabbitmq.topology import (
-    Binding,
-    bind,
-    find_exchange,
-    find_queue,
-    is_stream,
-    unbind,
-)
 from gateway.endpoints.received_messages import ReceivedMessage, ReceivedMessages
 from gateway.endpoints.redelivery_queue import mark_redelivered
 from gateway.endpoints.settings.rabbitmq import QUEUE, RabbitmqSettings
@@ -129,13 +122,13 @@ class RabbitmqSource:
     def _find_queue(self, connection: RabbitmqConnection) -> None:
         """Make the queue have the bindings of this source, and no others of an earlier one."""
         settings, store = self._settings, self.subscription_store
-        known: set[Binding] = set()
+        known: set[topology.Binding] = set()
         if store is not None:
             known = {*(store.load(self._session, _read_binding) or ())}
         self.continuity.retention = Retention.KEPT
         if self._bindings:
-            find_exchange(connection, settings, binds=True)
-            if not find_queue(connection, settings, self._queue_name):
+            topology.find_exchange(connection, settings, binds=True)
+            if not topology.find_queue(connection, settings, self._queue_name):
                 self._queue_is_new = True
                 if settings.queue_type == "stream":
                     self._places[self._queue_name] = self._new_place(self._queue_name)
@@ -146,15 +139,15 @@ class RabbitmqSource:
                 self.continuity.retention = Retention.NEW
             if store is not None:
                 store.save(self._session, _texts(known | {*self._bindings}))
-            bind(connection, settings, self._queue_name, self._bindings)
+            topology.bind(connection, settings, self._queue_name, self._bindings)
         gone = sorted(known.difference(self._bindings))
-        left = unbind(connection, self._queue_name, gone)
+        left = topology.unbind(connection, self._queue_name, gone)
         if store is not None and gone:
             store.save(self._session, _texts({*self._bindings, *left}))
 
     def _find_place(self, connection: RabbitmqConnection, queue: str) -> StreamPosition | None:
         """Return the place in a stream; None for a queue of another type."""
-        if queue in self._others or not is_stream(connection, queue):
+        if queue in self._others or not topology.is_stream(connection, queue):
             self._others.add(queue)
             return None
         place = self._places.get(queue)
@@ -254,10 +247,10 @@ class RabbitmqSource:
         connection.end(CANCELLED)
 
 
-def _texts(bindings: set[Binding]) -> list[str]:
+def _texts(bindings: set[topology.Binding]) -> list[str]:
     return sorted(map(json.dumps, bindings))
 
 
-def _read_binding(text: str) -> Binding:
+def _read_binding(text: str) -> topology.Binding:
     exchange, pattern = json.loads(text)
     return str(exchange), str(pattern)
