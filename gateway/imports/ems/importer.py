@@ -16,16 +16,8 @@ from gateway.imports.document import (
     TargetEntry,
     quote_comments,
 )
+from gateway.imports.ems import config_files
 from gateway.imports.ems.bridge_selection import SelectedBridge, has_wildcards, select_bridges
-from gateway.imports.ems.config_files import (
-    TOPIC,
-    BridgeTarget,
-    kind_of,
-    parse_bridges,
-    parse_topics,
-    parse_transports,
-    secrets_in,
-)
 from gateway.imports.ems.exchanged_topics import TopicExchange, find_exchanged_topics
 from gateway.imports.route_checks import find_refusals
 from gateway.imports.source_lines import ParsedFile, read_ems
@@ -60,7 +52,7 @@ def route_entries(
 
 
 def _target_entry(
-    target: BridgeTarget,
+    target: config_files.BridgeTarget,
     each: SelectedBridge,
     senders: Counter[tuple[str, str]],
     exchange: TopicExchange,
@@ -70,7 +62,7 @@ def _target_entry(
     lossy = has_wildcards(each.bridge.name) or senders[target.kind, target.name] > 1
     if lossy:
         notes.append("Different names become this one, as over the bridge.")
-    if target.kind == TOPIC:
+    if target.kind == config_files.TOPIC:
         notes += exchange.target_notes(target.name)
     return TargetEntry(ENDPOINT_NAME, target.address, tuple(notes), lossy)
 
@@ -140,14 +132,14 @@ def import_ems(files: Sequence[tuple[str, bytes]]) -> Document:
         GatewayError: a file is none of the three, or one of them is given twice.
     """
     parsed_files = _sorted(files)
-    bridges, omitted = parse_bridges(parsed_files["bridges"])
-    topics, more = parse_topics(parsed_files["topics"])
-    transports, others = parse_transports(parsed_files["transports"])
+    bridges, omitted = config_files.parse_bridges(parsed_files["bridges"])
+    topics, more = config_files.parse_topics(parsed_files["topics"])
+    transports, others = config_files.parse_transports(parsed_files["transports"])
     exchange, untied = find_exchanged_topics(topics, transports)
     omitted += [*more, *others, *untied]
     omitted += [each for parsed in parsed_files.values() for each in parsed.omitted]
     selected = select_bridges(bridges, omitted)
-    entries = route_entries(selected, exchange, secrets_in(parsed_files.values()))
+    entries = route_entries(selected, exchange, config_files.secrets_in(parsed_files.values()))
     omitted += find_refusals(entries, {ENDPOINT_NAME: ENDPOINT_NAME}, EMS)
     return Document(
         command="ems",
@@ -165,7 +157,7 @@ def _sorted(files: Sequence[tuple[str, bytes]]) -> dict[str, ParsedFile]:
     found: dict[str, ParsedFile] = {}
     for name, data in files:
         parsed = read_ems(name, data)
-        kind = kind_of(name.replace("\\", "/").rpartition("/")[2], parsed)
+        kind = config_files.kind_of(name.replace("\\", "/").rpartition("/")[2], parsed)
         if kind is None:
             reason = "is none of bridges.conf, topics.conf and transports.conf"
             raise GatewayError(f"{name}: {reason}; name the file after what it is")
