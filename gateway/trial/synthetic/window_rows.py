@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -62,22 +63,19 @@ class RowBuilder:
             name=self._source.take(pa.array(at)),
         )
 
-    def delivered(self, target: str, outcomes: TargetOutcomes) -> pa.Table:
+    def delivered(
+        self, target: str, outcomes: TargetOutcomes, leg: Leg = Leg.DELIVERED
+    ) -> pa.Table:
         at = outcomes.delivered
         sent = self._window.hash[at]
         sent[np.isin(at, outcomes.at[Fault.ALTER]), 1] ^= np.uint64(1)
         end = self._end(target, at) | {"hash": binary16(sent)}
-        return self._rows((Leg.DELIVERED, RowOutcome.ACCEPTED), at, outcomes.time, **end)
+        return self._rows((leg, RowOutcome.ACCEPTED), at, outcomes.time, **end)
 
     def observed(self, target: str, outcomes: TargetOutcomes) -> pa.Table:
         seen = ~np.isin(outcomes.delivered, outcomes.at[Fault.UNOBSERVED])
-        found = self.delivered(target, outcomes).filter(pa.array(seen))
-        later = pa.array(outcomes.time[seen] + _TAP_DELAY).cast(found.schema.field("time").type)
-        leg = pa.repeat(Leg.OBSERVED.value, len(found))
-        for name, column in (("time", later), ("leg", leg)):
-            index = found.schema.get_field_index(name)
-            found = found.set_column(index, found.schema.field(name), column)
-        return found
+        at, time = outcomes.delivered[seen], outcomes.time[seen] + _TAP_DELAY
+        return self.delivered(target, replace(outcomes, delivered=at, time=time), Leg.OBSERVED)
 
     def dead(self, target: str, outcomes: TargetOutcomes) -> pa.Table:
         at = np.array(outcomes.at[Fault.DEAD], np.int64)
@@ -91,8 +89,8 @@ class RowBuilder:
         number = self._window.number[at]
         start = gateway_start(self._traffic, self._window.gateway, unrecorded=True)
         names = pa.array([_unique_name(each) for each in number.tolist()], pa.string())
-        own = {"id": ids(start, number // self._traffic.gateways), "source_name": names}
-        own["name"] = _sent_names(names)
+        own = {"source_name": names, "name": _sent_names(names)}
+        own["id"] = ids(start, number // self._traffic.gateways)
         event = (Leg.DELIVERED, RowOutcome.ACCEPTED)
         return self._rows(event, at, self._window.end[at], **self._end(target, at) | own)
 
@@ -101,13 +99,8 @@ class RowBuilder:
     ) -> pa.Table:
         """Return the rows of an event of the messages at `at`; `own` columns go first."""
         leg, outcome = event
-        columns = self._shared(at) | own
-        return rows(len(at), leg=leg.value, outcome=outcome.value, time=time, **columns)
-
-    def _shared(self, at: Numbers) -> dict[str, object]:
-        """Return the columns that all legs of the messages at `at` share."""
         chosen = pa.array(at)
-        return {
+        columns: dict[str, object] = {
             "gateway": self._traffic.gateway(self._window.gateway),
             "route": self._route.take(chosen),
             "id": self._id.take(chosen),
@@ -117,6 +110,8 @@ class RowBuilder:
             "size": self._window.size[at],
             "hash": self._hash.take(chosen),
         }
+        columns |= own
+        return rows(len(at), leg=leg.value, outcome=outcome.value, time=time, **columns)
 
     def _end(self, target: str, at: Numbers) -> dict[str, object]:
         chosen = pa.array(at)
