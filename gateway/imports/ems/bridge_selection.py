@@ -70,7 +70,8 @@ def select_bridges(bridges: Iterable[Bridge], omitted: list[OmittedLine]) -> lis
         if not bridge.targets:
             omitted.append(OmittedLine(bridge.location, item, "no line below it is readable"))
         elif fault := _source_fault(bridge, first):
-            omitted += [OmittedLine(location, item, fault) for location in bridge.locations]
+            all_lines = (bridge, *bridge.targets)
+            omitted += [OmittedLine(each.location, item, fault) for each in all_lines]
         else:
             lines += _lines(bridge, omitted)
     lines = _without_duplicates(_merge_pairs(lines), omitted)

@@ -60,11 +60,6 @@ class Bridge(BridgeEnd):
     targets: tuple[BridgeTarget, ...] = ()
     comments: tuple[str, ...] = ()
 
-    @property
-    def locations(self) -> tuple[SourceLine, ...]:
-        """Locations of its lines, the heading first."""
-        return (self.location, *(each.location for each in self.targets))
-
 
 @dataclass(frozen=True, slots=True)
 class Topic:
