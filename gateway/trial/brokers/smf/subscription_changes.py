@@ -53,14 +53,11 @@ def _change_client(session: ClientSession, vpn: Vpn, request: SubscriptionReques
     refusal = _refuse(vpn, b"" if group == b"" else pattern, len(session.subscriptions))
     if refusal is not None:
         return refusal
-    if group is None:
-        session.subscriptions[topic] = None
-        vpn.table.add(pattern, session.output)
-    else:
-        share = vpn.groups.setdefault((group, pattern), ShareGroup())
+    share = None if group is None else vpn.groups.setdefault((group, pattern), ShareGroup())
+    if share is not None:
         share.members.append(session.output)
-        session.subscriptions[topic] = share
-        vpn.table.add(pattern, share)
+    session.subscriptions[topic] = share
+    vpn.table.add(pattern, share or session.output)
     return OK
 
 
