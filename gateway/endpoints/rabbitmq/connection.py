@@ -28,7 +28,8 @@ CLOSE_TIMEOUT: Final = 1.0  # seconds
 NOT_FOUND: Final = 404
 _ANSWER: Final = re.compile(r"\((\d{3})\) \\?['\"](.*?)\\?['\"]")  # in the texts of pika's errors
 _REFUSALS: Final = frozenset({403, 406, 530})  # access refused, precondition failed, not allowed
-_FRAME_HEADER, _HEADER_START = 2, 12  # the type of a frame; bytes before its properties
+HEADER_START: Final = 12  # bytes of a header frame before the properties
+_FRAME_HEADER: Final = 2  # the type of a frame
 _FRAME: Final = struct.Struct(">BHI")
 _BODY_SIZE: Final = struct.Struct(">Q")
 
@@ -52,7 +53,7 @@ class _Connection(pika.SelectConnection):  # type: ignore[misc]  # pika has no t
         if len(data) > _FRAME.size and data[0] == _FRAME_HEADER:
             _, channel, size = _FRAME.unpack_from(data)
             if len(data) > _FRAME.size + size:
-                start = _FRAME.size + _HEADER_START
+                start = _FRAME.size + HEADER_START
                 (body,) = _BODY_SIZE.unpack_from(data, _FRAME.size + 4)
                 properties = Properties(data[start : _FRAME.size + size])
                 return _FRAME.size + size + 1, Header(channel, body, properties)

@@ -12,7 +12,7 @@ from pika.spec import Basic
 from gateway.clock import now
 from gateway.endpoints.base import Settle
 from gateway.endpoints.rabbitmq.addresses import write_address
-from gateway.endpoints.rabbitmq.connection import Properties, RabbitmqConnection
+from gateway.endpoints.rabbitmq.connection import HEADER_START, Properties, RabbitmqConnection
 from gateway.endpoints.rabbitmq.headers import write_properties
 from gateway.endpoints.rabbitmq.topology import find_exchange
 from gateway.endpoints.sent_messages import CHECK_INTERVAL, SendWindow, SentBatch, write_each
@@ -24,7 +24,6 @@ from gateway.model.message import Message
 from gateway.model.outcome import ACCEPTED, NO_ROOM, Settlement, rejected
 
 _MAX_CACHED: Final = 16 << 20  # bytes of addresses
-_HEADER_START: Final = 12  # bytes of a header frame before the properties
 
 
 class _Outgoing(NamedTuple):
@@ -122,7 +121,7 @@ class RabbitmqSink:
             reason = f"the payload is {len(payload)} bytes, limit {self._settings.max_message}"
             raise TranslationError("rabbitmq", address, "message-bytes", reason)
         properties = write_properties(message.headers, self._settings, at)
-        size = len(properties) + _HEADER_START
+        size = len(properties) + HEADER_START
         if size > limit:
             reason = f"the headers are {size} bytes, and a frame has {limit}"
             raise TranslationError("rabbitmq", address, "header-bytes", reason)
