@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from gateway.endpoints.settings.base import U16
 from gateway.errors import GatewayError
 from gateway.imports.mosquitto.options import (
     BRIDGE_OPTIONS,
@@ -24,7 +26,7 @@ from gateway.imports.source_lines import (
 )
 
 Include: TypeAlias = Callable[[str], Sequence[tuple[str, bytes]]]  # names and content, in order
-LISTENERS = ("listener", "port")
+_LISTENER = re.compile(r"(?:listener|port) \s*(\d{1,5})(?!\S)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,11 +89,11 @@ def parse_config(parsed: ParsedFile, include: Include) -> MosquittoConfig:
                 omitted.append(omitted_option(line.location, written))
         except LineError as error:
             omitted.append(line.omitted(error.item, error.reason))
-    ports = [_port(line) for line in parsed.lines if line.text.split(" ")[0] in LISTENERS]
+    ports = [int(found[1]) for line in parsed.lines if (found := _LISTENER.match(line.text))]
     refusals = [line for line in parsed.lines if line.text.split() == ["allow_anonymous", "false"]]
     return MosquittoConfig(
         tuple(connections.values()),
-        next((port for port in ports if port), 0),
+        next((port for port in ports if 0 < port <= U16), 0),
         tuple(omitted),
         tuple(secrets),
         refusals[-1].location if refusals else None,
@@ -157,9 +159,3 @@ def _add_option(line: ContentLine, option: Option, connection: BridgeConnection 
         raise LineError(item, f"it repeats line {connection.options[name].location.line}")
     else:
         connection.options[name] = option
-
-
-def _port(line: ContentLine) -> int:
-    word = line.text.split()[1:2]
-    port = int(word[0]) if word and word[0].isdecimal() and len(word[0]) < 6 else 0  # noqa: PLR2004
-    return port if port <= 65_535 else 0  # noqa: PLR2004  # the highest port
