@@ -87,14 +87,10 @@ def find_refusals(
         return [OmittedLine(entries[0].location, "the routes together", reason)]
     at_endpoint = with_limits(dialect, NameLimits())
     routes = [route for entry in entries for route in routes_of(entry, at_endpoint)]
-    locations = {
-        name: entry.location
-        for entry in entries
-        for name in (entry.name, entry.name + REVERSE_SUFFIX)
-    }
+    locations = {entry.name: entry.location for entry in entries}
     return [
         OmittedLine(
-            locations[finding.route],
+            locations[finding.route.removesuffix(REVERSE_SUFFIX)],
             f"route {finding.route!r}",
             f"`gateway check` refuses it: {finding.text}; {finding.hint}",
         )
