@@ -94,27 +94,18 @@ NOTES = (
     "Remove a bridge from bridges.conf when its route runs, or its target receives two copies.",
 )
 
+NO_ADDRESS = "The imported files do not contain the address of the server."
+JARS = "The jar files of the client, such as /opt/tibco/ems/10.2/lib/*.jar."
+DURABLE = "Without it, messages are lost while the gateway is disconnected."
 ENDPOINT = EndpointEntry(
     ENDPOINT_NAME,
     (
         EndpointSetting("kind", "jms"),
         EndpointSetting("dialect", ENDPOINT_NAME),
-        EndpointSetting(
-            "urls",
-            ("tcp://localhost:7222",),
-            "The imported files do not contain the address of the server.",
-        ),
-        EndpointSetting(
-            "classpath",
-            ("${env:EMS_CLASSPATH}",),
-            "The jar files of the client, such as /opt/tibco/ems/10.2/lib/*.jar.",
-        ),
+        EndpointSetting("urls", ("tcp://localhost:7222",), NO_ADDRESS),
+        EndpointSetting("classpath", ("${env:EMS_CLASSPATH}",), JARS),
         EndpointSetting("client_id", f"gateway-{ENDPOINT_NAME}"),
-        EndpointSetting(
-            "durable",
-            "gateway-{pattern}",
-            "Without it, messages are lost while the gateway is disconnected.",
-        ),
+        EndpointSetting("durable", "gateway-{pattern}", DURABLE),
     ),
     (
         (
