@@ -119,9 +119,8 @@ def _read(file: str, data: bytes, strip_comment: Callable[[str], str]) -> Parsed
         try:
             text = raw.removesuffix(b"\r").decode("utf-8")
         except UnicodeDecodeError:
-            omitted.append(
-                OmittedLine(location, "this line", "it is not UTF-8; save the file as UTF-8")
-            )
+            reason = "it is not UTF-8; save the file as UTF-8"
+            omitted.append(OmittedLine(location, "this line", reason))
             continue
         if content := strip_comment(text):
             lines.append(ContentLine(location, content, tuple(comments)))

@@ -140,9 +140,8 @@ class _BridgeSide:
         if both:
             if version != "5":
                 location = self._location if option is None else option.location
-                self._omitted.append(
-                    OmittedLine(location, "MQTT 3.1.1 on the bridge", NO_ORIGIN_PATH)
-                )
+                item = "MQTT 3.1.1 on the bridge"
+                self._omitted.append(OmittedLine(location, item, NO_ORIGIN_PATH))
             return MQTT_5
         if option is None:
             return EndpointSetting("version", "3.1.1", "mosquitto's default for a bridge.")

@@ -102,14 +102,13 @@ def import_mosquitto(file: str, data: bytes, include: Include) -> Document:
         else:
             drafts = _drafts(connection, omitted)
             pair = _endpoints(connection, broker, endpoint_names, drafts, omitted)
-            routes = _routes(connection, drafts, pair, route_names, broker.secrets, omitted)
+            routes = [*_routes(connection, drafts, pair, route_names, broker.secrets, omitted)]
             if routes:
                 endpoints += pair
                 entries += routes
             else:
-                omitted.append(
-                    OmittedLine(connection.location, item, "none of its topics became a route")
-                )
+                reason = "none of its topics became a route"
+                omitted.append(OmittedLine(connection.location, item, reason))
     omitted += find_refusals(entries, {each.name: _broker(each) for each in endpoints}, MQTT)
     return Document(
         command="mosquitto",
@@ -150,17 +149,11 @@ def _endpoints(
     quoted = quote_comments(connection.comments, broker.secrets)
     here = f"{connection.location}: connection {connection.name}"
     both = any(draft.direction is Direction.BOTH for draft in drafts)
+    own = local_settings(connection, _variable(local), broker, omitted, both=both)
+    other = remote_settings(connection, _variable(remote), omitted, both=both)
     return (
-        EndpointEntry(
-            local,
-            local_settings(connection, _variable(local), broker, omitted, both=both),
-            (*quoted, f"{here}, the broker of this file."),
-        ),
-        EndpointEntry(
-            remote,
-            remote_settings(connection, _variable(remote), omitted, both=both),
-            (f"{here}, the broker on the other side.",),
-        ),
+        EndpointEntry(local, own, (*quoted, f"{here}, the broker of this file.")),
+        EndpointEntry(remote, other, (f"{here}, the broker on the other side.",)),
     )
 
 
@@ -177,8 +170,7 @@ def _routes(  # noqa: PLR0913, PLR0917  # the facts of a connection
     names: NameGenerator,
     secrets: Sequence[str],
     omitted: list[OmittedLine],
-) -> list[RouteEntry]:
-    entries: list[RouteEntry] = []
+) -> Iterator[RouteEntry]:
     for draft in drafts:
         line = draft.lines[0]
         ends = (pair[0].name, pair[1].name)
@@ -189,19 +181,16 @@ def _routes(  # noqa: PLR0913, PLR0917  # the facts of a connection
             omitted.append(OmittedLine(line.location, item, fault))
             continue
         short = draft.pattern_at(draft.direction).strip("/$")
-        entries.append(
-            RouteEntry(
-                names.make(*filter(None, (connection.name, draft.direction.value, short))),
-                line.location,
-                source,
-                pattern,
-                (TargetEntry(target, template),),
-                draft.exclude,
-                tuple(_notes(draft, secrets)),
-                both=draft.direction is Direction.BOTH,
-            )
+        yield RouteEntry(
+            names.make(*filter(None, (connection.name, draft.direction.value, short))),
+            line.location,
+            source,
+            pattern,
+            (TargetEntry(target, template),),
+            draft.exclude,
+            tuple(_notes(draft, secrets)),
+            both=draft.direction is Direction.BOTH,
         )
-    return entries
 
 
 def _notes(draft: RouteDraft, secrets: Sequence[str]) -> Iterable[str]:
