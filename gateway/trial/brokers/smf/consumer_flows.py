@@ -85,7 +85,6 @@ def _keep_rejected(vpn: Vpn, message: PublishedMessage) -> None:
     queue = vpn.queues.get(DEAD_MESSAGES)
     if queue is not None and vpn.has_room(queue, message.size):
         queue.put(message)
-        queue.deliver_waiting()
 
 
 def unbind(session: ClientSession, vpn: Vpn, request: AssuredControl) -> None:

@@ -28,4 +28,3 @@ def _spool(vpn: Vpn, queue: MessageQueue, frame: bytes) -> None:
     message = decode_direct(frame)
     if not queue.is_shut and vpn.has_room(queue, message.size):
         queue.put(replace(message, flags=message.flags | GUARANTEED))
-        queue.deliver_waiting()

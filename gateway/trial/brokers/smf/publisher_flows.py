@@ -89,7 +89,6 @@ def _spool(vpn: Vpn, message: PublishedMessage) -> SmfResponse:
             return responses.QUEUE_SHUTDOWN if queue.is_shut else responses.OVER_QUOTA
     for queue in queues:
         queue.put(message)
-        queue.deliver_waiting()
     _relay(message, receivers)
     if not receivers and not queues and vpn.options.reject_unmatched:
         return responses.NO_MATCH

@@ -112,10 +112,12 @@ class MessageQueue:
             self.vpn.record(change, self.name, *values)
 
     def put(self, message: PublishedMessage) -> None:
+        """Add a message, and deliver it when a flow has room."""
         self._last += 1
         self._add(self._last, message)
         content = message.topic, message.flags, message.shared_parameters, message.body
         self.record(StoreChange.MESSAGE, self._last, *content)
+        self.deliver_waiting()
 
     def restore(self, number: int, message: PublishedMessage) -> None:
         """Add a stored message; call this before the first consumer binds."""
