@@ -224,21 +224,18 @@ def _routes(document: Document) -> Iterator[str]:
 def _route(route: RouteEntry) -> Iterator[str]:
     yield from _comments(route.notes, 2)
     yield f"  {route.name}:"
-    source: dict[str, Value] = {"endpoint": route.endpoint, "pattern": route.pattern}
-    if route.exclude:
-        source["exclude"] = route.exclude
-    if route.selector:
-        source["selector"] = route.selector
-    yield f"    from: {to_yaml(source)}"
+    yield f"    from: {_filled(route, 'endpoint', 'pattern', 'exclude', 'selector')}"
     yield "    to:"
     for target in route.targets:
         yield from _comments(target.notes, 6)
-        fields: dict[str, Value] = {"endpoint": target.endpoint, "template": target.template}
-        if target.lossy:
-            fields["lossy"] = True
-        yield f"      - {to_yaml(fields)}"
+        yield f"      - {_filled(target, 'endpoint', 'template', 'lossy')}"
     if route.both:
         yield "    direction: both"
+
+
+def _filled(entry: RouteEntry | TargetEntry, *keys: str) -> str:
+    """Return the fields of an entry that have a value, as one line of YAML."""
+    return to_yaml({key: value for key in keys if (value := getattr(entry, key))})
 
 
 def _tail(document: Document) -> Iterator[str]:
