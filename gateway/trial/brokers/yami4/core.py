@@ -86,8 +86,7 @@ class BrokerCore:
         self.options = options
         self._reader = HeaderReader()
         self._targets: dict[bytes, UpdateTargets] = {}
-        self._posted = 0
-        self._update_id = 0
+        self._posted, self._updates = count(1), count(1)  # their ids
         self._posted_to: dict[ClientConnection, None] = {}
 
     def receive(self, client: ClientConnection, packets: Sequence[Packet]) -> None:
@@ -131,8 +130,7 @@ class BrokerCore:
         self._post(client, header, EMPTY)
 
     def _post(self, client: ClientConnection, header: bytes, body: bytes) -> None:
-        self._posted += 1
-        client.post(encode_message(to_wire_id(self._posted), header, body))
+        client.post(encode_message(to_wire_id(next(self._posted)), header, body))
         self._posted_to[client] = None
         if client.output.unwritten > self.options.max_peer_bytes or self.memory.is_full:
             client.fail()  # it does not read its answers
@@ -216,9 +214,8 @@ class BrokerCore:
         )
 
     def _update(self, subscription: SubscriptionRow, head: bytes, body: bytes) -> None:
-        self._posted += 1
-        self._update_id += 1
-        data = encode_message(to_wire_id(self._posted), head + encode_id(self._update_id), body)
+        header = head + encode_id(next(self._updates))
+        data = encode_message(to_wire_id(next(self._posted)), header, body)
         subscription.client.post(data, subscription)
         subscription.sent_messages += 1
         subscription.sent_bytes += len(data)
