@@ -82,7 +82,7 @@ class RabbitmqConnection:
             EndpointError: the log-in or the vhost is refused, or a file cannot be used.
         """
         logging.getLogger("pika").setLevel(logging.CRITICAL)  # it logs what it also raises
-        self._settings, self._on_end = settings, on_end
+        self.settings, self._on_end = settings, on_end
         self.is_over = False
         self.blocked = False
         self.channel: Any = None
@@ -110,7 +110,7 @@ class RabbitmqConnection:
     def check(self) -> None:
         """Raise NotConnectedError when the connection is over."""
         if self.is_over:
-            raise NotConnectedError(f"{self._settings.name}: not connected")
+            raise NotConnectedError(f"{self.settings.name}: not connected")
 
     def spawn(self, work: Callable[[], object]) -> None:
         """Run `work` in the connection's thread, behind earlier ones; nothing after the end."""
@@ -160,17 +160,17 @@ class RabbitmqConnection:
         self.check()  # an end from now on fails the future
         self.spawn(start)
         try:
-            return future.result(self._settings.answer_timeout)
+            return future.result(self.settings.answer_timeout)
         except TimeoutError as error:
-            raise NotConnectedError(f"{self._settings.name}: no answer in time") from error
+            raise NotConnectedError(f"{self.settings.name}: no answer in time") from error
         except (ChannelClosedByBroker, EndpointError):
             raise
         except Exception as error:  # the errors of pika have no common base
-            raise refusal(self._settings, error) from error
+            raise refusal(self.settings, error) from error
 
     def end(self, reason: str) -> None:
         """End the connection for `reason`; the first reason counts."""
-        error = NotConnectedError(f"{self._settings.name}: {reason}")
+        error = NotConnectedError(f"{self.settings.name}: {reason}")
         if not self.is_over:
             self.is_over = True
             self._on_end(error)
@@ -205,7 +205,7 @@ class RabbitmqConnection:
         try:
             self.loop.start()
         except Exception as error:  # of the driver: the connection is made again
-            log.debug("%s: the driver failed", self._settings.name, exc_info=True)
+            log.debug("%s: the driver failed", self.settings.name, exc_info=True)
             self.end(f"{type(error).__name__}: {first_line(error)}")
         finally:
             _answer(self._closed, None)
@@ -213,7 +213,7 @@ class RabbitmqConnection:
 
     def _connect(self) -> None:
         failure: EndpointError | None = None
-        for url, address in zip(self._settings.urls, self._settings.addresses, strict=True):
+        for url, address in zip(self.settings.urls, self.settings.addresses, strict=True):
             try:
                 self._amqp = self._try(url)
                 self.address = address.partition("://")[2]
@@ -223,8 +223,8 @@ class RabbitmqConnection:
             self._amqp.add_on_connection_blocked_callback(self._block)
             self._amqp.add_on_connection_unblocked_callback(self._unblock)
             return
-        hint = encryption_hint(self._settings)
-        raise NotConnectedError(f"{failure or self._settings.name}{hint}") from failure
+        hint = encryption_hint(self.settings)
+        raise NotConnectedError(f"{failure or self.settings.name}{hint}") from failure
 
     def _try(self, url: str) -> Any:  # noqa: ANN401  # the driver's
         parameters = self._parameters(url)
@@ -239,7 +239,7 @@ class RabbitmqConnection:
         )
 
     def _parameters(self, url: str) -> pika.ConnectionParameters:
-        settings = self._settings
+        settings = self.settings
         found = pika.URLParameters(url)
         if settings.username is not None or settings.password is not None:
             found.credentials = pika.PlainCredentials(
@@ -260,11 +260,11 @@ class RabbitmqConnection:
     def _block(self, _connection: object, frame: Any) -> None:  # noqa: ANN401  # the driver's
         self.blocked = True
         reason = frame.method.reason
-        log.warning("%s: the server takes no messages now: %s", self._settings.name, reason)
+        log.warning("%s: the server takes no messages now: %s", self.settings.name, reason)
 
     def _unblock(self, _connection: object, _frame: object) -> None:
         self.blocked = False
-        log.info("%s: the server takes messages again", self._settings.name)
+        log.info("%s: the server takes messages again", self.settings.name)
 
     def _channel_closed(self, _channel: object, error: Exception) -> None:
         self.end(first_line(error))

@@ -66,7 +66,7 @@ class RabbitmqSink:
         connection = RabbitmqConnection(self._settings, window.fail)
         take = partial(self._take_answer, window)
         try:
-            find_exchange(connection, self._settings)
+            find_exchange(connection)
             connection.ask(partial(connection.channel.confirm_delivery, take))
             connection.channel.add_on_return_callback(
                 partial(self._take_return, connection, window)

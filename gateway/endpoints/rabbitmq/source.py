@@ -106,10 +106,9 @@ class RabbitmqSource:
         return found if found.retryable else SubscriptionRefusedError(str(found))
 
     def _start(self, connection: RabbitmqConnection, queue: ReceivedMessages[Receipt]) -> None:
-        settings, channel = self._settings, connection.channel
+        channel, window = connection.channel, self._settings.receive_window
         self._find_queue(connection)
         channel.add_on_cancel_callback(lambda _frame: self._cancelled(connection))
-        window = settings.receive_window
         connection.ask(partial(channel.basic_qos, prefetch_count=window))
         wanted = [(name, QUEUE + name) for name in self._queues]
         if self._bindings:
@@ -123,16 +122,16 @@ class RabbitmqSource:
 
     def _find_queue(self, connection: RabbitmqConnection) -> None:
         """Make the queue have the bindings of this source, and no others of an earlier one."""
-        settings, store = self._settings, self.subscription_store
+        store = self.subscription_store
         known: set[topology.Binding] = set()
         if store is not None:
             known = {*(store.load(self._session, _read_binding) or ())}
         self.continuity.retention = Retention.KEPT
         if self._bindings:
-            topology.find_exchange(connection, settings, binds=True)
-            if not topology.find_queue(connection, settings, self._queue_name):
+            topology.find_exchange(connection, binds=True)
+            if not topology.find_queue(connection, self._queue_name):
                 self._queue_is_new = True
-                if settings.queue_type == "stream":
+                if self._settings.queue_type == "stream":
                     self._places[self._queue_name] = self._new_place(self._queue_name)
                     self._others.discard(self._queue_name)
                 else:
@@ -141,7 +140,7 @@ class RabbitmqSource:
                 self.continuity.retention = Retention.NEW
             if store is not None:
                 store.save(self._session, _texts(known | {*self._bindings}))
-            topology.bind(connection, settings, self._queue_name, self._bindings)
+            topology.bind(connection, self._queue_name, self._bindings)
         gone = sorted(known.difference(self._bindings))
         left = topology.unbind(connection, self._queue_name, gone)
         if store is not None and gone:
@@ -156,8 +155,8 @@ class RabbitmqSource:
         if place is None:
             place = self._new_place(queue)
             if self.subscription_store is not None:
-                place.load(self.subscription_store, connection, self._settings)
-        place = self._places[queue] = place.checked(connection, self._settings, self.continuity)
+                place.load(self.subscription_store, connection)
+        place = self._places[queue] = place.checked(connection, self.continuity)
         return place
 
     def _new_place(self, queue: str) -> StreamPosition:

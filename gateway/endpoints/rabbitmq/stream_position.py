@@ -19,7 +19,6 @@ from gateway.endpoints.continuity import Continuity, Retention, SubscriptionStor
 from gateway.endpoints.rabbitmq.connection import RabbitmqConnection
 from gateway.endpoints.rabbitmq.headers import STREAM_OFFSET, read_properties
 from gateway.endpoints.rabbitmq.topology import close_channel, is_empty
-from gateway.endpoints.settings.rabbitmq import RabbitmqSettings
 
 SAVE_INTERVAL: Final = 1.0  # seconds between saved places
 DROPPED: Final = "the stream's retention removed messages before they were read"
@@ -69,19 +68,15 @@ class StreamPosition:
             self.saved, self.saved_at = self.last, monotonic()
             store.save(self.key, [json.dumps([self.token, self.last, self.first])])
 
-    def load(
-        self, store: SubscriptionStore, connection: RabbitmqConnection, settings: RabbitmqSettings
-    ) -> None:
+    def load(self, store: SubscriptionStore, connection: RabbitmqConnection) -> None:
         """Take the place of an earlier process; without it, everything may have been read."""
         saved = store.load(self.key, _read)
         if saved is None:
-            self.doubtful, _ = _chunk(connection, settings, self.queue, "last")[-1]
+            self.doubtful, _ = _chunk(connection, self.queue, "last")[-1]
         elif saved:
             self.token, self.last, self.first = saved[0]
 
-    def checked(
-        self, connection: RabbitmqConnection, settings: RabbitmqSettings, continuity: Continuity
-    ) -> StreamPosition:
+    def checked(self, connection: RabbitmqConnection, continuity: Continuity) -> StreamPosition:
         """Report messages that are gone; return the place at which to read on.
 
         The server does not tell a stream that was made again from one that lost its end in a
@@ -91,10 +86,10 @@ class StreamPosition:
             if self.begin != "first":
                 continuity.retention = Retention.NEW
             return self
-        known, first = self.first, _chunk(connection, settings, self.queue, "first")[0]
+        known, first = self.first, _chunk(connection, self.queue, "first")[0]
         if first == NOTHING and not is_empty(connection, self.queue):
             return self  # it did not answer in time
-        last = first if first == NOTHING else _chunk(connection, settings, self.queue, "last")[-1]
+        last = first if first == NOTHING else _chunk(connection, self.queue, "last")[-1]
         if last[0] < self.last or (known[0] == first[0] and known != first):
             continuity.report_loss(MADE_AGAIN)
             end = last[0] if first[0] > 0 else -1
@@ -111,11 +106,9 @@ def _read(text: str) -> tuple[str, int, tuple[int, int]]:
     return str(token), int(last), (int(offset), int(checksum))
 
 
-def _chunk(
-    connection: RabbitmqConnection, settings: RabbitmqSettings, queue: str, place: str
-) -> list[tuple[int, int]]:
+def _chunk(connection: RabbitmqConnection, queue: str, place: str) -> list[tuple[int, int]]:
     """Return offset and checksum of the stream's first or last messages."""
-    channel = connection.open_channel(prefetch=1)
+    settings, channel = connection.settings, connection.open_channel(prefetch=1)
     chunk: list[tuple[int, int]] = []
     found: Future[None] = Future()
 

@@ -11,7 +11,6 @@ from pika.exceptions import ChannelClosedByBroker
 
 from gateway.endpoints.rabbitmq.connection import NOT_FOUND, RabbitmqConnection, refusal
 from gateway.endpoints.rabbitmq.headers import STREAM_OFFSET
-from gateway.endpoints.settings.rabbitmq import RabbitmqSettings
 from gateway.errors import EndpointError
 
 log = logging.getLogger(__name__)
@@ -20,14 +19,13 @@ Binding = tuple[str, str]  # exchange and pattern
 _OTHER_TYPE: Final = "inequivalent arg 'type'"
 
 
-def find_exchange(
-    connection: RabbitmqConnection, settings: RabbitmqSettings, *, binds: bool = False
-) -> None:
+def find_exchange(connection: RabbitmqConnection, *, binds: bool = False) -> None:
     """Look for the endpoint's exchange, or create it when the settings ask for that.
 
     Raises:
         EndpointError: there is none; or one to bind a queue to is no topic exchange.
     """
+    settings = connection.settings
     name = settings.exchange
     declare = partial(_attempt, connection, "exchange_declare", name)
     error = declare(passive=True)
@@ -46,12 +44,13 @@ def find_exchange(
         raise refusal(settings, error) from error
 
 
-def find_queue(connection: RabbitmqConnection, settings: RabbitmqSettings, queue: str) -> bool:
+def find_queue(connection: RabbitmqConnection, queue: str) -> bool:
     """Look for the queue of a source, or create it; return whether it was there.
 
     Raises:
         EndpointError: the server does not tell, or does not create it.
     """
+    settings = connection.settings
     declare = partial(_attempt, connection, "queue_declare", queue)
     error = declare(passive=True)
     if error is None:
@@ -81,12 +80,7 @@ def is_empty(connection: RabbitmqConnection, queue: str) -> bool:
     return not asked.method.message_count
 
 
-def bind(
-    connection: RabbitmqConnection,
-    settings: RabbitmqSettings,
-    queue: str,
-    bindings: Collection[Binding],
-) -> None:
+def bind(connection: RabbitmqConnection, queue: str, bindings: Collection[Binding]) -> None:
     """Bind the queue.
 
     Raises:
@@ -97,7 +91,7 @@ def bind(
         try:
             connection.ask(partial(channel.queue_bind, queue, exchange, pattern), channel)
         except ChannelClosedByBroker as error:
-            raise refusal(settings, error) from error
+            raise refusal(connection.settings, error) from error
     close_channel(connection, channel)
 
 
