@@ -65,12 +65,11 @@ class RabbitmqSink:
         window = self._window = SendWindow(self._settings.send_window)
         connection = RabbitmqConnection(self._settings, window.fail)
         take = partial(self._take_answer, window)
+        returned = partial(self._take_return, connection, window)
         try:
             find_exchange(connection)
             connection.ask(partial(connection.channel.confirm_delivery, take))
-            connection.channel.add_on_return_callback(
-                partial(self._take_return, connection, window)
-            )
+            connection.channel.add_on_return_callback(returned)
         except BaseException:
             connection.close()
             raise
@@ -132,11 +131,8 @@ class RabbitmqSink:
     ) -> None:
         publish = connection.channel.basic_publish
         try:
-            for _, each in written:
-                publish(
-                    each.exchange, each.key, each.payload, Properties(each.properties),
-                    mandatory=True,
-                )  # fmt: skip
+            for _, (exchange, key, properties, payload) in written:
+                publish(exchange, key, payload, Properties(properties), mandatory=True)
         except (AMQPError, OSError) as error:
             connection.end(first_line(error))
 
