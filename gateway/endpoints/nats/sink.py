@@ -144,9 +144,8 @@ class NatsSink:
         client, jetstream = connection.client, self._settings.jetstream
         try:
             async with self._order:
-                for number, (_, (subject, payload, headers, reply)) in zip(
-                    numbers, written, strict=True
-                ):
+                pairs = zip(numbers, written, strict=True)
+                for number, (_, (subject, payload, headers, reply)) in pairs:
                     to = f"{self._inbox}.{number}" if jetstream else reply
                     await client.publish(subject, payload, reply=to, headers=headers or None)
                 if not jetstream:

@@ -295,12 +295,11 @@ class NatsSource:
         found = Message(message.subject, message.data, read_headers(message.headers, own))
         arrival = ReceivedMessage(found, message.reply, number, identity)
         self.continuity.heard = self.continuity.clock()
-        if len(self._patterns) > 1 and not any(
-            selects(each, message.subject) for each in self._patterns
-        ):
-            connection.run(self._answer(connection, [arrival]))
-        else:
+        patterns, subject = self._patterns, message.subject
+        if len(patterns) == 1 or any(selects(each, subject) for each in patterns):
             self._held.append(arrival)
+        else:
+            connection.run(self._answer(connection, [arrival]))
         if self._returned <= 0 or number > self._end:
             self._put_held(queue)
 
