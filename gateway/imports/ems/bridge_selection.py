@@ -74,7 +74,7 @@ def select_bridges(bridges: Iterable[Bridge], omitted: list[OmittedLine]) -> lis
             omitted += [OmittedLine(each.location, item, fault) for each in all_lines]
         else:
             lines += _lines(bridge, omitted)
-    lines = _without_duplicates(_merge_pairs(lines), omitted)
+    lines = [*_without_duplicates(_merge_pairs(lines), omitted)]
     omitted += _chains(lines)
     return _group(lines)
 
@@ -117,7 +117,7 @@ def _target_fault(bridge: Bridge, target: BridgeTarget) -> str:
     return find_brace_fault(target.name) or find_route_fault(bridge.address, target.address, EMS)
 
 
-def _merge_pairs(lines: Sequence[SelectedBridge]) -> list[SelectedBridge]:
+def _merge_pairs(lines: Sequence[SelectedBridge]) -> Iterator[SelectedBridge]:
     """Merge two lines that bridge two topics to each other, without selectors, into the first."""
     plain = {
         (line.bridge.name, line.target.name): line
@@ -126,21 +126,18 @@ def _merge_pairs(lines: Sequence[SelectedBridge]) -> list[SelectedBridge]:
         and not line.target.selector
         and not has_wildcards(line.bridge.name)
     }
-    found: list[SelectedBridge] = []
     for line in lines:
         reverse = plain.get((line.target.name, line.bridge.name))
         if reverse is None or plain.get((line.bridge.name, line.target.name)) is not line:
-            found.append(line)
+            yield line
         elif line.target.location < reverse.target.location:
-            found.append(replace(line, reverse=reverse.bridge))
-    return found
+            yield replace(line, reverse=reverse.bridge)
 
 
 def _without_duplicates(
-    lines: Sequence[SelectedBridge], omitted: list[OmittedLine]
-) -> list[SelectedBridge]:
+    lines: Iterable[SelectedBridge], omitted: list[OmittedLine]
+) -> Iterator[SelectedBridge]:
     """Exclude from each line the names that earlier lines of its selector send to its target."""
-    found: list[SelectedBridge] = []
     senders: dict[tuple[str, str, str], list[SelectedBridge]] = {}
     overlaps = 0
     for line in lines:
@@ -164,9 +161,8 @@ def _without_duplicates(
             omitted.append(line.target.omitted(reason))
         if same and is_covered(line.bridge.address, exclude, EMS):
             continue
-        found.append(replace(line, exclude=exclude))
         earlier.append(line)
-    return found
+        yield replace(line, exclude=exclude)
 
 
 def _chains(lines: Sequence[SelectedBridge]) -> Iterator[OmittedLine]:
