@@ -51,9 +51,7 @@ def _refuse(session: ClientSession, login: Login, state: BrokerState) -> SmfResp
         return responses.VPN_NOT_ALLOWED
     if not 0 < len(login.client_name.encode()) <= MAX_TOPIC - _INBOX_OVERHEAD:
         return responses.NAME_PARSE_ERROR
-    if login.client_name in vpn.clients:
-        return responses.NAME_IN_USE
-    return None
+    return responses.NAME_IN_USE if login.client_name in vpn.clients else None
 
 
 def _is_authentic(session: ClientSession, login: Login, options: BrokerOptions) -> bool:
