@@ -163,9 +163,7 @@ def rows(count: int, **columns: object) -> pa.Table:
     arrays = []
     for field in SCHEMA:
         given = columns.get(field.name)
-        if given is None:
-            arrays.append(pa.nulls(count, field.type))
-        elif isinstance(given, (pa.Array, np.ndarray)):
+        if isinstance(given, (pa.Array, np.ndarray)):
             arrays.append(pa.array(given).cast(field.type))
         else:
             arrays.append(pa.repeat(pa.scalar(given, field.type), count))
