@@ -29,10 +29,8 @@ def route_entries(
     selected: Sequence[SelectedBridge], exchange: TopicExchange, secrets: Sequence[str]
 ) -> tuple[RouteEntry, ...]:
     names = NameGenerator()
-    pairs = {
-        (each.bridge.name, target.kind, target.name) for each in selected for target in each.targets
-    }
-    senders = Counter((kind, name) for _, kind, name in pairs)
+    pairs = {(each.bridge.name, target.address) for each in selected for target in each.targets}
+    senders = Counter(address for _, address in pairs)
     return tuple(
         RouteEntry(
             names.make(each.bridge.name),
@@ -54,12 +52,12 @@ def route_entries(
 def _target_entry(
     target: config_files.BridgeTarget,
     each: SelectedBridge,
-    senders: Counter[tuple[str, str]],
+    senders: Counter[str],
     exchange: TopicExchange,
     secrets: Sequence[str],
 ) -> TargetEntry:
     notes = [*quote_comments(target.comments, secrets), str(target.location)]
-    lossy = has_wildcards(each.bridge.name) or senders[target.kind, target.name] > 1
+    lossy = has_wildcards(each.bridge.name) or senders[target.address] > 1
     if lossy:
         notes.append("Different names become this one, as over the bridge.")
     if target.kind == config_files.TOPIC:
