@@ -37,6 +37,7 @@ _MAX_CACHED: Final = 16 << 20  # bytes of subjects
 
 
 _Outgoing: TypeAlias = tuple[str, bytes, dict[str, str], str]  # subject to reply subject
+_Written: TypeAlias = Sequence[tuple[int, _Outgoing]]  # with the positions in the batch
 
 
 class NatsSink:
@@ -135,11 +136,7 @@ class NatsSink:
         return subject, payload, headers, reply
 
     async def _publish(
-        self,
-        connection: NatsConnection,
-        window: SendWindow[str],
-        numbers: range,
-        written: Sequence[tuple[int, _Outgoing]],
+        self, connection: NatsConnection, window: SendWindow[str], numbers: range, written: _Written
     ) -> None:
         client, jetstream = connection.client, self._settings.jetstream
         try:
