@@ -146,9 +146,8 @@ def read_properties(
 
 def _message_id(headers: Headers) -> str | None:
     identity = identity_of(headers)
-    if identity is None or len(identity.encode("utf-8", "surrogatepass")) > MAX_SHORT:
-        return None
-    return identity
+    fits = identity is not None and len(identity.encode("utf-8", "surrogatepass")) <= MAX_SHORT
+    return identity if fits else None
 
 
 def _reply_text(address: str, exchange: str) -> str:

@@ -11,12 +11,11 @@ from pika.spec import Basic
 
 from gateway.clock import now
 from gateway.endpoints.base import Settle
-from gateway.endpoints.rabbitmq.addresses import write_address
 from gateway.endpoints.rabbitmq.connection import HEADER_START, Properties, RabbitmqConnection
 from gateway.endpoints.rabbitmq.headers import write_properties
 from gateway.endpoints.rabbitmq.topology import find_exchange
 from gateway.endpoints.sent_messages import CHECK_INTERVAL, SendWindow, SentBatch, write_each
-from gateway.endpoints.settings.rabbitmq import RabbitmqSettings
+from gateway.endpoints.settings.rabbitmq import MAX_SHORT, QUEUE, RabbitmqSettings
 from gateway.errors import NotConnectedError, TranslationError, first_line
 from gateway.model.limited_cache import LimitedCache
 from gateway.model.memory_size import text_size
@@ -109,7 +108,7 @@ class RabbitmqSink:
         address, payload = message.address, message.payload
         place = self._places.get(address)
         if place is None:
-            place = write_address(address, self._settings.exchange)
+            place = _place_of(address, self._settings.exchange)
             self._places.add(address, place, 2 * text_size(address))
         if isinstance(payload, str):
             payload = payload.encode()
@@ -184,3 +183,25 @@ class RabbitmqSink:
             connection.end(f"no answer for {self._settings.answer_timeout} s")
         if not connection.is_over:
             connection.loop.call_later(CHECK_INTERVAL, lambda: self._look(connection, window))
+
+
+def _place_of(address: str, exchange: str) -> tuple[str, str]:
+    """Return the exchange and the routing key of a message.
+
+    Raises:
+        TranslationError: no message can be sent there; the dialect has the rules of keys.
+    """
+    name = address.removeprefix(QUEUE)
+    if not name:
+        raise TranslationError("rabbitmq", address, "empty-name", "it is empty")
+    try:
+        size = len(name.encode())
+    except UnicodeEncodeError as error:
+        raise TranslationError("rabbitmq", address, "surrogate", "it has no UTF-8") from error
+    if size > MAX_SHORT:
+        raise TranslationError("rabbitmq", address, "too-long", f"is {size} bytes, limit 255")
+    if name is not address:
+        return "", name
+    if not {"*", "#"}.isdisjoint(name.split(".")):
+        raise TranslationError("rabbitmq", address, "wildcard-in-name", "a word is a wildcard")
+    return exchange, name

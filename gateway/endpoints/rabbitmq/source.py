@@ -18,7 +18,6 @@ from pika.exceptions import AMQPError, ChannelClosedByBroker
 from gateway.endpoints.base import Batch, Subscription
 from gateway.endpoints.continuity import Continuity, Retention, SubscriptionStore
 from gateway.endpoints.rabbitmq import topology
-from gateway.endpoints.rabbitmq.addresses import read_key
 from gateway.endpoints.rabbitmq.connection import NOT_FOUND, RabbitmqConnection, refusal
 from gateway.endpoints.rabbitmq.headers import STREAM_OFFSET, read_properties
 from gateway.endpoints.rabbitmq.stream_position import StreamPosition
@@ -174,10 +173,10 @@ class RabbitmqSource:
         payload: bytes,
     ) -> None:
         at = self.continuity.heard = self.continuity.clock()
-        key = read_key(method.routing_key)
+        key = _read_key(method.routing_key)
         origin: dict[str, Value] = {}
         if address:
-            origin = {"amqp_exchange": read_key(method.exchange), "amqp_routing_key": key}
+            origin = {"amqp_exchange": _read_key(method.exchange), "amqp_routing_key": key}
         headers, of_server = read_properties(
             properties.encoded, self._settings, origin, now=at, redelivered=method.redelivered
         )
@@ -252,3 +251,8 @@ def _texts(bindings: set[topology.Binding]) -> list[str]:
 def _read_binding(text: str) -> topology.Binding:
     exchange, pattern = json.loads(text)
     return str(exchange), str(pattern)
+
+
+def _read_key(key: str | bytes) -> str:
+    """Return a received routing key; one that is no UTF-8 gets surrogates, which no name has."""
+    return key if isinstance(key, str) else key.decode("utf-8", "surrogateescape")
