@@ -70,9 +70,8 @@ class ClientConnection(asyncio.Protocol):
         except WireError:
             packets = []
         self._memory.held += self._decoder.held - before
-        is_over = self._decoder.fault is not None or bool(
-            self._memory.is_full and self._decoder.held
-        )
+        is_too_much = self._memory.is_full and self._decoder.held > 0
+        is_over = self._decoder.fault is not None or is_too_much
         self._core.receive(self, packets)
         if is_over:
             self.fail()
