@@ -14,6 +14,8 @@ from gateway.trial.brokers.smf.write_buffer import WriteBuffer
 from gateway.wire.smf.assured_control import (
     AssuredControl,
     ControlField,
+    ControlType,
+    encode_control,
     encode_control_reply,
     encode_fields,
 )
@@ -130,3 +132,15 @@ class ClientSession(asyncio.Protocol):
             else:
                 self.output.flush()
                 self.transport.close()
+
+
+def notify(
+    output: WriteBuffer,
+    kind: ControlType,
+    flow_id: int,
+    *fields: tuple[ControlField, int | bytes],
+    response: SmfResponse | None = None,
+) -> None:
+    """Send an assured control message about a flow that answers none."""
+    encoded = encode_fields((ControlField.FLOW_ID, flow_id), *fields)
+    output.post(encode_control(AssuredControl(kind, fields=encoded, response=response)))

@@ -5,16 +5,10 @@ from __future__ import annotations
 from typing import Final
 
 from gateway.trial.brokers.smf import responses
-from gateway.trial.brokers.smf.client_session import ClientSession
+from gateway.trial.brokers.smf.client_session import ClientSession, notify
 from gateway.trial.brokers.smf.queues import ConsumerFlow, MessageQueue
 from gateway.trial.brokers.smf.vpn import Vpn
-from gateway.wire.smf.assured_control import (
-    AssuredControl,
-    ControlField,
-    ControlType,
-    encode_control,
-    encode_fields,
-)
+from gateway.wire.smf.assured_control import AssuredControl, ControlField, ControlType
 from gateway.wire.smf.frames import DMQ_ELIGIBLE
 from gateway.wire.smf.relayed_message import PublishedMessage
 from gateway.wire.smf.responses import OK, SmfResponse
@@ -100,8 +94,8 @@ def release(flow: ConsumerFlow) -> None:
     """Return the messages of a flow to its queue, and notify the flow that becomes active."""
     successor = flow.queue.release(flow)
     if successor is not None and successor.reports_activity:
-        fields = encode_fields((ControlField.FLOW_ID, successor.flow_id), (ControlField.ACTIVE, 1))
-        successor.output.post(encode_control(AssuredControl(ControlType.FLOW_CHANGE, 2, fields)))
+        active = (ControlField.ACTIVE, 1)
+        notify(successor.output, ControlType.FLOW_CHANGE, successor.flow_id, active)
     flow.queue.deliver_waiting()
 
 
@@ -110,9 +104,7 @@ def shut_queue(queue: MessageQueue) -> None:
     queue.is_shut = True
     for flow in list(queue.flows):
         queue.release(flow)
-        fields = encode_fields((ControlField.FLOW_ID, flow.flow_id))
-        notice = AssuredControl(ControlType.UNBIND, 2, fields, response=responses.QUEUE_SHUTDOWN)
-        flow.output.post(encode_control(notice))
+        notify(flow.output, ControlType.UNBIND, flow.flow_id, response=responses.QUEUE_SHUTDOWN)
 
 
 def _queue_to_bind(vpn: Vpn, request: AssuredControl) -> MessageQueue | SmfResponse:

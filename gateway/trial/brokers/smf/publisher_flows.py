@@ -5,19 +5,13 @@ from __future__ import annotations
 from typing import Final
 
 from gateway.trial.brokers.smf import responses
-from gateway.trial.brokers.smf.client_session import ClientSession
+from gateway.trial.brokers.smf.client_session import ClientSession, notify
 from gateway.trial.brokers.smf.queues import MessageQueue
 from gateway.trial.brokers.smf.store import StoreChange
 from gateway.trial.brokers.smf.subscription_changes import find_injected_refusal
 from gateway.trial.brokers.smf.subscription_table import is_topic
 from gateway.trial.brokers.smf.vpn import PublisherFlow, Receiver, Vpn
-from gateway.wire.smf.assured_control import (
-    AssuredControl,
-    ControlField,
-    ControlType,
-    encode_control,
-    encode_fields,
-)
+from gateway.wire.smf.assured_control import AssuredControl, ControlField, ControlType
 from gateway.wire.smf.relayed_message import PublishedMessage, decode_published, encode_direct
 from gateway.wire.smf.responses import OK, SmfResponse
 
@@ -117,10 +111,6 @@ def _acknowledge(
     session: ClientSession, flow_id: int, publisher: PublisherFlow, response: SmfResponse
 ) -> None:
     """Send an acknowledgement; without 200 OK the client would report its last error again."""
-    fields = encode_fields(
-        (ControlField.FLOW_ID, flow_id),
-        (ControlField.LAST_ACKED, publisher.last_id),
-        (ControlField.WINDOW, MAX_WINDOW),
-    )
-    notice = AssuredControl(ControlType.ACK, 2, fields, response=response)
-    session.output.post(encode_control(notice))
+    acked = (ControlField.LAST_ACKED, publisher.last_id)
+    window = (ControlField.WINDOW, MAX_WINDOW)
+    notify(session.output, ControlType.ACK, flow_id, acked, window, response=response)
