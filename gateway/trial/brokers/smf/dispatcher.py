@@ -12,7 +12,6 @@ from gateway.errors import WireError
 from gateway.trial.brokers.serving import MemoryBudget
 from gateway.trial.brokers.smf import consumer_flows, publisher_flows
 from gateway.trial.brokers.smf.client_session import ClientSession
-from gateway.trial.brokers.smf.direct_messages import relay_direct
 from gateway.trial.brokers.smf.login import log_in
 from gateway.trial.brokers.smf.store import BrokerStore
 from gateway.trial.brokers.smf.subscription_changes import change_subscription, remove_all
@@ -64,7 +63,7 @@ class MessageDispatcher:
                     if frame[0] & GUARANTEED:
                         publisher_flows.spool_message(session, vpn, frame)
                     else:
-                        relay_direct(vpn, frame)
+                        vpn.relay_direct(frame)
                 elif not session.is_over:
                     self._control(session, vpn, frame)
         finally:

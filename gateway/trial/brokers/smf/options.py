@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from gateway.trial.brokers.smf.subscription_table import compile_pattern
 from gateway.wire.smf.responses import SmfResponse
 
 
@@ -56,3 +57,12 @@ class InjectedFaults:
         self.publish: dict[str, SmfResponse] = {}
         self.subscribe: dict[str, SmfResponse] = {}
         self.suppress_acks = False  # publishers get no answer
+
+
+def find_injected_refusal(refusals: dict[str, SmfResponse], topic: bytes) -> SmfResponse | None:
+    """Return the injected refusal whose pattern matches `topic`; `topic` may be a pattern."""
+    for pattern, response in refusals.items():
+        matches = compile_pattern(pattern.encode())
+        if pattern.encode() == topic or (matches is not None and matches(topic)):
+            return response
+    return None

@@ -6,9 +6,9 @@ from typing import Final
 
 from gateway.trial.brokers.smf import responses
 from gateway.trial.brokers.smf.client_session import ClientSession, notify
+from gateway.trial.brokers.smf.options import find_injected_refusal
 from gateway.trial.brokers.smf.queues import MessageQueue
 from gateway.trial.brokers.smf.store import StoreChange
-from gateway.trial.brokers.smf.subscription_changes import find_injected_refusal
 from gateway.trial.brokers.smf.subscription_table import is_topic
 from gateway.trial.brokers.smf.vpn import PublisherFlow, Receiver, Vpn
 from gateway.wire.smf.assured_control import AssuredControl, ControlField, ControlType

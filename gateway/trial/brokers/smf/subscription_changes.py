@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from gateway.trial.brokers.smf import responses
 from gateway.trial.brokers.smf.client_session import ClientSession
-from gateway.trial.brokers.smf.subscription_table import compile_pattern, is_pattern
+from gateway.trial.brokers.smf.options import find_injected_refusal
+from gateway.trial.brokers.smf.subscription_table import is_pattern
 from gateway.trial.brokers.smf.vpn import ShareGroup, Vpn
 from gateway.wire.smf.responses import OK, SmfResponse
 from gateway.wire.smf.subscriptions import (
@@ -26,15 +27,6 @@ def change_subscription(session: ClientSession, vpn: Vpn, frame: bytes) -> None:
         response = _change_queue(vpn, request)
     if request.answered:
         session.output.post(encode_subscription_reply(request, response))
-
-
-def find_injected_refusal(refusals: dict[str, SmfResponse], topic: bytes) -> SmfResponse | None:
-    """Return the injected refusal whose pattern matches `topic`; `topic` may be a pattern."""
-    for pattern, response in refusals.items():
-        matches = compile_pattern(pattern.encode())
-        if pattern.encode() == topic or (matches is not None and matches(topic)):
-            return response
-    return None
 
 
 def remove_all(session: ClientSession, vpn: Vpn) -> None:

@@ -8,17 +8,18 @@ from __future__ import annotations
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import count
 from typing import TypeAlias
 
-from gateway.trial.brokers.smf.options import BrokerOptions, InjectedFaults
+from gateway.trial.brokers.smf.options import BrokerOptions, InjectedFaults, find_injected_refusal
 from gateway.trial.brokers.smf.queues import MessageQueue
 from gateway.trial.brokers.smf.store import BrokerStore, StoreChange
 from gateway.trial.brokers.smf.subscription_table import SubscriptionTable
 from gateway.trial.brokers.smf.write_buffer import WriteBuffer
-from gateway.wire.smf.relayed_message import PublishedMessage
+from gateway.wire.smf.frames import GUARANTEED
+from gateway.wire.smf.relayed_message import PublishedMessage, decode_direct, read_topic
 
 
 class ShareGroup:
@@ -130,6 +131,23 @@ class Vpn:
             queue.record(StoreChange.QUEUE, queue.exclusive)
             for topic in queue.topics:
                 queue.record(StoreChange.TOPIC, topic)
+
+    def relay_direct(self, frame: bytes) -> None:
+        """Relay a direct message unchanged; without a receiver, or refused, it is dropped."""
+        topic = read_topic(frame)
+        if self.faults.publish and find_injected_refusal(self.faults.publish, topic):
+            return
+        for receiver in self.table.find(topic):
+            if isinstance(receiver, MessageQueue):
+                self._spool(receiver, frame)
+            else:
+                receiver.relay(frame)
+
+    def _spool(self, queue: MessageQueue, frame: bytes) -> None:
+        """Spool a direct message in a subscribed queue, or drop it past the quota."""
+        message = decode_direct(frame)
+        if not queue.is_shut and self.has_room(queue, message.size):
+            queue.put(replace(message, flags=message.flags | GUARANTEED))
 
     def has_room(self, queue: MessageQueue, size: int) -> bool:
         """Return whether a queue, and the spool of all queues, takes a message of `size` bytes."""
