@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from pika.exceptions import AMQPError
 from pika.spec import Basic
@@ -36,6 +36,9 @@ class _Outgoing(NamedTuple):
     def is_like(self, other: _Outgoing) -> bool:
         """Return whether they differ in nothing but properties, which a server may change."""
         return (self.exchange, self.key, self.payload) == (other.exchange, other.key, other.payload)
+
+
+_Written: TypeAlias = Sequence[tuple[int, _Outgoing]]  # with the positions in the batch
 
 
 class RabbitmqSink:
@@ -125,9 +128,7 @@ class RabbitmqSink:
             raise TranslationError("rabbitmq", address, "header-bytes", reason)
         return _Outgoing(*place, properties, payload)
 
-    def _publish(
-        self, connection: RabbitmqConnection, written: Sequence[tuple[int, _Outgoing]]
-    ) -> None:
+    def _publish(self, connection: RabbitmqConnection, written: _Written) -> None:
         publish = connection.channel.basic_publish
         try:
             for _, (exchange, key, properties, payload) in written:

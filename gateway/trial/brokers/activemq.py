@@ -37,9 +37,7 @@ def missing() -> str:
     if shutil.which("java") is None:
         return "no java"
     absent = [name for name in _CLIENT_JARS + _BROKER_JARS if not (JARS / f"{name}.jar").exists()]
-    if absent:
-        return f"no {', '.join(absent)}: apt-get install activemq libmqtt-client-java"
-    return ""
+    return f"no {', '.join(absent)}: apt-get install activemq libmqtt-client-java" if absent else ""
 
 
 class ActiveMq:

@@ -53,9 +53,8 @@ def parse_faults(text: str, messages: int) -> dict[Fault, int]:
             fault, share = Fault(name.strip()), float(number)
         except ValueError as error:
             known = ", ".join(each.value for each in Fault)
-            raise ArchiveError(
-                f"faults: {part!r} is no fault; write NAME=NUMBER with one of {known}"
-            ) from error
+            reason = f"{part!r} is no fault; write NAME=NUMBER with one of {known}"
+            raise ArchiveError(f"faults: {reason}") from error
         if not 0 <= share < float("inf"):
             raise ArchiveError(f"faults: {part!r} is not 0 or more")
         counts[fault] = round(share * messages) if share < 1 else int(share)
