@@ -5,15 +5,12 @@ An unreadable line becomes an `OmittedLine`; reading continues with the next lin
 
 from __future__ import annotations
 
-import re
 from codecs import BOM_UTF8
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
 COMMENT = "#"
-# text before a `#` that begins a word outside quotes
-_WITH_COMMENT = re.compile(r'\A((?:[^"#]|"[^"]*(?:"|\Z)|(?<=\S)#)*).*', re.DOTALL)
 
 
 class LineStatus(Enum):
@@ -137,4 +134,11 @@ def _without_full_comment(text: str) -> str:
 
 
 def _without_comment(text: str) -> str:
-    return _WITH_COMMENT.sub(r"\1", text).strip()
+    """Return the text before a `#` that begins a word outside quotes."""
+    quoted = False
+    for at, char in enumerate(text if COMMENT in text else ""):
+        if char == '"':
+            quoted = not quoted
+        elif char == COMMENT and not quoted and (at == 0 or text[at - 1].isspace()):
+            return text[:at].strip()
+    return text.strip()

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import tracemalloc
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -60,3 +62,15 @@ def test_a_line_of_another_encoding_is_omitted_and_the_next_is_read() -> None:
 def test_any_bytes_are_read(data: bytes) -> None:
     for parsed in (read_ems("f", data, comma_joins=True), read_mosquitto("f", data)):
         assert all(line.text.strip() for line in parsed.lines)
+
+
+def test_a_long_line_needs_no_more_than_a_few_copies_of_itself() -> None:
+    data = b"a b" * 100_000 + b" # comment"
+    tracemalloc.start()
+    try:
+        read_ems("f", data)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert peak < 10 * len(data)
