@@ -29,12 +29,13 @@ def key_options(settings: NatsSettings) -> dict[str, Any]:
     Raises:
         EndpointError: a file is absent, or has no key of a user.
     """
-    file = settings.credentials_file or settings.nkey_file
+    has_jwt = settings.credentials_file is not None
+    file = settings.credentials_file if has_jwt else settings.nkey_file
     if file is None:
         return {}
     text = _read(settings.name, file)
     jwt: str | None = None
-    if settings.credentials_file:
+    if has_jwt:
         jwt, text = (_part(text, each) for each in ("NATS USER JWT", "USER NKEY SEED"))
     key = _key(text.strip())
     if key is None or jwt == "":

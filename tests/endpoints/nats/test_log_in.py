@@ -150,6 +150,16 @@ def test_a_file_without_a_key_is_named(
     assert not isinstance(caught.value, NotConnectedError)
 
 
+@pytest.mark.parametrize(("nkey", "credentials"), [("", None), (None, ""), ("key", "")])
+def test_an_empty_name_of_a_file_is_no_log_in_without_it(
+    nats_server: NatsServer, nkey: str | None, credentials: str | None
+) -> None:
+    settings = NatsSettings(url=nats_server.url, nkey_file=nkey, credentials_file=credentials)
+
+    with pytest.raises(EndpointError, match=r": : Is a directory; check the file"):
+        make_sink(settings).open()
+
+
 @pytest.mark.parametrize("says_tls", [False, True], ids=["without-tls", "that-breaks-off"])
 def test_a_server_without_tls_never_gets_the_password(says_tls: bool) -> None:
     heard: list[bytes] = []
