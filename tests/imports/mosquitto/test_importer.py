@@ -3,7 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from gateway.endpoints.settings.base import TlsSettings
@@ -287,6 +287,7 @@ WORDS = st.one_of(
 
 
 @given(lines=st.lists(st.lists(WORDS, min_size=1, max_size=5), max_size=12))
+@example(lines=[["topic", "address", "both"]])
 def test_the_mapping_of_any_file_loads(
     tmp_path_factory: pytest.TempPathFactory, lines: list[list[str]]
 ) -> None:
@@ -302,4 +303,6 @@ def test_the_mapping_of_any_file_loads(
     folder = tmp_path_factory.mktemp("mosquitto")
     configuration = loaded(document, folder, **secrets)
 
-    assert len(configuration.routes) == len(document.routes) > 0
+    assert document.routes
+    both_ways = [each for each in document.routes if each.both]  # each has a derived reverse route
+    assert len(configuration.routes) == len(document.routes) + len(both_ways)
