@@ -22,6 +22,7 @@ from gateway.wire.smf.responses import OK, SmfResponse
 from tests.brokers.controlled_smf import SmfBroker
 from tests.brokers.smf_client import SmfClient, direct, login
 from tests.trial.brokers.smf_clients import OPTIONS, bound, broker, client, flow_of
+from tests.waiting import until
 
 __all__ = ["broker", "client"]  # fixtures
 
@@ -267,6 +268,34 @@ def test_queues_are_created_refused_and_shut(broker: SmfBroker, client: SmfClien
 
     assert (ended.kind, ended.response) == (ControlType.UNBIND, SmfResponse(503, "Queue Shutdown"))
     assert client.bind("made").response == SmfResponse(503, "Queue Shutdown")
+
+
+def bound_to_temporary(client: SmfClient, queue: bytes) -> tuple[int, bytes]:
+    """Bind to a temporary queue, which exists from now on; return the field of the flow."""
+    answer = client.control(
+        ControlType.BIND,
+        encode_field(ControlField.QUEUE, queue),
+        encode_field(ControlField.WINDOW, 255),
+        encode_field(ControlField.DURABILITY, 2),
+    )
+    assert answer.response == OK
+    return encode_field(ControlField.FLOW_ID, answer.get_int(ControlField.FLOW_ID))
+
+
+def test_a_temporary_queue_outlives_the_end_of_one_of_its_name() -> None:
+    with SmfBroker(options=replace(OPTIONS, temporary_seconds=0.5)) as broker:
+        queues = broker.state.vpns["default"].queues
+        with SmfClient(broker.port, "lost") as client:
+            for name in (b"t", b"later"):
+                bound_to_temporary(client, name)
+        until(lambda: not broker.clients(), "the client is lost")
+        with SmfClient(broker.port, "back") as client:
+            flow = bound_to_temporary(client, b"t")
+            assert client.control(ControlType.UNBIND, flow).response == OK
+            bound_to_temporary(client, b"t")
+            until(lambda: b"later" not in queues, "the queues of the lost client end")
+
+            assert b"t" in queues
 
 
 def test_a_guaranteed_message_reaches_direct_subscribers(

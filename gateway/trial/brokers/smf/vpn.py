@@ -79,9 +79,11 @@ class Vpn:
         return queue
 
     def remove_queue(self, queue: MessageQueue) -> None:
+        """Remove a queue; one that is removed already may have a successor of its name."""
         for topic in queue.topics:
             self.table.remove(topic, queue)
-        if self.queues.pop(queue.name, None) is not None:
+        if self.queues.get(queue.name) is queue:
+            del self.queues[queue.name]
             queue.record(StoreChange.QUEUE_REMOVED)
 
     def remove_unused(self, queue: MessageQueue) -> None:
