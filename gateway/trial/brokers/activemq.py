@@ -75,7 +75,7 @@ class ActiveMq:
         command = ["java", "-Xmx512m", *self.java_options, *homes, "-cp", ":".join(self.jars)]
         command += ["org.apache.activemq.console.Main", "start", self.configuration]
         log = self.folder / "broker.log"
-        self._process = start_process(command, log)
+        self._process = start_process(command, self.folder, log)
         try:
             for port in (self.port, self.mqtt_port):
                 wait_until_it_listens("activemq", port, self._process, START_TIMEOUT)

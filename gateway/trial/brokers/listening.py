@@ -40,13 +40,15 @@ def free_port() -> int:
 
 
 @contextmanager
-def running_process(name: str, port: int, command: Sequence[str], output: Path) -> Iterator[None]:
-    """Run a program that listens on `port` for the duration of the block.
+def running_process(
+    name: str, port: int, command: Sequence[str], folder: Path, output: Path
+) -> Iterator[None]:
+    """Run a program that listens on `port` for the duration of the block, as `start_process` does.
 
     Raises:
         NotConnectedError: it does not listen.
     """
-    process = start_process(command, output)
+    process = start_process(command, folder, output)
     try:
         wait_until_it_listens(name, port, process)
         yield
@@ -55,12 +57,15 @@ def running_process(name: str, port: int, command: Sequence[str], output: Path) 
 
 
 def start_process(
-    command: Sequence[str], output: Path, environment: Mapping[str, str] | None = None
+    command: Sequence[str],
+    folder: Path,
+    output: Path,
+    environment: Mapping[str, str] | None = None,
 ) -> subprocess.Popen[bytes]:
-    """Start a program in the folder of `output`, the file that gets what it writes."""
+    """Start a program in `folder`; the file `output` gets what it writes."""
     with output.open("ab") as file:
         return subprocess.Popen(  # noqa: S603  # a program of the machine
-            command, env=environment, stdout=file, stderr=file, cwd=output.parent
+            command, env=environment, stdout=file, stderr=file, cwd=folder
         )
 
 

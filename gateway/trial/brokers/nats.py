@@ -38,5 +38,5 @@ def running(folder: Path) -> Iterator[str]:
     port = free_port()
     options = ["-a", "127.0.0.1", "-p", str(port), "-js", "-sd", str(folder)]
     command = [find_program() or PROGRAM, *options]
-    with running_process(PROGRAM, port, command, folder / "log"):
+    with running_process(PROGRAM, port, command, folder, folder / "log"):
         yield f"nats://127.0.0.1:{port}"

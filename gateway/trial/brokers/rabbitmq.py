@@ -77,9 +77,9 @@ class RabbitmqNode:
         Raises:
             NotConnectedError: it does not start.
         """
-        # the node writes the dumps of a crash where it runs: beside its output
         command, output = [find_program() or PROGRAM], self.folder / "output"
-        self.process = start_process(command, output, self._environment)
+        # the node writes the dumps of a crash where it runs
+        self.process = start_process(command, self.folder, output, self._environment)
         try:
             wait_until_it_listens(PROGRAM, self.port, self.process, START_TIMEOUT)
         except NotConnectedError:
