@@ -81,7 +81,7 @@ def parse_config(parsed: ParsedFile, include: Include) -> MosquittoConfig:
             secrets.append(value)
         try:
             if name == "connection":
-                current = None
+                current = None  # what follows an illegal one belongs to none
                 current = connections[value] = _connection(line, value, connections)
             elif name in BRIDGE_OPTIONS or name == "topic":
                 _add_option(line, Option(line.location, written, value), current)

@@ -160,17 +160,21 @@ class _BridgeSide:
             yield EndpointSetting("client_id", self._without_reference(option, option.value))
         user = self._options.get(f"{self._side}_username")
         password = self._options.get(f"{self._side}_password")
-        notes: list[str] = []
         if user is not None:
-            notes = [str(user.location)]
-            notes += [f"The password is in {password.location}."] if password else []
-        elif required is not None:
-            notes = [f"{required}: allow_anonymous is false; a bridge needs no user there.", ""]
-        if password is not None and user is None:
+            yield self._secret("username", str(user.location))
+            if password is not None:
+                yield self._secret("password", f"The password is in {password.location}.")
+            return
+        if password is not None:
             reason = "mosquitto uses it with a user name only, and there is no user name"
             self._omit(password, reason)
-        for key, note in zip(("username", "password"), notes, strict=False):
-            yield EndpointSetting(key, f"${{env:{self._variable}_{key.upper()}}}", note)
+        if required is not None:
+            note = f"{required}: allow_anonymous is false; a bridge needs no user there."
+            yield self._secret("username", note)
+            yield self._secret("password")
+
+    def _secret(self, key: str, note: str = "") -> EndpointSetting:
+        return EndpointSetting(key, f"${{env:{self._variable}_{key.upper()}}}", note)
 
     def session(self, name: str) -> Iterator[EndpointSetting]:
         option = self._options.get(name)

@@ -69,8 +69,13 @@ def parse_topic(value: str, location: SourceLine, comments: tuple[str, ...] = ()
 def with_captures(stem: str) -> str:
     """Return a pattern with captures for its wildcards: `a/+/#` as `a/{a}/{rest...}`."""
     names = map(_letters, count())
-    levels = ["{rest...}" if level == "#" else level for level in stem.split("/")]
-    return "/".join(f"{{{next(names)}}}" if level == "+" else level for level in levels)
+
+    def capture(level: str) -> str:
+        if level == "+":
+            return f"{{{next(names)}}}"
+        return "{rest...}" if level == "#" else level
+
+    return "/".join(map(capture, stem.split("/")))
 
 
 def intersect(one: str, other: str) -> str | None:
