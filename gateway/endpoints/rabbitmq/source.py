@@ -9,8 +9,6 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from functools import partial
-from itertools import groupby
-from operator import attrgetter
 from typing import Any, Final, TypeAlias
 
 from pika.exceptions import AMQPError, ChannelClosedByBroker
@@ -223,15 +221,18 @@ class RabbitmqSource:
 
     def _answer(self, connection: RabbitmqConnection, settled: Sequence[AmqpMessage]) -> None:
         """Acknowledge; a dead letter of ours goes to the queue's dead-letter exchange, if any."""
-        channel = connection.channel
+        channel, last = connection.channel, 0
         try:
-            for is_dead, run in groupby(settled, attrgetter("is_dead")):
-                tags = [each.receipt[0] for each in run]
-                if is_dead:
-                    for tag in tags:
-                        channel.basic_reject(tag, requeue=False)
-                else:
-                    channel.basic_ack(tags[-1], multiple=True)
+            for each in settled:
+                if not each.is_dead:
+                    last, _ = each.receipt
+                    continue
+                if last:
+                    channel.basic_ack(last, multiple=True)
+                channel.basic_reject(each.receipt[0], requeue=False)
+                last = 0
+            if last:
+                channel.basic_ack(last, multiple=True)
         except (AMQPError, OSError) as error:
             connection.end(first_line(error))
             return
