@@ -17,11 +17,7 @@ from typing import Final, TypeAlias
 from gateway.archive.compaction.merge import MergeResult, MergeTask
 from gateway.archive.compaction.plan import generation_of, plan_day, tasks_of
 from gateway.archive.findings import Finding, error
-from gateway.archive.layout import (
-    COMPACTING,
-    day_folder,
-    staged_path,
-)
+from gateway.archive.layout import COMPACTING, day_folder, staged_path
 from gateway.archive.location import ArchiveLocation
 from gateway.archive.seals.seal import MergeSeal
 from gateway.archive.seals.store import HashFiles, digests_of, write_seal
@@ -30,19 +26,6 @@ from gateway.archive.threads import in_threads
 from gateway.errors import ArchiveError
 
 _FOLDERS: Final = (Path(), Path(COMPACTING))
-
-
-def write_merge_seal(
-    storage: Storage, day: date, generation: int, results: Sequence[MergeResult], key: bytes | None
-) -> MergeSeal | None:
-    """Commit `results`; return None when nothing was merged."""
-    replaces = {each.path: each for result in results for each in result.replaces}
-    entries = tuple(result.entry for result in results if result.entry is not None)
-    if not replaces:
-        return None
-    seal = MergeSeal(day.isoformat(), generation, tuple(replaces.values()), entries)
-    write_seal(storage, seal, key)
-    return seal
 
 
 def finish(storage: Storage, seal: MergeSeal, hash_files: HashFiles | None = None) -> list[Finding]:
@@ -66,19 +49,13 @@ def finish(storage: Storage, seal: MergeSeal, hash_files: HashFiles | None = Non
     for path, staged in merged.items():
         if staged in present:
             storage.move(staged, path)
-    findings: list[Finding] = []
-    going: list[Path] = []
     replaced = {Path(each.path): each.sha256 for each in seal.replaces}
     left = {path: present[path] for path in replaced if path in present}
     digests = hash_files(left) if hash_files is not None and left else {}
-    for path in left:
-        if path in digests and digests[path].sha256 != replaced[path]:
-            text = "differs from the segment that was compacted; it stays, and does not count"
-            findings.append(error("changed-segment", path.as_posix(), text))
-        else:
-            going.append(path)
-    in_threads(storage.delete, going)
-    return findings
+    changed = [path for path in left if path in digests and digests[path].sha256 != replaced[path]]
+    in_threads(storage.delete, left.keys() - changed)
+    text = "differs from the segment that was compacted; it stays, and does not count"
+    return [error("changed-segment", path.as_posix(), text) for path in changed]
 
 
 def remove_uncommitted(storage: Storage, day: date, committed: Collection[int]) -> None:
@@ -141,19 +118,15 @@ def compact_day(  # noqa: PLR0913  # the archive, its key, and the means
         results = run_tasks(tasks)
         findings += [each for result in results for each in result.findings]
     show_step("committing")
-    seal = write_merge_seal(storage, day, plan.next_generation, results, key)
-    if seal is not None:
+    replaces = tuple(each for result in results for each in result.replaces)
+    entries = tuple(result.entry for result in results if result.entry is not None)
+    if replaces:
+        seal = MergeSeal(day.isoformat(), plan.next_generation, replaces, entries)
+        write_seal(storage, seal, key)
         findings += finish(storage, seal)
         remove_uncommitted(storage, day, {*plan.generations, seal.generation})
-    return _report(seal, findings)
-
-
-def _report(seal: MergeSeal | None, findings: Sequence[Finding]) -> CompactionReport:
-    if seal is None:
-        return CompactionReport(findings=tuple(findings))
-    merged = tuple(entry.path for entry in seal.segments)
-    rows = sum(entry.rows for entry in seal.segments)
-    return CompactionReport(len(seal.replaces), rows, merged, tuple(findings))
+    rows, merged = sum(each.rows for each in entries), tuple(each.path for each in entries)
+    return CompactionReport(len(replaces), rows, merged, tuple(findings))
 
 
 def _check_folders(storage: Storage, day: date) -> None:
