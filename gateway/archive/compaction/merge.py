@@ -29,7 +29,7 @@ from gateway.errors import ArchiveError, first_line
 
 _GROUP_ROWS: Final = 250_000
 _GROUP_BYTES: Final = 256 << 20  # in memory, of rows with long names or payloads
-_STAYS: Final = "it stays as it is"
+STAYS: Final = "it stays as it is"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ class _Inputs:
             try:
                 table, dense = _read(self.storage, each)
             except _InputError as fault:
-                self.findings.append(error(fault.rule, each.path, f"{fault}; {_STAYS}"))
+                self.findings.append(error(fault.rule, each.path, f"{fault}; {STAYS}"))
                 continue
             if dense:
                 continue

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date, timedelta
-from itertools import groupby
+from itertools import accumulate, groupby
 from pathlib import Path, PurePosixPath
 from typing import Final, TypeAlias
 
-from gateway.archive.compaction.merge import MergeInput, MergeTask
+from gateway.archive.compaction.merge import STAYS, MergeInput, MergeTask
 from gateway.archive.findings import Finding, error
 from gateway.archive.layout import (
     MERGED,
@@ -29,8 +30,8 @@ from gateway.errors import ArchiveError
 
 Inputs: TypeAlias = list[tuple[MergeInput, int]]  # with their bytes
 
+_GENERATION: Final = re.compile(rf"{MERGED}(\d+)(?:-\d+)?")
 _NEAR: Final = timedelta(days=1)  # a journal may be closed on the day after its rows
-_STAYS: Final = "it stays as it is"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +82,7 @@ def plan_day(storage: Storage, day: date, key: bytes | None) -> DayPlan:
             text = "its seal names it, and the file is absent"
             findings.append(error("missing-segment", path, text))
     findings += [
-        error("unsealed-segment", path, f"no seal names it; {_STAYS}")
+        error("unsealed-segment", path, f"no seal names it; {STAYS}")
         for path in sorted(files.keys() - claims.present.keys() - claims.replaced.keys())
         if not PurePosixPath(path).name.startswith(".")
     ]
@@ -122,23 +123,18 @@ def _order(sealed: tuple[str, Claim]) -> tuple[str, JournalName | tuple[()], str
 
 def generation_of(path: Path) -> int:
     """Return the compaction in the name of a merge seal or a merged segment; 0 for others."""
-    kind, _, rest = path.stem.partition("-")
-    generation, *number = rest.split("-")
-    is_merged = kind == "merged" and len(number) <= 1 and all(map(str.isdecimal, number))
-    return int(generation) if is_merged and generation.isdecimal() else 0
+    match = _GENERATION.fullmatch(path.stem)
+    return int(match[1]) if match else 0
 
 
 def tasks_of(location: ArchiveLocation, plan: DayPlan, size: int) -> list[MergeTask]:
     """Divide the inputs of each hour into merged segments of about `size` bytes."""
     tasks: list[MergeTask] = []
     for folder, inputs in sorted(plan.hours.items()):
-        filled = 0
-        numbered: list[tuple[int, MergeInput]] = []
-        for each, own in inputs:
-            numbered.append((filled // size, each))
-            filled += own
+        filled = accumulate((own for _, own in inputs), initial=0)  # before each input
+        numbered = zip((before // size for before in filled), inputs, strict=False)
         for _, members in groupby(numbered, key=lambda one: one[0]):
             name = f"{MERGED}{plan.next_generation}-{len(tasks):04}.parquet"
-            path = (folder / name).as_posix()
-            tasks.append(MergeTask(location, path, tuple(each for _, each in members)))
+            merged = tuple(each for _, (each, _) in members)
+            tasks.append(MergeTask(location, (folder / name).as_posix(), merged))
     return tasks
