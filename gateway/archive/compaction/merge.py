@@ -81,7 +81,8 @@ class _Inputs:
             try:
                 table, dense = _read(self.storage, each)
             except _InputError as fault:
-                self.findings.append(error(fault.rule, each.path, f"{fault}; {STAYS}"))
+                rule, text = fault.args
+                self.findings.append(error(rule, each.path, f"{text}; {STAYS}"))
                 continue
             if dense:
                 continue
@@ -92,11 +93,7 @@ class _Inputs:
 
 
 class _InputError(Exception):
-    """An input cannot be merged; the text says why."""
-
-    def __init__(self, rule: str, text: str) -> None:
-        super().__init__(text)
-        self.rule = rule
+    """An input cannot be merged, by a rule; the text says why."""
 
 
 def merge(task: MergeTask) -> MergeResult:
