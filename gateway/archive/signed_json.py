@@ -16,7 +16,22 @@ from datetime import date, datetime
 from enum import StrEnum
 from functools import cache
 from types import NoneType, UnionType
-from typing import Any, Final, Self, get_args, get_origin, get_type_hints
+from typing import Any, Final, Protocol, Self, get_args, get_origin, get_type_hints
+
+
+class Hash(Protocol):
+    """A running SHA-256 or HMAC-SHA256."""
+
+    def update(self, data: bytes, /) -> None:
+        """Add `data` to the hashed bytes."""
+
+    def hexdigest(self) -> str:
+        """Return the hash of the bytes so far."""
+
+
+def new_hash(key: bytes | None, data: bytes) -> Hash:
+    """Return the running SHA-256 of `data`; with a key, the HMAC-SHA256."""
+    return hashlib.sha256(data) if key is None else hmac.new(key, data, hashlib.sha256)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,10 +86,7 @@ class SignedStatement:
         """Return the SHA-256 of the rest; with a key, the HMAC-SHA256."""
         document = {"version": self.VERSION, **asdict(self)}
         del document["mac"]
-        content = _canonical_json(document)
-        if key is None:
-            return hashlib.sha256(content).hexdigest()
-        return hmac.new(key, content, hashlib.sha256).hexdigest()
+        return new_hash(key, _canonical_json(document)).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)

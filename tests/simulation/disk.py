@@ -19,13 +19,13 @@ from typing import Any, Final
 from greenlet import GreenletExit
 
 from gateway.archive.durable import read_regular
-from gateway.archive.journal.ends import Head, Trailer, link_of, new_hash
+from gateway.archive.journal.ends import Head, Trailer, link_of
 from gateway.archive.journal.local_head import number_of
 from gateway.archive.journal.records import Damage, is_journal, read_records
 from gateway.archive.layout import ACK, OPEN, JournalName, journal_folder
 from gateway.archive.schema import REQUIRED
 from gateway.archive.segments.journal_facts import JournalFacts
-from gateway.archive.signed_json import Previous
+from gateway.archive.signed_json import Previous, new_hash
 from gateway.file_lock import FileLock
 from gateway.runtime.outbound.dead_letters import COLUMNS
 from gateway.runtime.outbound.spool_db import VERSION
@@ -378,8 +378,8 @@ class SimulatedRollingJournal:
         self._disk.journals.append(self._journal)
 
     def _close(self, *, stopped: bool) -> None:
-        journal, digest = self._journal, new_hash(None)
-        digest.update(bytes(journal.data))
+        journal = self._journal
+        digest = new_hash(None, bytes(journal.data))
         size, closed = len(journal.data), self._writer.clock()
         journal.data += Trailer(
             self._rows, self._records, size, digest.hexdigest(), closed, stopped

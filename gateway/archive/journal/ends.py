@@ -6,11 +6,9 @@ when the process ended without closing the journal.
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 from contextlib import suppress
 from dataclasses import asdict, dataclass
-from typing import Any, Final, Protocol, TypeGuard
+from typing import Any, Final, TypeGuard
 
 from gateway.archive.journal.records import (
     MAGIC,
@@ -29,16 +27,6 @@ from gateway.errors import ArchiveError
 _HEAD: Final = "head"
 _TRAILER: Final = "trailer"
 _TRAILER_START: Final = b"\x81\xa7trailer"  # a msgpack map with this key alone
-
-
-class Hash(Protocol):
-    """A running SHA-256 or HMAC-SHA256."""
-
-    def update(self, data: bytes, /) -> None:
-        """Add `data` to the hashed bytes."""
-
-    def hexdigest(self) -> str:
-        """Return the hash of the bytes so far."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,10 +63,6 @@ class Trailer:
 
     def pack(self) -> bytes:
         return pack_mapping({_TRAILER: asdict(self)})
-
-
-def new_hash(key: bytes | None) -> Hash:
-    return hashlib.sha256() if key is None else hmac.new(key, digestmod=hashlib.sha256)
 
 
 def read_head(data: bytes) -> Head | None:

@@ -16,9 +16,9 @@ from time import sleep
 from typing import Final
 
 from gateway.archive.durable import open_regular, read_regular, sync_folder
-from gateway.archive.journal.ends import Head, Trailer, new_hash
+from gateway.archive.journal.ends import Head, Trailer
 from gateway.archive.layout import ACK, DAMAGED, DONE
-from gateway.archive.signed_json import Previous
+from gateway.archive.signed_json import Previous, new_hash
 from gateway.file_lock import try_lock, try_share
 
 _NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL
@@ -53,8 +53,7 @@ class Journal:
         except OSError:
             self.discard()
             raise
-        self._hash = new_hash(key)
-        self._hash.update(content)
+        self._hash = new_hash(key, content)
         self._first_size = self._valid_size = len(content)
         self._rows = self._records = 0
         self._has_torn_tail = False

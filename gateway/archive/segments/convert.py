@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from gateway.archive.durable import read_regular, sync_folder
 from gateway.archive.heads import upload_heads
-from gateway.archive.journal.ends import new_hash, read_head, read_trailer
+from gateway.archive.journal.ends import read_head, read_trailer
 from gateway.archive.journal.file import (
     acknowledged_size,
     claim_journal,
@@ -52,6 +52,7 @@ from gateway.archive.segments.copies import handed_over
 from gateway.archive.segments.journal_facts import JournalFacts
 from gateway.archive.segments.tables import sort_rows, to_table
 from gateway.archive.segments.write import write_rows
+from gateway.archive.signed_json import new_hash
 from gateway.archive.storage import LocalStorage, Storage, open_storage
 from gateway.clock import today
 from gateway.errors import ArchiveError, first_line
@@ -171,9 +172,7 @@ def _has_key(journal: Path, key: bytes | None, replays_of: str | None) -> bool:
     if trailed is None:
         return head.gateway == replays_of and is_replay(head.writer)
     trailer, offset = trailed
-    found = new_hash(key)
-    found.update(data[:offset])
-    return compare_digest(found.hexdigest(), trailer.digest)
+    return compare_digest(new_hash(key, data[:offset]).hexdigest(), trailer.digest)
 
 
 def _convert_rows(facts: JournalFacts, conversion: Conversion, storage: Storage) -> None:

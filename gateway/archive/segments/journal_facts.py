@@ -12,7 +12,6 @@ from gateway.archive.journal.ends import (
     Trailer,
     has_inner_trailer,
     link_of,
-    new_hash,
     read_head,
     read_trailer,
 )
@@ -20,7 +19,7 @@ from gateway.archive.journal.records import MAGIC, Damage
 from gateway.archive.layout import JournalName
 from gateway.archive.seals.seal import End, Seal, SealedDamage
 from gateway.archive.seals.store import link_path, read_seal
-from gateway.archive.signed_json import NO_TERM, Previous
+from gateway.archive.signed_json import NO_TERM, Previous, new_hash
 from gateway.archive.storage import Storage
 
 CUT: Final = "acknowledged rows are missing at the end"
@@ -124,9 +123,7 @@ class JournalFacts:
         return self._digest(self.key) if self.trailer is None else self.trailer.digest
 
     def _digest(self, key: bytes | None) -> str:
-        found = new_hash(key)
-        found.update(self.data[: self.size])
-        return found.hexdigest()
+        return new_hash(key, self.data[: self.size]).hexdigest()
 
     def _lost_tail(self, end: int) -> list[SealedDamage]:
         """Return the damage of a journal without a trailer whose records end at `end`."""
