@@ -20,7 +20,7 @@ from gateway.archive.journal.records import (
     read_mapping,
     record_spans,
 )
-from gateway.archive.layout import MAX_TIME, parse_journal_name
+from gateway.archive.layout import MAX_TIME, JournalName, parse_journal_name
 from gateway.archive.signed_json import NO_TERM, Previous, Term, parse
 from gateway.errors import ArchiveError
 
@@ -71,6 +71,12 @@ def read_head(data: bytes) -> Head | None:
     return None if found is None else _parsed(Head, found[0].get(_HEAD))
 
 
+def head_of(name: JournalName, data: bytes) -> Head:
+    """Return the head of a journal; one that is absent or damaged is what its name tells."""
+    told = Head(name.writer, name.writer, name.start, name.number, name.start, None, keyed=False)
+    return read_head(data) or told
+
+
 def read_trailer(data: bytes) -> tuple[Trailer, int] | None:
     """Return the trailer of a journal and its offset; None when the last record is none.
 
@@ -111,8 +117,8 @@ def _last_time(stem: str, data: bytes, last: slice | None) -> int:
     with suppress(ArchiveError):  # no gateway wrote it
         batches = None if last is None else read_batches(data, last)
     times = [time for rows in batches or () for time in rows.values("time") if _is_valid(time)]
-    head, name = read_head(data), parse_journal_name(stem)
-    return max(times) if times else head.opened if head else name.start if name else 0
+    name = parse_journal_name(stem)
+    return max(times) if times else head_of(name, data).opened if name else 0
 
 
 def _is_valid(time: object) -> TypeGuard[int]:

@@ -182,8 +182,7 @@ def _convert_rows(facts: JournalFacts, conversion: Conversion, storage: Storage)
         conversion.rows, conversion.sealed_damages = sealed.rows, sealed.damages
         return
     for number, table in enumerate(segment_tables(facts.data, conversion)):
-        stem, opened = facts.stem, facts.opened
-        conversion.segments += write_rows(storage, table, stem, number, opened)
+        conversion.segments += write_rows(storage, table, facts.stem, number, facts.head.opened)
         conversion.rows += table.num_rows
         conversion.handed = handed_over(table, conversion.handed)
         del table  # frees its memory before the next one is built

@@ -11,6 +11,7 @@ from gateway.archive.journal.ends import (
     Head,
     Trailer,
     has_inner_trailer,
+    head_of,
     link_of,
     read_head,
     read_trailer,
@@ -19,7 +20,7 @@ from gateway.archive.journal.records import MAGIC, Damage
 from gateway.archive.layout import JournalName
 from gateway.archive.seals.seal import End, Seal, SealedDamage
 from gateway.archive.seals.store import link_path, read_seal
-from gateway.archive.signed_json import NO_TERM, Previous, new_hash
+from gateway.archive.signed_json import Previous, new_hash
 from gateway.archive.storage import Storage
 
 CUT: Final = "acknowledged rows are missing at the end"
@@ -40,8 +41,8 @@ class JournalFacts:
     key: bytes | None
 
     @cached_property
-    def head(self) -> Head | None:
-        return read_head(self.data)
+    def head(self) -> Head:
+        return head_of(self.name, self.data)
 
     @cached_property
     def trailer(self) -> Trailer | None:
@@ -55,10 +56,6 @@ class JournalFacts:
     def stopped(self) -> bool:
         """Whether its gateway stopped in good order with it."""
         return self.trailer is not None and self.trailer.stopped
-
-    @property
-    def opened(self) -> int:
-        return self.name.start if self.head is None else self.head.opened
 
     @cached_property
     def size(self) -> int:
@@ -84,7 +81,7 @@ class JournalFacts:
         sealed = [SealedDamage(each.offset, each.size, _SKIPPED) for each in found if not each.torn]
         if self.link is None:
             return tuple(sealed)
-        if self.head is None:
+        if read_head(self.data) is None:
             sealed.append(SealedDamage(len(MAGIC), 0, "no head"))
         if has_inner_trailer(self.data):
             sealed.append(SealedDamage(self.size, 0, "records follow the trailer"))
@@ -101,20 +98,20 @@ class JournalFacts:
             return None
         return Seal(
             writer=self.name.writer,
-            gateway=self.name.writer if self.head is None else self.head.gateway,
+            gateway=self.head.gateway,
             journal=self.stem,
             start=self.name.start,
             sequence=self.name.number,
-            opened=self.opened,
+            opened=self.head.opened,
             closed=self.link.closed,
-            previous=None if self.head is None else self.head.previous,
+            previous=self.head.previous,
             digest=self._stated_digest,
             end=_end_of(self.trailer),
             rows=rows,
             size=self.size,
             damages=damages,
             lost_values=lost_values,
-            lease=NO_TERM if self.head is None else self.head.lease,
+            lease=self.head.lease,
         )
 
     @cached_property
@@ -135,10 +132,9 @@ class JournalFacts:
     def _differs(self, trailer: Trailer, rows: int) -> bool:
         if (trailer.rows, trailer.size) != (rows, self.size):
             return True
-        keyed = self.head is not None and self.head.keyed
-        if keyed and self.key is None:
+        if self.head.keyed and self.key is None:
             return False  # only a holder of the key can compare the digest
-        return trailer.digest != self._digest(self.key if keyed else None)
+        return trailer.digest != self._digest(self.key if self.head.keyed else None)
 
 
 def _end_of(trailer: Trailer | None) -> End:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from gateway.archive.durable import open_regular
-from gateway.archive.journal.ends import read_head
+from gateway.archive.journal.ends import head_of
 from gateway.archive.layout import JournalName, journals, parse_journal_name
 from gateway.archive.signed_json import Previous
 from gateway.file_lock import try_share
@@ -51,10 +51,5 @@ def _waiting(root: Path) -> Iterator[WaitingJournal]:
         except FileNotFoundError:
             continue  # converted since it was listed
         if name is not None and (live or start):
-            head = read_head(start)
-            stated = (
-                (head.gateway, head.opened, head.previous)
-                if head
-                else (name.writer, name.start, None)
-            )
-            yield WaitingJournal(path, name, *stated, live)
+            head = head_of(name, start)
+            yield WaitingJournal(path, name, head.gateway, head.opened, head.previous, live)
