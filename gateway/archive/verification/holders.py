@@ -12,7 +12,7 @@ from itertools import groupby, pairwise
 
 from gateway.archive.findings import Finding, error
 from gateway.archive.layout import SECOND, is_replay
-from gateway.archive.seals.seal import Seal
+from gateway.archive.seals.seal import HandedOver, Seal
 from gateway.archive.seals.store import seal_path
 from gateway.archive.signed_json import Term
 from gateway.clock import moment
@@ -78,14 +78,14 @@ def _by_gateway(seals: Iterable[Seal], *, handed: bool) -> Iterator[list[Seal]]:
         if not is_replay(seal.writer) and (seal.handed is not None or not handed):
             found[seal.gateway][seal.journal] = seal
     for gateway in sorted(found):
-        yield sorted(found[gateway].values(), key=_begin)
+        yield sorted(found[gateway].values(), key=lambda seal: _times(seal).first)
 
 
 def _turns(own: Sequence[Seal]) -> Iterator[Holder]:
     ends: dict[str, int] = {}
     for (writer, lease), group in groupby(own, key=lambda seal: (seal.writer, seal.lease.number)):
         turn = list(group)
-        begin, end = _begin(turn[0]), max(map(_end, turn))
+        begin, end = _times(turn[0]).first, max(_times(each).last for each in turn)
         other = max((at for each, at in ends.items() if each != writer), default=0)
         ends[writer] = max(end, ends.get(writer, 0))
         yield Holder(turn[0].gateway, writer, lease, begin, end, max(0, min(other, end) - begin))
@@ -120,15 +120,15 @@ def _overlap_findings(own: Sequence[Seal]) -> Iterator[Finding]:
     for seal in own:
         for other in (each for writer, each in last.items() if writer != seal.writer):
             pair = frozenset((each.writer, each.lease.number) for each in (seal, other))
-            begin, end = _begin(seal), min(_end(seal), _sure(other))
+            begin, end = _times(seal).first, min(_times(seal).last, _times(other).sure)
             if end - begin > other.lease.seconds * SECOND and pair not in told:
                 told.add(pair)
                 span = f"{moment(begin):%Y-%m-%d %H:%M:%S} to {moment(end):%H:%M:%S} UTC"
                 text = f"{other.writer} and {seal.writer} both handed over from {span}"
                 text += f" by their clocks, {_allowed(other.lease)}"
                 yield error("two-holders", seal_path(seal).as_posix(), text)
-        known = last.get(seal.writer)
-        last[seal.writer] = seal if known is None or _sure(seal) > _sure(known) else known
+        known = last.get(seal.writer, seal)
+        last[seal.writer] = max(known, seal, key=lambda each: _times(each).sure)
 
 
 def _allowed(lease: Term) -> str:
@@ -137,13 +137,6 @@ def _allowed(lease: Term) -> str:
     return "and have no lease: one instance of a gateway is active"
 
 
-def _begin(seal: Seal) -> int:
-    return seal.opened if seal.handed is None else seal.handed.first
-
-
-def _end(seal: Seal) -> int:
-    return seal.closed if seal.handed is None else seal.handed.last
-
-
-def _sure(seal: Seal) -> int:
-    return seal.closed if seal.handed is None else seal.handed.sure
+def _times(seal: Seal) -> HandedOver:
+    """Return when targets took copies, or when a journal without deliveries was written."""
+    return seal.handed or HandedOver(seal.opened, seal.closed, seal.closed)
