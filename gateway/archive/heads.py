@@ -107,9 +107,9 @@ class StoredHead:
         return self.path.suffix == _SUFFIX
 
 
-def head_path(root: Path, writer: str) -> Path:
-    """Return the path of the head of `writer`."""
-    return root / HEADS / f"{writer}{_SUFFIX}"
+def head_path(writer: str) -> Path:
+    """Return the path of the head of `writer` in its archive."""
+    return Path(HEADS) / f"{writer}{_SUFFIX}"
 
 
 def write_head(root: Path, head: WriterHead, key: bytes | None = None) -> None:
@@ -118,7 +118,7 @@ def write_head(root: Path, head: WriterHead, key: bytes | None = None) -> None:
     Raises:
         OSError: the folder cannot be written.
     """
-    path = head_path(root, head.writer)
+    path = root / head_path(head.writer)
     make_folders(path.parent)
     with replacing(path) as file:
         file.write(head.signed(key).to_json())
@@ -130,7 +130,7 @@ def read_head(root: Path, writer: str, key: bytes | None = None) -> StoredHead:
     Raises:
         OSError: the file cannot be read.
     """
-    path = head_path(Path(), writer)
+    path = head_path(writer)
     try:
         content = read_regular(root / path)
     except FileNotFoundError:

@@ -171,22 +171,22 @@ def day_folder(root: Path, day: date) -> Path:
     return root / f"date={day.isoformat()}"
 
 
-def hour_folder(root: Path, time: int) -> Path:
+def hour_folder(time: int) -> Path:
     """Return the folder of the rows recorded in the hour of `time`, microseconds UTC."""
     hour = datetime.fromtimestamp(time // HOUR * 3600, tz=UTC)
-    return day_folder(root, hour.date()) / f"hour={hour:%H}"
+    return day_folder(Path(), hour.date()) / f"hour={hour:%H}"
 
 
-def staged_path(root: Path, segment: Path) -> Path:
+def staged_path(segment: Path) -> Path:
     """Return the path of a merged segment between its seal and its renaming.
 
     From the seal on, its rows count, under either path, and the replaced segments do not.
     """
-    return root / COMPACTING / segment.relative_to(root)
+    return COMPACTING / segment
 
 
-def seal_folder(root: Path, day: date) -> Path:
-    return day_folder(root / SEALS, day)
+def seal_folder(day: date) -> Path:
+    return day_folder(Path(SEALS), day)
 
 
 def day_start(day: date) -> int:

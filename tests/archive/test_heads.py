@@ -37,19 +37,19 @@ HEAD = WriterHead(
 def test_a_head_is_read_as_it_was_written(tmp_path: Path) -> None:
     write_head(tmp_path, HEAD)
     assert read_heads(LocalStorage(tmp_path)) == [
-        StoredHead(head_path(Path(), "plant-1"), HEAD.signed(None))
+        StoredHead(head_path("plant-1"), HEAD.signed(None))
     ]
 
 
 def test_a_writer_without_a_head_has_none_and_no_fault(tmp_path: Path) -> None:
-    assert read_head(tmp_path, "plant-1") == StoredHead(head_path(Path(), "plant-1"), None)
+    assert read_head(tmp_path, "plant-1") == StoredHead(head_path("plant-1"), None)
     assert read_heads(LocalStorage(tmp_path)) == []
 
 
 @pytest.mark.parametrize("key", [None, KEY])
 def test_every_changed_byte_is_a_fault(tmp_path: Path, key: bytes | None) -> None:
     write_head(tmp_path, HEAD, key)
-    path = head_path(tmp_path, "plant-1")
+    path = tmp_path / head_path("plant-1")
     content = path.read_bytes()
     for position in range(len(content)):
         path.write_bytes(
@@ -75,7 +75,7 @@ def test_a_signed_head_is_read_without_the_key(tmp_path: Path) -> None:
 
 def test_a_head_under_the_name_of_another_writer_is_refused(tmp_path: Path) -> None:
     write_head(tmp_path, HEAD)
-    head_path(tmp_path, "plant-1").rename(head_path(tmp_path, "plant-2"))
+    (tmp_path / head_path("plant-1")).rename(tmp_path / head_path("plant-2"))
     (found,) = read_heads(LocalStorage(tmp_path))
     assert (found.head, found.fault) == (None, "is that of 'plant-1'")
 
@@ -98,7 +98,7 @@ def test_another_form_is_refused_with_its_fault(change: dict[str, object], predi
 
 def test_an_interrupted_replacement_leaves_the_head(tmp_path: Path) -> None:
     write_head(tmp_path, HEAD)
-    head_path(tmp_path, "plant-1").with_name(".plant-1.json.tmp").write_bytes(b"half")
+    (tmp_path / head_path("plant-1")).with_name(".plant-1.json.tmp").write_bytes(b"half")
     assert [each.head for each in read_heads(LocalStorage(tmp_path))] == [HEAD.signed(None)]
     write_head(tmp_path, replace(HEAD, open=None))
     assert [each.head and each.head.open for each in read_heads(LocalStorage(tmp_path))] == [None]
@@ -107,7 +107,7 @@ def test_an_interrupted_replacement_leaves_the_head(tmp_path: Path) -> None:
 def outage(writer: str, at: int, lease: int) -> StoredHead:
     away = SourceConnection(at, known=True, outage=Outage(at, "not-running", writer))
     head = WriterHead(writer, "edge", at, sources={"plant": away}, lease=Term(lease))
-    return StoredHead(head_path(Path(), writer), head)
+    return StoredHead(head_path(writer), head)
 
 
 @pytest.mark.parametrize(("lease", "last"), [(1, "edge@b"), (0, "edge@a")])

@@ -53,9 +53,9 @@ def test_journals_of_one_gateway_are_found_by_its_name_alone(tmp_path: Path) -> 
     assert len(journals(tmp_path)) == 3
 
 
-def test_the_folder_of_a_row_is_its_hour_in_utc(tmp_path: Path) -> None:
-    assert hour_folder(tmp_path, NOON - 1) == tmp_path / "date=2026-03-14" / "hour=11"
-    assert hour_folder(tmp_path, NOON) == tmp_path / "date=2026-03-14" / "hour=12"
+def test_the_folder_of_a_row_is_its_hour_in_utc() -> None:
+    assert hour_folder(NOON - 1) == Path("date=2026-03-14", "hour=11")
+    assert hour_folder(NOON) == Path("date=2026-03-14", "hour=12")
 
 
 @pytest.mark.parametrize(

@@ -45,7 +45,7 @@ def filled(root: Path, today: date = TODAY) -> None:
     for number in range(5):
         table, _ = to_table([delivered([1], time=noon(today - number * DAY), gateway="edge")])
         list(write_rows(LocalStorage(root), table, f"edge-{number}-000000", 0, 1))
-        seals = seal_folder(root, today - number * DAY)
+        seals = root / seal_folder(today - number * DAY)
         seals.mkdir(parents=True)
         (seals / f"edge-{number}-000000.json").write_text("{}")
     shutil.rmtree(root / f"date={today - 4 * DAY}")

@@ -42,7 +42,7 @@ def finish(storage: Storage, seal: MergeSeal, hash_files: HashFiles | None = Non
     present = {
         path: size for folder in _FOLDERS for path, size in storage.files(day_folder(folder, day))
     }
-    merged = {Path(entry.path): staged_path(Path(), Path(entry.path)) for entry in seal.segments}
+    merged = {Path(entry.path): staged_path(Path(entry.path)) for entry in seal.segments}
     if lost := [path for path, staged in merged.items() if not {path, staged} & present.keys()]:
         text = "is absent; the segments that it replaces stay"
         return [error("missing-segment", path.as_posix(), text) for path in lost]

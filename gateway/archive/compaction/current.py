@@ -35,10 +35,10 @@ def current_files(storage: Storage, day: date) -> list[CurrentFile]:
         for path, size in storage.files(day_folder(Path(), day))
         if path not in replaced and date_of_segment(path.as_posix())
     }
-    staging = dict(storage.files(staged_path(Path(), day_folder(Path(), day))))
+    staging = dict(storage.files(staged_path(day_folder(Path(), day))))
     for entry in (entry for seal in merges for entry in seal.segments):
         path = Path(entry.path)
-        staged = staged_path(Path(), path)
+        staged = staged_path(path)
         if path not in found and staged in staging:
             found[path] = CurrentFile(path, staged, staging[staged])
     return [found[path] for path in sorted(found)]
@@ -46,7 +46,7 @@ def current_files(storage: Storage, day: date) -> list[CurrentFile]:
 
 def merge_seals(storage: Storage, day: date) -> list[MergeSeal]:
     """Return the readable merge seals of `day`; no `mac` is checked."""
-    folder = seal_folder(Path(), day)
+    folder = seal_folder(day)
     merged = [name for name in storage.names(folder) if name.startswith(MERGED)]
     seals = (read_seal(storage, folder / name).seal for name in merged)
     return [seal for seal in seals if isinstance(seal, MergeSeal)]

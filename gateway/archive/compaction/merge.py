@@ -123,7 +123,7 @@ def _compare(storage: Storage, task: MergeTask) -> None:
         ArchiveError: they differ.
     """
     path, inputs = Path(task.path), _Inputs(storage, task)
-    with open_parquet(storage.open(staged_path(Path(), path))) as merged:
+    with open_parquet(storage.open(staged_path(path))) as merged:
         groups = merged.metadata.num_row_groups
         for number, group in enumerate(row_groups(inputs.tables())):
             groups -= 1

@@ -86,7 +86,7 @@ def plan_day(storage: Storage, day: date, key: bytes | None) -> DayPlan:
         for path in sorted(files.keys() - claims.present.keys() - claims.replaced.keys())
         if not PurePosixPath(path).name.startswith(".")
     ]
-    sealed = [each.path for each in evidence if each.path.parent == seal_folder(Path(), day)]
+    sealed = [each.path for each in evidence if each.path.parent == seal_folder(day)]
     return DayPlan(
         hours,
         tuple(each.seal for each in valid if isinstance(each.seal, MergeSeal)),

@@ -96,7 +96,7 @@ class LocalHead:
         stored = self.read()
         if not stored.fault:
             return
-        path = head_path(self.root, self.writer)
+        path = self.root / head_path(self.writer)
         aside = path.with_suffix(DAMAGED)
         log.error("%s: %s; it was copied to %s", path, stored.fault, aside.name)
         with suppress(FileExistsError):  # the first one is the evidence

@@ -48,13 +48,13 @@ class StoredSeal:
 def seal_path(seal: AnySeal) -> Path:
     """Return the path of a seal: by the date of a compaction, or of the end of a journal."""
     if isinstance(seal, MergeSeal):
-        return seal_folder(Path(), date.fromisoformat(seal.date)) / f"{seal.name}.json"
+        return seal_folder(date.fromisoformat(seal.date)) / f"{seal.name}.json"
     return link_path(seal.link)
 
 
 def link_path(link: Previous) -> Path:
     """Return the path of the seal of the journal that `link` names."""
-    return seal_folder(Path(), day_of(link.closed)) / f"{link.journal}.json"
+    return seal_folder(day_of(link.closed)) / f"{link.journal}.json"
 
 
 def write_seal(storage: Storage, seal: AnySeal, key: bytes | None = None) -> AnySeal:
@@ -79,7 +79,7 @@ def sealed_journals(storage: Storage, day: date) -> Iterator[tuple[Path, Journal
     Raises:
         OSError: the storage cannot be read.
     """
-    folder = seal_folder(Path(), day)
+    folder = seal_folder(day)
     for name in storage.names(folder):
         if (journal := parse_journal_name(Path(name).stem)) is not None:
             yield folder / name, journal
@@ -91,7 +91,7 @@ def read_seals(storage: Storage, day: date, read: ReadSeal | None = None) -> lis
     Raises:
         OSError: the storage cannot be read.
     """
-    folder = seal_folder(Path(), day)
+    folder = seal_folder(day)
     names = [name for name in storage.names(folder) if not name.startswith(".")]
     return in_threads(read or partial(read_seal, storage), [folder / name for name in names])
 

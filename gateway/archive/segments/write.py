@@ -55,7 +55,7 @@ def write_rows(
     distinct = sorted(pc.unique(hours).to_pylist())
     for hour in distinct:
         part = rows if len(distinct) == 1 else rows.filter(pc.equal(hours, hour))
-        path = hour_folder(Path(), hour * HOUR) / f"{journal}-{number:04}.parquet"
+        path = hour_folder(hour * HOUR) / f"{journal}-{number:04}.parquet"
         entry = write_segment(storage, path, [part], journal)
         assert entry is not None  # noqa: S101  # it has rows of this hour
         yield entry
@@ -95,7 +95,7 @@ def write_segment(
         if merged or len(pairs[0]) <= MAX_PAIRS:
             beside[PAIRS_KEY] = pa.concat_tables(pairs)
         append_tables(writer, content, beside)
-    file = storage.put(staged_path(Path(), path) if merged else path, content.getvalue())
+    file = storage.put(staged_path(path) if merged else path, content.getvalue())
     time = pa.chunked_array(times, pa.int64())
     ends = pc.min_max(time)
     return SegmentEntry(
@@ -135,5 +135,5 @@ def _count_misplaced(time: pa.ChunkedArray, path: Path) -> int:
         each["counts"]
         for each in pc.value_counts(hours).to_pylist()
         if not 0 <= each["values"] * HOUR < MAX_TIME
-        or hour_folder(path.parents[2], each["values"] * HOUR) != path.parent
+        or hour_folder(each["values"] * HOUR) != path.parent
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -103,10 +103,9 @@ def check_files(
     expected = {Path(entry.path): entry.size for entry in entries}
     digests = dict(hash_files(expected | {path: files[path] for path in others}))
     # A merged segment may have no final name yet.
-    absent = [entry for entry in entries if Path(entry.path) not in digests]
-    if absent:
-        staged = {staged_path(Path(), Path(entry.path)): entry.size for entry in absent}
-        digests |= hash_files(staged)
+    staged = {place_of(digests, entry): entry.size for entry in entries}
+    if absent := {path: size for path, size in staged.items() if path not in digests}:
+        digests |= hash_files(absent)
     checked = [_check(digests, claim) for claim in claims.present.values()]
     findings = [finding for found, _ in checked for finding in found]
     segments = [segment for _, segment in checked if segment is not None]
@@ -166,12 +165,12 @@ def _check(
 ) -> tuple[list[Finding], VerifiedSegment | None]:
     """Compare a segment with the seal."""
     entry = claim.entry
-    found = _find(digests, Path(entry.path))
-    if found is None:
+    path = place_of(digests, entry)
+    digest = digests.get(path)
+    if digest is None:
         text = f"it is absent; {claim.source} sealed {entry.rows} rows in it"
         return [error("missing-segment", entry.path, text)], None
-    path, digest = found
-    if digest != StoredDigest(entry.sha256, entry.size):
+    if digest != entry.file:
         text = f"the content is not what {claim.source} sealed"
         segment = VerifiedSegment(path, sealed=False, size=digest.size)
         return [error("changed-segment", entry.path, text)], segment
@@ -188,12 +187,10 @@ def _check(
     return _placement(entry), segment
 
 
-def _find(digests: Mapping[Path, StoredDigest], path: Path) -> tuple[Path, StoredDigest] | None:
-    """Return where a segment lies, and its hash; a merged one may have no final name yet."""
-    for each in (path, staged_path(Path(), path)):
-        if each in digests:
-            return each, digests[each]
-    return None
+def place_of(files: Container[Path], entry: SegmentEntry) -> Path:
+    """Return where a segment lies; a merged one may have no final name yet."""
+    path = Path(entry.path)
+    return path if path in files else staged_path(path)
 
 
 def _placement(entry: SegmentEntry) -> list[Finding]:
@@ -202,7 +199,7 @@ def _placement(entry: SegmentEntry) -> list[Finding]:
     if entry.misplaced:
         text = f"{entry.misplaced} of {entry.rows} rows are of another hour, or have no valid time"
         return [error("wrong-folder", entry.path, text)]
-    if not entry.rows or {hour_folder(Path(), at) for at in (entry.first, entry.last)} == {folder}:
+    if not entry.rows or {hour_folder(at) for at in (entry.first, entry.last)} == {folder}:
         return []
     return [error("wrong-folder", entry.path, "its rows are of another hour")]
 

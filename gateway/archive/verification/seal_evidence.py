@@ -84,9 +84,9 @@ class EvidenceReader:
         """
         wanted = {f"{stem}.json" for stem in stems}
         return [
-            self._judged(self._read(seal_folder(Path(), day) / name))
+            self._judged(self._read(seal_folder(day) / name))
             for day in days
-            for name in sorted(wanted.intersection(self._storage.names(seal_folder(Path(), day))))
+            for name in sorted(wanted.intersection(self._storage.names(seal_folder(day))))
         ]
 
     def _end_of(self, writer: str, days: Iterable[date], place: int) -> list[Evidence]:
@@ -96,7 +96,7 @@ class EvidenceReader:
             OSError: the storage cannot be read.
         """
         for day in days:
-            folder = seal_folder(Path(), day)
+            folder = seal_folder(day)
             named = (parse_journal_name(Path(name).stem) for name in self._names(folder))
             own = sorted((each.start, each) for each in named if each and each.writer == writer)
             if own:
@@ -158,7 +158,7 @@ class EvidenceReader:
             OSError: the storage cannot be read.
         """
         since = day_of(name.start - DAY)
-        folders = (seal_folder(Path(), day) for day in self.days if day >= since)
+        folders = (seal_folder(day) for day in self.days if day >= since)
         named = (parse_journal_name(Path(each).stem) for at in folders for each in self._names(at))
         return any(each is not None and each[:2] == name[:2] for each in named)
 

@@ -22,7 +22,6 @@ from gateway.archive.layout import (
     days_in,
     journal_of,
     parse_day,
-    staged_path,
 )
 from gateway.archive.routes import routes_findings
 from gateway.archive.seals.seal import Seal
@@ -36,6 +35,7 @@ from gateway.archive.verification.contents import (
     check_files,
     claims_of,
     files_of,
+    place_of,
     strangers,
 )
 from gateway.archive.verification.holders import Holder, holders
@@ -145,15 +145,8 @@ def sealed_files(storage: Storage, day: date, key: bytes) -> dict[Path, StoredDi
         raise ArchiveError(
             f"{unproven[0]}: no seal of this key names it; run gateway archive verify"
         )
-    return {
-        _place(files, Path(path)): StoredDigest(claim.entry.sha256, claim.entry.size)
-        for path, claim in claims.present.items()
-    }
-
-
-def _place(files: Collection[Path], path: Path) -> Path:
-    """Return where a segment lies; a merged one may have no final name yet."""
-    return path if path in files else staged_path(Path(), path)
+    entries = [claim.entry for claim in claims.present.values()]
+    return {place_of(files, entry): entry.file for entry in entries}
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,7 +234,7 @@ class _Verifier:
     def _moved(self, writer: str, head: WriterHead | None) -> bool:
         """Return whether the head of `writer` is another one by now."""
         root = self.storage if self.folder is None else LocalStorage(self.folder)
-        path = head_path(Path(), writer)
+        path = head_path(writer)
         content = root.read(path)
         if content is None:
             content = self.storage.read(path)

@@ -128,7 +128,7 @@ def writer_findings(period: Period, facts: Facts) -> Iterator[Finding]:
 def missing_head(writer: str) -> Finding:
     """Return the error about a writer without a head."""
     text = f"{writer} wrote to this archive and has no head: nothing says what it wrote last"
-    return error("missing-head", head_path(Path(), writer).as_posix(), text)
+    return error("missing-head", head_path(writer).as_posix(), text)
 
 
 def missing_seal(writer: str, closed: Previous) -> Finding:
@@ -194,12 +194,12 @@ def _absent_seals(writer: str, head: WriterHead, period: Period, facts: Facts) -
     else:
         text = f"{writer} opened {head.open}, and no journal of that process has a seal"
     weighted = error if begin < period.now else warning
-    yield weighted("open-chain", head_path(Path(), writer).as_posix(), text)
+    yield weighted("open-chain", head_path(writer).as_posix(), text)
 
 
 def _older_head(writer: str, head: WriterHead, facts: Facts) -> Iterator[Finding]:
     """Yield a finding about a head that states less than the archive has."""
-    place = head_path(Path(), writer).as_posix()
+    place = head_path(writer).as_posix()
     last = None if head.last is None else parse_journal_name(head.last)
     own = [seal for seal in facts.seals if seal.writer == writer]
     newest = max(own, key=lambda seal: (seal.start, seal.sequence), default=None)

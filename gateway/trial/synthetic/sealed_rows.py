@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from pathlib import Path
 
 import pyarrow as pa
 
@@ -70,7 +69,7 @@ def write_sealed(  # noqa: PLR0913  # the facts of one journal
 
 def _state(storage: Storage, seal: Seal, name: JournalName, key: bytes | None) -> None:
     """Write the head that the writer of `seal` had after it, unless there is a later one."""
-    path = head_path(Path(), seal.writer)
+    path = head_path(seal.writer)
     known = parsed(path, storage.read(path) or b"", key).head
     if known is not None and known.at > seal.closed:
         return

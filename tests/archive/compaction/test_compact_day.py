@@ -203,11 +203,11 @@ def edits_a_segment(root: Path) -> None:
 
 
 def loses_a_seal(root: Path) -> None:
-    next(seal_folder(root, DAY).glob("east-*-000003.json")).unlink()
+    next((root / seal_folder(DAY)).glob("east-*-000003.json")).unlink()
 
 
 def edits_a_seal(root: Path) -> None:
-    path = next(seal_folder(root, DAY).glob("east-*-000003.json"))
+    path = next((root / seal_folder(DAY)).glob("east-*-000003.json"))
     document = json.loads(path.read_bytes())
     path.write_text(json.dumps({**document, "rows": 1}))
 
@@ -230,14 +230,14 @@ def test_case_6_a_loss_stays_visible(
 ) -> None:
     tamper(location.local)
     storage = open_storage(location)
-    seals = len(storage.files(seal_folder(Path(), DAY)))
+    seals = len(storage.files(seal_folder(DAY)))
 
     done = compacted(location)
     again = compacted(location)
 
     assert (sorted(rules(done)), done.segments) == (found, merged)
     assert sorted(rules(again)) == found
-    assert len(storage.files(seal_folder(Path(), DAY))) == seals + 1
+    assert len(storage.files(seal_folder(DAY))) == seals + 1
     left = [path for path in names(storage) if "merged" not in path]
     assert len(left) == (0 if found == ["missing-segment"] else 1)
 
@@ -252,7 +252,7 @@ def test_a_keyed_archive_is_compacted_with_its_key_only(tmp_path: Path) -> None:
     assert rules(compacted(location, b"another")) == ["forged-seal"] * 8 + ["unsealed-segment"] * 8
     assert names(open_storage(location)) == before
     assert compacted(location, KEY).segments == 8
-    seal = json.loads((seal_folder(tmp_path, DAY) / "merged-1.json").read_bytes())
+    seal = json.loads((tmp_path / seal_folder(DAY) / "merged-1.json").read_bytes())
     assert seal["keyed"] is True
 
 
@@ -280,7 +280,7 @@ def test_a_segment_with_the_columns_of_another_version_stays(tmp_path: Path) -> 
 
 def test_a_damaged_merge_seal_costs_no_file(location: ArchiveLocation, storage: Storage) -> None:
     compacted(location)
-    before, path = storage.files(Path()), seal_folder(location.local, DAY) / "merged-1.json"
+    before, path = storage.files(Path()), location.local / seal_folder(DAY) / "merged-1.json"
     content = path.read_bytes()
     path.write_bytes(content[:-5])
     write_day(location, ("late",), (12,))
@@ -299,7 +299,7 @@ def test_a_damaged_merge_seal_costs_no_file(location: ArchiveLocation, storage: 
 def test_names_in_a_seal_are_no_paths(location: ArchiveLocation, tmp_path: Path) -> None:
     victim = tmp_path / "victim.parquet"
     victim.write_bytes(b"of somebody else")
-    folder = seal_folder(location.local, DAY)
+    folder = location.local / seal_folder(DAY)
     compacted(location)
     document = json.loads((folder / "merged-1.json").read_bytes())
     document |= {"replaces": [{"path": "../victim.parquet", "sha256": "0" * 64}]}

@@ -42,7 +42,7 @@ def test_a_lost_head_begins_a_new_chain(tmp_path: Path, *, stopped: bool) -> Non
     else:
         process.kill()
     convert_all(tmp_path)
-    head_path(tmp_path, "edge").unlink()
+    (tmp_path / head_path("edge")).unlink()
     assert (
         errors(verified(tmp_path)) == ["missing-head"]
         if stopped
@@ -61,7 +61,7 @@ def test_a_damaged_head_is_an_error_also_after_the_next_start(
 ) -> None:
     Process(tmp_path).stop()
     convert_all(tmp_path)
-    head_path(tmp_path, "edge").write_bytes(content)
+    (tmp_path / head_path("edge")).write_bytes(content)
     assert "forged-head" in errors(verified(tmp_path))
 
     Process(tmp_path, START + 1, time=NOON + HOUR).stop()

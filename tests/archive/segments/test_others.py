@@ -90,7 +90,7 @@ def test_copies_of_another_instance_are_never_uploaded(tmp_path: Path, bucket: B
     left(own, "edge", "a", 9, "own")
 
     storage = open_storage(own)
-    for path in (head_path(Path(), "edge@b"), Path(NAMES) / "edge@b.jsonl"):
+    for path in (head_path("edge@b"), Path(NAMES) / "edge@b.jsonl"):
         assert storage.read(path) == (other.local / path).read_bytes()
 
 

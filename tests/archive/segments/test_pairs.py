@@ -57,7 +57,7 @@ def test_too_many_pairs_are_not_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: int, *, kept: bool
 ) -> None:
     monkeypatch.setattr(write, "MAX_PAIRS", limit)
-    storage, path = LocalStorage(tmp_path), hour_folder(Path(), NOON) / "east-1-0-0000.parquet"
+    storage, path = LocalStorage(tmp_path), hour_folder(NOON) / "east-1-0-0000.parquet"
     write_segment(storage, path, [table(delivered([1, 2, 3], gateway="east"))], "east-1-0")
 
     with open_parquet(storage.open(path)) as file:

@@ -168,7 +168,7 @@ def segment_bomb(root: Path) -> Path:
     place = table.schema.get_field_index("name")
     field = pa.field("name", pa.dictionary(pa.int32(), pa.string()), nullable=False)
     table = table.set_column(place, field, repeated(count, 1_000_000))
-    path = hour_folder(Path(), NOON) / "east-1-0000.parquet"
+    path = hour_folder(NOON) / "east-1-0000.parquet"
     metadata = {VERSION_KEY: str(SCHEMA_VERSION)}
     write(root / path, [table.replace_schema_metadata(metadata)], use_dictionary=["name"])
     return path
@@ -179,8 +179,8 @@ def sha256_of(path: Path) -> str:
 
 
 def of_merge(root: Path) -> Iterator[object]:
-    path = (hour_folder(Path(), NOON) / "east-1-0000.parquet").as_posix()
-    merged = (hour_folder(Path(), NOON) / "merged-1-0000.parquet").as_posix()
+    path = (hour_folder(NOON) / "east-1-0000.parquet").as_posix()
+    merged = (hour_folder(NOON) / "merged-1-0000.parquet").as_posix()
     task = MergeTask(
         ArchiveLocation(root),
         merged,
@@ -254,7 +254,7 @@ def test_the_lookup_of_a_name_refuses_a_dictionary_of_too_many_values(tmp_path: 
 
 def test_rows_of_long_equal_names_are_not_merged_and_stay(tmp_path: Path) -> None:
     """Merged, they would take more than a reader allows a file."""
-    storage, hour = LocalStorage(tmp_path), hour_folder(Path(), NOON)
+    storage, hour = LocalStorage(tmp_path), hour_folder(NOON)
     inputs: list[MergeInput] = []
     for number, name in enumerate(("short", "l" * 60_000)):
         numbers = range(number * 100, number * 100 + 100)
@@ -275,8 +275,8 @@ def test_rows_of_long_equal_names_are_not_merged_and_stay(tmp_path: Path) -> Non
 def test_a_merged_row_group_of_long_names_has_fewer_rows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    storage, path = LocalStorage(tmp_path), hour_folder(Path(), NOON) / "east-1-0000.parquet"
-    merged = (hour_folder(Path(), NOON) / "merged-1-0000.parquet").as_posix()
+    storage, path = LocalStorage(tmp_path), hour_folder(NOON) / "east-1-0000.parquet"
+    merged = (hour_folder(NOON) / "merged-1-0000.parquet").as_posix()
     table, _ = to_table([rows(range(1_000), gateway="east") for rows in (received, delivered)])
     storage.put(path, encoded(sort_rows(table)))
     monkeypatch.setattr(merging, "_GROUP_BYTES", table.nbytes // 4)
@@ -286,7 +286,7 @@ def test_a_merged_row_group_of_long_names_has_fewer_rows(
 
     assert result.entry is not None
     assert result.entry.rows == 2_000
-    with open_parquet(storage.open(staged_path(Path(), Path(merged)))) as file:
+    with open_parquet(storage.open(staged_path(Path(merged)))) as file:
         groups = [file.row_group(each) for each in range(file.metadata.num_row_groups)]
     assert [len(each) for each in groups] == [500] * 4
     assert [len(set(each["id"].to_pylist())) for each in groups] == [250] * 4

@@ -81,7 +81,7 @@ def test_a_writer_that_comes_back_is_an_error_until_its_journals_are_there(tmp_p
 def remove_all_but_routes(root: Path) -> None:
     for path in [*root.rglob("east-*.parquet"), *root.glob("_seals/*/east-*")]:
         path.unlink()
-    head_path(root, "east").unlink()
+    (root / head_path("east")).unlink()
 
 
 @KEYS
@@ -112,7 +112,7 @@ def test_a_changed_head_is_an_error(
     tmp_path: Path, key: bytes | None, change: Callable[[Path], object]
 ) -> None:
     made = sealed_day(tmp_path, key)
-    change(head_path(tmp_path, "west"))
+    change(tmp_path / head_path("west"))
 
     assert errors(made.verify()) in (["forged-head"], ["missing-head"])
 
@@ -195,7 +195,7 @@ def test_a_copy_of_the_journals_folder_elsewhere_concerns_its_own_writers_only(
     made.day()
     buffer = tmp_path / "buffer"
     (buffer / "_heads").mkdir(parents=True)
-    shutil.copy(head_path(tmp_path / "archive", "east"), buffer / "_heads")
+    shutil.copy(tmp_path / "archive" / head_path("east"), buffer / "_heads")
     made.add("west", MIDNIGHT + 31 * HOUR, MIDNIGHT + 32 * HOUR, end=End.CLOSED)
 
     assert errors(made.verify(DAY + timedelta(days=1), journals=buffer)) == ["open-chain"]

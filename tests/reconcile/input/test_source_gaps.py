@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime
-from pathlib import Path
 
 import pytest
 
@@ -120,4 +119,4 @@ def stated(**outages: Outage | None) -> StoredHead:
         for name, outage in outages.items()
     }
     head = WriterHead("east", "east", STOP, sources=states)
-    return StoredHead(head_path(Path(), "east"), head)
+    return StoredHead(head_path("east"), head)

@@ -88,8 +88,8 @@ def test_a_failure_on_an_executor_changes_nothing(spark: SparkSession, tmp_path:
     location = ArchiveLocation(tmp_path)
     write_day(location)
     before = names(LocalStorage(tmp_path))
-    hour = hour_folder(tmp_path, NOON - HOUR)
-    obstacle = staged_path(tmp_path, hour / "merged-1-0000.parquet") / "foreign"
+    merged = hour_folder(NOON - HOUR) / "merged-1-0000.parquet"
+    obstacle = tmp_path / staged_path(merged) / "foreign"
     obstacle.parent.mkdir(parents=True)
     obstacle.touch()
 

@@ -72,6 +72,6 @@ def test_a_retired_writer_whose_head_is_gone_is_expected_again(tmp_path: Path) -
     retire(LocalStorage(tmp_path), writer, "sold", NOON, None)
     assert world(tmp_path).retired == {writer}
 
-    head_path(tmp_path, writer).unlink()
+    (tmp_path / head_path(writer)).unlink()
 
     assert not world(tmp_path).retired
