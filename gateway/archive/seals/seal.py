@@ -119,8 +119,11 @@ class MergeSeal(SignedStatement):
     segments: tuple[SegmentEntry, ...]
     kind: str = _MERGED
 
+    gateway = ""  # it has rows of several
+
     @property
-    def name(self) -> str:
+    def journal(self) -> str:
+        """The name in place of a journal."""
         return f"{MERGED}{self.generation}"
 
 

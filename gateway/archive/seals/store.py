@@ -48,7 +48,7 @@ class StoredSeal:
 def seal_path(seal: AnySeal) -> Path:
     """Return the path of a seal: by the date of a compaction, or of the end of a journal."""
     if isinstance(seal, MergeSeal):
-        return seal_folder(date.fromisoformat(seal.date)) / f"{seal.name}.json"
+        return seal_folder(date.fromisoformat(seal.date)) / f"{seal.journal}.json"
     return link_path(seal.link)
 
 

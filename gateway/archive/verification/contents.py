@@ -9,7 +9,7 @@ from pathlib import Path
 
 from gateway.archive.findings import Finding, error
 from gateway.archive.layout import day_folder, hour_folder, staged_path
-from gateway.archive.seals.seal import MergeSeal, Seal, SegmentEntry
+from gateway.archive.seals.seal import MergeSeal, SegmentEntry
 from gateway.archive.seals.store import HashFiles
 from gateway.archive.signed_json import StoredDigest
 from gateway.archive.storage import Storage
@@ -124,17 +124,10 @@ def check_files(
 
 def _claims(evidence: Sequence[Evidence], day: date) -> Iterator[Claim]:
     folder = f"{day_folder(Path(), day)}/"
-    for each in evidence:
-        if each.seal is None:
-            continue
-        gateway, source = (
-            (each.seal.gateway, each.seal.journal)
-            if isinstance(each.seal, Seal)
-            else ("", each.seal.name)
-        )
-        for entry in each.seal.segments:
+    for seal, trusted in ((each.seal, each.finding is None) for each in evidence if each.seal):
+        for entry in seal.segments:
             if entry.path.startswith(folder):
-                yield Claim(entry, gateway, source, each.finding is None)
+                yield Claim(entry, seal.gateway, seal.journal, trusted)
 
 
 def _merge_findings(
@@ -145,15 +138,15 @@ def _merge_findings(
     for each in seal.replaces:
         claim = found.get(each.path)
         if claim is None:
-            text = f"{seal.name} replaced it, and no seal names it"
+            text = f"{seal.journal} replaced it, and no seal names it"
             yield error("unsealed-segment", each.path, text)
             return
         rows += claim.entry.rows
         if claim.entry.sha256 != each.sha256:
-            text = f"{seal.name} replaced another content than {claim.source} sealed"
+            text = f"{seal.journal} replaced another content than {claim.source} sealed"
             yield error("changed-segment", each.path, text)
         if each.path in replaced:
-            yield error("forked-chain", each.path, f"{seal.name} replaced it for a second time")
+            yield error("forked-chain", each.path, f"{seal.journal} replaced it for a second time")
     merged = sum(entry.rows for entry in seal.segments)
     if merged != rows:
         text = f"the merged segments have {merged} rows, the segments that they replace {rows}"
