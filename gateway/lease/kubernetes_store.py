@@ -99,7 +99,7 @@ class KubernetesLeaseStore:
         lease = self._get()
         if lease is not None and instance:
             if self._looks % MARK_EVERY == 0:
-                self._annotate(STANDBY + instance, str(_now()))
+                self._annotate(STANDBY + instance, str(datetime.now(UTC)))
             self._looks += 1
         return _record(lease)
 
@@ -117,7 +117,7 @@ class KubernetesLeaseStore:
                     "spec": spec,
                 }
                 return _record(self._call("POST", "", body))
-            return _record(self._put(lease, spec))
+            return self._put(lease, spec)
         except ConflictError:
             return None
 
@@ -137,7 +137,7 @@ class KubernetesLeaseStore:
             if lease is None or (record.number, record.holder) != (number, instance):
                 return record
             try:
-                return _record(self._put(lease, lease["spec"] | spec))
+                return self._put(lease, lease["spec"] | spec)
             except ConflictError:
                 continue  # somebody annotated it, or took it
         raise LeaseError(f"lease {self._name}: it changes faster than it can be renewed")
@@ -150,32 +150,35 @@ class KubernetesLeaseStore:
             "renewTime": _time(),
         }
 
-    def _put(self, lease: Json, spec: Json) -> Json:
-        return self._call("PUT", f"/{self._name}", lease | {"spec": spec})
+    def _put(self, lease: Json, spec: Json) -> Record:
+        return _record(self._call("PUT", f"/{self._name}", lease | {"spec": spec}))
 
     def _annotate(self, key: str, value: str) -> None:
         body = {"metadata": {"annotations": {key: value}}}
         self._call("PATCH", f"/{self._name}", body, "merge-patch+json")
 
     def _get(self) -> Json | None:
-        try:
-            return self._call("GET", f"/{self._name}")
-        except AbsentError:
-            return None
+        return self._call("GET", f"/{self._name}")
 
-    def _path(self, rest: str) -> str:
-        namespace = self._namespace or self._server.namespace
-        return f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases{rest}"
+    def _call(
+        self, method: str, rest: str, body: Json | None = None, kind: str = "json"
+    ) -> Json | None:
+        """Return the answer to one request; None when the lease to read is absent.
 
-    def _call(self, method: str, rest: str, body: Json | None = None, kind: str = "json") -> Json:
+        Raises:
+            ConflictError: another writer was earlier.
+            LeaseError: the server refused the request, or did not answer.
+        """
         try:
-            return self._server.call(method, self._path(rest), body, kind)
+            namespace = self._namespace or self._server.namespace
+            path = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases{rest}"
+            return self._server.call(method, path, body, kind)
         except HTTPError as error:
             error.close()
             if error.code == HTTPStatus.CONFLICT:
-                raise ConflictError from error
+                raise ConflictError("the lease has changed since it was read") from error
             if error.code == HTTPStatus.NOT_FOUND and method == "GET":
-                raise AbsentError from error
+                return None
             reason = REASONS.get(error.code, error.reason)
             raise LeaseError(f"lease {self._name}: {error.code}: {reason}") from error
         except (OSError, HTTPException, ValueError) as error:
@@ -184,16 +187,6 @@ class KubernetesLeaseStore:
 
 class ConflictError(LeaseError):
     """Another writer was earlier."""
-
-    def __init__(self) -> None:
-        super().__init__("the lease has changed since it was read")
-
-
-class AbsentError(LeaseError):
-    """There is no such lease yet."""
-
-    def __init__(self) -> None:
-        super().__init__("there is no such lease")
 
 
 def _record(lease: Mapping[str, Any] | None) -> Record:
@@ -218,10 +211,6 @@ def _record(lease: Mapping[str, Any] | None) -> Record:
     )
 
 
-def _now() -> datetime:
-    return datetime.now(UTC)
-
-
 def _time() -> str:
     """Return the time as Kubernetes' MicroTime."""
-    return _now().strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
