@@ -37,6 +37,11 @@ def since_boot() -> int:
     return time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1000
 
 
+def boot_seconds() -> float:
+    """Return the seconds since the machine started, with those of its sleep."""
+    return since_boot() / 1_000_000
+
+
 class RowClock:
     """The times of a gateway's rows: the wall clock when a journal opens, plus the time since.
 

@@ -18,11 +18,11 @@ from datetime import datetime, timedelta
 from itertools import count
 from pathlib import Path
 from threading import Event, Thread
-from time import CLOCK_BOOTTIME, clock_gettime
 from typing import Final, TypeAlias
 from uuid import uuid4
 
 from gateway.archive.storage import Storage
+from gateway.clock import boot_seconds
 from gateway.errors import ReconcileError
 
 EXPIRY: Final = timedelta(minutes=15)
@@ -101,10 +101,10 @@ class _Contender:
             OSError: the storage cannot be reached.
         """
         self._renew()
-        deadline = _seconds() + _CONTENTION_TIMEOUT
+        deadline = boot_seconds() + _CONTENTION_TIMEOUT
         while others := self._others():
             winner = min(others, key=lambda file: (file.endswith(_CONTENDS), file))
-            if not winner.endswith(_CONTENDS) or winner < self._name or _seconds() > deadline:
+            if not winner.endswith(_CONTENDS) or winner < self._name or boot_seconds() > deadline:
                 return self._folder / winner
             self._ended.wait(_POLL_INTERVAL)
         self._renew()
@@ -120,7 +120,9 @@ class _Contender:
         Raises:
             OSError: the storage cannot be reached.
         """
-        return self._is_recent() and self._name in self._contenders()
+        unrenewed = boot_seconds() - self._renewed
+        limit = self._expiry.total_seconds() * _LIMIT
+        return unrenewed < limit and self._name in self._contenders()
 
     def release(self) -> None:
         """Remove the own files; one that cannot be removed expires.
@@ -161,17 +163,9 @@ class _Contender:
                 self._renew()
 
     def _renew(self) -> None:
-        before, began = self._file, _seconds()
+        before, began = self._file, boot_seconds()
         file = self._folder / f"{self._name}.{next(self._numbers):06}"
         self._storage.put(file, self._content)
         self._file, self._renewed = file, began
         if before is not None:
             self._storage.delete(before)
-
-    def _is_recent(self) -> bool:
-        return _seconds() - self._renewed < self._expiry.total_seconds() * _LIMIT
-
-
-def _seconds() -> float:
-    """Return a time that goes on while the machine is suspended."""
-    return clock_gettime(CLOCK_BOOTTIME)

@@ -7,18 +7,13 @@ import threading
 from collections.abc import Callable
 from typing import Final
 
-from gateway.clock import since_boot
+from gateway.clock import boot_seconds
 from gateway.errors import GatewayError
 from gateway.lease.lease import Give, Lease, LeaseStore, Look, Pause, Renew, Role, Take
 
 log = logging.getLogger(__name__)
 
 GIVE_TIMEOUT: Final = 2.0  # seconds for the store to note that the lease was given away
-
-
-def boot_seconds() -> float:
-    """Return the seconds since the machine started, with those of its sleep (CLOCK_BOOTTIME)."""
-    return since_boot() / 1_000_000
 
 
 class LeaseHolder:
@@ -34,11 +29,12 @@ class LeaseHolder:
         seconds: float,
         clock: Callable[[], float] = boot_seconds,
     ) -> None:
+        self.instance = instance
+        self.failure = ""  # why the store did not answer last; empty when it did
         self._store, self._clock = store, clock
         self._lease = Lease(instance, seconds, min(store.look_every, seconds / 10))
         self._wake = threading.Event()
         self._ended = threading.Event()
-        self._failure = ""
         self._since = clock()  # of the role
         self._held = False
         self._thread = threading.Thread(target=self._run, name="lease", daemon=True)
@@ -58,10 +54,6 @@ class LeaseHolder:
     @property
     def role(self) -> Role:
         return Role.HOLDER if self.holds() else Role.STANDBY
-
-    @property
-    def instance(self) -> str:
-        return self._lease.instance
 
     @property
     def number(self) -> int:
@@ -89,11 +81,6 @@ class LeaseHolder:
         """Whether somebody asked this holder to give the lease away."""
         return self._lease.wanted
 
-    @property
-    def failure(self) -> str:
-        """Why the store did not answer last; empty when it did."""
-        return self._failure
-
     def give(self) -> None:
         """Give the lease away, if it is held, and take none any more; the thread ends."""
         self._lease.give()
@@ -111,7 +98,7 @@ class LeaseHolder:
             self._note_role()
 
     def _do(self, step: Look | Take | Renew | Give) -> None:
-        lease, asked, name = self._lease, self._clock(), self._lease.instance
+        lease, asked, name = self._lease, self._clock(), self.instance
         try:
             match step:
                 case Look():
@@ -125,11 +112,11 @@ class LeaseHolder:
                 case Give(number):
                     self._store.give(number, name)
                     lease.gave()
-            self._failure = ""
+            self.failure = ""
         except GatewayError as error:
-            if str(error) != self._failure:
+            if str(error) != self.failure:
                 log.warning("%s", error)
-            self._failure = str(error)
+            self.failure = str(error)
             lease.failed(self._clock())
 
     def _note_role(self) -> None:
