@@ -12,7 +12,7 @@ from typing import Final
 
 from gateway.archive.location import ArchiveLocation
 from gateway.archive.remote_lock import CheckHeld, remote_lock
-from gateway.archive.storage import open_storage
+from gateway.archive.storage import RemoteStorage
 from gateway.errors import ReconcileError
 from gateway.file_lock import FileLock, FileLockedError
 
@@ -43,7 +43,7 @@ def exclusive_in(location: ArchiveLocation, path: Path, conflict: str) -> Iterat
         OSError: the storage cannot be reached.
     """
     if location.url:
-        storage, place = open_storage(location), location.url.partition("?")[0].rstrip("/")
+        storage, place = RemoteStorage(location.url), location.url.partition("?")[0].rstrip("/")
         with remote_lock(storage, path, _holder(), place=place, conflict=conflict) as check_held:
             yield check_held
         return

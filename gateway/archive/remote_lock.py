@@ -21,7 +21,7 @@ from threading import Event, Thread
 from typing import Final, TypeAlias
 from uuid import uuid4
 
-from gateway.archive.storage import Storage
+from gateway.archive.storage import RemoteStorage
 from gateway.clock import boot_seconds
 from gateway.errors import ReconcileError
 
@@ -37,7 +37,7 @@ CheckHeld: TypeAlias = Callable[[], None]
 
 @contextmanager
 def remote_lock(  # noqa: PLR0913  # the place, its holder, and the texts of errors
-    storage: Storage,
+    storage: RemoteStorage,
     folder: Path,
     holder: str,
     *,
@@ -85,7 +85,9 @@ class _Contender:
     Mutable: written by the thread that renews from `acquire` to `release`, else by the caller's.
     """
 
-    def __init__(self, storage: Storage, folder: Path, holder: str, expiry: timedelta) -> None:
+    def __init__(
+        self, storage: RemoteStorage, folder: Path, holder: str, expiry: timedelta
+    ) -> None:
         self._storage, self._folder, self._expiry = storage, folder, expiry
         self._name, self._numbers = uuid4().hex, count()
         self._file: Path | None = None  # the newest

@@ -24,7 +24,7 @@ from gateway.archive.threads import in_threads
 from gateway.errors import ArchiveError
 
 if TYPE_CHECKING:  # the gateway itself never loads Arrow
-    from gateway.archive.storage import Storage, StoredFile
+    from gateway.archive.storage import RemoteStorage, Storage, StoredFile
 
 Rules: TypeAlias = Sequence[Mapping[str, Any]]
 
@@ -135,7 +135,7 @@ def remove_routes(storage: Storage, oldest: int) -> list[StoredFile]:
     return removed
 
 
-def upload_routes(storage: Storage, buffer: Path) -> None:
+def upload_routes(storage: RemoteStorage, buffer: Path) -> None:
     """Upload the files of the local folder `buffer`, which keeps the newest of each writer.
 
     Raises:

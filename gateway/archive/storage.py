@@ -12,7 +12,7 @@ import hashlib
 import os
 import shutil
 from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path, PurePosixPath
 from typing import Final, NamedTuple, Protocol
 from urllib.parse import parse_qsl, urlsplit
@@ -28,6 +28,7 @@ from gateway.archive.durable import (
     replacing,
     sync_folder,
 )
+from gateway.archive.layout import listed
 from gateway.archive.location import ArchiveLocation
 from gateway.archive.signed_json import StoredDigest
 from gateway.errors import ArchiveError, first_line
@@ -51,17 +52,11 @@ class Storage(Protocol):
     def put(self, path: Path, content: bytes | pa.Buffer) -> StoredDigest:
         """Write `content`, replacing the file at `path`; return its hash and size."""
 
-    def upload(self, path: Path, source: Path) -> None:
-        """Copy the local file `source`, unless the archive has a file of that size at `path`."""
-
     def names(self, folder: Path) -> list[str]:
         """Return the names in `folder`, sorted; an absent folder has none."""
 
     def files(self, folder: Path) -> list[StoredFile]:
         """Return the files below `folder` at any depth, sorted; an absent folder has none."""
-
-    def written(self, folder: Path) -> dict[str, datetime]:
-        """Return when each file in `folder` was written, by the clock of the storage (UTC)."""
 
     def open(self, path: Path) -> pa.NativeFile:
         """Open the file at `path` for reading; the caller closes it."""
@@ -122,13 +117,8 @@ class LocalStorage:
         self._sync(path.parent)  # the name in it is durable already
         return _digest(content)
 
-    def upload(self, path: Path, source: Path) -> None:
-        """Return at once: the local files of an archive lie in this folder already."""
-
     def names(self, folder: Path) -> list[str]:
-        with suppress(FileNotFoundError, NotADirectoryError):
-            return sorted(path.name for path in (self._root / folder).iterdir())
-        return []
+        return [path.name for path in listed(self._root / folder)]
 
     def files(self, folder: Path) -> list[StoredFile]:
         found: list[StoredFile] = []
@@ -138,14 +128,6 @@ class LocalStorage:
                 with suppress(FileNotFoundError):  # removed since it was listed
                     found.append(StoredFile(path.relative_to(self._root), path.stat().st_size))
         return sorted(found)
-
-    def written(self, folder: Path) -> dict[str, datetime]:
-        found: dict[str, datetime] = {}
-        for name in self.names(folder):
-            with suppress(FileNotFoundError):  # removed since it was listed
-                seconds = (self._root / folder / name).stat().st_mtime
-                found[name] = datetime.fromtimestamp(seconds, UTC)
-        return found
 
     def open(self, path: Path) -> pa.NativeFile:
         os.close(open_regular(self._root / path))  # a pipe would be waited for
@@ -224,6 +206,7 @@ class RemoteStorage:
         return _digest(content)
 
     def upload(self, path: Path, source: Path) -> None:
+        """Copy the local file `source`, unless the archive has a file of that size at `path`."""
         found = self._filesystem.get_file_info(self._at(path))
         if found.type is not fs.FileType.File or found.size != source.stat().st_size:
             self.put(path, read_regular(source))
@@ -241,6 +224,7 @@ class RemoteStorage:
         )
 
     def written(self, folder: Path) -> dict[str, datetime]:
+        """Return when each file in `folder` was written, by the clock of the storage (UTC)."""
         selector = fs.FileSelector(self._at(folder), allow_not_found=True)
         return {
             found.base_name: found.mtime

@@ -22,7 +22,7 @@ from gateway.archive.layout import reconciled_folder
 from gateway.archive.location import ArchiveLocation, parse_location
 from gateway.archive.remote_lock import CheckHeld, remote_lock
 from gateway.archive.signed_json import StoredDigest
-from gateway.archive.storage import LocalStorage, RemoteStorage, Storage, open_storage
+from gateway.archive.storage import RemoteStorage
 from gateway.errors import ReconcileError
 from gateway.reconcile.job import Job, reconcile
 from gateway.reconcile.maintenance.compact import compact
@@ -50,7 +50,9 @@ def silent(_text: str, _share: float | None = None) -> None:
 
 
 def locked(
-    storage: Storage, expiry: timedelta = timedelta(minutes=15), holder: str = "process 2 on b"
+    storage: RemoteStorage,
+    expiry: timedelta = timedelta(minutes=15),
+    holder: str = "process 2 on b",
 ) -> AbstractContextManager[CheckHeld]:
     place, conflict = "s3://night/archive", "another run writes; wait for its end"
     return remote_lock(storage, FOLDER, holder, place=place, conflict=conflict, expiry=expiry)
@@ -63,11 +65,9 @@ def bucket(bucket: Bucket) -> Bucket:
     return bucket
 
 
-@pytest.fixture(params=["local", "arrow", "s3"])
-def storage(request: pytest.FixtureRequest, tmp_path: Path) -> Storage:
+@pytest.fixture(params=["arrow", "s3"])
+def storage(request: pytest.FixtureRequest, tmp_path: Path) -> RemoteStorage:
     """Arrow's file system writes as in HDFS."""
-    if request.param == "local":
-        return LocalStorage(tmp_path)
     if request.param == "arrow":
         return RemoteStorage(f"file://{tmp_path}")
     bucket: Bucket = request.getfixturevalue("bucket")
@@ -78,13 +78,13 @@ def in_bucket(bucket: Bucket, root: Path) -> ArchiveLocation:
     """A night with one missing copy, in the bucket."""
     archive(root, received([1, 2]), delivered([1]))
     location = parse_location(bucket.url, str(root / "buffer"))
-    files = open_storage(location)
+    files = RemoteStorage(location.url)
     for path in sorted(path for path in root.rglob("*") if path.is_file()):
         files.put(path.relative_to(root), path.read_bytes())
     return location
 
 
-def test_a_held_lock_names_its_holder_and_the_file_to_remove(storage: Storage) -> None:
+def test_a_held_lock_names_its_holder_and_the_file_to_remove(storage: RemoteStorage) -> None:
     with locked(storage, holder="process 1 on a") as check_held:
         with pytest.raises(ReconcileError) as refused, locked(storage):
             pytest.fail("two runs hold the lock")
@@ -101,7 +101,7 @@ def test_a_held_lock_names_its_holder_and_the_file_to_remove(storage: Storage) -
 
 
 def test_an_earlier_file_that_was_not_removed_holds_no_lock(tmp_path: Path) -> None:
-    class Unreliable(LocalStorage):
+    class Unreliable(RemoteStorage):
         failures = 1
 
         def delete(self, path: Path) -> None:
@@ -110,7 +110,7 @@ def test_an_earlier_file_that_was_not_removed_holds_no_lock(tmp_path: Path) -> N
                 raise OSError("the service is busy")
             super().delete(path)
 
-    storage = Unreliable(tmp_path)
+    storage = Unreliable(f"file://{tmp_path}")
     with pytest.raises(OSError, match="busy"), locked(storage):
         pytest.fail("the lock is not renewed")
 
@@ -119,12 +119,13 @@ def test_an_earlier_file_that_was_not_removed_holds_no_lock(tmp_path: Path) -> N
         pass
 
 
-class Suspended(LocalStorage):
+class Suspended(RemoteStorage):
     """Suspends the machine before a second file is written; another run takes the lock then."""
 
     def __init__(self, root: Path) -> None:
-        super().__init__(root)
-        self._folder, self.other = root / FOLDER, locked(LocalStorage(root), holder="process 1")
+        super().__init__(f"file://{root}")
+        other = RemoteStorage(f"file://{root}")
+        self._folder, self.other = root / FOLDER, locked(other, holder="process 1")
 
     def put(self, path: Path, content: bytes | pa.Buffer) -> StoredDigest:
         if path.suffix == ".000001":
@@ -145,19 +146,19 @@ def test_a_contender_that_was_suspended_takes_no_lock_of_another_run(tmp_path: P
 
 
 def test_a_holder_that_cannot_be_read_holds_the_lock_all_the_same(tmp_path: Path) -> None:
-    class Unreadable(LocalStorage):
+    class Unreadable(RemoteStorage):
         def read(self, path: Path) -> bytes | None:
             raise OSError(f"{path}: the answer ends too early")
 
     with (
-        locked(LocalStorage(tmp_path)),
+        locked(RemoteStorage(f"file://{tmp_path}")),
         pytest.raises(ReconcileError, match="it is another process"),
-        locked(Unreadable(tmp_path)),
+        locked(Unreadable(f"file://{tmp_path}")),
     ):
         pytest.fail("two runs hold the lock")
 
 
-def test_of_many_contenders_one_at_a_time_has_the_lock(storage: Storage) -> None:
+def test_of_many_contenders_one_at_a_time_has_the_lock(storage: RemoteStorage) -> None:
     number = 4
     together, holding = threading.Barrier(number), threading.Lock()
 
@@ -177,7 +178,7 @@ def test_of_many_contenders_one_at_a_time_has_the_lock(storage: Storage) -> None
     assert storage.written(FOLDER) == {}
 
 
-def test_a_running_holder_renews_its_lock(storage: Storage) -> None:
+def test_a_running_holder_renews_its_lock(storage: RemoteStorage) -> None:
     with locked(storage, timedelta(seconds=15)) as check_held:
         (first,) = storage.written(FOLDER)
         until(lambda: first not in storage.written(FOLDER))
@@ -211,7 +212,7 @@ def test_the_lock_of_a_killed_process_is_removed_by_hand_or_expires(bucket: Buck
     until(is_free)
 
 
-def test_a_lock_that_was_taken_away_is_noticed(storage: Storage) -> None:
+def test_a_lock_that_was_taken_away_is_noticed(storage: RemoteStorage) -> None:
     with locked(storage) as check_held:
         storage.remove(FOLDER)
 
@@ -227,7 +228,7 @@ def test_two_runs_of_a_date_do_not_share_a_folder_of_a_bucket(
     bucket: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    files = open_storage(in_bucket(bucket, tmp_path / "archive"))
+    files = RemoteStorage(in_bucket(bucket, tmp_path / "archive").url)
     refused: set[str] = set()
 
     def second(_step: str, share: float | None = None) -> None:

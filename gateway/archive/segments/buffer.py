@@ -13,12 +13,12 @@ from typing import Final
 from gateway.archive.durable import make_folders, read_regular, replacing
 from gateway.archive.heads import parsed
 from gateway.archive.layout import HEADS, NAMES, OTHERS, gateway_of, listed
-from gateway.archive.storage import Storage
+from gateway.archive.storage import RemoteStorage, Storage
 
 _BEGIN: Final = 4_096  # bytes that tell a file of names from that of an earlier buffer
 
 
-def upload_names(storage: Storage, buffer: Path) -> None:
+def upload_names(storage: RemoteStorage, buffer: Path) -> None:
     """Upload the files of short names; the archive keeps the names of a buffer that was lost.
 
     Raises:

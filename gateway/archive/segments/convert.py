@@ -53,7 +53,7 @@ from gateway.archive.segments.journal_facts import JournalFacts
 from gateway.archive.segments.tables import sort_rows, to_table
 from gateway.archive.segments.write import write_rows
 from gateway.archive.signed_json import new_hash
-from gateway.archive.storage import LocalStorage, Storage, open_storage
+from gateway.archive.storage import LocalStorage, RemoteStorage, Storage, open_storage
 from gateway.clock import today
 from gateway.errors import ArchiveError, first_line
 
@@ -290,12 +290,12 @@ def _convert_all(
                 remove_done(path)
             except OSError as error:  # the waiting journals are converted nevertheless
                 yield True, str(error)
-        if location.url:
+        if isinstance(storage, RemoteStorage):
             upload_heads(storage, location.local)
             upload_routes(storage, location.local)
         for path in waiting:
             yield from _convert(location, path, storage, key)
-        if location.url:
+        if isinstance(storage, RemoteStorage):
             upload_names(storage, location.local)
         if keep_days is not None:
             for day in remove_days(storage, oldest_kept(keep_days, today()), key).days:
