@@ -257,26 +257,24 @@ def main(arguments: Sequence[str]) -> int:
         return int(stop.code or 0)
     with suppress(OSError):
         os.nice(args.nice)
-    location = ArchiveLocation(args.archive, args.to)
+    location, key, status = ArchiveLocation(args.archive, args.to), key_from_environment(), 0
     if args.fetch:
-        return _fetch(location, args.fetch)
-    status = 0
-    waiting = args.journals or journals(location.local)
-    for failed, line in _convert_all(location, waiting, args.keep_days, key_from_environment()):
+        steps = _fetch(location, args.fetch, key)
+    else:
+        waiting = args.journals or journals(location.local)
+        steps = _convert_all(location, waiting, args.keep_days, key)
+    for failed, line in steps:
         status |= failed
         print(line, file=sys.stderr)  # noqa: T201  # the parent process logs it
     return status
 
 
-def _fetch(location: ArchiveLocation, writer: str) -> int:
+def _fetch(location: ArchiveLocation, writer: str, key: bytes | None) -> Iterator[tuple[bool, str]]:
     try:
         storage = open_storage(location)
-        faults = [*copy_others(storage, location.local, writer, key_from_environment())]
+        yield from [(True, fault) for fault in copy_others(storage, location.local, writer, key)]
     except (ArchiveError, OSError) as error:
-        faults = [str(error)]
-    for fault in faults:
-        print(fault, file=sys.stderr)  # noqa: T201  # the parent process logs it
-    return 1 if faults else 0
+        yield True, str(error)
 
 
 def _convert_all(
