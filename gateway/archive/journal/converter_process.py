@@ -14,6 +14,7 @@ import sys
 import time
 from collections.abc import Iterable
 from contextlib import suppress
+from io import BytesIO
 from pathlib import Path
 from typing import BinaryIO, Final
 
@@ -49,10 +50,9 @@ class Converter:
         self._command += [] if keep_days is None else ["--keep-days", str(keep_days)]
         self._environment = _child_environment(key)
         self._sizes: dict[Path, int] = {}  # bytes of the journals that are not converted yet
-        self._waiting: list[Path] = []
-        self._converting: list[Path] = []
+        self._converting: list[Path] = []  # those of the child, the first ones
         self._child: subprocess.Popen[bytes] | None = None
-        self._output: BinaryIO | None = None  # of the child
+        self._output: BinaryIO = BytesIO()  # of the child
         self._failures = 0
         self.failed = 0  # conversions since the start
         self._retry_time = 0.0
@@ -61,7 +61,7 @@ class Converter:
     @property
     def busy(self) -> bool:
         """Whether `poll` has work, now or later."""
-        return self._child is not None or bool(self._waiting)
+        return self._child is not None or bool(self._sizes)
 
     @property
     def held_bytes(self) -> int:
@@ -76,7 +76,7 @@ class Converter:
     def add(self, journals: Iterable[Path]) -> None:
         """Convert `journals`, and those that failed before; return at once."""
         for path in journals:
-            self._waiting.append(path)
+            self._sizes[path] = 0
             with suppress(OSError):
                 self._sizes[path] = path.stat().st_size
         self.poll()
@@ -94,7 +94,7 @@ class Converter:
         """Collect a converter that ended, and start the next one when it is due."""
         if self._child is not None and self._child.poll() is not None:
             self._collect(self._child)
-        if self._child is None and self._waiting and time.monotonic() >= self._retry_time:
+        if self._child is None and self._sizes and time.monotonic() >= self._retry_time:
             self._start()
 
     def finish(self, timeout: float) -> list[Path]:
@@ -106,83 +106,76 @@ class Converter:
         deadline = time.monotonic() + timeout
         self._wait(deadline)
         failed, self._retry_time = False, 0.0
-        while self._waiting and not failed and (left := deadline - time.monotonic()) > 0:
+        while self._sizes and not failed and (left := deadline - time.monotonic()) > 0:
             time.sleep(max(0.0, min(self._retry_time - time.monotonic(), left)))
             failures = self._failures
             self._start()
             self._wait(deadline)
             failed = self._failures > failures
-        return self._waiting
+        return list(self._sizes)
 
     def _start(self) -> None:
-        self._converting = self._waiting[:_MAX_JOURNALS]
-        self._waiting = self._waiting[_MAX_JOURNALS:]
-        waiting = sum(self._sizes.get(path, 0) for path in self._converting)
+        self._converting = list(self._sizes)[:_MAX_JOURNALS]
+        waiting = sum(self._sizes[path] for path in self._converting)
         nice = _NICE if waiting <= _MAX_NICE_BYTES else ()
-        output: BinaryIO | None = None
         try:
             # A file in memory: a full pipe would stop the converter, and a full disk its output.
-            output = os.fdopen(os.memfd_create("converter"), "w+b")
+            self._output = os.fdopen(os.memfd_create("converter"), "w+b")
             self._child = subprocess.Popen(  # noqa: S603  # our own module, no shell
                 [*self._command, *nice, *map(str, self._converting)],
                 env=self._environment,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
-                stderr=output,
+                stderr=self._output,
                 # A process group of its own: an interrupt at the terminal does not reach it.
                 # Not a session of its own: Linux divides cores among sessions first (autogroup),
                 # and `nice` would have no effect on the gateway's share.
                 process_group=0,
             )
         except OSError as error:
+            self._output.close()
             self._retry_later(f"the converter did not start: {error}; the journals stay")
-            self._waiting = self._converting + self._waiting
-            if output is not None:
-                output.close()
-        else:
-            self._output = output
 
     def _wait(self, deadline: float) -> None:
-        if self._child is None:
+        """Await the converter; end one that needs more time than the gateway's stop has."""
+        if (child := self._child) is None:
             return
         try:
-            self._child.wait(max(0.0, deadline - time.monotonic()))
+            child.wait(max(0.0, deadline - time.monotonic()))
         except subprocess.TimeoutExpired:
-            self._stop(self._child)
-        else:
-            self._collect(self._child)
-
-    def _stop(self, child: subprocess.Popen[bytes]) -> None:
-        """End a converter that needs more time than the gateway's stop has."""
-        child.kill()
-        child.wait()
-        log.warning("archive: its time to stop is over; the next start or night converts the rest")
-        if self._output is not None:
+            child.kill()
+            child.wait()
             self._output.close()
-        self._child = self._output = None
-        self._waiting = [path for path in self._converting if path.exists()] + self._waiting
+            self._left()
+            log.warning(
+                "archive: its time to stop is over; the next start or night converts the rest"
+            )
+        else:
+            self._collect(child)
 
     def _collect(self, child: subprocess.Popen[bytes]) -> None:
         """Log the output of a converter that ended; its unconverted journals wait for the next."""
-        report = "" if self._output is None else _last_text(self._output)
-        self._child = self._output = None
-        unconverted = [path for path in self._converting if path.exists()]
-        for path in self._converting:
-            if path not in unconverted:
-                self._sizes.pop(path, None)
-        self._waiting = unconverted + self._waiting
+        report, left = _last_text(self._output), self._left()
         if child.returncode:
-            self._waiting += self._waiting[:1]  # it may be the cause: the others go before it
-            del self._waiting[:1]
+            for path in list(self._sizes)[:1]:  # it may be the cause: the others go before it
+                self._sizes[path] = self._sizes.pop(path)
             self._retry_later(report or f"the converter {_ending(child.returncode)}")
             return
         if report:
             log.warning("archive: %s", report)
-        if unconverted:
+        if left:
             self._retry_time = time.monotonic() + _OTHERS_INTERVAL
         elif self._failures:
             log.warning("archive: the converter works again")
             self._failures, self._logged = 0, ""
+
+    def _left(self) -> bool:
+        """Note that the child ended; return whether it left a journal, as another one has it."""
+        self._child = None
+        for path in self._converting:
+            if not path.exists():
+                del self._sizes[path]
+        return not self._sizes.keys().isdisjoint(self._converting)
 
     def _retry_later(self, report: str) -> None:
         """Double the retry interval, and log the report unless it is the same as the last."""
