@@ -188,15 +188,12 @@ class Converter:
             self._logged = report
 
 
-def fetch_others(
-    location: ArchiveLocation, writer: str, key: bytes | None, seconds: float | None = None
-) -> None:
+def fetch_others(location: ArchiveLocation, writer: str, key: bytes | None) -> None:
     """Copy the heads and short names of other instances of a gateway to the buffer of `writer`.
 
-    With a `key`, heads without its signature are not copied. After `seconds`, or when the archive
-    cannot be reached, the copies of an earlier start stay.
+    With a `key`, heads without its signature are not copied. After FETCH_SECONDS, or when the
+    archive cannot be reached, the copies of an earlier start stay.
     """
-    seconds = FETCH_SECONDS if seconds is None else seconds
     command = [sys.executable, "-m", "gateway.archive.segments", str(location.local)]
     command += ["--to", location.url, "--fetch", writer]
     try:
@@ -206,11 +203,11 @@ def fetch_others(
             stdin=subprocess.DEVNULL,
             capture_output=True,
             check=True,
-            timeout=seconds,
+            timeout=FETCH_SECONDS,
             process_group=0,  # as the converter
         )
     except subprocess.TimeoutExpired:
-        reason = f"no answer within {seconds:g} s"
+        reason = f"no answer within {FETCH_SECONDS:g} s"
     except subprocess.CalledProcessError as error:
         reason = error.stderr[-_MAX_REPORT:].decode(errors="replace").strip()
     except OSError as error:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from gateway.archive.heads import SourceConnection, head_path
+from gateway.archive.journal import converter_process
 from gateway.archive.journal.converter_process import fetch_others
 from gateway.archive.journal.local_head import LocalHead, last_end
 from gateway.archive.layout import HEADS, NAMES
@@ -24,6 +25,12 @@ from tests.archive.samples import NOON
 from tests.waiting import PATIENCE
 
 STATE = SourceConnection(heard=NOON, known=True)
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a slow machine take longer than an instance waits for the bucket."""
+    monkeypatch.setattr(converter_process, "FETCH_SECONDS", PATIENCE)
 
 
 def left(location: ArchiveLocation, gateway: str, instance: str, lease: int, name: str) -> None:
@@ -41,7 +48,7 @@ def left(location: ArchiveLocation, gateway: str, instance: str, lease: int, nam
 
 
 def fetched(location: ArchiveLocation, writer: str, key: bytes | None = None) -> list[str]:
-    fetch_others(location, writer, key, PATIENCE)
+    fetch_others(location, writer, key)
     return sorted(
         path.name for folder in (HEADS, NAMES) for path in (location.local / folder).glob(".*/*")
     )
@@ -123,10 +130,14 @@ def test_a_head_without_the_signature_of_the_archive_is_not_taken(
 
 
 def test_a_bucket_that_does_not_answer_is_waited_for_no_longer_than_the_limit(
-    tmp_path: Path, bucket: Bucket, caplog: pytest.LogCaptureFixture
+    tmp_path: Path,
+    bucket: Bucket,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
+    monkeypatch.setattr(converter_process, "FETCH_SECONDS", 0.5)
     with socket.create_server(("127.0.0.1", bucket.port)):  # it takes connections, and is silent
-        fetch_others(parse_location(bucket.url, str(tmp_path)), "edge@a", None, 0.5)
+        fetch_others(parse_location(bucket.url, str(tmp_path)), "edge@a", None)
 
     assert "no answer within 0.5 s" in caplog.text
 
