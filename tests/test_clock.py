@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.archive.journal.file import Journal
+from gateway.archive.journal.local_head import LocalHead
 from gateway.archive.journal.records import Rows, pack
-from gateway.archive.journal.rolling import ArchiveOptions, RollingJournal, Writer
+from gateway.archive.journal.rolling import ArchiveOptions, RollingJournal
 from gateway.archive.location import ArchiveLocation
 from gateway.clock import MAX_AHEAD, RowClock, now, since_boot
 from tests.waiting import PATIENCE
@@ -123,9 +123,8 @@ def test_each_journal_follows_the_wall_clock_and_an_idle_one_does(
     tmp_path: Path, machine: Machine
 ) -> None:
     options = ArchiveOptions(segment_bytes=1)
-    journal = RollingJournal(
-        ArchiveLocation(tmp_path), Writer("edge", START, clock=machine.clock), options, Journal
-    )
+    head = LocalHead(tmp_path, "edge", "edge", clock=machine.clock)
+    journal = RollingJournal(ArchiveLocation(tmp_path), head, START, options)
     try:
         machine.set_wall(60)
         journal.maintain()

@@ -20,8 +20,9 @@ from greenlet import GreenletExit
 
 from gateway.archive.durable import read_regular
 from gateway.archive.journal.ends import Head, Trailer, link_of
-from gateway.archive.journal.local_head import number_of
+from gateway.archive.journal.local_head import LocalHead, number_of
 from gateway.archive.journal.records import Damage, is_journal, read_records
+from gateway.archive.journal.rolling import anchored
 from gateway.archive.layout import ACK, OPEN, JournalName, journal_folder
 from gateway.archive.schema import REQUIRED
 from gateway.archive.segments.journal_facts import JournalFacts
@@ -310,9 +311,9 @@ def check_alive() -> None:
 class SimulatedRollingJournal:
     """The journals of one run in memory, in place of `RollingJournal`."""
 
-    def __init__(self, location: object, writer: Any, options: Any, opener: object) -> None:  # noqa: ANN401
-        del location, opener
-        self._writer, self._options = writer, options
+    def __init__(self, location: object, head: LocalHead, start: int, options: Any) -> None:  # noqa: ANN401
+        del location
+        self._head, self._start, self._options = head, start, options
         self._disk = running_disk()
         self._rows = self._records = 0
         self._sync_at = 0.0
@@ -367,20 +368,18 @@ class SimulatedRollingJournal:
     def _open(self) -> None:
         self._rows = self._records = 0
         self._opened = stand_ins.monotonic()
-        writer, previous = self._writer, self._disk.last_link()
+        gateway, writer, start = self._head.gateway, self._head.writer, self._start
+        previous, opened = self._disk.last_link(), anchored(self._head.clock)
         number = number_of(previous) + 1
-        head = Head(
-            writer.gateway, writer.name, writer.start, number, writer.anchor(), previous,
-            keyed=False,
-        )  # fmt: skip
-        name = JournalName(writer.name, writer.start, number)
+        head = Head(gateway, writer, start, number, opened, previous, keyed=False)
+        name = JournalName(writer, start, number)
         self._journal = SimulatedJournalFile(name, bytearray(head.pack()))
         self._disk.journals.append(self._journal)
 
     def _close(self, *, stopped: bool) -> None:
         journal = self._journal
         digest = new_hash(None, bytes(journal.data))
-        size, closed = len(journal.data), self._writer.clock()
+        size, closed = len(journal.data), self._head.clock()
         journal.data += Trailer(
             self._rows, self._records, size, digest.hexdigest(), closed, stopped
         ).pack()

@@ -9,7 +9,6 @@ from __future__ import annotations
 import errno
 import logging
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -24,20 +23,19 @@ from gateway.archive.layout import (
     DAY,
     OPEN,
     JournalName,
+    is_replay,
     journal_folder,
     journals,
     lock_path,
     writer_name,
 )
 from gateway.archive.location import ArchiveLocation
-from gateway.archive.signed_json import NO_TERM, Term
-from gateway.clock import Clock, RowClock, now
+from gateway.clock import Clock, RowClock
 from gateway.errors import ArchiveError
 from gateway.file_lock import FileLock, FileLockedError
 
 log = logging.getLogger(__name__)
 
-Opener: TypeAlias = Callable[[Path, Head, "bytes | None"], Journal]
 
 # The durability of acknowledged rows. `batch`: on the disk, they survive the machine. `interval`:
 # in the kernel, they survive the process, and the disk has them within `sync_seconds`.
@@ -83,26 +81,6 @@ class ArchiveOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class Writer:
-    """The process that writes journals: a gateway, or a command that replays for it."""
-
-    gateway: str
-    start: int  # microseconds
-    replay: bool = False
-    clock: Clock = now
-    instance: str = ""
-    lease: Term = NO_TERM
-
-    @property
-    def name(self) -> str:
-        return writer_name(self.gateway, self.instance, replay=self.replay)
-
-    def anchor(self) -> int:
-        """Return the time at which a journal opens; from now on rows follow the wall clock."""
-        return self.clock.anchor() if isinstance(self.clock, RowClock) else self.clock()
-
-
-@dataclass(frozen=True, slots=True)
 class Backlog:
     """The journals that are closed and not converted yet."""
 
@@ -118,38 +96,35 @@ class RollingJournal:
     """
 
     def __init__(
-        self, location: ArchiveLocation, writer: Writer, options: ArchiveOptions, opener: Opener
+        self, location: ArchiveLocation, head: LocalHead, start: int, options: ArchiveOptions
     ) -> None:
-        """Open the first journal, and convert the journals of an earlier run.
+        """Open the first journal of the writer of `head`, and convert those of an earlier run.
+
+        `start` is that of the process, in microseconds.
 
         Raises:
             ArchiveError: another process is this writer, or the folder cannot be written.
         """
-        self._root, self._writer = location.local, writer
-        self._options, self._opener = options, opener
+        self._root = root = location.local
+        self._head, self._start, self._options = head, start, options
         self._first_row_time = self._last_sync = 0.0
         self._needs_sync = False
         self._journal: Journal | None = None
-        root = location.local
         try:
             make_folders(journal_folder(root))
-            self._lock = FileLock(lock_path(root, writer.name), _CONFLICT)
+            self._lock = FileLock(lock_path(root, head.writer), _CONFLICT)
         except FileLockedError as error:
             raise ArchiveError(f"archive {error}") from error
         except OSError as error:
             raise _not_writable(root, error) from error
         self._converter = Converter(location, options.keep_days, options.seal_key)
         try:
-            leftover = journals(root, writer.name)
-            if not writer.replay:  # a replay that was killed may never run again
-                others = journals(root, writer_name(writer.gateway, writer.instance, replay=True))
+            leftover = journals(root, head.writer)
+            if not is_replay(head.writer):  # a replay that was killed may never run again
+                others = journals(root, writer_name(head.gateway, head.instance, replay=True))
                 leftover += [path for path in others if not is_in_use(path)]
-            key = options.seal_key
-            self._head = LocalHead(
-                root, writer.gateway, writer.name, key, writer.clock, writer.instance, writer.lease
-            )
-            self._head.set_aside()
-            self._previous = last_link(root, writer.name)
+            head.set_aside()
+            self._previous = last_link(root, head.writer)
             try:
                 self._open()
             except OSError:
@@ -208,20 +183,16 @@ class RollingJournal:
         """
         self._converter.poll()  # first: what it converts makes room for the rest
         now = time.monotonic()
-        if (
-            self._journal
-            and self._needs_sync
-            and now - self._last_sync >= self._options.sync_seconds
-        ):
-            self._journal.sync()
-            self._last_sync, self._needs_sync = now, False
         journal = self._open()
+        if self._needs_sync and now - self._last_sync >= self._options.sync_seconds:
+            journal.sync()
+            self._last_sync, self._needs_sync = now, False
         if self._is_due(journal, now):
             self._roll(journal)
 
     def next_maintenance(self) -> float:
         """Return the seconds until `maintain` may have work."""
-        intervals = [_IDLE_INTERVAL, max(0.0, (self._midnight - self._writer.clock()) / 1e6)]
+        intervals = [_IDLE_INTERVAL, max(0.0, (self._midnight - self._head.clock()) / 1e6)]
         if self._needs_sync:
             intervals.append(self._options.sync_seconds)
         if self._has_rows() or self._needs_sync or self._converter.busy:
@@ -270,7 +241,7 @@ class RollingJournal:
             head = self._next_head()
             name = JournalName(head.writer, head.start, head.sequence)
             path = journal_folder(self._root) / f"{name}{OPEN}"
-            journal = self._opener(path, head, self._options.seal_key)
+            journal = Journal(path, head, self._options.seal_key)
             try:
                 self._state(str(name))
             except OSError:
@@ -287,22 +258,22 @@ class RollingJournal:
 
     def _next_head(self) -> Head:
         return Head(
-            gateway=self._writer.gateway,
-            writer=self._writer.name,
-            start=self._writer.start,
+            gateway=self._head.gateway,
+            writer=self._head.writer,
+            start=self._start,
             sequence=number_of(self._previous) + 1,
-            opened=self._writer.anchor(),
+            opened=anchored(self._head.clock),
             previous=self._previous,
             keyed=self._options.seal_key is not None,
-            lease=self._writer.lease,
+            lease=self._head.lease,
         )
 
     def _is_due(self, journal: Journal, now: float) -> bool:
         if journal.empty:
-            return self._writer.anchor() >= self._midnight
+            return anchored(self._head.clock) >= self._midnight
         age = now - self._first_row_time
         full = self._options.is_full(journal.size, journal.rows, age)
-        return full or self._writer.clock() >= self._midnight
+        return full or self._head.clock() >= self._midnight
 
     def _roll(self, journal: Journal, *, stopped: bool = False) -> None:
         """Close the journal and convert it; unless `stopped`, open the next one.
@@ -311,7 +282,7 @@ class RollingJournal:
             OSError: the trailer cannot be written, and the journal stays open; or the next one
                 cannot be opened, and the next call of `maintain` or `write` tries again.
         """
-        self._previous = journal.finish(self._writer.clock(), stopped=stopped)
+        self._previous = journal.finish(self._head.clock(), stopped=stopped)
         if stopped:
             with suppress(OSError):  # the converter notes it
                 self._state(None)
@@ -323,6 +294,11 @@ class RollingJournal:
         self._journal, self._needs_sync = None, False
         journal.close()
         self._converter.add([journal.path])
+
+
+def anchored(clock: Clock) -> int:
+    """Return the time at which a journal opens; from now on rows follow the wall clock."""
+    return clock.anchor() if isinstance(clock, RowClock) else clock()
 
 
 def _not_writable(root: Path, error: OSError) -> ArchiveError:

@@ -15,15 +15,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
-from gateway.archive.journal.file import Journal
+from gateway.archive.journal.local_head import LocalHead
 from gateway.archive.journal.records import Cell, Rows, pack
-from gateway.archive.journal.rolling import (
-    ArchiveOptions,
-    Backlog,
-    Opener,
-    RollingJournal,
-    Writer,
-)
+from gateway.archive.journal.rolling import ArchiveOptions, Backlog, RollingJournal
+from gateway.archive.layout import writer_name
 from gateway.archive.location import ArchiveLocation
 from gateway.archive.signed_json import NO_TERM, Term
 from gateway.clock import Clock, now
@@ -41,7 +36,7 @@ class ArchiveWriter:
     Thread-safe: guarded by self._lock; the journal by self._journal_lock.
     """
 
-    def __init__(  # noqa: PLR0913  # the archive, its writer, and replacements for tests
+    def __init__(  # noqa: PLR0913  # the archive, its writer, and a clock
         self,
         root: Path | ArchiveLocation,
         gateway: str,
@@ -52,7 +47,6 @@ class ArchiveWriter:
         lease: Term = NO_TERM,
         replay: bool = False,
         clock: Clock = now,
-        opener: Opener = Journal,
     ) -> None:
         """Open the archive for `gateway`, and convert the journals of an earlier run.
 
@@ -76,8 +70,9 @@ class ArchiveWriter:
         self._journal_ended = threading.Event()
         self._deadline = float("inf")
         self.failure: ArchiveError | None = None
-        writer = Writer(gateway, start, replay, clock, instance, lease)
-        self._journal = RollingJournal(location, writer, self._options, opener)
+        writer, key = writer_name(gateway, instance, replay=replay), self._options.seal_key
+        head = LocalHead(self._root, gateway, writer, key, clock, instance, lease)
+        self._journal = RollingJournal(location, head, start, self._options)
         self._thread = threading.Thread(target=self._run, name="archive", daemon=True)
         self._thread.start()
 

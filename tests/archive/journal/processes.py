@@ -11,10 +11,10 @@ import pytest
 
 from gateway.archive.heads import StoredHead, read_head
 from gateway.archive.journal import rolling
-from gateway.archive.journal.file import Journal
+from gateway.archive.journal.local_head import LocalHead
 from gateway.archive.journal.records import Rows, pack
-from gateway.archive.journal.rolling import ArchiveOptions, RollingJournal, Writer
-from gateway.archive.layout import HOUR, journals
+from gateway.archive.journal.rolling import ArchiveOptions, RollingJournal
+from gateway.archive.layout import HOUR, journals, writer_name
 from gateway.archive.location import ArchiveLocation
 from gateway.archive.seals.store import read_seals
 from gateway.archive.segments import convert
@@ -55,8 +55,10 @@ class Process:
     journal: RollingJournal = field(init=False)
 
     def __post_init__(self) -> None:
-        writer = Writer("edge", self.start, self.replay, lambda: self.time)
-        self.journal = RollingJournal(ArchiveLocation(self.root), writer, self.options, Journal)
+        writer, key = writer_name("edge", replay=self.replay), self.options.seal_key
+        head = LocalHead(self.root, "edge", writer, key, lambda: self.time)
+        location = ArchiveLocation(self.root)
+        self.journal = RollingJournal(location, head, self.start, self.options)
 
     def write(self, *numbers: int) -> None:
         rows = received(numbers, time=self.time)

@@ -182,10 +182,13 @@ class NextJournals:
         return Journal(path, head, key)
 
 
-def test_a_disk_that_is_full_at_midnight_is_not_asked_without_a_pause(tmp_path: Path) -> None:
+def test_a_disk_that_is_full_at_midnight_is_not_asked_without_a_pause(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     disk, time = NextJournals(), NOON
+    monkeypatch.setattr(rolling, "Journal", disk.open)
     options = replace(QUICK, retry_seconds=10 * PATIENCE)
-    writer = ArchiveWriter(tmp_path, "edge", START, options, clock=lambda: time, opener=disk.open)
+    writer = ArchiveWriter(tmp_path, "edge", START, options, clock=lambda: time)
     put(writer, received([1]))
     disk.full.set()
     time = MIDNIGHT

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from gateway.archive.journal import rolling
 from gateway.archive.journal.ends import Head
 from gateway.archive.journal.file import Journal
 from gateway.archive.journal.records import Rows
@@ -34,7 +35,7 @@ INTERVAL = replace(QUICK, sync="interval", sync_seconds=0.05)
 
 
 class Disk:
-    """A disk that is full while `full` is set; its `open` is the opener of a writer."""
+    """A disk that is full while `full` is set; its `open` opens the journals of a writer."""
 
     def __init__(self) -> None:
         self.full = threading.Event()
@@ -60,6 +61,13 @@ class FullJournal(Journal):
         self._has_torn_tail = True
         self._disk.refused.set()
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+@pytest.fixture
+def disk(monkeypatch: pytest.MonkeyPatch) -> Disk:
+    made = Disk()
+    monkeypatch.setattr(rolling, "Journal", made.open)
+    return made
 
 
 class SyncedJournal(Journal):
@@ -129,10 +137,9 @@ def test_a_folder_that_cannot_be_written_fails_the_start(tmp_path: Path) -> None
 
 
 def test_a_full_disk_keeps_the_rows_until_there_is_room(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, disk: Disk, caplog: pytest.LogCaptureFixture
 ) -> None:
-    disk = Disk()
-    writer = ArchiveWriter(tmp_path, "edge", START, QUICK, opener=disk.open)
+    writer = ArchiveWriter(tmp_path, "edge", START, QUICK)
     put(writer, received([1]))
     disk.full.set()
     durable = threading.Event()
@@ -151,10 +158,9 @@ def test_a_full_disk_keeps_the_rows_until_there_is_room(
     assert writer.failure is None
 
 
-def test_closing_while_the_disk_is_full_reports_the_lost_rows(tmp_path: Path) -> None:
-    disk = Disk()
+def test_closing_while_the_disk_is_full_reports_the_lost_rows(tmp_path: Path, disk: Disk) -> None:
     options = replace(QUICK, close_seconds=0.2)
-    writer = ArchiveWriter(tmp_path, "edge", START, options, opener=disk.open)
+    writer = ArchiveWriter(tmp_path, "edge", START, options)
     put(writer, received([1]))
     disk.full.set()
     durable = threading.Event()
@@ -164,14 +170,14 @@ def test_closing_while_the_disk_is_full_reports_the_lost_rows(tmp_path: Path) ->
         writer.close()
 
     assert not durable.is_set()
+    disk.full.clear()
     archive(tmp_path, start=START + 1)  # the next start converts what was left
     assert names(tmp_path) == ["a/b1"]
 
 
-def test_a_full_queue_slows_the_caller(tmp_path: Path) -> None:
-    disk = Disk()
+def test_a_full_queue_slows_the_caller(tmp_path: Path, disk: Disk) -> None:
     options = replace(QUICK, queue_bytes=1)
-    writer = ArchiveWriter(tmp_path, "edge", START, options, opener=disk.open)
+    writer = ArchiveWriter(tmp_path, "edge", START, options)
     disk.full.set()
     first, second = threading.Event(), threading.Event()
     writer.append([received([1])], first.set)
@@ -212,7 +218,9 @@ def test_a_caller_writes_rows_that_need_no_sync_itself(tmp_path: Path) -> None:
     assert names(tmp_path) == sorted(f"a/b{each}" for each in range(number + 1))
 
 
-def test_rows_that_a_caller_wrote_are_synced_later(tmp_path: Path) -> None:
+def test_rows_that_a_caller_wrote_are_synced_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     synced = threading.Event()
 
     def opened(path: Path, head: Head, key: bytes | None) -> Journal:
@@ -220,7 +228,8 @@ def test_rows_that_a_caller_wrote_are_synced_later(tmp_path: Path) -> None:
         journal.synced = synced
         return journal
 
-    writer = ArchiveWriter(tmp_path, "edge", START, INTERVAL, opener=opened)
+    monkeypatch.setattr(rolling, "Journal", opened)
+    writer = ArchiveWriter(tmp_path, "edge", START, INTERVAL)
     put(writer, received([1]))
     assert synced.wait(PATIENCE)
     synced.clear()
@@ -232,10 +241,9 @@ def test_rows_that_a_caller_wrote_are_synced_later(tmp_path: Path) -> None:
 
 
 def test_a_disk_that_is_full_for_a_caller_is_left_to_the_thread(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, disk: Disk, caplog: pytest.LogCaptureFixture
 ) -> None:
-    disk = Disk()
-    writer = ArchiveWriter(tmp_path, "edge", START, INTERVAL, opener=disk.open)
+    writer = ArchiveWriter(tmp_path, "edge", START, INTERVAL)
     put(writer, received([1]))
     disk.full.set()
     durable, later = threading.Event(), threading.Event()
