@@ -54,21 +54,13 @@ class Journal:
             self.discard()
             raise
         self._hash = new_hash(key, content)
-        self._first_size = self._valid_size = len(content)
-        self._rows = self._records = 0
+        self._first_size = self.size = len(content)  # of complete records
+        self.rows = self._records = 0
         self._has_torn_tail = False
 
     @property
-    def size(self) -> int:
-        return self._valid_size
-
-    @property
-    def rows(self) -> int:
-        return self._rows
-
-    @property
     def empty(self) -> bool:
-        return self._valid_size == self._first_size
+        return self.size == self._first_size
 
     def append(self, records: bytes, rows: int, *, sync: bool) -> None:
         """Write complete records with this number of `rows`; with `sync` they are durable then.
@@ -80,7 +72,7 @@ class Journal:
         """
         self._write(records, sync=sync)
         self._hash.update(records)
-        self._rows += rows
+        self.rows += rows
         self._records += 1
 
     def sync(self) -> None:
@@ -96,15 +88,14 @@ class Journal:
             OSError: the trailer was not written; the journal can still be appended to.
         """
         digest = self._hash.hexdigest()
-        size = self._valid_size
-        trailer = Trailer(self._rows, self._records, size, digest, closed, stopped)
+        trailer = Trailer(self.rows, self._records, self.size, digest, closed, stopped)
         self._write(trailer.pack(), sync=True)
         return Previous(self.path.stem, digest, closed)
 
     def close(self) -> None:
         """Cut an incomplete write, make the rest durable, and unlock; never raises."""
         try:
-            os.ftruncate(self._file, self._valid_size)
+            os.ftruncate(self._file, self.size)
             os.fdatasync(self._file)
         except OSError:
             pass  # acknowledged records are durable already; the converter cuts a torn tail
@@ -114,14 +105,14 @@ class Journal:
 
     def _write(self, records: bytes, *, sync: bool) -> None:
         if self._has_torn_tail:
-            os.ftruncate(self._file, self._valid_size)
+            os.ftruncate(self._file, self.size)
         self._has_torn_tail = True
         _write(self._file, records)
         if sync:
             os.fdatasync(self._file)
-        size = self._valid_size + len(records)
+        size = self.size + len(records)
         os.pwrite(self._acknowledged, _SIZE.pack(size), 0)
-        self._valid_size = size
+        self.size = size
         self._has_torn_tail = False
 
     def discard(self) -> None:

@@ -47,14 +47,8 @@ class ParquetReader:
             self.file = pq.ParquetFile(
                 source, page_checksum_verification=True, pre_buffer=pre_buffer
             )
-
-    @property
-    def schema(self) -> pa.Schema:
-        return self.file.schema_arrow
-
-    @property
-    def metadata(self) -> pq.FileMetaData:
-        return self.file.metadata
+        self.schema: pa.Schema = self.file.schema_arrow
+        self.metadata: pq.FileMetaData = self.file.metadata
 
     def read(self, columns: Sequence[str] | None = None) -> pa.Table:
         with _bounded(min(self._memory, self._left)):

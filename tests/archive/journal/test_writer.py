@@ -56,7 +56,7 @@ class FullJournal(Journal):
         if not self._disk.full.is_set():
             super()._write(records, sync=sync)
             return
-        os.ftruncate(self._file, self._valid_size)
+        os.ftruncate(self._file, self.size)
         os.write(self._file, records[: len(records) // 2])
         self._has_torn_tail = True
         self._disk.refused.set()
