@@ -27,6 +27,11 @@ def moment(time: int) -> datetime:
     return _EPOCH + timedelta(microseconds=time)
 
 
+def microseconds(moment: datetime) -> int:
+    """Return a time in microseconds since 1970-01-01 UTC."""
+    return (moment - _EPOCH) // timedelta(microseconds=1)
+
+
 def today() -> date:
     """Return the current date in UTC."""
     return datetime.now(UTC).date()

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
 from enum import Enum
 from typing import Any, Final
+
+from gateway.clock import microseconds
 
 NO_ID: Final = bytes(16)  # the id of gap rows
 
@@ -62,13 +63,13 @@ def merge_gaps(rows: Iterable[Mapping[str, Any]]) -> list[SourceGap]:
     """
     latest: dict[tuple[object, ...], SourceGap] = {}
     for row in rows:
-        begin, end = _microseconds(row["source_time"]), _microseconds(row["time"])
+        begin, end = microseconds(row["source_time"]), microseconds(row["time"])
         gap = SourceGap(
             row["gateway"], row["route"], row["endpoint"], row["name"], row["rule"],
             row["reason"] or "", begin, end, row["size"], row["target"] or "",
         )  # fmt: skip
         own = (end, gap.reason) if row["rule"] in MOMENTARY else ()
-        key = (gap.gateway, gap.endpoint, gap.route, gap.target, begin, *own)
+        key = (*_place(gap), begin, *own)
         if key not in latest or latest[key].end <= end:
             latest[key] = gap
     gaps = sorted(latest.values(), key=lambda gap: (gap.begin, gap.end))
@@ -80,15 +81,7 @@ def _joined(gaps: Iterable[SourceGap]) -> list[SourceGap]:
     joined: list[SourceGap] = []
     last: dict[tuple[object, ...], int] = {}  # position in `joined`
     for gap in gaps:
-        key = (
-            gap.gateway,
-            gap.endpoint,
-            gap.route,
-            gap.target,
-            gap.rule,
-            gap.reason,
-            gap.end // _DAY,
-        )
+        key = (*_place(gap), gap.rule, gap.reason, gap.end // _DAY)
         at = last.get(key)
         if gap.rule != GapRule.DROPPED.value or at is None or joined[at].end < gap.begin:
             last[key] = len(joined)
@@ -101,7 +94,5 @@ def _joined(gaps: Iterable[SourceGap]) -> list[SourceGap]:
     return joined
 
 
-def _microseconds(moment: datetime | int) -> int:
-    if isinstance(moment, int):
-        return moment
-    return round(moment.timestamp() * 1_000_000)
+def _place(gap: SourceGap) -> tuple[str, str, str, str]:
+    return gap.gateway, gap.endpoint, gap.route, gap.target

@@ -8,13 +8,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from itertools import islice
 from typing import Any, Final, TypeAlias
 
 from gateway.archive.journal.records import Cell, Rows
 from gateway.archive.schema import Leg, RowOutcome
-from gateway.clock import now
+from gateway.clock import microseconds, now
 from gateway.config.load import Configuration
 from gateway.errors import ArchiveError, EndpointError, TranslationError
 from gateway.model.message import Message
@@ -204,8 +203,3 @@ def _row(copy: ReplayCopy, at: int) -> Rows:
         "outcome": (RowOutcome.CONVERTED if converted else RowOutcome.ACCEPTED).value,
     }
     return Rows(1, common)
-
-
-def microseconds(moment: datetime) -> int:
-    """Microseconds since 1970-01-01 UTC."""
-    return round(moment.timestamp() * 1_000_000)

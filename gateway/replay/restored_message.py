@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import msgpack
 
+from gateway.clock import microseconds
 from gateway.errors import ArchiveError
 from gateway.model.message import DeliveryMode, Headers, Message, Payload, Value
 from gateway.runtime.delivery.rows import FULL_SIZE, NOT_TEXT, PROPERTY_PREFIX, REDACTED
@@ -113,7 +114,7 @@ def _headers(row: Mapping[str, Any], texts: Mapping[str, str]) -> Headers:
         mode=DeliveryMode(row["mode"] or 0),
         retained=texts.get("retained") == "True",
         redelivered=True,
-        time=int(time.timestamp() * 1_000_000) if isinstance(time, datetime) else None,
+        time=microseconds(time) if isinstance(time, datetime) else None,
         correlation_id=bytes.fromhex(correlation or "")
         if "correlation_id" in not_text
         else correlation,

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from gateway.archive.gaps import merge_gaps
+from gateway.clock import moment
 
 MINUTE = 60_000_000
 DAY = 86_400_000_000
@@ -19,8 +20,8 @@ def row(
 ) -> dict[str, object]:
     return {
         "gateway": "edge", "route": "orders", "endpoint": "plant", "name": "#", "rule": rule,
-        "reason": "counted", "target": None, "source_time": NOON + begin, "time": NOON + end,
-        "size": lost, **more,
+        "reason": "counted", "target": None, "source_time": moment(NOON + begin),
+        "time": moment(NOON + end), "size": lost, **more,
     }  # fmt: skip
 
 

@@ -19,10 +19,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from gateway.cli.archive.arguments import named_storage
 from gateway.cli.parsers import ARCHIVE, CommandParser
+from gateway.clock import microseconds
 from gateway.config.load import load
 from gateway.errors import ArchiveError
 from gateway.model.copy_class import EXCEPTION_CLASSES
-from gateway.replay.replay_archive import Replay, ReplayChoice, ReplayCopy, microseconds
+from gateway.replay.replay_archive import Replay, ReplayChoice, ReplayCopy
 from gateway.replay.sender import archived_names, convert_killed_replays, one_replay
 from gateway.terminal import print_line
 

@@ -14,6 +14,7 @@ from gateway.archive.heads import open_gaps, read_heads
 from gateway.archive.journal.local_head import LocalHead
 from gateway.archive.journal.records import Rows
 from gateway.archive.storage import LocalStorage
+from gateway.clock import moment
 from gateway.config.load import load
 from gateway.endpoints.base import Batch, Source
 from gateway.endpoints.continuity import Continuity, Retention
@@ -100,10 +101,14 @@ class Recording:
     def gaps(self) -> list[SourceGap]:
         names = ("gateway", "route", "endpoint", "name", "rule", "reason", "source_time", "time",
                  "size", "target")  # fmt: skip
-        return merge_gaps(
+        written = (
             dict(zip(names, values, strict=True))
             for rows in self.rows
             for values in zip(*map(rows.values, names), strict=True)
+        )
+        times = ("source_time", "time")
+        return merge_gaps(
+            {**row, **{name: moment(cast(int, row[name])) for name in times}} for row in written
         )
 
     @property
