@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gateway.archive.layout import days_in
-from gateway.archive.lookup.reader import Row, find_batches, python_rows, row_files
+from gateway.archive.lookup.reader import Row, find_rows, row_files
 from gateway.archive.storage import Storage
 from gateway.errors import ArchiveError
 
@@ -48,10 +48,8 @@ def message_rows(storage: Storage, identity: str, day: date | None = None) -> It
 def _rows(
     storage: Storage, days: list[date], wanted: pc.Expression, columns: list[str] | None = None
 ) -> Iterator[Row]:
-    for day in days:
-        for path in row_files(storage, day):
-            for batch in find_batches(storage, path, wanted, _BATCH_ROWS, columns):
-                yield from python_rows(batch)
+    paths = (path for day in days for path in row_files(storage, day))
+    return find_rows(storage, paths, wanted, _BATCH_ROWS, columns)
 
 
 def _days(storage: Storage, day: date | None) -> list[date]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import date
 from pathlib import Path
 from typing import Any, Final, TypeAlias
@@ -33,7 +33,7 @@ def row_files(storage: Storage, day: date, hours: range = ALL_HOURS) -> list[Pat
         files = current_files(storage, day)
     except OSError as error:
         raise ArchiveError(f"archive: cannot be read: {error}") from error
-    return [each.at for each in files if _hour(each.path) in hours]
+    return [each.at for each in files if int(each.path.parent.name.removeprefix("hour=")) in hours]
 
 
 def find_batches(
@@ -48,10 +48,23 @@ def find_batches(
         with open_parquet(storage.open(path)) as file:
             yield from file.batches(rows, columns, wanted)
     except (pa.ArrowException, OSError) as error:
-        raise _unreadable(path, error) from error
+        raise ArchiveError(f"{path}: is damaged, or no segment: {error}") from error
 
 
-def python_rows(batch: pa.Table) -> list[Row]:
+def find_rows(
+    storage: Storage,
+    paths: Iterable[Path],
+    wanted: pc.Expression,
+    rows: int,
+    columns: list[str] | None = None,
+) -> Iterator[Row]:
+    """Yield the rows of many files as `find_batches` does, each as a dictionary."""
+    for path in paths:
+        for batch in find_batches(storage, path, wanted, rows, columns):
+            yield from _python_rows(batch)
+
+
+def _python_rows(batch: pa.Table) -> list[Row]:
     """Return the rows of a batch; a time that Python has no value for is None.
 
     The time of sending is that of a publisher, which may be wrong by thousands of years.
@@ -63,11 +76,3 @@ def python_rows(batch: pa.Table) -> list[Row]:
             batch = batch.set_column(place, field.name, pc.if_else(fits, batch[field.name], None))
     rows: list[Row] = batch.to_pylist()
     return rows
-
-
-def _unreadable(path: Path, error: Exception) -> ArchiveError:
-    return ArchiveError(f"{path}: is damaged, or no segment: {error}")
-
-
-def _hour(segment: Path) -> int:
-    return int(segment.parent.name.removeprefix("hour="))

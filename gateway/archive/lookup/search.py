@@ -5,21 +5,16 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, datetime
+from itertools import groupby
 from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from gateway.archive.layout import (
-    HOUR,
-    days_in,
-    is_replay,
-    reconciled_folder,
-    writer_of,
-)
-from gateway.archive.lookup.reader import Row, find_batches, python_rows, row_files
+from gateway.archive.layout import HOUR, days_in, is_replay, reconciled_folder, writer_of
+from gateway.archive.lookup.reader import Row, find_batches, find_rows, row_files
 from gateway.archive.schema import Leg
 from gateway.archive.storage import Storage
 from gateway.clock import moment
@@ -43,12 +38,11 @@ class ReplayRange:
 
     def days(self) -> Iterator[tuple[date, range]]:
         """Yield each day of the range with its hours."""
-        hours = defaultdict[date, set[int]](set)
-        for hour in range(self.since // HOUR, -(-self.until // HOUR)):
-            start = moment(hour * HOUR)
-            hours[start.date()].add(start.hour)
-        for day, found in hours.items():
-            yield day, range(min(found), max(found) + 1)
+        numbers = range(self.since // HOUR, -(-self.until // HOUR))
+        begins = (moment(number * HOUR) for number in numbers)
+        for day, group in groupby(begins, key=datetime.date):
+            hours = [begin.hour for begin in group]
+            yield day, range(hours[0], hours[-1] + 1)
 
 
 def received_rows(storage: Storage, range_: ReplayRange) -> Iterator[Row]:
@@ -61,10 +55,12 @@ def received_rows(storage: Storage, range_: ReplayRange) -> Iterator[Row]:
     wanted &= pc.field("route") == range_.route
     time = pc.field("time")
     wanted &= (time >= _timestamp(range_.since)) & (time < _timestamp(range_.until))
+    return find_rows(storage, _files(storage, range_), wanted, _BATCH_ROWS)
+
+
+def _files(storage: Storage, range_: ReplayRange) -> Iterator[Path]:
     for day, hours in range_.days():
-        for path in row_files(storage, day, hours):
-            for batch in find_batches(storage, path, wanted, _BATCH_ROWS):
-                yield from python_rows(batch)
+        yield from row_files(storage, day, hours)
 
 
 def sent_names(storage: Storage, range_: ReplayRange) -> dict[tuple[str, str], set[str]]:
@@ -75,14 +71,11 @@ def sent_names(storage: Storage, range_: ReplayRange) -> dict[tuple[str, str], s
     wanted = (pc.field("route") == range_.route) & (pc.field("leg") == Leg.DELIVERED.value)
     columns = ["target", "source_name", "name"]
     found = defaultdict[tuple[str, str], set[str]](set)
-    for day, hours in replace(range_, until=range_.until + HOUR).days():
-        for path in row_files(storage, day, hours):
-            for batch in find_batches(
-                storage, path, wanted, 100 * _BATCH_ROWS, [*columns, "route", "leg"]
-            ):
-                distinct = batch.group_by(columns).aggregate([])
-                for row in distinct.to_pylist():
-                    found[row["target"], row["source_name"]].add(row["name"])
+    later, read = replace(range_, until=range_.until + HOUR), [*columns, "route", "leg"]
+    for path in _files(storage, later):
+        for batch in find_batches(storage, path, wanted, 100 * _BATCH_ROWS, read):
+            for row in batch.group_by(columns).aggregate([]).to_pylist():
+                found[row["target"], row["source_name"]].add(row["name"])
     return dict(found)
 
 
@@ -100,12 +93,12 @@ def replayed_copies(storage: Storage, route: str, since: int) -> Mapping[bytes, 
     wanted &= pc.field("replayed")
     first = moment(since).date()
     days = days_in(storage.names(Path()))
-    for path in (path for day in days if day >= first for path in row_files(storage, day)):
-        if (writer := writer_of(path)) is None or is_replay(writer):
-            columns = [*_COPY, "route", "leg", "replayed"]
-            for batch in find_batches(storage, path, wanted, 100 * _BATCH_ROWS, columns):
-                for row in batch.to_pylist():
-                    found[row["id"]].add(row["target"])
+    files = (path for day in days if day >= first for path in row_files(storage, day))
+    writers = ((path, writer_of(path)) for path in files)
+    paths = (path for path, writer in writers if writer is None or is_replay(writer))
+    columns = [*_COPY, "route", "leg", "replayed"]
+    for row in find_rows(storage, paths, wanted, 100 * _BATCH_ROWS, columns):
+        found[row["id"]].add(row["target"])
     return found
 
 
@@ -129,19 +122,11 @@ def ids_in_class(
             files = storage.files(folder / _EXCEPTIONS)
         except OSError as error:
             raise ArchiveError(f"{folder}: cannot be read: {error}") from error
-        for path, _ in files:
-            if path.suffix == ".parquet":
-                columns = [*_COPY, "class", "route"]
-                batches = find_batches(storage, path, wanted, _BATCH_ROWS, columns)
-                for row in (row for batch in batches for row in batch.to_pylist()):
-                    found[_id_bytes(row["id"])].add(row["target"])
+        paths = [path for path, _ in files if path.suffix == ".parquet"]
+        for row in find_rows(storage, paths, wanted, _BATCH_ROWS, [*_COPY, "class", "route"]):
+            found[bytes.fromhex(row["id"])].add(row["target"])
     return found
 
 
-def _id_bytes(value: str | bytes) -> bytes:
-    return bytes.fromhex(value) if isinstance(value, str) else value
-
-
 def _timestamp(time: int) -> pa.Scalar:
-    epoch = datetime(1970, 1, 1, tzinfo=UTC)
-    return pa.scalar(epoch + timedelta(microseconds=time), pa.timestamp("us", tz="UTC"))
+    return pa.scalar(time, pa.timestamp("us", tz="UTC"))
