@@ -4,20 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Final
 
-from gateway.archive.layout import (
-    COMPACTING,
-    DONE_DAYS,
-    NIGHTS,
-    SEALS,
-    day_start,
-    parse_day,
-)
+from gateway.archive.layout import COMPACTING, DONE_DAYS, NIGHTS, SEALS, day_start, parse_day
 from gateway.archive.night_record import Night, night_numbers, night_path
 from gateway.archive.routes import remove_routes
 from gateway.archive.seals.store import read_seal, seal_days, sealed_journals
@@ -62,10 +56,10 @@ def remove_days(storage: Storage, oldest: date, key: bytes | None = None) -> Rem
     Raises:
         OSError: the archive cannot be reached; the next call removes the rest.
     """
-    night = _newest_night(storage)
-    oldest = min(oldest, oldest_needed(storage, night, today(), oldest) or oldest)
-    for removed, paths in _unjudged(storage, night, date.min, oldest):
-        _state_forgotten(storage, removed, paths, key)
+    if (night := _newest_night(storage)) is not None:
+        oldest = min(oldest, oldest_needed(storage, night, today(), oldest) or oldest)
+        for removed, paths in _unjudged(storage, night, date.min, oldest):
+            _state_forgotten(storage, removed, paths, key)
     days: list[date] = []
     files: list[StoredFile] = []
     for folder in _FOLDERS:
@@ -78,7 +72,7 @@ def remove_days(storage: Storage, oldest: date, key: bytes | None = None) -> Rem
     return RemovedDays(tuple(days), len(files), sum(file.size for file in files))
 
 
-def oldest_needed(storage: Storage, night: Night | None, today: date, until: date) -> date | None:
+def oldest_needed(storage: Storage, night: Night, today: date, until: date) -> date | None:
     """Return the oldest date that waits for copies, or before `until` for a night at all.
 
     It counts until the night that finds its last copies missing, and the dates after it stay,
@@ -88,8 +82,6 @@ def oldest_needed(storage: Storage, night: Night | None, today: date, until: dat
     Raises:
         OSError: the archive cannot be read.
     """
-    if night is None:
-        return None
     since = today - timedelta(days=min(night.spooled_days, _MAX_DAYS) + 1)
     unsettled = (parse_day(f"date={each.date}") for each in night.unsettled)
     waiting = [day for day in unsettled if day is not None and day >= since]
@@ -106,16 +98,12 @@ def forgotten_dates(storage: Storage) -> dict[Path, tuple[str, ...]]:
         OSError: the archive cannot be read.
     """
     found: dict[Path, tuple[str, ...]] = {}
-    for name in storage.names(NIGHTS):
-        if (match := _FORGOTTEN.fullmatch(name)) is None:
-            continue
-        try:
-            dates = Forgotten.from_json(storage.read(NIGHTS / name) or b"").dates
-            found[NIGHTS / name] = tuple(
-                each for each in dates if parse_day(f"date={each}") is not None
-            )
-        except ValueError:
-            found[NIGHTS / name] = (match[1],)
+    for match in filter(None, map(_FORGOTTEN.fullmatch, storage.names(NIGHTS))):
+        path = NIGHTS / match[0]
+        found[path] = (match[1],)
+        with suppress(ValueError):
+            dates = Forgotten.from_json(storage.read(path) or b"").dates
+            found[path] = tuple(each for each in dates if parse_day(f"date={each}") is not None)
     return found
 
 
@@ -130,11 +118,9 @@ def _state_forgotten(storage: Storage, day: date, paths: Sequence[Path], key: by
 
 
 def _unjudged(
-    storage: Storage, night: Night | None, begin: date, end: date
+    storage: Storage, night: Night, begin: date, end: date
 ) -> Iterator[tuple[date, list[Path]]]:
     """Yield the dates from `begin` until before `end` with seals that `night` and no other saw."""
-    if night is None:
-        return
     for day in seal_days(storage):
         journals = sealed_journals(storage, day) if begin <= day < end else ()
         if paths := [path for path, name in journals if not night.has_judged(name)]:
@@ -144,9 +130,6 @@ def _unjudged(
 def _newest_night(storage: Storage) -> Night | None:
     """Return the newest record of a night; None without one, or when it is damaged."""
     numbers = night_numbers(storage)
-    if not numbers:
-        return None
-    try:
-        return Night.from_json(storage.read(night_path(numbers[-1])) or b"")
-    except ValueError:
-        return None
+    with suppress(ValueError):
+        return Night.from_json(storage.read(night_path(numbers[-1])) or b"") if numbers else None
+    return None
