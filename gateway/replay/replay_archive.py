@@ -11,18 +11,15 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any, Final, TypeAlias
 
-from gateway.archive.journal.records import Cell, Rows
-from gateway.archive.schema import Leg, RowOutcome
+from gateway.archive.journal.records import Rows
 from gateway.clock import microseconds, now
 from gateway.config.load import Configuration
 from gateway.errors import ArchiveError, EndpointError, TranslationError
 from gateway.model.message import Message
 from gateway.model.outcome import Outcome
 from gateway.replay.restored_message import has_redacted_values, restore
-from gateway.replay.sender import SEND_MESSAGES, ReplaySender
-from gateway.routing.router import Delivery, Router
-from gateway.runtime.delivery.rows import fingerprint
-from gateway.runtime.wiring import dictionary_for
+from gateway.replay.sender import SEND_MESSAGES, ReplaySender, delivered_row, routers
+from gateway.routing.router import Delivery
 
 REPLAY_ATTEMPT: Final = 2  # attempt of a replayed delivery; the reconciliation reads a redelivery
 
@@ -78,12 +75,7 @@ class Replay:
             known = ", ".join(sorted({each.name for each in configuration.routes}))
             raise EndpointError(f"replay: no route {route!r} in the configuration; it has {known}")
         self._sender = ReplaySender(configuration, "replay")
-        self._routers = {
-            each.endpoint: Router(
-                each.dialect, [each], dictionary_for(configuration, each.endpoint)
-            )
-            for each in routes
-        }
+        self._routers = routers(configuration, routes)
         self.counts: Counter[str] = Counter()
 
     def plan(self, row: ArchiveRow, choice: ReplayChoice) -> Iterator[ReplayCopy]:
@@ -161,45 +153,32 @@ class Replay:
                 groups.setdefault(copy.delivery.target.endpoint, []).append(copy)
         for endpoint, group in groups.items():
             settled = self._sender.send(endpoint, [each.message for each in group if each.message])
-            delivered = [
-                copy
-                for copy, answer in zip(group, settled, strict=True)
-                if answer.outcome is Outcome.ACCEPTED
-            ]
-            at = now()
-            self._sender.record([_row(copy, at) for copy in delivered])  # before a caller stops
+            answered = list(zip(group, settled, strict=True))
+            delivered = [copy for copy, answer in answered if answer.outcome is Outcome.ACCEPTED]
+            self._sender.record([_row(copy) for copy in delivered])  # before a caller stops
             self.counts["sent"] += len(delivered)
-            for copy, answer in zip(group, settled, strict=True):
+            for copy, answer in answered:
                 if answer.outcome is not Outcome.ACCEPTED:
                     self.counts["not sent"] += 1
                     yield copy, answer.reason or "no answer"
 
 
-def _row(copy: ReplayCopy, at: int) -> Rows:
+def _row(copy: ReplayCopy) -> Rows:
     """The delivered row of a copy: a second attempt of the archived message."""
     row, delivery, message = copy.row, copy.delivery, copy.message
     assert message is not None  # noqa: S101  # it was delivered
     assert delivery.target is not None  # noqa: S101
-    size, digest = fingerprint(message.payload)
-    converted = delivery.target.conversion is not None
-    common: dict[str, Cell] = {
-        "route": row["route"],
-        "leg": Leg.DELIVERED.value,
-        "endpoint": delivery.target.endpoint,
-        "system": delivery.target.system,
-        "target": delivery.label,
-        "name": message.address,
-        "source_name": row["name"],
-        "id": row["id"],
-        "trace": row["trace"],
-        "attempt": REPLAY_ATTEMPT,
-        "time": at,
-        "received": microseconds(row["received"] or row["time"]),
-        "mode": int(message.headers.mode),
-        "redelivered": True,
-        "replayed": True,
-        "size": size,
-        "hash": digest,
-        "outcome": (RowOutcome.CONVERTED if converted else RowOutcome.ACCEPTED).value,
-    }
-    return Rows(1, common)
+    return delivered_row(
+        message,
+        converted=delivery.target.conversion is not None,
+        route=row["route"],
+        endpoint=delivery.target.endpoint,
+        system=delivery.target.system,
+        target=delivery.label,
+        source_name=row["name"],
+        id=row["id"],
+        trace=row["trace"],
+        attempt=REPLAY_ATTEMPT,
+        received=microseconds(row["received"] or row["time"]),
+        redelivered=True,
+    )

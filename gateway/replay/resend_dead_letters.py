@@ -6,23 +6,26 @@ import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
+from itertools import groupby, islice
 from typing import Final
 
-from gateway.archive.journal.records import Cell, Rows
-from gateway.archive.schema import Leg, RowOutcome
-from gateway.clock import now
+from gateway.archive.journal.records import Rows
 from gateway.config.load import Configuration
 from gateway.errors import TranslationError
 from gateway.model.message import Message
 from gateway.model.outcome import Outcome, Settlement, rejected
 from gateway.replay.replay_archive import Targets
-from gateway.replay.sender import SEND_MESSAGES, ReplaySender, convert_killed_replays
-from gateway.routing.router import Delivery, Router
+from gateway.replay.sender import (
+    SEND_MESSAGES,
+    ReplaySender,
+    convert_killed_replays,
+    delivered_row,
+    routers,
+)
+from gateway.routing.router import Delivery
 from gateway.runtime.delivery.dead_letter import DeadLetter
-from gateway.runtime.delivery.rows import fingerprint
 from gateway.runtime.outbound.dead_letters import DELETE
-from gateway.runtime.wiring import archive_location, dictionary_for
+from gateway.runtime.wiring import archive_location
 from gateway.tracing.context import trace_of
 
 RECOVERED: Final = Settlement(Outcome.ACCEPTED, reason="an earlier replay delivered it")
@@ -48,7 +51,7 @@ class Resend:
         self._configuration = configuration
         self._database = database
         self._sender = ReplaySender(configuration, "resend")
-        self._routers: dict[str, Router] = {}
+        self._routers = routers(configuration, configuration.routes)
         self._outstanding: Counter[int] = Counter()  # undelivered copies by letter number
 
     def plan(self, letters: Iterable[DeadLetter]) -> Iterator[ResendAttempt]:
@@ -72,17 +75,12 @@ class Resend:
         """Send the attempts and yield their settlements; delivered letters are deleted before."""
         self._outstanding = Counter(each.letter.number for each in attempts)
         for endpoint, group in groupby(attempts, key=lambda each: each.endpoint):
-            waiting = list(group)
-            for start in range(0, len(waiting), SEND_MESSAGES):
-                part = waiting[start : start + SEND_MESSAGES]
-                answers = iter(
-                    self._sender.send(
-                        endpoint, [each.message for each in part if not each.settlement]
-                    )
-                )
-                settlements = [each.settlement or next(answers) for each in part]
-                self._record(list(zip(part, settlements, strict=True)))
-                yield from zip(part, settlements, strict=True)
+            while part := list(islice(group, SEND_MESSAGES)):
+                messages = [each.message for each in part if not each.settlement]
+                answers = iter(self._sender.send(endpoint, messages))
+                answered = [(each, each.settlement or next(answers)) for each in part]
+                self._record(answered)
+                yield from answered
 
     def close(self) -> None:
         self._sender.close()
@@ -122,9 +120,8 @@ class Resend:
             refusal = rejected(delivery.rule, delivery.reason)
             return ResendAttempt(letter, "", letter.message, refusal)
         try:
-            dialect = self._router(letter.source).dialect
-            sender, source = self._sender, letter.source
-            message = sender.make(letter.message, delivery, dialect, source, letter.id)
+            dialect, source = self._routers[letter.source].dialect, letter.source
+            message = self._sender.make(letter.message, delivery, dialect, source, letter.id)
         except TranslationError as error:
             return ResendAttempt(letter, "", letter.message, rejected(error.rule, str(error)))
         route = delivery.route.name if delivery.route else letter.route
@@ -133,9 +130,8 @@ class Resend:
 
     def _deliveries(self, letter: DeadLetter) -> list[Delivery]:
         """The deliveries to the letter's target; to all targets if no route took it before."""
-        if not any(route.endpoint == letter.source for route in self._configuration.routes):
-            return []
-        matches = self._router(letter.source)[letter.source_name]
+        router = self._routers.get(letter.source)
+        matches = router[letter.source_name] if router is not None else ()
         return [
             delivery
             for match in matches
@@ -145,13 +141,6 @@ class Resend:
                 match.route and match.route.name == letter.route and delivery.label == letter.target
             )
         ]
-
-    def _router(self, endpoint: str) -> Router:
-        if endpoint not in self._routers:
-            routes = [each for each in self._configuration.routes if each.endpoint == endpoint]
-            known = dictionary_for(self._configuration, endpoint)
-            self._routers[endpoint] = Router(routes[0].dialect, routes, known)
-        return self._routers[endpoint]
 
     def _record(self, answered: Sequence[tuple[ResendAttempt, Settlement]]) -> None:
         """Record the delivered letters, then delete them: a crash in between gives a duplicate."""
@@ -173,28 +162,18 @@ class Resend:
         )
 
     def _row(self, attempt: ResendAttempt) -> Rows:
-        letter, message, at = attempt.letter, attempt.message, now()
-        size, digest = fingerprint(message.payload)
-        trace = trace_of(message.headers.properties)
-        converted = self._is_converted(letter)
-        outcome = RowOutcome.CONVERTED if converted else RowOutcome.ACCEPTED
-        common: dict[str, Cell] = {
-            "route": letter.route,
-            "leg": Leg.DELIVERED.value,
-            "endpoint": attempt.endpoint,
-            "system": self._configuration.endpoints[attempt.endpoint].settings.dialect,
-            "target": letter.target,
-            "name": message.address,
-            "source_name": letter.source_name,
-            "id": letter.id,
-            "trace": None if trace == letter.id else trace,
-            "attempt": letter.attempts + 1,
-            "time": at,
-            "received": letter.time,
-            "mode": int(message.headers.mode),
-            "replayed": True,
-            "size": size,
-            "hash": digest,
-            "outcome": outcome.value,
-        }
-        return Rows(1, common)
+        letter = attempt.letter
+        trace = trace_of(attempt.message.headers.properties)
+        return delivered_row(
+            attempt.message,
+            converted=self._is_converted(letter),
+            route=letter.route,
+            endpoint=attempt.endpoint,
+            system=self._configuration.endpoints[attempt.endpoint].settings.dialect,
+            target=letter.target,
+            source_name=letter.source_name,
+            id=letter.id,
+            trace=None if trace == letter.id else trace,
+            attempt=letter.attempts + 1,
+            received=letter.time,
+        )

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import replace
 from typing import Final
 
 from gateway.archive.durable import make_folders
-from gateway.archive.journal.records import Rows
+from gateway.archive.journal.records import Cell, Rows
 from gateway.archive.journal.writer import ArchiveWriter
 from gateway.archive.layout import journal_folder, lock_path, writer_name
+from gateway.archive.schema import Leg, RowOutcome
 from gateway.clock import now
 from gateway.config.load import Configuration
 from gateway.dialects.base import Dialect
@@ -22,13 +24,16 @@ from gateway.file_lock import FileLock
 from gateway.model.message import Message
 from gateway.model.outcome import RETRY, Outcome, Settlement
 from gateway.routing.payload_conversion import convert_payload
-from gateway.routing.router import Delivery
+from gateway.routing.route import Route
+from gateway.routing.router import Delivery, Router
+from gateway.runtime.delivery.rows import fingerprint
 from gateway.runtime.inbound.copy_maker import HeaderMapper, with_ids
 from gateway.runtime.record.counters import RouteCounters
 from gateway.runtime.wiring import (
     archive_location,
     archive_options,
     archive_routes,
+    dictionary_for,
     open_name_store,
 )
 
@@ -46,11 +51,8 @@ def archived_names(configuration: Configuration) -> Iterator[None]:
     """
     archive, writer = configuration.archive, configuration.gateway.writer
     store = None if archive is None else open_name_store(configuration, archive, writer)
-    try:
+    with nullcontext() if store is None else closing(store):
         yield
-    finally:
-        if store is not None:
-            store.close()
 
 
 @contextmanager
@@ -84,6 +86,33 @@ def convert_killed_replays(configuration: Configuration) -> None:
         key = archive_options(configuration.archive).seal_key
         own = configuration.gateway.name
         convert_abandoned(location, open_storage(location), key, replays_of=own)
+
+
+def routers(configuration: Configuration, routes: Iterable[Route]) -> dict[str, Router]:
+    """Return the router of each endpoint that one of `routes` receives from."""
+    own = defaultdict[str, list[Route]](list)
+    for each in routes:
+        own[each.endpoint].append(each)
+    return {
+        name: Router(found[0].dialect, found, dictionary_for(configuration, name))
+        for name, found in own.items()
+    }
+
+
+def delivered_row(message: Message, *, converted: bool, **columns: Cell) -> Rows:
+    """Return the row of a copy that a target has now; `columns` are those of its message."""
+    size, digest = fingerprint(message.payload)
+    common: dict[str, Cell] = {
+        "leg": Leg.DELIVERED.value,
+        "name": message.address,
+        "time": now(),
+        "mode": int(message.headers.mode),
+        "replayed": True,
+        "size": size,
+        "hash": digest,
+        "outcome": (RowOutcome.CONVERTED if converted else RowOutcome.ACCEPTED).value,
+    }
+    return Rows(1, common | columns)
 
 
 class ReplaySender:
