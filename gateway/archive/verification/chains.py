@@ -84,9 +84,8 @@ class _Chain:
             for seal in lineage:
                 if self.period.has(seal.opened, seal.closed):
                     yield from _own_findings(seal)
-        yield from self._end(
-            max((each[-1] for each in self.lineages), key=lambda seal: seal.closed)
-        )
+        lasts = (each[-1] for each in self.lineages)
+        yield from self._end(max(lasts, key=lambda seal: seal.closed))
 
     def running(self) -> Iterator[tuple[int, int]]:
         """Yield the begin and the end of each process; one that did not stop runs on."""

@@ -5,6 +5,7 @@ The rows are neither read nor compared: that is the reconciliation's part. No Sp
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
@@ -15,14 +16,7 @@ from typing import Final
 
 from gateway.archive.findings import Finding, Weight, error, warning
 from gateway.archive.heads import WriterHead, head_path, parsed
-from gateway.archive.layout import (
-    MAX_TIME,
-    SEALS,
-    day_start,
-    days_in,
-    journal_of,
-    parse_day,
-)
+from gateway.archive.layout import MAX_TIME, SEALS, day_start, days_in, journal_of, parse_day
 from gateway.archive.routes import routes_findings
 from gateway.archive.seals.seal import Seal
 from gateway.archive.seals.store import HashFiles, ReadSeal, digests_of
@@ -41,12 +35,7 @@ from gateway.archive.verification.contents import (
 from gateway.archive.verification.holders import Holder, holders
 from gateway.archive.verification.seal_evidence import Evidence, EvidenceReader, Period
 from gateway.archive.verification.waiting import WaitingJournal, waiting_journals
-from gateway.archive.verification.writers import (
-    Facts,
-    KnownWriters,
-    known_writers,
-    writer_findings,
-)
+from gateway.archive.verification.writers import Facts, KnownWriters, known_writers, writer_findings
 from gateway.clock import today as current_date
 from gateway.errors import ArchiveError
 
@@ -161,10 +150,9 @@ class _Verifier:
         """Verify what the writers state now: an archive may have lost all its dates."""
         begin = day_start(self.today)
         writers = known_writers(self.storage, self.folder, self.reader.key)
-        waiting = [] if self.folder is None else waiting_journals(self.folder)
-        facts = self._facts(date.min, [], waiting, writers)
+        facts = self._facts(date.min, [], writers)
         period = Period(begin, day_start(self.today + _DAY), begin)
-        return Verified(tuple(writer_findings(period, facts)), journals=tuple(waiting))
+        return Verified(tuple(writer_findings(period, facts)), journals=tuple(facts.waiting))
 
     def of_day(self, day: date) -> Verified:
         period = Period(day_start(day), day_start(day + _DAY), day_start(self.today))
@@ -173,26 +161,20 @@ class _Verifier:
         files = files_of(self.storage, day)
         evidence, claims = self.claims(day, period, files)
         evidence += self.reader.of_silent(day, period, writers.expected, evidence)
-        found, segments, unproven = check_files(
-            files, claims, self.hash_files or partial(digests_of, self.storage)
-        )
-        waiting = [] if self.folder is None else waiting_journals(self.folder)
+        hash_files = self.hash_files or partial(digests_of, self.storage)
+        found, segments, unproven = check_files(files, claims, hash_files)
         seals = [each.seal for each in evidence if isinstance(each.seal, Seal)]
-        facts = self._facts(day, seals, waiting, writers)
+        facts = self._facts(day, seals, writers)
         chained, pauses = chain_findings(period, facts)
         chained += writer_findings(period, facts)
         if not claims.present and (text := _nothing_known(seals, period, len(files))):
             found = [error("no-seals", f"date={day}", text)]
+        sealed = self._seal_findings(evidence, period, day)
         return Verified(
-            findings=(
-                *self._seal_findings(evidence, period, day),
-                *chained,
-                *claims.findings,
-                *found,
-            ),
+            findings=(*sealed, *chained, *claims.findings, *found),
             segments=tuple(segments),
             pauses=tuple(pauses),
-            journals=tuple(waiting),
+            journals=tuple(facts.waiting),
             seals=sum(each.path.parent.name == f"date={day}" for each in evidence),
             unproven=unproven,
             holders=tuple(holders(_within(seals, period))),
@@ -221,13 +203,8 @@ class _Verifier:
         if self.reader.key is None and any(each.seal and each.seal.keyed for each in evidence):
             yield warning("unchecked-seals", SEALS, _UNCHECKED)
 
-    def _facts(
-        self,
-        since: date,
-        seals: Sequence[Seal],
-        waiting: Sequence[WaitingJournal],
-        writers: KnownWriters,
-    ) -> Facts:
+    def _facts(self, since: date, seals: Sequence[Seal], writers: KnownWriters) -> Facts:
+        waiting = [] if self.folder is None else waiting_journals(self.folder)
         buffered = not isinstance(self.storage, LocalStorage)
         return Facts(self.reader, writers, seals, waiting, since, self._moved, buffered)
 
@@ -277,10 +254,9 @@ def _without_gaps(days: Sequence[date]) -> list[date]:
 
 def _merged(verified: Sequence[Verified]) -> Verified:
     """Return one result, with each finding once and at most `_MAX_PER_RULE` of a rule."""
-    findings = list(dict.fromkeys(found for each in verified for found in each.findings))
-    kept: dict[str, list[Finding]] = {}
-    for found in findings:
-        kept.setdefault(found.rule, []).append(found)
+    kept = defaultdict[str, list[Finding]](list)
+    for found in dict.fromkeys(found for each in verified for found in each.findings):
+        kept[found.rule].append(found)
     shown: list[Finding] = []
     for same in kept.values():
         shown += same[:_MAX_PER_RULE]
