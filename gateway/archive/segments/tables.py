@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from types import MappingProxyType
 from typing import Final
 
@@ -33,10 +34,7 @@ TYPES: Final[Mapping[str, pa.DataType]] = MappingProxyType(
 def schema_of(columns: Mapping[str, str], required: Sequence[str] = ()) -> pa.Schema:
     """Return the Arrow schema of columns of `gateway.archive.schema`."""
     return pa.schema(
-        [
-            pa.field(name, TYPES[kind], nullable=name not in required)
-            for name, kind in columns.items()
-        ]
+        pa.field(name, TYPES[kind], nullable=name not in required) for name, kind in columns.items()
     )
 
 
@@ -51,7 +49,8 @@ def to_table(batches: Sequence[Rows]) -> tuple[pa.Table, int]:
     for field in SCHEMA:
         array = _shared_column(batches, field, batch)
         if array is None:
-            array, misfits = _array(_column(batches, field.name), field.type)
+            values = chain.from_iterable(rows.values(field.name) for rows in batches)
+            array, misfits = _array(list(values), field.type)
             lost += misfits
         arrays.append(array)
     return pa.Table.from_arrays(arrays, schema=SCHEMA), lost
@@ -74,31 +73,15 @@ def _shared_column(
     return values.take(pa.array(batch))
 
 
-def _column(batches: Sequence[Rows], name: str) -> list[Cell]:
-    values: list[Cell] = []
-    for rows in batches:
-        values.extend(rows.values(name))
-    return values
-
-
 def _array(values: Sequence[Cell], kind: pa.DataType) -> tuple[pa.Array, int]:
+    """Return the values with null in place of each misfit, and the number of misfits."""
     try:
         return pa.array(_pairs(values, kind), kind), 0
     except (pa.ArrowException, OverflowError, TypeError, ValueError):
-        return _fitting(values, kind)
-
-
-def _fitting(values: Sequence[Cell], kind: pa.DataType) -> tuple[pa.Array, int]:
-    """Return the values with null in place of each misfit, and the number of misfits."""
-    kept: list[object] = []
-    lost = 0
-    for value in values:
-        try:
-            kept.append(pa.array(_pairs([value], kind), kind)[0].as_py())
-        except (pa.ArrowException, OverflowError, TypeError, ValueError):
-            kept.append(None)
-            lost += 1
-    return pa.array(kept, kind), lost
+        if len(values) == 1:
+            return pa.nulls(1, kind), 1
+    parts = [_array([value], kind) for value in values]
+    return pa.concat_arrays([array for array, _ in parts]), sum(lost for _, lost in parts)
 
 
 def _pairs(values: Sequence[Cell], kind: pa.DataType) -> Sequence[object]:
