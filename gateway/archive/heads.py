@@ -145,13 +145,10 @@ def read_heads(storage: Storage, key: bytes | None = None) -> list[StoredHead]:
         OSError: the archive cannot be read.
     """
     names = [name for name in storage.names(Path(HEADS)) if not name.startswith(".")]
-    paths = [Path(HEADS) / name for name in names if name.endswith(_SUFFIX)]
-    contents = in_threads(storage.read, paths)
-    found = [
-        parsed(path, content or b"", key) for path, content in zip(paths, contents, strict=True)
-    ]
-    aside = [Path(HEADS) / name for name in names if name.endswith(DAMAGED)]
-    return found + [StoredHead(path, None, _SET_ASIDE) for path in aside]
+    paths = [Path(HEADS) / name for name in names]
+    heads = [path for path in paths if path.suffix == _SUFFIX]
+    found = in_threads(lambda path: parsed(path, storage.read(path) or b"", key), heads)
+    return found + [StoredHead(each, None, _SET_ASIDE) for each in paths if each.suffix == DAMAGED]
 
 
 def upload_heads(storage: Storage, buffer: Path) -> None:

@@ -12,7 +12,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -72,12 +71,8 @@ def write_routes(
     folder = root / ROUTES
     try:
         make_folders(folder)
-        newest = max(
-            (each for each in _files(_names(folder)) if each.writer == writer),
-            key=lambda each: each.since,
-            default=None,
-        )
-        if newest is not None:
+        if own := [each for each in _files(_names(folder)) if each.writer == writer]:
+            newest = own[-1]
             if read_regular(root / newest.path) == _content(writer, newest.since, rules, key):
                 return
             since = max(since, newest.since + 1)  # a clock may be set back
@@ -161,13 +156,11 @@ def _files(names: Iterable[str]) -> list[RoutesFile]:
         for name in names
         if not name.startswith(".") and (match := _NAME.fullmatch(name))
     )
-    files: list[RoutesFile] = []
-    for writer, group in groupby(found, key=lambda each: each[0]):
-        own = list(group)
-        ends = [*(since for _, since, _ in own[1:]), MAX_TIME]
-        for (_, since, name), until in zip(own, ends, strict=True):
-            files.append(RoutesFile(Path(ROUTES) / name, writer, since, until))
-    return files
+    following = [*found[1:], ("", 0, "")]
+    return [
+        RoutesFile(Path(ROUTES) / name, writer, since, until if other == writer else MAX_TIME)
+        for (writer, since, name), (other, until, _) in zip(found, following, strict=False)
+    ]
 
 
 def _content(writer: str, since: int, rules: Rules, key: bytes | None) -> bytes:
