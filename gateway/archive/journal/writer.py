@@ -206,7 +206,9 @@ class ArchiveWriter:
             with self._journal_lock:
                 step()
         except OSError as error:
-            is_first, self.failure = self.failure is None, _archive_error(self._root, error)
+            is_first = self.failure is None
+            self.failure = ArchiveError(f"archive {self._root}: {error}")
+            self.failure.__cause__ = error
             if is_first:
                 log.error("%s; rows wait, and no message is settled until it works", self.failure)  # noqa: TRY400  # a full disk needs no traceback
             return False
@@ -214,9 +216,3 @@ class ArchiveWriter:
             self.failure = None
             log.warning("archive %s: works again", self._root)
         return True
-
-
-def _archive_error(root: Path, error: OSError) -> ArchiveError:
-    failure = ArchiveError(f"archive {root}: {error}")
-    failure.__cause__ = error
-    return failure

@@ -10,13 +10,12 @@ from __future__ import annotations
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-BUCKETS: Final = 80  # the last begins at 9 days
+from gateway.archive.intervals import Numbers
 
-Numbers = npt.NDArray[np.int64]
+BUCKETS: Final = 80  # the last begins at 9 days
 
 
 def buckets(latencies: Numbers) -> Numbers:

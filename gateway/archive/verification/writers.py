@@ -160,15 +160,15 @@ def _absent_journals(
         and not facts.reader.exists(link)
     ):
         yield missing_seal(writer, link)
-    opened = None if head.open is None else parse_journal_name(head.open)
-    if head.open is None or opened is None or (link is not None and link.journal == head.open):
+    stem = head.open or ""
+    opened = parse_journal_name(stem)
+    if opened is None or (link is not None and link.journal == stem):
         return
     begin = opened.start if link is None else link.closed
-    if head.open not in known and period.has(begin, FOREVER):
-        if facts.has_sealed_name(head.open):
-            return
-        text = f"{writer} opened {head.open}, which is nowhere; its rows are missing"
-        yield error("missing-journal", f".journal/{head.open}.open", text)
+    is_absent = stem not in known and period.has(begin, FOREVER)
+    if is_absent and not facts.has_sealed_name(stem):
+        text = f"{writer} opened {stem}, which is nowhere; its rows are missing"
+        yield error("missing-journal", f".journal/{stem}.open", text)
 
 
 def _absent_seals(writer: str, head: WriterHead, period: Period, facts: Facts) -> Iterator[Finding]:
