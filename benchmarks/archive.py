@@ -134,7 +134,8 @@ def measure(root: Path, messages: int, size: int) -> None:
     assert conversion is not None
     assert conversion.rows == rows
     print(f"conversion         {rows / (time.perf_counter() - started):10,.0f} rows/s")
-    print(f"segments           {conversion.size / messages:10.1f} bytes per message, both legs")
+    size = sum(entry.size for entry in conversion.segments)
+    print(f"segments           {size / messages:10.1f} bytes per message, both legs")
     for name, kept in sizes(root).items():
         print(f"  {name:16} {kept / messages:10.1f} bytes per message")
     for number, sync in enumerate(("batch", "interval"), start=1):

@@ -74,19 +74,9 @@ class Conversion:
     rows: int = 0
     lost_values: int = 0  # values of a type that their column cannot hold
     damages: list[Damage] = field(default_factory=list)  # found by the reader of the records
-    sealed_damages: tuple[SealedDamage, ...] = ()  # damages that cost rows
+    sealed_damages: tuple[SealedDamage, ...] = ()  # that cost rows; a torn tail costs none
     segments: list[SegmentEntry] = field(default_factory=list)
     handed: HandedOver | None = None
-
-    @property
-    def size(self) -> int:
-        """Bytes of the written files."""
-        return sum(entry.size for entry in self.segments)
-
-    @property
-    def damaged(self) -> bool:
-        """Whether acknowledged rows may be lost; a torn tail is only an unfinished write."""
-        return bool(self.sealed_damages)
 
     def report_lines(self) -> list[str]:
         """Return a line for each problem, at most `_MAX_FINDINGS` for damages."""
@@ -134,7 +124,7 @@ def convert(
         _convert_rows(facts, conversion, storage or LocalStorage(root))
         if facts.link is not None:
             note_end(root, name.writer, facts.link, stopped=facts.stopped, key=key)
-        if conversion.damaged:
+        if conversion.sealed_damages:
             set_aside(journal)
         else:
             discard_journal(journal)

@@ -119,7 +119,7 @@ def test_a_torn_tail_is_cut(tmp_path: Path) -> None:
     conversion = convert(tmp_path, path)
 
     assert conversion is not None
-    assert not conversion.damaged
+    assert not conversion.sealed_damages
     assert "torn tail cut at offset" in conversion.report_lines()[0]
     assert ids(tmp_path) == [identity(1)]
     assert not path.exists()
