@@ -11,6 +11,7 @@ import json
 import os
 import secrets
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -151,14 +152,10 @@ class FileLeaseStore:
 
 def _read(path: Path) -> dict[str, object]:
     """Return the fields of a file; none when it is absent, or while it is written first."""
-    try:
-        file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
-    except FileNotFoundError:
-        return {}
-    try:
-        fields = json.loads(os.read(file, SIZE) or b"{}")
-    except ValueError:
-        return {}
-    finally:
-        os.close(file)
-    return fields if isinstance(fields, dict) else {}
+    with (
+        suppress(FileNotFoundError, ValueError),
+        os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW), "rb", buffering=0) as file,
+    ):
+        fields = json.loads(file.read(SIZE) or b"{}")
+        return fields if isinstance(fields, dict) else {}
+    return {}
