@@ -37,13 +37,6 @@ class ReplayChoice:
     wanted: Targets | None = None
     recovered: Targets = field(default_factory=dict)
 
-    def targets(self, row: ArchiveRow) -> Collection[str] | None:
-        """Return the wanted targets of a message; None for all."""
-        return None if self.wanted is None else self.wanted[row["id"]]
-
-    def is_recovered(self, row: ArchiveRow, target: str) -> bool:
-        return target in self.recovered.get(row["id"], ())
-
 
 @dataclass(frozen=True, slots=True)
 class ReplayCopy:
@@ -80,13 +73,15 @@ class Replay:
 
     def plan(self, row: ArchiveRow, choice: ReplayChoice) -> Iterator[ReplayCopy]:
         """The chosen copies of one row; those that are recovered are only counted."""
-        targets = choice.targets(row)
-        made = [each for each in self._deliveries(row) if targets is None or each.label in targets]
+        made = self._deliveries(row)
+        if choice.wanted is not None:
+            made = [each for each in made if each.label in choice.wanted[row["id"]]]
         if not made:
             reason = "the route does not take it any more"
             yield ReplayCopy(row, Delivery(None, None, ""), None, reason)
             return
-        deliveries = [each for each in made if not choice.is_recovered(row, each.label)]
+        recovered = choice.recovered.get(row["id"], ())
+        deliveries = [each for each in made if each.label not in recovered]
         self.counts["recovered"] += len(made) - len(deliveries)
         if not deliveries:
             return
