@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
+from functools import reduce
 from pathlib import Path
 from typing import Final
 
@@ -59,9 +60,7 @@ def find_name(storage: Storage, text: str) -> Iterator[DictionaryEntry]:
 def _matching_rows(batch: pa.Table, text: str) -> Iterator[DictionaryEntry]:
     conditions = [pc.equal(batch[name], text) for name in ("name", "digest", "whole")]
     conditions += [pc.equal(pc.binary_join(batch["levels"], between), text) for between in "/."]
-    matches = pa.array([False] * len(batch))
-    for condition in conditions:
-        matches = pc.or_(matches, pc.fill_null(condition, False))
+    matches = reduce(pc.or_kleene, conditions)
     is_source = pc.equal(pc.list_flatten(batch["sources"]), text)
     by_source = pc.filter(pc.list_parent_indices(batch["sources"]), is_source).to_pylist()
     positions = sorted({*pc.indices_nonzero(matches).to_pylist(), *by_source})
