@@ -65,7 +65,7 @@ class ArchiveWriter:
         self._lock = threading.Condition()
         self._journal_lock = threading.Lock()
         self._queue: list[_QueuedRecord] = []
-        self._queued = 0
+        self.queued_bytes = 0  # of rows that wait for the disk
         self._closing = self._ended = False
         self._journal_ended = threading.Event()
         self._deadline = float("inf")
@@ -75,11 +75,6 @@ class ArchiveWriter:
         self._journal = RollingJournal(location, head, start, self._options)
         self._thread = threading.Thread(target=self._run, name="archive", daemon=True)
         self._thread.start()
-
-    @property
-    def queued_bytes(self) -> int:
-        """Bytes of rows that wait for the disk."""
-        return self._queued
 
     @property
     def backlog(self) -> Backlog:
@@ -106,7 +101,7 @@ class ArchiveWriter:
             if self._closing or self._ended:
                 raise ArchiveError(f"archive {self._root}: is closed; nothing was written")
             self._queue.append((record, rows, on_durable))
-            self._queued += len(record)
+            self.queued_bytes += len(record)
             self._lock.notify_all()
 
     def end(self, timeout: float) -> None:
@@ -125,9 +120,9 @@ class ArchiveWriter:
         """
         self._begin_to_close(timeout)
         self._thread.join()
-        if self._queued:
+        if self.queued_bytes:
             raise ArchiveError(
-                f"archive {self._root}: {self._queued} bytes of rows were not made durable"
+                f"archive {self._root}: {self.queued_bytes} bytes of rows were not made durable"
                 f" ({self.failure}); their sources will deliver them again"
             )
 
@@ -140,11 +135,11 @@ class ArchiveWriter:
             self._lock.notify_all()
 
     def _fits(self, record: bytes) -> bool:
-        return not self._queued or self._queued + len(record) <= self._options.queue_bytes
+        return not self.queued_bytes or self.queued_bytes + len(record) <= self._options.queue_bytes
 
     def _write_directly(self, record: bytes, rows: int) -> bool:
         """Write the record in this thread; return False when the archive thread must do it."""
-        if self._queued or self.failure or not self._journal_lock.acquire(blocking=False):
+        if self.queued_bytes or self.failure or not self._journal_lock.acquire(blocking=False):
             return False
         try:
             if self._closing or self._ended or not self._journal.can_append:
@@ -194,7 +189,7 @@ class ArchiveWriter:
                 return False
             time.sleep(self._options.retry_seconds)
         with self._lock:
-            self._queued -= len(records)
+            self.queued_bytes -= len(records)
             self._lock.notify_all()
         for _, _, on_durable in batch:
             on_durable()

@@ -62,17 +62,13 @@ class NameFile:
             ArchiveError: the folder cannot be written.
         """
         folder = root / NAMES
+        self.name = f"{writer}.jsonl"
         try:
             make_folders(folder)
-            path = folder / f"{writer}.jsonl"
-            self._file = open(path, "ab", buffering=0, opener=open_private)  # noqa: SIM115  # `Path.open` has no opener
+            self._file = open(folder / self.name, "ab", buffering=0, opener=open_private)  # noqa: SIM115  # `Path.open` has no opener
             sync_folder(folder)
         except OSError as error:
             raise ArchiveError(f"{folder}: cannot be written: {error.strerror}") from error
-
-    @property
-    def name(self) -> str:
-        return Path(self._file.name).name
 
     @property
     def size(self) -> int:
