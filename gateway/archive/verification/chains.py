@@ -150,10 +150,8 @@ class _Chain:
         elif self.writer not in self.facts.writers.in_reach and last.closed >= self.period.now:
             yield warning("open-chain", _place(last), f"{since}: the date has not ended")
         else:
-            text = (
-                f"{since}: no seal follows, and no stop; start the gateway, and wait for its seal"
-            )
-            yield error("open-chain", _place(last), text)
+            hint = "no seal follows, and no stop; start the gateway, and wait for its seal"
+            yield error("open-chain", _place(last), f"{since}: {hint}")
 
     def _continues(self, last: Seal) -> bool:
         """Return whether a live journal continues the chain, or one that waits before it."""
@@ -167,10 +165,8 @@ class _Chain:
         return False
 
     def _missing(self, link: Previous, successor: Seal) -> Finding:
-        text = (
-            f"{successor.journal} follows {link.journal}, which has no seal; its rows are missing"
-        )
-        return error("missing-seal", link_path(link).as_posix(), text)
+        text = f"{successor.journal} follows {link.journal}, which has no seal"
+        return error("missing-seal", link_path(link).as_posix(), f"{text}; its rows are missing")
 
 
 def _own_findings(seal: Seal) -> Iterator[Finding]:

@@ -204,10 +204,8 @@ def _older_head(writer: str, head: WriterHead, facts: Facts) -> Iterator[Finding
     own = [seal for seal in facts.seals if seal.writer == writer]
     newest = max(own, key=lambda seal: (seal.start, seal.sequence), default=None)
     if last and newest and (newest.start, newest.sequence) > (last.start, last.number):
-        text = (
-            f"states {head.last} as the last journal of {writer}, and {newest.journal} has a seal"
-        )
-        yield error("old-head", place, text)
+        text = f"states {head.last} as the last journal of {writer}"
+        yield error("old-head", place, f"{text}, and {newest.journal} has a seal")
     _, since = facts.writers.routes.get(writer, (0, 0))
     if head.open is None and since > head.at:
         text = f"states that {writer} stopped, and {writer} started again after that"
