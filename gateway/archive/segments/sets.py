@@ -85,8 +85,7 @@ def _have_fitting_hashes(rows: pa.Table, received: Numbers, delivered: Numbers) 
 def _blocks(copies: Copies) -> tuple[Numbers, pa.Table]:
     """Return the block of each element, and the keys of the blocks."""
     if not len(copies.source):
-        empty = {name: pa.nulls(0, TYPES[SETS[name]]) for name in _KEYS}
-        return np.empty(0, np.int64), pa.table(empty)
+        return np.empty(0, np.int64), SET_SCHEMA.empty_table()
     minute = copies.receipt // MINUTE * MINUTE
     parts = (copies.group, copies.run, minute)
     changes = np.append(True, np.any([each[1:] != each[:-1] for each in parts], axis=0))
