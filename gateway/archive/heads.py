@@ -11,6 +11,7 @@ JSON with the `mac` of a seal. Times are microseconds since 1970-01-01 UTC.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -131,11 +132,9 @@ def read_head(root: Path, writer: str, key: bytes | None = None) -> StoredHead:
         OSError: the file cannot be read.
     """
     path = head_path(writer)
-    try:
-        content = read_regular(root / path)
-    except FileNotFoundError:
-        return StoredHead(path, None)
-    return parsed(path, content, key)
+    with suppress(FileNotFoundError):
+        return parsed(path, read_regular(root / path), key)
+    return StoredHead(path, None)
 
 
 def read_heads(storage: Storage, key: bytes | None = None) -> list[StoredHead]:

@@ -232,12 +232,10 @@ class RemoteStorage:
         return self._filesystem.open_input_file(self._at(path))
 
     def read(self, path: Path) -> bytes | None:
-        try:
-            with self.open(path) as file:
-                _check_size(path, file.size())
-                return bytes(file.read())
-        except FileNotFoundError:
-            return None
+        with suppress(FileNotFoundError), self.open(path) as file:
+            _check_size(path, file.size())
+            return bytes(file.read())
+        return None
 
     def move(self, path: Path, new: Path) -> None:
         if self._is_file(path):

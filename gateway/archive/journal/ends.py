@@ -126,7 +126,6 @@ def _is_valid(time: object) -> TypeGuard[int]:
 
 
 def _parsed(kind: Any, value: object) -> Any:  # noqa: ANN401  # Head or Trailer
-    try:
+    with suppress(ValueError):
         return parse(kind, value)
-    except ValueError:
-        return None
+    return None

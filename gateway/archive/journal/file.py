@@ -129,11 +129,10 @@ def acknowledged_size(path: Path) -> int | None:
 
     A crash of the machine may leave an older number, or none, which counts as 0.
     """
-    try:
+    with suppress(FileNotFoundError):
         content = read_regular(path.with_suffix(ACK))
-    except FileNotFoundError:
-        return None
-    return _SIZE.unpack(content)[0] if len(content) == _SIZE.size else 0
+        return _SIZE.unpack(content)[0] if len(content) == _SIZE.size else 0
+    return None
 
 
 def claim_journal(path: Path) -> int | None:
@@ -154,11 +153,9 @@ def claim_journal(path: Path) -> int | None:
 
 def is_in_use(path: Path) -> bool:
     """Return whether a process has the journal at `path`, or it is gone."""
-    try:
-        with os.fdopen(open_regular(path), "rb") as file:
-            return not try_share(file.fileno())
-    except FileNotFoundError:
-        return True
+    with suppress(FileNotFoundError), os.fdopen(open_regular(path), "rb") as file:
+        return not try_share(file.fileno())
+    return True
 
 
 def discard_journal(path: Path) -> None:
@@ -201,10 +198,9 @@ def _lock_new(path: Path, file: int) -> None:
 
 
 def _is_same_file(path: Path, file: int) -> bool:
-    try:
+    with suppress(FileNotFoundError):
         return os.path.samestat(path.stat(), os.fstat(file))
-    except FileNotFoundError:
-        return False
+    return False
 
 
 def _write(file: int, data: bytes) -> None:

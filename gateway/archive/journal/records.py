@@ -12,6 +12,7 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias, cast
 
@@ -167,14 +168,11 @@ def read_batches(data: bytes, body: slice, required: Collection[str] = ()) -> li
 
 def read_mapping(data: bytes, offset: int) -> tuple[Mapping[str, object], int] | None:
     """Return the mapping in the record at `offset`, and its end; None when it is another one."""
-    end = _record_end(data, offset)
-    if end is None:
-        return None
-    try:
-        body = _unpack(data, slice(offset + _HEADER.size, end))
-    except ArchiveError:
-        return None
-    return (body, end) if isinstance(body, dict) else None
+    with suppress(ArchiveError):
+        if (end := _record_end(data, offset)) is not None:
+            body = _unpack(data, slice(offset + _HEADER.size, end))
+            return (body, end) if isinstance(body, dict) else None
+    return None
 
 
 def _record_end(data: bytes, offset: int) -> int | None:

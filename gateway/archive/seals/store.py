@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
 from functools import partial
@@ -126,14 +127,12 @@ def digest_of(storage: Storage, path: Path) -> StoredDigest | None:
         OSError: the storage cannot be read.
     """
     found, size = hashlib.sha256(), 0
-    try:
-        with storage.open(path) as file:
-            while chunk := file.read(_CHUNK):
-                found.update(chunk)
-                size += len(chunk)
-    except FileNotFoundError:
-        return None
-    return StoredDigest(found.hexdigest(), size)
+    with suppress(FileNotFoundError), storage.open(path) as file:
+        while chunk := file.read(_CHUNK):
+            found.update(chunk)
+            size += len(chunk)
+        return StoredDigest(found.hexdigest(), size)
+    return None
 
 
 def digests_of(storage: Storage, paths: Iterable[Path]) -> dict[Path, StoredDigest]:
