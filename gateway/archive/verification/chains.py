@@ -175,10 +175,9 @@ def _own_findings(seal: Seal) -> Iterator[Finding]:
         rule = "torn-journal" if damage.text == CUT else "damaged-journal"
         text = f"{seal.journal}: {damage.text} at offset {damage.offset}, {damage.size} bytes"
         yield error(rule, _place(seal), f"{text}: rows are lost")
-    if seal.end is End.KILLED:
+    if seal.end is End.KILLED and not seal.damages:
         text = f"the process of {seal.journal} was killed; all acknowledged rows are here"
-        if not seal.damages:
-            yield warning("killed-journal", _place(seal), text)
+        yield warning("killed-journal", _place(seal), text)
     if seal.lost_values:
         text = f"{seal.journal}: {seal.lost_values} values fit no column and are null"
         yield warning("lost-values", _place(seal), text)

@@ -6,7 +6,6 @@ begins again, or where two processes write under one name.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
@@ -18,25 +17,23 @@ def lineages(seals: Sequence[Seal]) -> list[list[Seal]]:
 
     Of two seals that name the same predecessor, the second begins a lineage.
     """
+    found: list[list[Seal]] = []
+    ends: dict[tuple[str, int], list[Seal]] = {}  # lineages by their last journal and what follows
     by_stem = {seal.journal: seal for seal in seals}
-    successors: dict[str, list[Seal]] = defaultdict(list)
-    first: list[Seal] = []
-    for seal in sorted(by_stem.values(), key=_begin):
-        if seal.previous is not None and _is_before(by_stem.get(seal.previous.journal), seal):
-            successors[seal.previous.journal].append(seal)
-        else:
-            first.append(seal)
-    for followers in successors.values():
-        first += followers[1:]
-    return [list(_followed(seal, successors)) for seal in sorted(first, key=_begin)]
+    for seal in sorted(by_stem.values(), key=lambda seal: (seal.sequence, _begin(seal))):
+        before = seal.previous.journal if seal.previous else ""
+        lineage = ends.pop((before, seal.sequence), [])
+        if not lineage:
+            found.append(lineage)
+        lineage.append(seal)
+        ends[seal.journal, seal.sequence + 1] = lineage
+    return sorted(found, key=lambda lineage: _begin(lineage[0]))
 
 
 def contradictions(lineage: Sequence[Seal]) -> Iterator[tuple[Seal, Seal, str]]:
     """Yield the neighbours of which the later one describes another predecessor, and how."""
     for earlier, later in pairwise(lineage):
-        link = later.previous
-        if link is None:
-            continue  # never in a lineage
+        link = later.previous or earlier.link  # in a lineage each but the first has a predecessor
         if link.digest != earlier.link.digest:
             yield earlier, later, "names another content of its predecessor"
         elif link.closed != earlier.closed:
@@ -50,14 +47,3 @@ def is_stopped(seal: Seal) -> bool:
 
 def _begin(seal: Seal) -> tuple[int, int, str]:
     return seal.opened, seal.sequence, seal.journal
-
-
-def _is_before(earlier: Seal | None, later: Seal) -> bool:
-    return earlier is not None and earlier.sequence + 1 == later.sequence
-
-
-def _followed(seal: Seal, successors: dict[str, list[Seal]]) -> Iterator[Seal]:
-    following: Seal | None = seal
-    while following is not None:
-        yield following
-        following = next(iter(successors.get(following.journal, ())), None)

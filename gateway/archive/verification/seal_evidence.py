@@ -119,11 +119,7 @@ class EvidenceReader:
         return found
 
     def of_silent(
-        self,
-        day: date,
-        period: Period,
-        heads: Mapping[str, WriterHead],
-        found: Sequence[Evidence],
+        self, day: date, period: Period, heads: Mapping[str, WriterHead], found: Sequence[Evidence]
     ) -> list[Evidence]:
         """Return the seals around `day` of the writers of `heads` without one in `found`.
 
