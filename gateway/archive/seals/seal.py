@@ -40,6 +40,9 @@ class SealedDamage:
     size: int
     text: str
 
+    def __str__(self) -> str:
+        return f"{self.text} at offset {self.offset}, {self.size} bytes"
+
 
 @dataclass(frozen=True, slots=True)
 class SegmentEntry:

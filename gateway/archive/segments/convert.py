@@ -80,13 +80,9 @@ class Conversion:
 
     def report_lines(self) -> list[str]:
         """Return a line for each problem, at most `_MAX_FINDINGS` for damages."""
-        found = [(each.text, each.offset, each.size) for each in self.sealed_damages]
-        if not found:
-            found = [("torn tail cut", each.offset, each.size) for each in self.damages]
-        lines = [
-            f"{self.journal}: {text} at offset {offset}, {size} bytes"
-            for text, offset, size in found[:_MAX_FINDINGS]
-        ]
+        torn = [SealedDamage(each.offset, each.size, "torn tail cut") for each in self.damages]
+        found = self.sealed_damages or torn
+        lines = [f"{self.journal}: {each}" for each in found[:_MAX_FINDINGS]]
         if len(found) > _MAX_FINDINGS:
             lines.append(f"{self.journal}: {len(found) - _MAX_FINDINGS} more damages")
         if self.lost_values:

@@ -173,8 +173,7 @@ def _own_findings(seal: Seal) -> Iterator[Finding]:
     """Yield the findings about what the seal states of its journal."""
     for damage in seal.damages:
         rule = "torn-journal" if damage.text == CUT else "damaged-journal"
-        text = f"{seal.journal}: {damage.text} at offset {damage.offset}, {damage.size} bytes"
-        yield error(rule, _place(seal), f"{text}: rows are lost")
+        yield error(rule, _place(seal), f"{seal.journal}: {damage}: rows are lost")
     if seal.end is End.KILLED and not seal.damages:
         text = f"the process of {seal.journal} was killed; all acknowledged rows are here"
         yield warning("killed-journal", _place(seal), text)
