@@ -11,7 +11,7 @@ from typing import Final
 
 from gateway.archive.findings import Finding, error
 from gateway.archive.heads import WriterHead
-from gateway.archive.layout import DAY, HOUR, JournalName, day_of, parse_journal_name, seal_folder
+from gateway.archive.layout import DAY, HOUR, JournalName, day_of, seal_folder
 from gateway.archive.seals.seal import AnySeal, Seal
 from gateway.archive.seals.store import (
     ReadSeal,
@@ -20,6 +20,7 @@ from gateway.archive.seals.store import (
     read_seal,
     read_seals,
     seal_days,
+    sealed_journals,
 )
 from gateway.archive.signed_json import Previous
 from gateway.archive.storage import Storage
@@ -74,7 +75,7 @@ class EvidenceReader:
         self._read = read or partial(read_seal, storage)
         self.days = seal_days(storage)
         self.of_day = lru_cache(_CACHED_DAYS)(self._of_day)
-        self._names = lru_cache(_CACHED_DAYS)(storage.names)
+        self._journals = lru_cache(_CACHED_DAYS)(partial(_journals, storage))
 
     def of_names(self, stems: Collection[str], days: Collection[date]) -> list[Evidence]:
         """Return the seals with one of the names `stems` among those of `days`.
@@ -96,11 +97,8 @@ class EvidenceReader:
             OSError: the storage cannot be read.
         """
         for day in days:
-            folder = seal_folder(day)
-            named = (parse_journal_name(Path(name).stem) for name in self._names(folder))
-            own = sorted((each.start, each) for each in named if each and each.writer == writer)
-            if own:
-                return self.of_names([str(own[place][1])], [day])
+            if own := sorted(each for each in self._journals(day) if each.writer == writer):
+                return self.of_names([str(own[place])], [day])
         return []
 
     def around(self, day: date, period: Period) -> list[Evidence]:
@@ -154,9 +152,8 @@ class EvidenceReader:
             OSError: the storage cannot be read.
         """
         since = day_of(name.start - DAY)
-        folders = (seal_folder(day) for day in self.days if day >= since)
-        named = (parse_journal_name(Path(each).stem) for at in folders for each in self._names(at))
-        return any(each is not None and each[:2] == name[:2] for each in named)
+        named = (each for day in self.days if day >= since for each in self._journals(day))
+        return any(each[:2] == name[:2] for each in named)
 
     def _of_day(self, day: date) -> list[Evidence]:
         found = read_seals(self._storage, day, self._read) if day in self.days else []
@@ -164,6 +161,10 @@ class EvidenceReader:
 
     def _judged(self, stored: StoredSeal) -> Evidence:
         return Evidence(stored.path, stored.seal, _finding(stored, self.key))
+
+
+def _journals(storage: Storage, day: date) -> list[JournalName]:
+    return [name for _, name in sealed_journals(storage, day)]
 
 
 def _is_open(evidence: Sequence[Evidence], period: Period) -> bool:
