@@ -18,7 +18,7 @@ from gateway.errors import ArchiveError, EndpointError, TranslationError
 from gateway.model.message import Message
 from gateway.model.outcome import Outcome
 from gateway.replay.restored_message import has_redacted_values, restore
-from gateway.replay.sender import SEND_MESSAGES, ReplaySender, delivered_row, routers
+from gateway.replay.sender import SEND_MESSAGES, ReplaySender, delivered_row
 from gateway.routing.router import Delivery
 
 REPLAY_ATTEMPT: Final = 2  # attempt of a replayed delivery; the reconciliation reads a redelivery
@@ -67,13 +67,13 @@ class Replay:
         if not routes:
             known = ", ".join(sorted({each.name for each in configuration.routes}))
             raise EndpointError(f"replay: no route {route!r} in the configuration; it has {known}")
-        self._sender = ReplaySender(configuration, "replay")
-        self._routers = routers(configuration, routes)
+        self._sender = ReplaySender(configuration, "replay", routes)
         self.counts: Counter[str] = Counter()
 
     def plan(self, row: ArchiveRow, choice: ReplayChoice) -> Iterator[ReplayCopy]:
         """The chosen copies of one row; those that are recovered are only counted."""
-        made = self._deliveries(row)
+        matches = self._sender.matches(row["endpoint"], row["name"])
+        made = [delivery for match in matches for delivery in match.deliveries]
         if choice.wanted is not None:
             made = [each for each in made if each.label in choice.wanted[row["id"]]]
         if not made:
@@ -115,12 +115,6 @@ class Replay:
     def close(self) -> None:
         self._sender.close()
 
-    def _deliveries(self, row: ArchiveRow) -> list[Delivery]:
-        """The deliveries that the mapping now makes of the message of a row, refused ones too."""
-        router = self._routers.get(row["endpoint"])
-        matches = router[row["name"]] if router is not None else ()
-        return [delivery for match in matches for delivery in match.deliveries]
-
     def _without_past_expiry(self, message: Message) -> Message:
         """Remove an expiry in the past: a broker drops an expired message without an error."""
         expiry = message.headers.expiry
@@ -132,12 +126,9 @@ class Replay:
     def _copy(self, row: ArchiveRow, delivery: Delivery, message: Message) -> ReplayCopy:
         if delivery.target is None or delivery.rule:
             return ReplayCopy(row, delivery, None, delivery.reason)
-        dialect = self._routers[row["endpoint"]].dialect
+        source, ids = row["endpoint"], (row["id"], row["trace"])
         try:
-            made = self._sender.make(
-                message, delivery, dialect, row["endpoint"], row["id"], row["trace"]
-            )
-            return ReplayCopy(row, delivery, made)
+            return ReplayCopy(row, delivery, self._sender.make(message, delivery, source, *ids))
         except TranslationError as error:
             return ReplayCopy(row, delivery, None, str(error))
 

@@ -20,7 +20,6 @@ from gateway.replay.sender import (
     ReplaySender,
     convert_killed_replays,
     delivered_row,
-    routers,
 )
 from gateway.routing.router import Delivery
 from gateway.runtime.delivery.dead_letter import DeadLetter
@@ -50,8 +49,7 @@ class Resend:
     def __init__(self, configuration: Configuration, database: sqlite3.Connection) -> None:
         self._configuration = configuration
         self._database = database
-        self._sender = ReplaySender(configuration, "resend")
-        self._routers = routers(configuration, configuration.routes)
+        self._sender = ReplaySender(configuration, "resend", configuration.routes)
         self._outstanding: Counter[int] = Counter()  # undelivered copies by letter number
 
     def plan(self, letters: Iterable[DeadLetter]) -> Iterator[ResendAttempt]:
@@ -120,8 +118,7 @@ class Resend:
             refusal = rejected(delivery.rule, delivery.reason)
             return ResendAttempt(letter, "", letter.message, refusal)
         try:
-            dialect, source = self._routers[letter.source].dialect, letter.source
-            message = self._sender.make(letter.message, delivery, dialect, source, letter.id)
+            message = self._sender.make(letter.message, delivery, letter.source, letter.id)
         except TranslationError as error:
             return ResendAttempt(letter, "", letter.message, rejected(error.rule, str(error)))
         route = delivery.route.name if delivery.route else letter.route
@@ -130,11 +127,9 @@ class Resend:
 
     def _deliveries(self, letter: DeadLetter) -> list[Delivery]:
         """The deliveries to the letter's target; to all targets if no route took it before."""
-        router = self._routers.get(letter.source)
-        matches = router[letter.source_name] if router is not None else ()
         return [
             delivery
-            for match in matches
+            for match in self._sender.matches(letter.source, letter.source_name)
             for delivery in match.deliveries
             if not letter.route
             or (

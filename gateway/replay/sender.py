@@ -16,7 +16,6 @@ from gateway.archive.layout import journal_folder, lock_path, writer_name
 from gateway.archive.schema import Leg, RowOutcome
 from gateway.clock import now
 from gateway.config.load import Configuration
-from gateway.dialects.base import Dialect
 from gateway.endpoints.base import Sink
 from gateway.endpoints.registry import make_sink
 from gateway.errors import ArchiveError, GatewayError
@@ -25,7 +24,7 @@ from gateway.model.message import Message
 from gateway.model.outcome import RETRY, Outcome, Settlement
 from gateway.routing.payload_conversion import convert_payload
 from gateway.routing.route import Route
-from gateway.routing.router import Delivery, Router
+from gateway.routing.router import Delivery, RouteMatch, Router
 from gateway.runtime.delivery.rows import fingerprint
 from gateway.runtime.inbound.copy_maker import HeaderMapper, with_ids
 from gateway.runtime.record.counters import RouteCounters
@@ -88,17 +87,6 @@ def convert_killed_replays(configuration: Configuration) -> None:
         convert_abandoned(location, open_storage(location), key, replays_of=own)
 
 
-def routers(configuration: Configuration, routes: Iterable[Route]) -> dict[str, Router]:
-    """Return the router of each endpoint that one of `routes` receives from."""
-    own = defaultdict[str, list[Route]](list)
-    for each in routes:
-        own[each.endpoint].append(each)
-    return {
-        name: Router(found[0].dialect, found, dictionary_for(configuration, name))
-        for name, found in own.items()
-    }
-
-
 def delivered_row(message: Message, *, converted: bool, **columns: Cell) -> Rows:
     """Return the row of a copy that a target has now; `columns` are those of its message."""
     size, digest = fingerprint(message.payload)
@@ -116,29 +104,44 @@ def delivered_row(message: Message, *, converted: bool, **columns: Cell) -> Rows
 
 
 class ReplaySender:
-    """The sinks and the archive writer of one command; opened on first use.
+    """The routers of one command, and its sinks and archive writer, which are opened on first use.
 
     `purpose` distinguishes its connections from those of the gateway.
     Mutable: owned by one thread.
     """
 
-    def __init__(self, configuration: Configuration, purpose: str) -> None:
+    def __init__(self, configuration: Configuration, purpose: str, routes: Iterable[Route]) -> None:
         self._configuration = configuration
         self._purpose = purpose
-        self._header_mappers: dict[str, HeaderMapper] = {}
+        own = defaultdict[str, list[Route]](list)
+        for each in routes:
+            own[each.endpoint].append(each)
+        self._routers = {
+            name: Router(found[0].dialect, found, dictionary_for(configuration, name))
+            for name, found in own.items()
+        }
+        counters = {each.name: RouteCounters() for each in configuration.routes}
+        self._header_mappers = {
+            name: HeaderMapper(configuration.gateway.name, router.dialect, counters)
+            for name, router in self._routers.items()
+        }
         self._sinks: dict[str, Sink] = {}
         self._writer: ArchiveWriter | None = None
 
-    def make(  # noqa: PLR0913, PLR0917  # the message, its place and its ids
+    def matches(self, source: str, name: str) -> Sequence[RouteMatch]:
+        """The matches of a name at the endpoint `source`; those of refused copies, too."""
+        router = self._routers.get(source)
+        return () if router is None else router[name]
+
+    def make(
         self,
         message: Message,
         delivery: Delivery,
-        dialect: Dialect,
         source: str,
         message_id: bytes,
         trace: bytes | None = None,
     ) -> Message:
-        """The target's copy of a message from the endpoint `source` with `dialect`.
+        """The target's copy of a message from the endpoint `source`.
 
         Raises:
             TranslationError: the mapping or a rule of the target refuses the message.
@@ -146,13 +149,8 @@ class ReplaySender:
         target, route = delivery.target, delivery.route
         if target is None or route is None:
             return message
-        if dialect.name not in self._header_mappers:
-            counters = {each.name: RouteCounters() for each in self._configuration.routes}
-            name = self._configuration.gateway.name
-            self._header_mappers[dialect.name] = HeaderMapper(name, dialect, counters)
         carries = self._configuration.endpoints[target.endpoint].settings.carries
-        mapper = self._header_mappers[dialect.name]
-        headers = mapper.map_headers(message.headers, delivery, carries)
+        headers = self._header_mappers[source].map_headers(message.headers, delivery, carries)
         payload = message.payload
         if target.conversion is not None:
             payload = convert_payload(payload, target.conversion)
