@@ -82,7 +82,7 @@ def copy(one: Path, root: Path, gateways: int) -> None:
     for path in (entry.path for seal in seals for entry in seal.segments):
         with open_parquet(storage.open(Path(path))) as file:
             tables[path] = {key: file.beside(key) for key in (SETS_KEY, PAIRS_KEY)}
-    content = storage.read(head_path(Path(), seals[0].writer))
+    content = storage.read(head_path(seals[0].writer))
     assert content is not None
     head = from_json(content)
     for number in range(gateways):
@@ -91,7 +91,7 @@ def copy(one: Path, root: Path, gateways: int) -> None:
         for seal in renamed:
             _put(root / seal_path(seal), seal.signed(None).to_json())
         own = replace(head, writer=name, gateway=name, closed=renamed[-1].link).signed(None)
-        _put(root / head_path(Path(), name), own.to_json())
+        _put(root / head_path(name), own.to_json())
 
 
 def _renamed(root: Path, name: str, seal: Seal, tables: dict[str, dict[bytes, pa.Table]]) -> Seal:
