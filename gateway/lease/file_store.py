@@ -152,10 +152,11 @@ class FileLeaseStore:
 
 def _read(path: Path) -> dict[str, object]:
     """Return the fields of a file; none when it is absent, or while it is written first."""
-    with (
-        suppress(FileNotFoundError, ValueError),
-        os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW), "rb", buffering=0) as file,
-    ):
-        fields = json.loads(file.read(SIZE) or b"{}")
+    with suppress(FileNotFoundError, ValueError):
+        file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+        try:
+            fields = json.loads(os.read(file, SIZE) or b"{}")
+        finally:
+            os.close(file)
         return fields if isinstance(fields, dict) else {}
     return {}

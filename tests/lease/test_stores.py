@@ -240,3 +240,15 @@ def test_outside_a_pod_there_is_no_api_server(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "fd00::1")
     monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "6443")
     assert ApiServer.of_pod().url == "https://[fd00::1]:6443"
+
+
+def test_a_record_that_cannot_be_read_leaves_no_file_open(tmp_path: Path) -> None:
+    (tmp_path / "lease" / "handover").mkdir(parents=True)
+    (tmp_path / "lease" / "000000000001").touch()
+    store, before = FileLeaseStore(tmp_path / "lease"), len(list(Path("/proc/self/fd").iterdir()))
+
+    for _ in range(10):
+        with pytest.raises(LeaseError, match="directory"):
+            store.look()
+
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
