@@ -5,16 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from datetime import date, timedelta
-from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from gateway.archive.layout import days_in
-from gateway.archive.lookup.reader import Row, find_rows, row_files
+from gateway.archive.lookup.reader import Row, find_rows, row_days, row_files
 from gateway.archive.storage import Storage
-from gateway.errors import ArchiveError
 
 _ID: Final = re.compile(r"[0-9a-f]{32}")
 _DAY: Final = timedelta(days=1)
@@ -53,8 +50,4 @@ def _rows(
 
 
 def _days(storage: Storage, day: date | None) -> list[date]:
-    try:
-        found = days_in(storage.names(Path()))
-    except OSError as error:
-        raise ArchiveError(f"archive: cannot be read: {error}") from error
-    return [each for each in found if day is None or abs(each - day) <= _DAY]
+    return [each for each in row_days(storage) if day is None or abs(each - day) <= _DAY]

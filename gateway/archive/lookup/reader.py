@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gateway.archive.compaction.current import current_files
+from gateway.archive.layout import days_in
 from gateway.archive.segments.reading import open_parquet
 from gateway.archive.storage import Storage
 from gateway.errors import ArchiveError
@@ -21,6 +22,18 @@ Row: TypeAlias = dict[str, Any]  # the columns of schema.COLUMNS, with values as
 _FIRST: Final = -62_135_596_800_000_000
 _LAST: Final = 253_402_300_799_999_999
 ALL_HOURS: Final = range(24)
+
+
+def row_days(storage: Storage) -> list[date]:
+    """Return the dates that have rows.
+
+    Raises:
+        ArchiveError: the archive cannot be reached.
+    """
+    try:
+        return days_in(storage.names(Path()))
+    except OSError as error:
+        raise ArchiveError(f"archive: cannot be read: {error}") from error
 
 
 def row_files(storage: Storage, day: date, hours: range = ALL_HOURS) -> list[Path]:

@@ -13,8 +13,8 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from gateway.archive.layout import HOUR, days_in, is_replay, reconciled_folder, writer_of
-from gateway.archive.lookup.reader import Row, find_batches, find_rows, row_files
+from gateway.archive.layout import HOUR, is_replay, reconciled_folder, writer_of
+from gateway.archive.lookup.reader import Row, find_batches, find_rows, row_days, row_files
 from gateway.archive.schema import Leg
 from gateway.archive.storage import Storage
 from gateway.clock import moment
@@ -86,14 +86,13 @@ def replayed_copies(storage: Storage, route: str, since: int) -> Mapping[bytes, 
     gateways have no row of one.
 
     Raises:
-        ArchiveError: a file is damaged, or no segment.
+        ArchiveError: the archive cannot be reached, or a file is damaged, or no segment.
     """
     found = defaultdict[bytes, set[str]](set)
     wanted = (pc.field("route") == route) & (pc.field("leg") == Leg.DELIVERED.value)
     wanted &= pc.field("replayed")
     first = moment(since).date()
-    days = days_in(storage.names(Path()))
-    files = (path for day in days if day >= first for path in row_files(storage, day))
+    files = (path for day in row_days(storage) if day >= first for path in row_files(storage, day))
     writers = ((path, writer_of(path)) for path in files)
     paths = (path for path, writer in writers if writer is None or is_replay(writer))
     columns = [*_COPY, "route", "leg", "replayed"]

@@ -10,8 +10,9 @@ import pytest
 
 from gateway.archive.lookup.message import message_rows
 from gateway.archive.lookup.reader import Row
-from gateway.archive.lookup.search import ReplayRange, received_rows
+from gateway.archive.lookup.search import ReplayRange, received_rows, replayed_copies
 from gateway.archive.storage import LocalStorage, Storage
+from gateway.errors import ArchiveError
 from tests.archive.samples import NOON, archive, identity, received
 
 MILLISECONDS = NOON // 1_000 * 1_000_000  # of a publisher, where its protocol has seconds
@@ -43,3 +44,12 @@ def test_a_time_of_a_publisher_that_no_calendar_has_stops_no_reader(
         identity(number): datetime.fromtimestamp(NOON // 1_000_000, UTC) if not number else None
         for number in range(5)
     }
+
+
+def test_an_archive_whose_dates_cannot_be_listed_is_an_error_of_the_archive(tmp_path: Path) -> None:
+    class Unreachable(LocalStorage):
+        def names(self, folder: Path) -> list[str]:
+            raise OSError(f"{folder}: no answer")
+
+    with pytest.raises(ArchiveError, match=r"^archive: cannot be read: \.: no answer"):
+        replayed_copies(Unreachable(tmp_path), "orders", NOON)
