@@ -104,7 +104,7 @@ def delivered_row(message: Message, *, converted: bool, **columns: Cell) -> Rows
 
 
 class ReplaySender:
-    """The routers of one command, and its sinks and archive writer, which are opened on first use.
+    """The routers, sinks and archive writer of one command; made on first use.
 
     `purpose` distinguishes its connections from those of the gateway.
     Mutable: owned by one thread.
@@ -113,25 +113,17 @@ class ReplaySender:
     def __init__(self, configuration: Configuration, purpose: str, routes: Iterable[Route]) -> None:
         self._configuration = configuration
         self._purpose = purpose
-        own = defaultdict[str, list[Route]](list)
+        self._routes = defaultdict[str, list[Route]](list)
         for each in routes:
-            own[each.endpoint].append(each)
-        self._routers = {
-            name: Router(found[0].dialect, found, dictionary_for(configuration, name))
-            for name, found in own.items()
-        }
-        counters = {each.name: RouteCounters() for each in configuration.routes}
-        self._header_mappers = {
-            name: HeaderMapper(configuration.gateway.name, router.dialect, counters)
-            for name, router in self._routers.items()
-        }
+            self._routes[each.endpoint].append(each)
+        self._routers: dict[str, Router] = {}
+        self._header_mappers: dict[str, HeaderMapper] = {}
         self._sinks: dict[str, Sink] = {}
         self._writer: ArchiveWriter | None = None
 
     def matches(self, source: str, name: str) -> Sequence[RouteMatch]:
         """The matches of a name at the endpoint `source`; those of refused copies, too."""
-        router = self._routers.get(source)
-        return () if router is None else router[name]
+        return self._router(source)[name] if source in self._routes else ()
 
     def make(
         self,
@@ -141,7 +133,7 @@ class ReplaySender:
         message_id: bytes,
         trace: bytes | None = None,
     ) -> Message:
-        """The target's copy of a message from the endpoint `source`.
+        """The target's copy of a message from the endpoint `source`, for one of its matches.
 
         Raises:
             TranslationError: the mapping or a rule of the target refuses the message.
@@ -202,6 +194,15 @@ class ReplaySender:
             sink.close()
         if self._writer is not None:
             self._writer.close()
+
+    def _router(self, source: str) -> Router:
+        if source not in self._routers:
+            configuration, routes = self._configuration, self._routes[source]
+            router = Router(routes[0].dialect, routes, dictionary_for(configuration, source))
+            counters = {each.name: RouteCounters() for each in routes}
+            mapper = HeaderMapper(configuration.gateway.name, router.dialect, counters)
+            self._routers[source], self._header_mappers[source] = router, mapper
+        return self._routers[source]
 
     def _open_archive(self) -> ArchiveWriter | None:
         """The archive writer, opened before the first message is sent; None without an archive."""

@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+import sqlite3
+from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from gateway.config.load import load
+from gateway.dialects.base import Dialect
 from gateway.model.message import Message
+from gateway.replay import sender
+from gateway.replay.resend_dead_letters import Resend
+from gateway.routing.route import Route
+from gateway.routing.router import Router
+from gateway.runtime.record.counters import RouteCounters
 from tests.endpoints.exchange import collect
 from tests.replay.replay_rig import replay_rig
 
@@ -53,3 +64,35 @@ def test_routes_are_replayed_one_after_the_other(
         assert [row["route"] for row in rig.rows("delivered") if row["replayed"]] == [
             "ticks", "orders",
         ]  # fmt: skip
+
+
+def test_what_a_replay_needs_is_made_for_the_routes_that_it_sends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There are gateways with ten thousand routes."""
+    made: list[str] = []
+
+    class Counted(RouteCounters):
+        def __init__(self) -> None:
+            super().__init__()
+            made.append("counters")
+
+    class Indexed(Router):
+        def __init__(self, dialect: Dialect, routes: Sequence[Route], known: Any = None) -> None:  # noqa: ANN401
+            super().__init__(dialect, routes, known)
+            made.append("router")
+
+    monkeypatch.setattr(sender, "RouteCounters", Counted)
+    monkeypatch.setattr(sender, "Router", Indexed)
+    with replay_rig(tmp_path) as rig:
+        rig.file.write_text(CONFIG.format(run=rig.run, archive=rig.archive))
+        rig.relay(Message("ticks/1", b"t"), Message("orders/1", b"o"))
+        made.clear()
+
+        assert rig.replay("--route", "ticks") == 0
+        assert sorted(made) == ["counters", "counters", "router", "router"]  # of two routes
+        made.clear()
+        with closing(sqlite3.connect(":memory:")) as database:
+            Resend(load(rig.file), database).close()
+
+        assert not made  # no letter needs one
