@@ -33,7 +33,8 @@ def lineages(seals: Sequence[Seal]) -> list[list[Seal]]:
 def contradictions(lineage: Sequence[Seal]) -> Iterator[tuple[Seal, Seal, str]]:
     """Yield the neighbours of which the later one describes another predecessor, and how."""
     for earlier, later in pairwise(lineage):
-        link = later.previous or earlier.link  # in a lineage each but the first has a predecessor
+        link = later.previous
+        assert link is not None  # noqa: S101  # only the first one of a lineage may have none
         if link.digest != earlier.link.digest:
             yield earlier, later, "names another content of its predecessor"
         elif link.closed != earlier.closed:
