@@ -18,10 +18,10 @@ def lineages(seals: Sequence[Seal]) -> list[list[Seal]]:
     Of two seals that name the same predecessor, the second begins a lineage.
     """
     found: list[list[Seal]] = []
-    ends: dict[tuple[str, int], list[Seal]] = {}  # lineages by their last journal and what follows
+    ends: dict[tuple[str | None, int], list[Seal]] = {}  # by the last journal and what follows it
     by_stem = {seal.journal: seal for seal in seals}
     for seal in sorted(by_stem.values(), key=lambda seal: (seal.sequence, _begin(seal))):
-        before = seal.previous.journal if seal.previous else ""
+        before = seal.previous.journal if seal.previous else None
         lineage = ends.pop((before, seal.sequence), [])
         if not lineage:
             found.append(lineage)
