@@ -111,10 +111,12 @@ class WebServer:
         self._loop = asyncio.get_running_loop()
         self._loop.set_exception_handler(_on_fault)
         self._listening.setblocking(False)
-        self._tasks |= {asyncio.create_task(self._accept()), asyncio.create_task(self._sample())}
+        tasks = [asyncio.create_task(self._accept()), asyncio.create_task(self._sample())]
         self._ready.set()
         with self._listening:
-            await self._stopping.wait()  # `asyncio.run` then cancels the tasks
+            await self._stopping.wait()
+            for task in tasks:  # before the socket that `_accept` uses is closed
+                task.cancel()
 
     async def _sample(self) -> None:
         """Sample the rates, whether a page is open or not."""

@@ -5,6 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
+import threading
+import time
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -140,6 +143,26 @@ def test_a_server_that_never_started_frees_its_port() -> None:
 
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection(("127.0.0.1", port), timeout=1)
+
+
+def test_clients_that_connect_while_the_server_stops_make_no_warning(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def connect(port: int) -> None:
+        with suppress(OSError):
+            while True:
+                socket.create_connection(("127.0.0.1", port), timeout=0.1).close()
+
+    for _ in range(10):
+        with served(FakeStatus(status())) as server:
+            clients = [threading.Thread(target=connect, args=(server.port,)) for _ in range(3)]
+            for client in clients:
+                client.start()
+            time.sleep(0.05)  # the server accepts one after the other
+        for client in clients:
+            client.join()
+
+    assert "cannot accept" not in caplog.text
 
 
 @pytest.fixture(scope="module")
