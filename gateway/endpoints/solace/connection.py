@@ -9,10 +9,10 @@ from __future__ import annotations
 import logging
 import shutil
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from pathlib import Path
 from secrets import token_hex
-from tempfile import TemporaryDirectory
+from tempfile import mkdtemp
 from typing import Any
 from weakref import finalize
 
@@ -59,7 +59,7 @@ class SolaceConnection(
         """
         _silence_library()
         self.name, self._on_lost = settings.name, on_lost
-        self._files = ExitStack()
+        self._folder: str | None = None
         self._ended = False
         self.interrupted = False
         # called by a thread of the library
@@ -88,7 +88,8 @@ class SolaceConnection(
                 self.service.disconnect()
             with suppress(Exception):
                 _finalize(self.service)
-        self._files.close()
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
 
     def on_service_interrupted(self, event: Any) -> None:  # noqa: ANN401
         self.end(NotConnectedError(f"{self.name}: connection lost: {event.get_cause()}"))
@@ -156,13 +157,12 @@ class SolaceConnection(
         """Return a folder with a copy of the file: the library accepts folders only."""
         if ca_file is None:
             return None
-        folder = TemporaryDirectory(prefix="gateway-solace-", ignore_cleanup_errors=True)
-        path = self._files.enter_context(folder)
+        self._folder = mkdtemp(prefix="gateway-solace-")
         try:
-            shutil.copy(ca_file, Path(path) / "ca.pem")
+            shutil.copy(ca_file, Path(self._folder) / "ca.pem")
         except OSError as error:
             raise EndpointError(f"{self.name}: tls.ca_file: {error}") from error
-        return path
+        return self._folder
 
 
 def _authentication(settings: SolaceSettings) -> Any:  # noqa: ANN401  # the driver's strategy

@@ -94,6 +94,24 @@ def test_messages_cross_with_a_ca_file(start: Start) -> None:
     cross(start())
 
 
+def test_the_copy_of_a_ca_file_is_removed_or_stays_without_an_error(
+    start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def deny(*_: object, **__: object) -> None:
+        raise PermissionError("not yours")
+
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    settings = start()
+    cross(settings)
+    assert not list(tmp_path.glob("gateway-solace-*"))
+
+    sink = open_sink(settings)
+    with monkeypatch.context() as patched:
+        sink.open()
+        patched.setattr("os.rmdir", deny)
+        sink.close()
+
+
 def test_messages_cross_with_a_trust_store_folder(start: Start, tmp_path: Path) -> None:
     settings = start()
     assert settings.tls is not None
