@@ -27,6 +27,7 @@ from gateway.wire.smf.client_control import (
     encode_login_reply,
 )
 from gateway.wire.smf.frames import Protocol, encode_frame, split_frame
+from gateway.wire.smf.parameters import EXTENDED, encode_parameter
 from gateway.wire.smf.responses import OK, SmfResponse
 from gateway.wire.smf.subscriptions import (
     SubscriptionChange,
@@ -61,6 +62,14 @@ def test_a_token_is_decoded_from_its_extended_parameter() -> None:
 
     assert (login.scheme, login.token) == (OAUTH, "tok-access")
     assert "tok" not in repr(login).replace("tls-client", "")
+
+
+def test_a_token_is_kept_when_another_extended_parameter_follows() -> None:
+    parameters, body = split_frame(dump(56))
+    parameters += encode_parameter(EXTENDED, b"\x10\x07\x01")  # one element of one byte
+    login = decode_login(encode_frame(Protocol.CLIENT_CONTROL, parameters, body))
+
+    assert login.token == "tok-access"  # noqa: S105  # of the recorded login
 
 
 def test_a_refusal_is_encoded_as_recorded() -> None:

@@ -83,8 +83,12 @@ def decode_login(frame: bytes) -> Login:
     """
     parameters, body = split_frame(frame)
     kind, fields = _read_body(body)
-    found = {each.kind: each.value for each in read_parameters(parameters)}
-    tokens = read_extended(found.get(kinds.EXTENDED, b""))
+    found: dict[int, bytes] = {}
+    tokens: dict[int, bytes] = {}
+    for each in read_parameters(parameters):
+        found[each.kind] = each.value
+        if each.kind == kinds.EXTENDED:  # a client may send its extended elements apart
+            tokens |= read_extended(each.value)
     token = tokens.get(_ACCESS_TOKEN) or tokens.get(_ID_TOKEN)
     return Login(
         kind=kind,
