@@ -160,5 +160,8 @@ class SpanRecorder:
 def _remote_span(parent: TraceContext) -> trace.NonRecordingSpan:
     state = trace.TraceState.from_header([parent.state]) if parent.state else None
     flags = trace.TraceFlags(trace.TraceFlags.SAMPLED)
-    context = trace.SpanContext(parent.trace, parent.span, True, flags, state)
-    return trace.NonRecordingSpan(context)
+    return trace.NonRecordingSpan(
+        trace.SpanContext(
+            parent.trace, parent.span, is_remote=True, trace_flags=flags, trace_state=state
+        )
+    )

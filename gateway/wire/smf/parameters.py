@@ -45,7 +45,9 @@ class Parameter(NamedTuple):
 def read_parameters(
     data: bytes, mask: int = 0x1F, fault: str = "header parameter 0x{:02x} ends outside its header"
 ) -> Iterator[Parameter]:
-    """Yield the parameters in order, without padding; their types are the bits of `mask`.
+    """Yield the parameters in order, without padding.
+
+    A type is the bits of `mask`: 0x3F is for fields of assured control, which have no light format.
 
     Raises:
         WireError: a parameter ends behind the header.
