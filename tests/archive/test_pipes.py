@@ -10,7 +10,8 @@ import pytest
 
 from gateway.archive.durable import read_regular
 from gateway.archive.heads import read_head
-from gateway.archive.journal.file import acknowledged_size, claim_journal, is_in_use
+from gateway.archive.journal.claim_and_removal import claim_journal, is_in_use
+from gateway.archive.journal.file import acknowledged_size
 from gateway.archive.journal.local_head import last_link
 from gateway.archive.layout import (
     HEADS,

@@ -15,9 +15,10 @@ from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
 from gateway.archive.durable import make_folders
+from gateway.archive.journal.claim_and_removal import is_in_use
 from gateway.archive.journal.converter_process import Converter
 from gateway.archive.journal.ends import Head
-from gateway.archive.journal.file import Journal, is_in_use
+from gateway.archive.journal.file import Journal
 from gateway.archive.journal.local_head import LocalHead, last_link, number_of
 from gateway.archive.layout import (
     DAY,

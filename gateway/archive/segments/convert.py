@@ -22,14 +22,14 @@ import pyarrow as pa
 
 from gateway.archive.durable import read_regular, sync_folder
 from gateway.archive.heads import upload_heads
-from gateway.archive.journal.ends import read_head, read_trailer
-from gateway.archive.journal.file import (
-    acknowledged_size,
+from gateway.archive.journal.claim_and_removal import (
     claim_journal,
     discard_journal,
     remove_done,
     set_aside,
 )
+from gateway.archive.journal.ends import read_head, read_trailer
+from gateway.archive.journal.file import acknowledged_size
 from gateway.archive.journal.local_head import note_end
 from gateway.archive.journal.records import Damage, Rows, fault_of, read_records
 from gateway.archive.layout import (

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from gateway.archive.journal.claim_and_removal import claim_journal
 from gateway.archive.journal.converter_process import Converter
-from gateway.archive.journal.file import claim_journal
 from gateway.archive.layout import journal_folder
 from gateway.archive.location import ArchiveLocation
 from gateway.archive.segments import convert

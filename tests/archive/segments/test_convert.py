@@ -12,8 +12,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from gateway.archive.journal.claim_and_removal import claim_journal, discard_journal
 from gateway.archive.journal.ends import Head
-from gateway.archive.journal.file import Journal, claim_journal, discard_journal
+from gateway.archive.journal.file import Journal
 from gateway.archive.journal.records import Cell, Rows, pack
 from gateway.archive.layout import ACK, DAMAGED, DONE, HOUR, OPEN, SEALS
 from gateway.archive.segments.convert import convert, main
@@ -304,7 +305,8 @@ def test_a_converted_journal_is_removed_in_steps(
     sizes: list[int] = []
     done = path.with_suffix(DONE)
     monkeypatch.setattr(
-        "gateway.archive.journal.file.sleep", lambda _: sizes.append(done.stat().st_size)
+        "gateway.archive.journal.claim_and_removal.sleep",
+        lambda _: sizes.append(done.stat().st_size),
     )
 
     discard_journal(path)
