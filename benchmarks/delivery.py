@@ -29,7 +29,7 @@ from gateway.endpoints.registry import make_sink, make_source
 from gateway.endpoints.settings.mqtt import MqttSettings
 from gateway.model.outcome import ACCEPTED
 from gateway.runtime.outbound.spool_db import FILE_NAME
-from gateway.trial.demo.broker import free_port
+from gateway.trial.brokers.listening import free_port
 
 CONFIG = """\
 gateway: {{name: bench}}

@@ -22,7 +22,7 @@ from typing import Any, Final
 from benchmarks.columns import table
 from benchmarks.processor import Limiter, no_limit, separate_cores
 from benchmarks.relay import CONFIG, HERE, broker, run_load
-from gateway.trial.demo.broker import free_port
+from gateway.trial.brokers.listening import free_port
 from tests.brokers.running import Process
 
 SUBTREES: Final = 10

@@ -20,7 +20,7 @@ from statistics import median
 
 from benchmarks.memory import memory
 from benchmarks.relay import HERE, Shape, broker, relay_command, run_load, running
-from gateway.trial.demo.broker import free_port
+from gateway.trial.brokers.listening import free_port
 
 MINUTE = 60  # seconds
 WARMUP_MINUTES = 5

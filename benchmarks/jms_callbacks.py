@@ -4,6 +4,7 @@ paho's callback sends each message with JPype, and a Java listener in Python pub
 """
 
 import sys
+from typing import Any
 
 import jpype
 import paho.mqtt.client as paho
@@ -28,8 +29,8 @@ def to_jms(_client: object, _data: object, message: paho.MQTTMessage) -> None:
 
 @jpype.JImplements("javax.jms.MessageListener")
 class Listener:
-    @jpype.JOverride
-    def onMessage(self, message: object) -> None:  # noqa: N802  # Java's name
+    @jpype.JOverride  # type: ignore[untyped-decorator]  # JPype has no types
+    def onMessage(self, message: Any) -> None:  # noqa: ANN401, N802  # of Java, with Java's name
         data = jpype.JArray(jpype.JByte)(int(message.getBodyLength()))
         message.readBytes(data)
         name = str(message.getJMSDestination().getTopicName()).removeprefix("B.").replace(".", "/")

@@ -24,7 +24,7 @@ from benchmarks.processor import seconds
 from benchmarks.relay import broker, resident, run_load
 from benchmarks.relay import running as running_process
 from gateway.trial.brokers.activemq import FACTORY, client_jars, missing
-from gateway.trial.demo.broker import free_port
+from gateway.trial.brokers.listening import free_port
 from tests.brokers.controlled_activemq import ActiveMq, running
 
 HERE = Path(__file__).parent

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from benchmarks.relay import HERE, Shape, broker, configuration, run_load, running
 from benchmarks.tree import PeakMemory, tree
-from gateway.trial.demo.broker import free_port
+from gateway.trial.brokers.listening import free_port
 
 SECTIONS = "spool: {{path: {spool}}}\nweb: {{port: {web}}}\n"
 IDLE_TIME = 5.0  # seconds from readiness to the measurement of idle memory

@@ -11,7 +11,7 @@ import os
 import shutil
 from pathlib import Path
 
-from gateway.trial.demo.broker import free_port
+from gateway.trial.brokers.listening import free_port
 
 SETTINGS = """\
 module.exports = {

@@ -11,7 +11,7 @@ target.max_inflight_messages_set(60_000)
 target.connect("127.0.0.1", target_port)
 target.loop_start()
 source = paho.Client(CallbackAPIVersion.VERSION2)
-source.on_message = lambda _c, _d, m: target.publish("dst" + m.topic[3:], m.payload, qos)
+source.on_message = lambda _c, _d, m: target.publish("dst" + m.topic[3:], m.payload, qos)  # type: ignore[assignment]  # its result is ignored
 source.connect("127.0.0.1", source_port)
 source.subscribe("src/#", qos)
 source.loop_forever()

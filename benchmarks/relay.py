@@ -28,7 +28,7 @@ from typing import Any
 from benchmarks import node_red
 from benchmarks.columns import table
 from benchmarks.processor import LOAD_CORES, Limiter, no_limit, per_message, seconds
-from gateway.trial.demo.broker import free_port, wait_until_it_listens
+from gateway.trial.brokers.listening import free_port, wait_until_it_listens
 
 HERE = Path(__file__).parent
 BROKER_CONFIG = """\

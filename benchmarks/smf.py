@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from multiprocessing.connection import Connection
 from typing import Any
 
-from gateway.model.message import DeliveryMode, Headers, Message
+from gateway.model.message import DeliveryMode, Headers, Message, Value
 from gateway.model.outcome import ACCEPTED
 from gateway.trial.brokers.smf import BrokerOptions, QueueOptions, SmfBroker
 from gateway.wire.smf.frames import Protocol, SmfDecoder, encode_frame
@@ -35,7 +35,7 @@ OPTIONS = BrokerOptions(queues=(QueueOptions("bench", ("none/>",)),))
 
 def message_frame() -> bytes:
     """Return a message as the library sends it, with time stamp and sender id."""
-    header = {"ts": 1_763_600_000_000, "si": "bench"}
+    header: dict[str, Value] = {"ts": 1_763_600_000_000, "si": "bench"}
     stream = encode_value([b"\x80\0", {"h": header}])
     metadata = b"\1" + len(stream).to_bytes(4, "big") + stream
     summary = bytes((0x22, len(PAYLOAD), 0x42, len(metadata)))

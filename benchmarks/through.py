@@ -33,7 +33,7 @@ from gateway.endpoints.settings.yami4 import Yami4Settings
 from gateway.model.message import DeliveryMode, Headers, Message
 from gateway.model.outcome import ACCEPTED, Settlement
 from gateway.trial.brokers.activemq import FACTORY, client_jars
-from gateway.trial.demo.broker import free_port
+from gateway.trial.brokers.listening import free_port
 from tests.brokers.controlled_activemq import running as running_activemq
 
 Endpoint = TypeVar("Endpoint", Sink, Source)
