@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gateway.dialects.dialect import Dialect
-from gateway.dialects.globs import unescape_glob
+from gateway.dialects.globs import convert_glob
 from gateway.dialects.names import canonical_levels
 from gateway.model.pattern import AnyMany, Glob, Level, Literal, Pattern, WildcardExclusions
 
@@ -43,7 +43,7 @@ def _canonical_pattern(
         if isinstance(level, Literal):
             made = literals[level.text] if at else Literal(_canonical_first(level.text, dialect))
         elif isinstance(level, Glob):
-            made, same = unescape_glob(level, dialect.codec, first=at == 0)
+            made, same = convert_glob(level, dialect.codec, first=at == 0, outward=False)
             exact = exact and same
         found.append(made)
     if found == [Literal(""), AnyMany(0)]:  # one empty level alone is not a name

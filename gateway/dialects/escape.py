@@ -105,15 +105,11 @@ class Codec:
         ]
         return codes + list(self.inbox_tokens.items())
 
-    def encode_part(self, text: str, *, first: bool) -> str:
-        """Encode a part of a level; `first` for the start of the first level of the name."""
-        mapped = self._map_first(text, outward=True) if first else text
-        return self._encode_characters(mapped)
-
-    def decode_part(self, text: str, *, first: bool) -> str:
-        """Decode a part of a level; `first` for the start of the first level of the name."""
-        decoded = self._decode_characters(text)
-        return self._map_first(decoded, outward=False) if first else decoded
+    def convert_part(self, text: str, *, first: bool, outward: bool) -> str:
+        """Encode (`outward`) or decode a part of a level; `first` for the start of the name."""
+        part = text if outward else self._decode_characters(text)
+        mapped = self._map_first(part, outward=outward) if first else part
+        return self._encode_characters(mapped) if outward else mapped
 
     def _encode(self, level: str) -> str:
         text = self._encode_characters(level)
