@@ -32,19 +32,11 @@ def read_name(text: str, dialect: Dialect) -> tuple[str, ...]:
 
 def check_name(text: str, dialect: Dialect) -> None:
     """Raise SubjectError unless a client may publish to `text`, a name or a tag list."""
-    if dialect.tag_lists:
-        for levels in read_tags(text, dialect):
-            check_not_reserved(levels, text, dialect)
-        return
-    check_not_reserved(read_name(text, dialect), text, dialect)
-
-
-def check_not_reserved(levels: Sequence[str], text: str, dialect: Dialect) -> None:
-    """Raise SubjectError when the name's first level belongs to the system itself."""
-    for rule in dialect.prefix_rules:
-        if levels[0].startswith(rule.system_prefixes):
-            reason = f"names that begin with {levels[0]!r} belong to the system"
-            raise SubjectError(dialect.name, text, 0, "reserved", reason)
+    for levels in read_tags(text, dialect):
+        for rule in dialect.prefix_rules:
+            if levels[0].startswith(rule.system_prefixes):
+                reason = f"names that begin with {levels[0]!r} belong to the system"
+                raise SubjectError(dialect.name, text, 0, "reserved", reason)
 
 
 def system_fault(levels: Sequence[str], dialect: Dialect) -> tuple[str, str] | None:
