@@ -168,6 +168,5 @@ def _deliveries_to(
 
 def _rules(route: Route, target: Target, selection: TagSelection) -> HeaderRules:
     rules = target.rules.bind(selection.captures)
-    for name, value in selection.property_of(route.tags).items():
-        rules = rules.with_property(name, value)
-    return rules
+    name, unused = route.tags.unused_tags_property, selection.unused_tags
+    return rules.with_property(name, ",".join(unused)) if name and unused else rules
