@@ -7,7 +7,7 @@ the target name which variables it holds.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -130,10 +130,20 @@ class Flow:
         return self.source.route.endpoint, self.target.endpoint
 
     @property
+    def parts(self) -> list[Part | RestVariable]:
+        """The parts of the target name, whatever level they stand in."""
+        levels = self.target_levels
+        return [x for level in levels for x in (level if isinstance(level, tuple) else (level,))]
+
+    @property
     def shown_variables(self) -> list[int]:
         """The positions of the variables in the target name, outside of calls."""
-        parts = [part for level in self.target_levels for part in parts_of_level(level)]
-        return [part.position for part in parts if isinstance(part, RestVariable | LevelVariable)]
+        return [x.position for x in self.parts if isinstance(x, RestVariable | LevelVariable)]
+
+    @property
+    def lossy_calls(self) -> list[LossyCall]:
+        """The captures behind functions that are not injective."""
+        return [part for part in self.parts if isinstance(part, LossyCall)]
 
     @property
     def repeats_variable(self) -> bool:
@@ -167,17 +177,6 @@ def variable_positions(levels: Sequence[SourceLevel]) -> tuple[int, ...]:
         parts = [level] if isinstance(level, RestVariable) else level
         found += [part.position for part in parts if not isinstance(part, str)]
     return tuple(found)
-
-
-def lossy_calls(flow: Flow) -> Iterator[LossyCall]:
-    """Yield the captures behind functions that are not injective."""
-    for level in flow.target_levels:
-        yield from (part for part in parts_of_level(level) if isinstance(part, LossyCall))
-
-
-def parts_of_level(level: TargetLevel) -> tuple[Part | RestVariable, ...]:
-    """Return the parts of one level of the target name."""
-    return level if isinstance(level, tuple) else (level,)
 
 
 def levels_by_position(pattern: Pattern, levels: Sequence[str]) -> list[tuple[str, ...]]:

@@ -17,7 +17,6 @@ from gateway.proofs.flows.flow import (
     Part,
     RestVariable,
     levels_by_position,
-    lossy_calls,
 )
 from gateway.proofs.rules.ambiguity import ambiguous_texts
 from gateway.proofs.search.collisions import find_collision
@@ -50,7 +49,7 @@ def loss_of(flow: Flow) -> Loss:
     wild = {at for at, level in enumerate(flow.pattern.levels) if not isinstance(level, Literal)}
     if flow.keeps_name or (known := _determined(flow)) >= wild:
         return Loss()
-    calls = tuple(call for call in lossy_calls(flow) if not known.issuperset(call.positions))
+    calls = tuple(call for call in flow.lossy_calls if not known.issuperset(call.positions))
     ambiguous = tuple(level for level in _levels(flow) if len(_unknown(level, known)) > 1)
     return Loss(tuple(sorted(wild - _shown(flow))), ambiguous, calls)
 
@@ -61,7 +60,7 @@ def _levels(flow: Flow) -> list[tuple[Part, ...]]:
 
 def _shown(flow: Flow) -> set[int]:
     """Return the variables that the target name holds, whole or in part."""
-    in_calls = {at for call in lossy_calls(flow) for at in call.positions}
+    in_calls = {at for call in flow.lossy_calls for at in call.positions}
     return in_calls.union(flow.shown_variables)
 
 

@@ -11,7 +11,7 @@ from typing import TypeAlias
 from gateway.errors import SearchBudgetExceeded
 from gateway.model.pattern import Pattern
 from gateway.proofs.budget import start_question
-from gateway.proofs.flows.flow import Flow, lossy_calls
+from gateway.proofs.flows.flow import Flow
 from gateway.proofs.search.equations import source_patterns
 from gateway.proofs.search.examples import exact_pattern, examples, find_example, names_of
 from gateway.proofs.search.translated_name import TranslatedName, translate_by_flow
@@ -93,7 +93,7 @@ class _FlowPair:
     @property
     def has_functions(self) -> bool:
         """Whether a flow has a lossy function; then the lack of an example is no proof."""
-        return any(True for flow in (self.one, self.other) for _ in lossy_calls(flow))
+        return bool(self.one.lossy_calls or self.other.lossy_calls)
 
     def copies(self) -> Translated | None:
         """Return one message that both flows carry, under one target name if possible."""
@@ -114,9 +114,7 @@ class _FlowPair:
     def _copied_by_trial(self) -> Translated | None:
         """Find one message with one target name by trial, where equations are not solved."""
         flows = (self.one, self.other)
-        if not self.may_overlap or not any(
-            flow.repeats_variable or any(lossy_calls(flow)) for flow in flows
-        ):
+        if not self.may_overlap or not any(x.repeats_variable or x.lossy_calls for x in flows):
             return None
         tried = (names for flow in flows for names in self.trials(flow).values())
         pairs = (self._translate(levels, levels) for names in tried for levels in names)

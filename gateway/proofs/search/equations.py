@@ -25,7 +25,6 @@ from gateway.proofs.flows.flow import (
     RestVariable,
     TargetLevel,
     levels_by_position,
-    parts_of_level,
 )
 
 MAX_PARTS = 200  # of both sides together; larger equations are not solved
@@ -54,21 +53,14 @@ def exact_source_patterns(flow: Flow, goal: Pattern) -> list[Pattern] | None:
     fixed = isinstance(first, tuple) and all(isinstance(part, str) for part in first)
     if (wild and not fixed) or any(isinstance(x, Glob) for x in goal.levels):
         return None
-    parts = [
-        part
-        for level in flow.target_levels
-        for part in parts_of_level(level)
-        if not isinstance(part, str)
-    ]
-    if len(set(parts)) < len(parts) or any(isinstance(part, LossyCall) for part in parts):
+    if flow.repeats_variable or flow.lossy_calls:
         return None
     found, complete = _solve(flow, goal)
     return found if complete else None
 
 
 def _solve(flow: Flow, goal: Pattern) -> tuple[list[Pattern], bool]:
-    parts = sum(len(parts_of_level(level)) for level in flow.target_levels)
-    if parts + len(goal.levels) > MAX_PARTS:
+    if len(flow.parts) + len(goal.levels) > MAX_PARTS:
         return [], False
     solutions = _Equation(flow.pattern, flow.target_levels, goal.levels).solutions(0, 0, {})
     found = [bind(flow.pattern, bound) for bound in islice(solutions, MAX_SOLUTIONS)]

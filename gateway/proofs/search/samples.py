@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice, product
 
 from gateway.model.pattern import AnyMany, AnyOne, Glob, Level, Literal, Pattern
-from gateway.proofs.flows.flow import Flow, lossy_calls
+from gateway.proofs.flows.flow import Flow
 from gateway.proofs.search.collisions import find_collision
 from gateway.proofs.search.equations import Bindings, bind, source_patterns
 from gateway.proofs.search.examples import find_example, names_of
@@ -61,7 +61,7 @@ def varied_names(flow: Flow) -> Iterator[tuple[str, ...]]:
         deep = Pattern((*[AnyOne()] * (len(shortest) + more), AnyMany(0)))
         if (levels := find_example([[flow.pattern], [deep]], excludes)) is not None:
             yield levels
-    for call in lossy_calls(flow):
+    for call in flow.lossy_calls:
         found = find_collision(call.functions, single_level=call.single_level)
         if found is not None and call.positions:
             pattern = bind(flow.pattern, bind_levels(call.positions, found[0]))
@@ -90,7 +90,7 @@ def _texts(flow: Flow) -> Sequence[str]:
     """Return short texts, and texts with the arguments of functions and the texts of templates."""
     words = [
         word
-        for call in lossy_calls(flow)
+        for call in flow.lossy_calls
         for function in call.functions
         for word in function.arguments
     ]
