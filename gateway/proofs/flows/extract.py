@@ -51,9 +51,7 @@ def _flows(source: RouteSource, brokers: Mapping[str, str]) -> list[Flow]:
 
 def _by_template(target: Target) -> list[Target]:
     """Return the target once for each of its templates."""
-    if len(target.templates) <= 1:
-        return [target]
-    return [replace(target, templates=(each,)) for each in target.templates]
+    return [replace(target, templates=(each,)) for each in target.templates] or [target]
 
 
 def make_flow(
@@ -61,7 +59,7 @@ def make_flow(
 ) -> Flow:
     """Return the flow of a target for `pattern`, whose names the route takes."""
     levels = _target_levels(target.template, pattern, source.route.source)
-    target_pattern = _target_pattern(levels, pattern)
+    target_pattern = Pattern(tuple(_level_pattern(level, pattern) for level in levels))
     return Flow(source, target_index, target, broker, pattern, levels, target_pattern)
 
 
@@ -118,17 +116,13 @@ def _level_parts(
     for part in level:
         if isinstance(part, str):
             parts.append(part)
-            continue
-        span = spans.get(part.name)
-        if span is None:  # a capture of a required tag
+        elif (span := spans.get(part.name)) is None:  # a capture of a required tag
             parts.append(LossyCall((), part.functions, single_level=True))
-            continue
-        captured = known[span.start : span.stop]
-        if functions := _lossy_functions(part):
-            call = LossyCall(variable_positions(captured), functions, single_level=not span.rest)
-            parts.append(call)
+        elif functions := _lossy_functions(part):
+            positions = variable_positions(known[span.start : span.stop])
+            parts.append(LossyCall(positions, functions, single_level=not span.rest))
         else:
-            for symbol in captured:
+            for symbol in known[span.start : span.stop]:
                 parts += () if isinstance(symbol, RestVariable) else symbol
     return _merge_texts(parts)
 
@@ -149,30 +143,19 @@ def _merge_texts(parts: Sequence[Part]) -> tuple[Part, ...]:
     return tuple(merged) or ("",)
 
 
-def _target_pattern(made: Sequence[TargetLevel], pattern: Pattern) -> Pattern:
-    levels: list[Level] = []
-    for each in made:
-        match each:
-            case RestVariable(at):
-                levels.append(pattern.levels[at])
-            case LossyCall():
-                levels.append(AnyMany(0))
-            case _:
-                levels.append(_level_pattern(each, pattern))
-    return Pattern(tuple(levels))
-
-
-def _level_pattern(parts: Sequence[Part], pattern: Pattern) -> Level:
+def _level_pattern(level: TargetLevel, pattern: Pattern) -> Level:
     """Return the pattern of all texts of one target level."""
-    match parts:
-        case [str() as text]:
-            return Literal(text)
-        case [LevelVariable(at)]:
+    match level:
+        case RestVariable(at) | (LevelVariable(at),):
             return pattern.levels[at]
-        case [LossyCall()]:
+        case LossyCall():
+            return AnyMany(0)
+        case (str(text),):
+            return Literal(text)
+        case (LossyCall(),):
             return AnyOne()
         case _:
-            return _glob(parts, pattern)
+            return _glob(level, pattern)
 
 
 def _glob(parts: Sequence[Part], pattern: Pattern) -> Glob:

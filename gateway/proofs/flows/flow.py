@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from gateway.model.chain import Single
 from gateway.model.matching import matches
 from gateway.model.pattern import AnyMany, AnyOne, Glob, Literal, Pattern
 from gateway.proofs.finding import RouteFinding, Severity
@@ -168,6 +169,17 @@ def source_levels(pattern: Pattern) -> tuple[SourceLevel, ...]:
             case Glob() | AnyOne():
                 found.append((LevelVariable(at),))
     return tuple(found)
+
+
+def filled(level: Single, text: str) -> str:
+    """Return a level of a name, with `text` in place of the wildcards of `level`."""
+    match level:
+        case Literal(fixed):
+            return fixed
+        case Glob(parts):
+            return parts[0] + text + "".join(parts[1:])
+        case AnyOne():
+            return text
 
 
 def variable_positions(levels: Sequence[SourceLevel]) -> tuple[int, ...]:
