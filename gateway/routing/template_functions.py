@@ -10,12 +10,11 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from enum import Enum
 from hashlib import blake2b
 from typing import TypeAlias
 
-from gateway.errors import SubjectError, TranslationError, quoted
+from gateway.errors import SubjectError, TranslationError, nearest, quoted
 
 Levels: TypeAlias = tuple[str, ...]
 LevelFunction: TypeAlias = Callable[[Levels], Levels]
@@ -134,9 +133,8 @@ def _function(
 ) -> TemplateFunction:
     known = _FUNCTION_TYPES.get(name)
     if known is None:
-        close = get_close_matches(name[:40], _FUNCTION_TYPES, n=1)
-        hint = f"did you mean {close[0]!r}?" if close else f"known are {', '.join(_FUNCTION_TYPES)}"
-        raise location.error("unknown-function", f"unknown function {quoted(name)}; {hint}")
+        reason = f"unknown function {quoted(name)}; {nearest(name[:40], _FUNCTION_TYPES)}"
+        raise location.error("unknown-function", reason)
     if len(arguments) != known.arguments:
         reason = f"{name!r} has {len(arguments)} arguments; write {known.usage}"
         raise location.error("function-arguments", reason)

@@ -7,13 +7,11 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
-from difflib import get_close_matches
 from functools import lru_cache
 
 from lark import Lark, Token, Transformer, v_args
 
-from gateway.errors import quoted
+from gateway.errors import nearest, quoted
 from gateway.routing.selectors.ast import (
     LONG_MAX,
     Arithmetic,
@@ -138,10 +136,12 @@ class _Nodes(Transformer[Token, Node]):
         return frozenset(map(_unquoted, texts))
 
     def total(self, first: Node, *rest: Node | Token) -> Node:
-        return _arithmetic(first, rest)
+        operators = [str(each) for each in rest if isinstance(each, Token)]
+        operands = [check_number(each) for each in rest if not isinstance(each, Token)]
+        steps = tuple(zip(operators, operands, strict=True))
+        return Arithmetic(check_number(first), steps, first.offset)
 
-    def product(self, first: Node, *rest: Node | Token) -> Node:
-        return _arithmetic(first, rest)
+    product = total
 
     def signed(self, sign: Token, operand: Node) -> Node:
         if sign == "-" and fits_only_negated(operand):
@@ -157,9 +157,8 @@ class _Nodes(Transformer[Token, Node]):
     def exact(self, token: Token) -> Node:
         digits = token.rstrip("lL")
         if digits != "0" and digits.startswith("0"):
-            raise type_error(
-                _offset(token), "number", "a leading zero means octal in Java; leave it out"
-            )
+            reason = "a leading zero means octal in Java; leave it out"
+            raise type_error(_offset(token), "number", reason)
         if len(digits) > MAX_LONG_DIGITS or int(digits) > LONG_MAX + 1:
             raise type_error(_offset(token), "number", "the number is past 64 bits")
         return Constant(int(digits), _offset(token))
@@ -173,27 +172,14 @@ class _Nodes(Transformer[Token, Node]):
     def name(self, token: Token) -> Node:
         free = token in HEADER_NAMES or token.startswith(("JMSX", "JMS_"))
         if token.startswith("JMS") and not free:
-            close = get_close_matches(token[:40], HEADER_NAMES, n=1, cutoff=0.8)
-            hint = (
-                f"; did you mean {close[0]!r}?"
-                if close
-                else f"; known are {', '.join(HEADER_NAMES)}"
-            )
-            reason = f"{quoted(str(token))} cannot stand in a selector (JMS 2.0, 3.8.1.1){hint}"
+            hint = nearest(token[:40], HEADER_NAMES, cutoff=0.8)
+            reason = f"{quoted(str(token))} cannot stand in a selector (JMS 2.0, 3.8.1.1); {hint}"
             raise type_error(_offset(token), "header", reason)
         return SelectorField(str(token), _offset(token))
 
 
 def _denied(no: Token | None, test: Node) -> Node:
     return test if no is None else Not(test, test.offset)
-
-
-def _arithmetic(first: Node, rest: Sequence[Node | Token]) -> Node:
-    operators = [str(each) for each in rest if isinstance(each, Token)]
-    operands = [check_number(each) for each in rest if not isinstance(each, Token)]
-    return Arithmetic(
-        check_number(first), tuple(zip(operators, operands, strict=True)), first.offset
-    )
 
 
 def _like(operand: Node, pattern: Token, escape: Token | None) -> Node:
