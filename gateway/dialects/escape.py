@@ -98,6 +98,11 @@ class Codec:
         return char if found[0] in self.encoded_characters and here.startswith("%") else here
 
     @property
+    def escaped_characters(self) -> list[str]:
+        """The canonical characters that this system cannot spell."""
+        return [char for char, here in self.encoded_characters.items() if here.startswith("%")]
+
+    @property
     def level_pairs(self) -> list[tuple[str, str]]:
         """Whole levels with a spelling of their own: the canonical form and the form here."""
         codes = [

@@ -25,6 +25,10 @@ class LevelVariable:
 
     position: int
 
+    @property
+    def positions(self) -> tuple[int, ...]:
+        return (self.position,)
+
 
 @dataclass(frozen=True, slots=True)
 class RestVariable:
