@@ -133,10 +133,9 @@ def _unproven(flow: Flow) -> RouteFinding:
 def _prove_inverses(routes: Sequence[Route]) -> Iterator[RouteFinding]:
     named = {route.name: route for route in routes}
     for route in routes:
-        if (back := named.get(route.inverse)) is not None:
-            finding = prove_inverse(route, back)
-            if finding is not None:
-                yield finding
+        back = named.get(route.inverse)
+        if back is not None and (finding := prove_inverse(route, back)) is not None:
+            yield finding
 
 
 def _sort_findings(found: Sequence[RouteFinding], routes: Sequence[Route]) -> list[RouteFinding]:

@@ -133,11 +133,12 @@ class _Equation:
         self, call: LossyCall, left: int, right: int, bound: Bindings
     ) -> Iterator[Bindings]:
         """Skip levels behind a function: first levels that it keeps (`upper` keeps `X`)."""
-        for stop in range(right, len(self.goal) + 1):
-            if len(call.positions) == 1 and self._is_rest(call.positions[0]):
-                run = self.goal[right:stop]
-                yield from self._bind_levels(call.positions[0], run, left + 1, stop, bound)
-        for stop in range(right, len(self.goal) + 1):
+        stops = range(right, len(self.goal) + 1)
+        position = call.positions[0] if len(call.positions) == 1 else None
+        if position is not None and isinstance(self.pattern.levels[position], AnyMany):
+            for stop in stops:
+                yield from self._bind_levels(position, self.goal[right:stop], left + 1, stop, bound)
+        for stop in stops:
             yield from self.solutions(left + 1, stop, bound)
 
     def _bind_levels(
@@ -157,9 +158,6 @@ class _Equation:
         elif old == run or not all(isinstance(level, Literal) for level in (*old, *run)):
             yield from self.solutions(left, right, bound)
 
-    def _is_rest(self, position: int) -> bool:
-        return isinstance(self.pattern.levels[position], AnyMany)
-
     def _admits(self, position: int, text: str, offset: int = 0) -> bool:
         level = self.pattern.levels[position]
         step = ANY_ONE if isinstance(level, AnyMany) else level
@@ -169,22 +167,13 @@ class _Equation:
         self, parts: tuple[Part, ...], goal: Level, bound: Bindings
     ) -> Iterator[Bindings]:
         """Yield the bindings of the variables of one level."""
-        match goal:
-            case Literal(text):
+        match goal, parts:
+            case Literal(text), _:
                 yield from self._divide(parts, text, bound)
-            case Glob():
-                yield from self._match_glob(parts, goal, bound)
-            case _:
-                yield bound
-
-    def _match_glob(
-        self, parts: tuple[Part, ...], goal: Glob, bound: Bindings
-    ) -> Iterator[Bindings]:
-        match parts:
-            case [str() as text]:
+            case Glob(), (str(text),):
                 if glob_matches(goal, text):
                     yield bound
-            case [LevelVariable(position)]:
+            case Glob(), (LevelVariable(position),):
                 (current,) = bound.get(position, (self.pattern.levels[position],))
                 if isinstance(current, AnyOne):
                     yield {**bound, position: (goal,)}
