@@ -26,7 +26,6 @@ from gateway.translate.shorten import ShortNames
 
 Json: TypeAlias = Mapping[str, Any]
 
-NO_LIMITS: Final = NameLimits()
 _MAX_CACHED: Final = 20_000  # names in the caches of all routers
 _LEVELS: Final = {kind.__name__: kind for kind in (Literal, Glob, AnyOne, AnyMany)}
 
@@ -126,12 +125,12 @@ def _target_rules(target: Target) -> Json:
 
 
 def _dialect_rules(dialect: Dialect) -> Json:
-    own = NO_LIMITS if dialect.refusals is None else dialect.refusals.limits
+    limits = {} if dialect.refusals is None else dialect.refusals.limits.set_fields()
     return {
         "name": dialect.name,
         "joined": [each.name for each in dialect.joined],
         **({"kinds": list(dialect.kind_prefixes)} if dialect.kind_prefixes else {}),
-        "limits": dict(own.set_fields()),
+        "limits": dict(limits),
     }
 
 
