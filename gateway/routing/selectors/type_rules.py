@@ -15,7 +15,7 @@ from gateway.routing.selectors.ast import (
     SelectorField,
     Signed,
 )
-from gateway.routing.selectors.values import is_number
+from gateway.routing.selectors.compile import is_number
 
 
 def type_error(at: int, rule: str, reason: str) -> SubjectError:
