@@ -1,1 +1,1 @@
-"""One module for each proof."""
+"""The proofs; one module for each question."""
