@@ -7,9 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from gateway.errors import SearchBudgetExceeded
 from gateway.proofs import budget
 from gateway.proofs.budget import SEARCH_TOO_LONG, search_budget, start_question
-from gateway.proofs.finding import RouteFinding
 from gateway.proofs.flows.extract import extract_flows, whole_target_flow
-from gateway.proofs.flows.flow import Flow, RouteSource
+from gateway.proofs.flows.flow import Flow, RouteFinding, RouteSource
 from gateway.proofs.rules.cycles import prove_cycles
 from gateway.proofs.rules.first_level import prove_first_level
 from gateway.proofs.rules.injective import prove_injective

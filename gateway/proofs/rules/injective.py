@@ -9,13 +9,14 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from gateway.model.pattern import AnyMany, Glob, Literal, Pattern
-from gateway.proofs.finding import RouteFinding, Severity
 from gateway.proofs.flows.flow import (
     Flow,
     LevelVariable,
     LossyCall,
     Part,
     RestVariable,
+    RouteFinding,
+    Severity,
     levels_by_position,
 )
 from gateway.proofs.rules.ambiguity import ambiguous_texts

@@ -12,8 +12,7 @@ from gateway.dialects.base import Dialect
 from gateway.dialects.names import split_levels
 from gateway.errors import LimitError
 from gateway.model.limits import Unit
-from gateway.proofs.finding import RouteFinding
-from gateway.proofs.flows.flow import Flow
+from gateway.proofs.flows.flow import Flow, RouteFinding
 from gateway.proofs.search.growth import KnownEdges, NameGrowth
 from gateway.proofs.search.translated_name import TranslatedName
 

@@ -13,8 +13,7 @@ from gateway.errors import SearchBudgetExceeded
 from gateway.model.language import covers, intersection_example
 from gateway.model.overlap_index import OverlapIndex
 from gateway.proofs.budget import SEARCH_TOO_LONG
-from gateway.proofs.finding import RouteFinding
-from gateway.proofs.flows.flow import RouteSource
+from gateway.proofs.flows.flow import RouteFinding, RouteSource
 from gateway.proofs.search.translated_name import spell_subject
 from gateway.routing.source_pattern import SourcePattern
 
