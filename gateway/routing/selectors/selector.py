@@ -13,7 +13,6 @@ from gateway.errors import SubjectError, quoted
 from gateway.model.message import Headers
 from gateway.routing.selectors.ast import Node, SelectorField, walk
 from gateway.routing.selectors.compile import Condition, compile_test
-from gateway.routing.selectors.type_rules import check_condition
 
 MAX_CHARACTERS = 65_536
 MAX_DEPTH = 100
@@ -60,7 +59,7 @@ def parse_selector(text: str) -> Selector:
         raise SubjectError("selector", text, MAX_CHARACTERS, "too-long", reason)
     _check_size(text)
     try:
-        tree = check_condition(_parse(text))
+        tree = _parse(text)
     except SubjectError as error:
         raise SubjectError("selector", text, error.offset, error.rule, error.reason) from None
     names: set[str] = set()
@@ -97,10 +96,11 @@ def _parse(text: str) -> Node:
         UnexpectedToken,
     )
 
-    from gateway.routing.selectors.grammar import parser  # noqa: PLC0415  # likewise
+    from gateway.routing.selectors import grammar  # noqa: PLC0415  # likewise
 
     try:
-        return cast(Node, parser().parse(text))  # the transformer returns a Node, not a lark tree
+        tree = cast(Node, grammar.parser().parse(text))  # the transformer makes no lark tree
+        return grammar.check_condition(tree)
     except UnexpectedCharacters as error:
         at = cast(int, error.pos_in_stream)
         raise _unexpected(text, at, text[at]) from None
