@@ -11,53 +11,8 @@ from gateway.errors import SubjectError, TranslationError
 from gateway.model.message import NO_HEADERS, Headers, Value
 from gateway.routing.header_draft import HeaderDraft, HeaderName, parse_header_name, simple_text
 from gateway.routing.source_pattern import SourcePattern
-from gateway.routing.template import NO_CONSTANTS, LevelPart, RestPlaceholder, find_placeholders
+from gateway.routing.template import NO_CONSTANTS, TextTemplate, parse_text_template
 from gateway.routing.template_functions import Levels, Report, TextLocation, refuse, reported
-
-
-@dataclass(frozen=True, slots=True)
-class TextTemplate:
-    """A parsed text template; `parts` are plain texts and placeholders, in order."""
-
-    parts: tuple[LevelPart, ...]
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The names of the captures in the template, in order."""
-        return tuple(part.name for part in self.parts if not isinstance(part, str))
-
-    def expand(self, captures: Mapping[str, Levels]) -> str:
-        """Return the text for these captures.
-
-        Raises:
-            TranslationError: a function does not find the part that it needs.
-        """
-        return "".join(
-            part if isinstance(part, str) else part.fill(captures) for part in self.parts
-        )
-
-
-def parse_text_template(
-    location: TextLocation, source: SourcePattern, constants: Mapping[str, str] = NO_CONSTANTS
-) -> TextTemplate:
-    """Parse the text of `location`, which may use the captures of `source`.
-
-    Raises:
-        SubjectError: an unknown capture, a wrong function, a stray brace, or a capture of
-            several levels that is not joined.
-    """
-    parts: list[LevelPart] = []
-    position = 0
-    for placeholder in find_placeholders(location, source, constants=constants):
-        if isinstance(placeholder.part, RestPlaceholder):
-            name = placeholder.part.name
-            reason = f"{{{name}...}} is many levels; join them: {{{name}...|join:/}}"
-            raise location.error("rest-capture", reason, placeholder.start)
-        parts += [location.text[position : placeholder.start], placeholder.part]
-        position = placeholder.stop
-    parts.append(location.text[position:])
-    return TextTemplate(tuple(part for part in parts if part != ""))
-
 
 MAP_DEFAULT = "*"  # key of a map: the value for all values without a key
 

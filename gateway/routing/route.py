@@ -168,9 +168,7 @@ class Route:
     broker_id: str = ""  # the name of the source's broker, the same at every gateway
     archive_payload: bool = False
     archive_payload_bytes: int | None = None  # of each message; a longer payload is cut
-    archive_redact: tuple[
-        str, ...
-    ] = ()  # header fields and properties whose values are not recorded
+    archive_redact: tuple[str, ...] = ()  # header fields and properties without recorded values
     access: BrokerAccess = NO_ACCESS
 
     def has_carried(self, gateway: str, origin: tuple[str, ...]) -> bool:

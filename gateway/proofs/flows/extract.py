@@ -91,7 +91,7 @@ def _target_levels(
         if isinstance(level, RestPlaceholder):
             made += _rest_levels(level, known, spans.get(level.name))
         else:
-            made.append(_level_parts(level, known, spans))
+            made.append(_level_parts(level.parts, known, spans))
     return tuple(made)
 
 
