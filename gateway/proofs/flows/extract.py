@@ -21,7 +21,6 @@ from gateway.proofs.flows.flow import (
 from gateway.routing.route import Route, Target
 from gateway.routing.source_pattern import CaptureSpan, SourcePattern
 from gateway.routing.template import Placeholder, RestPlaceholder, Template
-from gateway.routing.template_functions import TemplateFunction
 
 
 def extract_flows(
@@ -89,22 +88,25 @@ def _target_levels(
     made: list[TargetLevel] = []
     for level in template.levels:
         if isinstance(level, RestPlaceholder):
-            made += _rest_levels(level, known, spans.get(level.name))
+            made += _captured(level, known, spans)
         else:
             made.append(_level_parts(level.parts, known, spans))
     return tuple(made)
 
 
-def _rest_levels(
-    rest: RestPlaceholder, known: Sequence[SourceLevel], span: CaptureSpan | None
-) -> Sequence[TargetLevel]:
+def _captured(
+    part: Placeholder | RestPlaceholder,
+    known: Sequence[SourceLevel],
+    spans: Mapping[str, CaptureSpan],
+) -> Sequence[SourceLevel | LossyCall]:
+    """Return the levels of a capture, or the call of its functions when not all are injective."""
+    span = spans.get(part.name)
     if span is None:  # a capture of a required tag
-        return [LossyCall((), rest.functions, single_level=False)]
+        return [LossyCall((), part.functions, single_level=isinstance(part, Placeholder))]
     captured = known[span.start : span.stop]
-    functions = _lossy_functions(rest)
-    if not functions:
+    if all(function.injective for function in part.functions):
         return captured
-    return [LossyCall(variable_positions(captured), functions, single_level=False)]
+    return [LossyCall(variable_positions(captured), part.functions, single_level=not span.rest)]
 
 
 def _level_parts(
@@ -116,20 +118,13 @@ def _level_parts(
     for part in level:
         if isinstance(part, str):
             parts.append(part)
-        elif (span := spans.get(part.name)) is None:  # a capture of a required tag
-            parts.append(LossyCall((), part.functions, single_level=True))
-        elif functions := _lossy_functions(part):
-            positions = variable_positions(known[span.start : span.stop])
-            parts.append(LossyCall(positions, functions, single_level=not span.rest))
-        else:
-            for symbol in known[span.start : span.stop]:
-                parts += () if isinstance(symbol, RestVariable) else symbol
+            continue
+        for each in _captured(part, known, spans):
+            if isinstance(each, LossyCall):
+                parts.append(each)
+            elif not isinstance(each, RestVariable):
+                parts += each
     return _merge_texts(parts)
-
-
-def _lossy_functions(part: Placeholder | RestPlaceholder) -> tuple[TemplateFunction, ...]:
-    """Return the functions of a placeholder; none when all are injective."""
-    return () if all(function.injective for function in part.functions) else part.functions
 
 
 def _merge_texts(parts: Sequence[Part]) -> tuple[Part, ...]:
