@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from gateway.dialects.dialect import Dialect
-from gateway.dialects.limits import measure
-from gateway.dialects.names import split_levels
+from gateway.dialects.names import measure, split_levels
 from gateway.model.limits import Limit
 
 
