@@ -15,9 +15,13 @@ from gateway.proofs.rules.injective import prove_injective
 from gateway.proofs.rules.inverse import prove_inverse
 from gateway.proofs.rules.limits import KnownEdges, prove_limits
 from gateway.proofs.rules.overlap import prove_overlaps
-from gateway.proofs.rules.reach import prove_reachable, prove_sendable, unused_captures
+from gateway.proofs.rules.reach import (
+    prove_reachable,
+    prove_sendable,
+    prove_shares,
+    unused_captures,
+)
 from gateway.proofs.rules.refused import prove_not_refused, restrict_to_allowed
-from gateway.proofs.rules.shares import prove_shares
 from gateway.proofs.search.samples import sendable_name
 from gateway.routing.route import Route, unrecorded
 
