@@ -27,7 +27,7 @@ from gateway.routing.selectors.ast import (
     Signed,
     children,
 )
-from gateway.routing.selectors.compile import compare, text_test
+from gateway.routing.selectors.compile import NEGATED, compare, text_test
 
 Outcomes: TypeAlias = frozenset[bool | None]  # None is SQL's unknown
 
@@ -76,9 +76,7 @@ def possible_outcomes(node: Node, fields: Fields) -> Outcomes:
                 found = frozenset(_joined(one, other, decisive=decisive) for one, other in pairs)
             return found
         case Not(operand):
-            return frozenset(
-                None if each is None else not each for each in possible_outcomes(operand, fields)
-            )
+            return frozenset(NEGATED[each] for each in possible_outcomes(operand, fields))
         case Compare(operator, left, right):
             return _compared(operator, _possible(left, fields), _possible(right, fields))
         case OneOf() | Like():
