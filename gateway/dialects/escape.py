@@ -68,13 +68,8 @@ class Codec:
 
     def unspellable(self, levels: Sequence[str]) -> list[str]:
         """Return the characters and texts that this system cannot spell, for people to read."""
-        lost = [
-            found[0]
-            for level in levels
-            for found in self.encodable.finditer(level)
-            if found[0] not in self.encoded_characters
-            or self.encoded_characters[found[0]].startswith("%")
-        ]
+        found = (each[0] for level in levels for each in self.encodable.finditer(level))
+        lost = [each for each in found if self.encoded_characters.get(each, "%").startswith("%")]
         whole = (*self.level_codes, *self.inbox_tokens)
         lost += [level for level in levels if level in whole]
         if self._map_first(levels[0], outward=True) != levels[0]:
@@ -127,10 +122,8 @@ class Codec:
     def _decode(self, level: str) -> str:
         text = self.inbox_tokens.get(level, level)
         if self.level_token.fullmatch(text):
-            text = next(
-                (whole for whole, code in self.level_codes.items() if text == "%" + code),
-                "%" + text[3:],
-            )
+            found = (whole for whole, code in self.level_codes.items() if text == "%" + code)
+            text = next(found, "%" + text[3:])
         return self._decode_characters(text)
 
     def _encode_characters(self, text: str) -> str:

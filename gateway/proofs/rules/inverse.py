@@ -46,11 +46,8 @@ def prove_inverse(forward: Route, backward: Route) -> RouteFinding | None:
         return source.finding("not-inverse", "error", text, hint)
     start_question()
     try:
-        found = (
-            _judge_name(flow, inverse, levels)
-            for flow in forward_flows
-            for levels in _names(flow, inverse)
-        )
+        names = ((flow, levels) for flow in forward_flows for levels in _names(flow, inverse))
+        found = (_judge_name(flow, inverse, levels) for flow, levels in names)
         return next(filter(None, found), None)
     except SearchBudgetExceeded:
         text = f"it is not proved that route {backward.name!r} leads back: {SEARCH_TOO_LONG}"

@@ -149,13 +149,9 @@ class _FlowPair:
 
     def _by_trial(self) -> Iterator[tuple[Levels, Levels]]:
         known, others = self.trials(self.one), self.trials(self.other)
-        pairs = (
-            pair
-            for arrived, seconds in others.items()
-            for pair in product(known.get(arrived, ()), seconds)
-        )
+        pairs = (product(known.get(arrived, ()), seconds) for arrived, seconds in others.items())
         same: tuple[Levels, Levels] | None = None
-        for pair in pairs:
+        for pair in chain.from_iterable(pairs):
             if pair[0] == pair[1]:
                 same = same or pair  # one example is enough
             else:

@@ -124,19 +124,10 @@ def translated_trials(flow: Flow) -> dict[Levels, list[Levels]]:
 
 def _texts(flow: Flow) -> Sequence[str]:
     """Return short texts, and texts with the arguments of functions and the texts of templates."""
-    words = [
-        word
-        for call in flow.lossy_calls
-        for function in call.functions
-        for word in function.arguments
-    ]
-    words += [
-        part
-        for level in flow.target_levels
-        if isinstance(level, tuple) and len(level) > 1
-        for part in level
-        if isinstance(part, str)
-    ]
+    functions = [function for call in flow.lossy_calls for function in call.functions]
+    words = [word for function in functions for word in function.arguments]
+    mixed = [x for x in flow.target_levels if isinstance(x, tuple) and len(x) > 1]
+    words += [part for level in mixed for part in level if isinstance(part, str)]
     starts = [
         level.parts[0] * times
         for level in flow.pattern.levels
