@@ -47,7 +47,7 @@ def compile_value(node: Node) -> ReadValue:
         case Constant(value):
             return lambda _: value
         case SelectorField(name):
-            return _HEADERS.get(name) or (lambda headers: headers.properties.get(name))
+            return HEADERS.get(name) or (lambda headers: headers.properties.get(name))
         case Signed(sign, operand):
             read, times, factor = compile_value(operand), _OPERATIONS["*"], -1 if sign == "-" else 1
             return lambda headers: times(read(headers), factor)
@@ -143,7 +143,7 @@ def _correlation(headers: Headers) -> Value:
         return found.hex()
 
 
-_HEADERS: Mapping[str, ReadValue] = {
+HEADERS: Mapping[str, ReadValue] = {
     "JMSDeliveryMode": _delivery_mode,
     "JMSPriority": lambda headers: (
         DEFAULT_PRIORITY if headers.priority is None else headers.priority

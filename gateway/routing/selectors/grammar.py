@@ -28,7 +28,7 @@ from gateway.routing.selectors.ast import (
     SelectorField,
     Signed,
 )
-from gateway.routing.selectors.compile import is_number
+from gateway.routing.selectors.compile import HEADERS, is_number
 
 GRAMMAR = r"""
 ?either: every (_OR every)*
@@ -72,14 +72,7 @@ SCALE: "*" | "/"
 """  # noqa: E501  # a terminal is one line
 MAX_LONG_DIGITS = 19
 MAX_WILDCARDS = 100
-HEADER_NAMES = (
-    "JMSDeliveryMode",
-    "JMSPriority",
-    "JMSMessageID",
-    "JMSTimestamp",
-    "JMSCorrelationID",
-    "JMSType",
-)
+HEADER_NAMES = (*HEADERS, "JMSType")
 
 
 @lru_cache(maxsize=1)
