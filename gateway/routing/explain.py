@@ -13,6 +13,7 @@ from gateway.model.message import Headers
 from gateway.model.subject import Subject
 from gateway.routing.route import Route, Target
 from gateway.routing.source_pattern import named
+from gateway.routing.template_functions import Levels
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,10 +92,7 @@ def _route_result(name: str, route: Route, routes: Sequence[Route]) -> RouteResu
 
 
 def _target_result(
-    levels: tuple[str, ...],
-    captures: dict[str, tuple[str, ...]],
-    target: Target,
-    routes: Sequence[Route],
+    levels: Levels, captures: dict[str, Levels], target: Target, routes: Sequence[Route]
 ) -> TargetResult:
     try:
         name = target.name_for(Subject(levels), captures)

@@ -69,12 +69,8 @@ class RouteNames:
 
 def shortening_endpoints(routes: Iterable[Route]) -> set[str]:
     """Return the endpoints for which a route shortens names."""
-    return {
-        target.endpoint
-        for route in routes
-        for target in route.targets
-        if target.renderer.on_too_long is OnTooLong.SHORTEN
-    }
+    targets = (target for route in routes for target in route.targets)
+    return {each.endpoint for each in targets if each.renderer.on_too_long is OnTooLong.SHORTEN}
 
 
 def to_rules(routes: Iterable[Route]) -> list[Json]:
@@ -178,12 +174,8 @@ def _target(
         )
         for text in rules["templates"]
     ]  # fmt: skip
-    renderer = Renderer(
-        dialect,
-        OnUnmappable(rules["on_unmappable"]),
-        OnTooLong(rules["on_too_long"]),
-        rules["replacement"],
-    )
+    policies = OnUnmappable(rules["on_unmappable"]), OnTooLong(rules["on_too_long"])
+    renderer = Renderer(dialect, *policies, rules["replacement"])
     return Target(
         rules["label"],
         rules["endpoint"],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import TypeAlias
 
 from gateway.model.pattern import AnyMany, AnyOne, Glob, Level, Literal, Pattern
 from gateway.proofs.flows.flow import (
@@ -21,6 +22,8 @@ from gateway.proofs.flows.flow import (
 from gateway.routing.route import Route, Target
 from gateway.routing.source_pattern import CaptureSpan, SourcePattern
 from gateway.routing.template import Placeholder, RestPlaceholder, Template
+
+Spans: TypeAlias = Mapping[str, CaptureSpan]  # by the name of the capture
 
 
 def extract_flows(
@@ -95,9 +98,7 @@ def _target_levels(
 
 
 def _captured(
-    part: Placeholder | RestPlaceholder,
-    known: Sequence[SourceLevel],
-    spans: Mapping[str, CaptureSpan],
+    part: Placeholder | RestPlaceholder, known: Sequence[SourceLevel], spans: Spans
 ) -> Sequence[SourceLevel | LossyCall]:
     """Return the levels of a capture, or the call of its functions when not all are injective."""
     span = spans.get(part.name)
@@ -110,9 +111,7 @@ def _captured(
 
 
 def _level_parts(
-    level: Sequence[str | Placeholder],
-    known: Sequence[SourceLevel],
-    spans: Mapping[str, CaptureSpan],
+    level: Sequence[str | Placeholder], known: Sequence[SourceLevel], spans: Spans
 ) -> tuple[Part, ...]:
     parts: list[Part] = []
     for part in level:
