@@ -69,9 +69,8 @@ def canonical_patterns(pattern: Pattern, dialect: Dialect) -> Iterator[tuple[Pat
     start = fixed[0] if fixed else len(levels) - 1
     if start and all(level == AnyMany(0) for level in levels[:start]):
         behind = levels[start]
-        if isinstance(behind, Literal) and _canonical(behind.text, dialect) != _canonical_first(
-            behind.text, dialect
-        ):
+        text = behind.text if isinstance(behind, Literal) else None
+        if text is not None and _canonical(text, dialect) != _canonical_first(text, dialect):
             yield from canonical_patterns(Pattern(levels[start:], pattern.exclusions), dialect)
             levels = (AnyMany(1), *levels[start:])
     yield _canonical_pattern(levels, pattern.exclusions, dialect)

@@ -87,19 +87,14 @@ class Refusals:
         if found := [each for each in self.limits.forbidden_characters if each in joined]:
             char = min(found, key=joined.index)
             return "forbidden-character", f"the limits of the endpoint forbid {char!r}"
-        if self.limits.forbidden_first_levels and self._forbids_first(levels[0]):
+        refused, taken = self.limits.forbidden_first_levels, self.limits.allowed_first_levels
+        if _is_one_of(levels[0], refused) and not _is_one_of(levels[0], taken):
             reason = f"the limits of the endpoint forbid the first {levels[0]!r}"
             return "forbidden-first-level", reason
         for text, pattern in self.patterns:
             if matches(pattern, levels):
                 return "forbidden-pattern", f"the limits of the endpoint forbid {text!r}"
         return None
-
-    def _forbids_first(self, level: str) -> bool:
-        limits = self.limits
-        return _is_one_of(level, limits.forbidden_first_levels) and not _is_one_of(
-            level, limits.allowed_first_levels
-        )
 
 
 def _is_one_of(level: str, words: Sequence[str]) -> bool:

@@ -25,16 +25,14 @@ from gateway.proofs.rules.refused import prove_not_refused, restrict_to_allowed
 from gateway.proofs.search.samples import sendable_name
 from gateway.routing.route import Route, unrecorded
 
-ONCE_PER_TARGET = frozenset(  # rules with at most one finding for a target
-    {
-        "not-injective",
-        "possible-loss",
-        "past-limit",
-        "forbidden-name",
-        "first-place",
-        "never-sent",
-        "outside-allow",
-    }
+ONCE_PER_TARGET = (  # rules with at most one finding for a target
+    "not-injective",
+    "possible-loss",
+    "past-limit",
+    "forbidden-name",
+    "first-place",
+    "never-sent",
+    "outside-allow",
 )
 
 

@@ -69,8 +69,7 @@ def parse_tags(text: str, dialect: Dialect) -> tuple[Tag, ...]:
     """
     if not dialect.tag_lists or "," not in text:
         return (Tag(text, parse_subject(text, dialect)),)
-    found = zip(text.split(","), read_tags(text, dialect), strict=True)
-    unique = dict(found)
+    unique = dict(zip(text.split(","), read_tags(text, dialect), strict=True))
     return tuple(
         Tag(tag, Subject(canonical_levels(levels, text, dialect))) for tag, levels in unique.items()
     )
