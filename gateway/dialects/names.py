@@ -217,11 +217,8 @@ def level_offset(levels: Sequence[str], index: int, dialect: Dialect) -> int:
 
 def check_limits(text: str, levels: Sequence[str], dialect: Dialect) -> None:
     """Raise SubjectError when a received text exceeds a limit."""
-    exceeded = exceeded_limit(text, levels, dialect, made=False)
-    if exceeded is not None:
-        limit, actual, maximum = exceeded
-        reason = f"is {actual} {limit.unit.value}, limit {maximum}"
-        raise SubjectError(dialect.name, text, 0, limit.rule, reason)
+    if (error := too_long(text, levels, dialect, made=False)) is not None:
+        raise SubjectError(dialect.name, text, 0, error.rule, error.reason)
 
 
 def respelled(levels: Sequence[str], dialect: Dialect, other: Dialect) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
+from functools import partial
 from typing import Any, Final, TypeAlias
 
 from gateway.dialects.base import Dialect
@@ -167,12 +168,8 @@ def _target(
     rules: Json, source: SourcePattern, tags: TagRule, constants: Mapping[str, str]
 ) -> Target:
     dialect = _dialect(rules["dialect"])
-    templates = [
-        parse_template(
-            text, dialect, source, require_tags=tags.require_tags, constants=constants
-        )
-        for text in rules["templates"]
-    ]  # fmt: skip
+    parse = partial(parse_template, require_tags=tags.require_tags, constants=constants)
+    templates = [parse(text, dialect, source) for text in rules["templates"]]
     policies = OnUnmappable(rules["on_unmappable"]), OnTooLong(rules["on_too_long"])
     renderer = Renderer(dialect, *policies, rules["replacement"])
     return Target(

@@ -46,9 +46,8 @@ def exact_source_patterns(flow: Flow, goal: Pattern) -> list[Pattern] | None:
     Levels that no wildcard matches (`WildcardExclusions.whole_levels`) are inboxes; a flow never
     makes one.
     """
-    wild = bool(goal.exclusions.first_level_prefixes) and isinstance(
-        next(iter(goal.levels), None), AnyOne | AnyMany
-    )
+    start = next(iter(goal.levels), None)
+    wild = bool(goal.exclusions.first_level_prefixes) and isinstance(start, AnyOne | AnyMany)
     first = flow.target_levels[0] if flow.target_levels else None
     fixed = isinstance(first, tuple) and all(isinstance(part, str) for part in first)
     if (wild and not fixed) or any(isinstance(x, Glob) for x in goal.levels):

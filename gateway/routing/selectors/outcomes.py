@@ -127,9 +127,8 @@ def _exactly(value: bool | float | str) -> Possible:
 def _compared(operator: str, left: Possible, right: Possible) -> Outcomes:
     if left.values and right.values:
         return frozenset(compare(operator, *pair) for pair in product(left.values, right.values))
-    return frozenset().union(
-        *(_compared_kinds(operator, *pair) for pair in product(left.kinds, right.kinds))
-    )
+    pairs = product(left.kinds, right.kinds)
+    return frozenset().union(*(_compared_kinds(operator, *pair) for pair in pairs))
 
 
 def _compared_kinds(operator: str, left: Kind, right: Kind) -> Outcomes:

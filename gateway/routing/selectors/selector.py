@@ -90,26 +90,22 @@ def _too_deep(text: str, at: int) -> SubjectError:
 
 
 def _parse(text: str) -> Node:
-    from lark.exceptions import (  # noqa: PLC0415  # its import takes a tenth of the start
-        UnexpectedCharacters,
-        UnexpectedInput,
-        UnexpectedToken,
-    )
+    from lark import exceptions  # noqa: PLC0415  # its import takes a tenth of the start
 
     from gateway.routing.selectors import grammar  # noqa: PLC0415  # likewise
 
     try:
         tree = cast(Node, grammar.parser().parse(text))  # the transformer makes no lark tree
         return grammar.check_condition(tree)
-    except UnexpectedCharacters as error:
+    except exceptions.UnexpectedCharacters as error:
         at = cast(int, error.pos_in_stream)
         raise _unexpected(text, at, text[at]) from None
-    except UnexpectedToken as error:
+    except exceptions.UnexpectedToken as error:
         if error.token.type == "$END":
             reason = "it ends too early" if text.strip() else "it is empty"
             raise SubjectError("selector", text, len(text), "syntax", reason) from None
         raise _unexpected(text, error.token.start_pos or 0, str(error.token)) from None
-    except UnexpectedInput as error:
+    except exceptions.UnexpectedInput as error:
         raise SubjectError("selector", text, 0, "syntax", type(error).__name__) from None
 
 
