@@ -1,1 +1,1 @@
-"""The proofs; one module for each question."""
+"""The proofs themselves."""
