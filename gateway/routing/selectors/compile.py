@@ -90,7 +90,7 @@ def _on_numbers(operation: Callable[[float, float], float]) -> Operation:
     def operate(left: Value, right: Value) -> Value:
         pair = promoted(left, right)
         try:
-            return None if pair is None else _long(operation(*pair))
+            return None if pair is None else _long(operation(pair[0], pair[1]))
         except ZeroDivisionError:
             return None
 
