@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import yaml
 
+from gateway.dialects.brokers import BROKERS
 from gateway.dialects.dialect import Dialect, WildcardPlacement
 from gateway.dialects.first_character import PrefixMapping
-from gateway.dialects.registry import BROKERS, DIALECTS, find_dialect
+from gateway.dialects.registry import DIALECTS, find_dialect
 from gateway.errors import SubjectError, TranslationError
 from gateway.model.limits import Limit
 from gateway.translate.names import Renderer, Translator

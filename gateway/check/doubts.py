@@ -11,7 +11,7 @@ from gateway.archive.night_record import SPOOLED_DAYS
 from gateway.config.load import Configuration
 from gateway.config.nodes import KeyPath
 from gateway.dialects.base import Dialect
-from gateway.dialects.registry import BROKERS
+from gateway.dialects.brokers import BROKERS
 from gateway.endpoints.registry import find_kind
 from gateway.errors import ConfigError
 from gateway.model.message import DeliveryMode

@@ -12,8 +12,9 @@ from gateway.config.place import Place
 from gateway.config.schema import CommonEndpointSettings, NameLimitSettings
 from gateway.config.section_checks import is_loopback
 from gateway.dialects.base import Dialect
+from gateway.dialects.brokers import BROKERS, with_limits
 from gateway.dialects.name_limits import NameLimits
-from gateway.dialects.registry import BROKERS, DIALECTS, with_limits
+from gateway.dialects.registry import DIALECTS
 from gateway.endpoints.settings.base import EndpointSettings
 from gateway.errors import GatewayError, SubjectError
 from gateway.routing.other_separator import corrected

@@ -21,8 +21,8 @@ from gateway.config.process import (
     WebSettings,
     WhenFullText,
 )
+from gateway.dialects.brokers import BROKERS
 from gateway.dialects.name_limits import FIELDS, NameLimits
-from gateway.dialects.registry import BROKERS
 from gateway.setting import seconds, setting, size
 
 Scalar: TypeAlias = str | int | float | bool | None

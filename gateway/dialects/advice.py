@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from gateway.dialects.dialect import Dialect
-from gateway.dialects.names import measure, split_levels
+from gateway.dialects.name_size import measure
+from gateway.dialects.names import split_levels
 from gateway.model.limits import Limit
 
 

@@ -1,12 +1,12 @@
-"""Names: parsing, checking and rendering the names to which publishers send, and their sizes."""
+"""Names: parsing, checking and rendering the names to which publishers send."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from gateway.dialects.dialect import TAG_SEPARATOR, Dialect
+from gateway.dialects.name_size import exceeded_limit
 from gateway.errors import LimitError, SubjectError, TranslationError, quoted
-from gateway.model.limits import Limit, Unit
 from gateway.model.pattern import Literal, Pattern
 from gateway.model.subject import Subject
 
@@ -264,38 +264,3 @@ def _rule_and_reason(
     """Return the rule, prefixed with the name of the refusing system, and the reason."""
     reason = f"{other.name} does not take {quoted(there)}: {error.reason}"
     return f"{other.name}-{error.rule}", reason
-
-
-def exceeded_limit(
-    text: str, levels: Sequence[str], dialect: Dialect, *, made: bool
-) -> tuple[Limit, int, int] | None:
-    """Return the first limit that `text` exceeds, the actual size and the maximum.
-
-    `made` selects the maximum for names the gateway makes.
-    """
-    characters, _, depth = dialect.safe_size
-    if len(text) <= characters and len(levels) <= depth:
-        return None
-    for limit in dialect.limits:
-        count = len(levels)
-        maximum = limit.maximum_made(count) if made else limit.maximum_received(count)
-        actual = measure(text, levels, limit.unit, maximum)
-        if actual > maximum:
-            return limit, actual, maximum
-    return None
-
-
-def measure(text: str, levels: Sequence[str], unit: Unit, maximum: int) -> int:
-    """Return the size of `text` in `unit`.
-
-    For the longest level of a text within `maximum`, the size of the whole text will do.
-    """
-    match unit:
-        case Unit.CHARACTERS:
-            return len(text)
-        case Unit.BYTES:
-            return len(text) if text.isascii() else len(text.encode())
-        case Unit.LEVELS:
-            return len(levels)
-        case Unit.LEVEL_CHARACTERS:
-            return len(text) if len(text) <= maximum else max(map(len, levels))

@@ -1,18 +1,11 @@
-"""Subscriptions: parsing, rendering and matching in the spelling of one system.
-
-A YAMI4 subscription is patterns over components. Its rule works character by character
-(`docs/dialects/yami4.md`). A star that ends the tag takes one or more characters, dots included.
-Any other star takes all characters up to the next dot, without backtracking. A star before a
-character other than a dot therefore makes a tag that matches no other tag. Two equal texts always
-match.
-"""
+"""Subscriptions: parsing, rendering and matching in the spelling of one system."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 from gateway.dialects.canonical import canonical_patterns
-from gateway.dialects.dialect import TAG_SEPARATOR, Dialect, WildcardPlacement
+from gateway.dialects.dialect import Dialect, WildcardPlacement
 from gateway.dialects.names import (
     check_first_character,
     check_joined,
@@ -22,6 +15,7 @@ from gateway.dialects.names import (
     read_tags,
     split_levels,
 )
+from gateway.dialects.tag_patterns import read_any_tag, read_tag_pattern
 from gateway.errors import SubjectError, TranslationError
 from gateway.model.matching import matches
 from gateway.model.pattern import AnyMany, AnyOne, Glob, Level, Literal, Pattern
@@ -182,51 +176,3 @@ _FAULTS = {
     "inside": ("wildcard-in-element", "has a wildcard that does not fill it"),
     "affix": ("wildcard-in-element", "has a wildcard elsewhere than at its end"),
 }
-
-
-def read_tag_pattern(text: str) -> tuple[Pattern, ...]:
-    """Return the patterns of a subscription's tag list for a message with one tag."""
-    found = read_any_tag(text)
-    if TAG_SEPARATOR not in text:
-        levels = text.split(".")
-        if not any(matches(pattern, levels) for pattern in found):
-            return (*found, Pattern(tuple(map(Literal, levels))))
-    return found
-
-
-def read_any_tag(text: str) -> tuple[Pattern, ...]:
-    """Return the patterns of a subscription's tags, without the rule that equal texts match."""
-    tags = text.split(TAG_SEPARATOR)
-    return tuple(dict.fromkeys(pattern for tag in tags for pattern in _read_tag(tag)))
-
-
-def _read_tag(tag: str) -> tuple[Pattern, ...]:
-    *before, last = tag.split(".")
-    levels: list[Level] = []
-    for part in before:
-        level = _component(part)
-        if level is None:
-            return ()
-        levels.append(level)
-    if not last.endswith("*"):
-        return () if "*" in last else (Pattern((*levels, Literal(last))),)
-    body = _component(last[:-1])
-    if body is None or (isinstance(body, Glob) and not last.endswith("**")):
-        return ()
-    if not isinstance(body, Literal):  # an earlier star took the rest of this component
-        return (Pattern((*levels, body, AnyMany(1))),)
-    start = AnyOne() if not body.text else Glob((body.text, ""))
-    return (
-        Pattern((*levels, Glob((body.text, ""), 1))),
-        Pattern((*levels, start, AnyMany(1))),
-    )
-
-
-def _component(text: str) -> Level | None:
-    """Return the level of a component before a dot; None when no text matches it."""
-    start = text.rstrip("*")
-    if "*" in start:
-        return None
-    if start == text:
-        return Literal(text)
-    return Glob((start, "")) if start else AnyOne()

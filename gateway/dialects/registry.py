@@ -1,16 +1,10 @@
-"""Dialects by the name of their system or of a known broker, and with the limits of an endpoint."""
+"""The registry of dialects by the name of their system."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from functools import cache
 from typing import Final
 
 from gateway.dialects.dialect import Dialect
-from gateway.dialects.name_limits import NameLimits, Refusals
-from gateway.dialects.patterns import read_pattern
 from gateway.dialects.systems.ems import EMS
 from gateway.dialects.systems.ibmmq import IBM
 from gateway.dialects.systems.mqtt import MQTT
@@ -21,7 +15,6 @@ from gateway.dialects.systems.smartsockets import SMARTSOCKETS
 from gateway.dialects.systems.solace import SMF
 from gateway.dialects.systems.yami4 import YAMI4
 from gateway.errors import GatewayError, nearest, quoted
-from gateway.model.limits import Limit
 from gateway.registry import Registry
 
 
@@ -56,100 +49,3 @@ def find_dialect(name: str) -> Dialect:
         return DIALECTS[name]
     except KeyError:
         raise UnknownSystemError(name) from None
-
-
-@dataclass(frozen=True, slots=True)
-class KnownBroker:
-    """A broker that takes fewer names than its system; `sources` state or show its limits.
-
-    `hosts` matches its host names, where they tell it.
-    """
-
-    name: str
-    title: str
-    dialect: str
-    limits: NameLimits
-    sources: tuple[str, ...]
-    hosts: re.Pattern[str] | None = None
-
-
-_AWS_SDK = "https://aws.github.io/aws-iot-device-sdk-js-v2/node"
-_KNOWN = (
-    KnownBroker(
-        "aws-iot",
-        "AWS IoT Core",
-        "mqtt",
-        NameLimits(
-            bytes=256,
-            levels=8,
-            forbidden_first_levels=("$*",),
-            allowed_first_levels=("$aws",),  # its own services take these, each as documented
-        ),
-        (
-            f"{_AWS_SDK}/enums/mqtt5.ClientExtendedValidationAndFlowControl.html",
-            "https://docs.aws.amazon.com/iot/latest/developerguide/reserved-topics.html",
-        ),
-        re.compile(r"(.+\.)?iot\.[a-z0-9-]+\.amazonaws\.com(\.cn)?"),
-    ),
-    KnownBroker(
-        "nats-mqtt",
-        "nats-server from 2.10 on, MQTT listener",
-        "mqtt",
-        NameLimits(forbidden_characters=" "),
-        ("https://docs.nats.io/learn/mqtt/where-next",),
-    ),
-    KnownBroker(
-        "nats-mqtt-2.9",
-        "nats-server up to 2.9, MQTT listener",
-        "mqtt",
-        NameLimits(forbidden_characters=". "),
-        ("https://github.com/nats-io/nats-server/pull/4243", "measured with 2.9.10"),
-    ),
-    KnownBroker(
-        "rabbitmq-mqtt",
-        "RabbitMQ, MQTT plugin",
-        "mqtt",
-        NameLimits(forbidden_characters=".*"),  # it delivers them as / and +
-        ("https://www.rabbitmq.com/docs/mqtt", "measured with 3.10.8"),
-    ),
-)
-BROKERS: Mapping[str, KnownBroker] = {each.name: each for each in _KNOWN}
-
-
-def dialect_at(name: str) -> Dialect:
-    """Return the dialect of a system or of a known broker.
-
-    Raises:
-        UnknownSystemError: neither has this name.
-    """
-    if (known := BROKERS.get(name)) is None:
-        return find_dialect(name)
-    return replace(with_limits(DIALECTS[known.dialect], known.limits), name=name)
-
-
-@cache
-def with_limits(dialect: Dialect, limits: NameLimits) -> Dialect:
-    """Return `dialect` for an endpoint with these limits; a limit of the system is never raised.
-
-    Names of the broker itself (`server_levels`) are refused at every endpoint. Equal calls return
-    one object, as proofs compare dialects by identity.
-
-    Raises:
-        GatewayError: a forbidden character is the separator; a maximum is below 1.
-        SubjectError: a forbidden pattern is no subscription of the dialect.
-    """
-    if dialect.separator in limits.forbidden_characters:
-        reason = f"`forbidden_characters` has the separator {dialect.separator!r}; set `levels: 1`"
-        raise GatewayError(f"{dialect.name}: {reason}")
-    maxima = [Limit(unit, most, "the endpoint's settings") for unit, most in limits.maxima.items()]
-    if any(limit.maximum < 1 for limit in maxima):
-        raise GatewayError(f"{dialect.name}: a limit of names is below 1")
-    patterns = [
-        (text, pattern)
-        for text in limits.forbidden_patterns
-        for pattern in read_pattern(text, dialect)
-    ]
-    refusals = Refusals(limits, dialect.server_levels, tuple(patterns))
-    if refusals == Refusals(NameLimits()):
-        return dialect
-    return replace(dialect, limits=(*dialect.limits, *maxima), refusals=refusals)

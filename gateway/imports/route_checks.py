@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 
 from gateway.dialects.base import Dialect, parse_pattern
+from gateway.dialects.brokers import with_limits
 from gateway.dialects.name_limits import NameLimits
-from gateway.dialects.registry import with_limits
 from gateway.errors import SearchBudgetExceeded, SubjectError, TranslationError
 from gateway.imports.document import RouteEntry
 from gateway.imports.source_lines import OmittedLine

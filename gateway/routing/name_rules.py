@@ -12,8 +12,9 @@ from functools import partial
 from typing import Any, Final, TypeAlias
 
 from gateway.dialects.base import Dialect
+from gateway.dialects.brokers import with_limits
 from gateway.dialects.name_limits import NameLimits
-from gateway.dialects.registry import find_dialect, with_limits
+from gateway.dialects.registry import find_dialect
 from gateway.errors import GatewayError
 from gateway.model.pattern import AnyMany, AnyOne, Glob, Literal, Pattern, WildcardExclusions
 from gateway.routing.route import BrokerAccess, Route, Target, fixed_kind, for_templates

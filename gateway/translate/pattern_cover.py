@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from gateway.dialects.canonical import canonical_exclusions, convert_glob
+from gateway.dialects.canonical import canonical_exclusions
 from gateway.dialects.dialect import Dialect, WildcardPlacement
+from gateway.dialects.globs import convert_glob
 from gateway.dialects.names import refuse_reserved
 from gateway.dialects.patterns import level_text
 from gateway.errors import TranslationError

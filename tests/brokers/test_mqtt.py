@@ -10,8 +10,8 @@ from time import monotonic, time_ns
 import pytest
 
 from gateway.dialects.base import parse_subject
+from gateway.dialects.brokers import with_limits
 from gateway.dialects.name_limits import NameLimits
-from gateway.dialects.registry import with_limits
 from gateway.dialects.systems.mqtt import MQTT
 from gateway.endpoints.base import Subscription
 from gateway.endpoints.mqtt.connection import MqttConnection

@@ -7,8 +7,9 @@ import re
 import pytest
 
 from gateway.dialects.base import check_name, parse_subject, render_subject
+from gateway.dialects.brokers import BROKERS, dialect_at, with_limits
 from gateway.dialects.name_limits import NameLimits
-from gateway.dialects.registry import BROKERS, DIALECTS, dialect_at, with_limits
+from gateway.dialects.registry import DIALECTS
 from gateway.errors import GatewayError, LimitError, SubjectError, TranslationError
 from gateway.model.subject import Subject
 from gateway.translate.names import OnTooLong, OnUnmappable, Renderer, Translator

@@ -7,8 +7,9 @@ from dataclasses import replace
 import pytest
 
 from gateway.dialects.base import parse_subject
+from gateway.dialects.brokers import with_limits
 from gateway.dialects.name_limits import NameLimits
-from gateway.dialects.registry import DIALECTS, with_limits
+from gateway.dialects.registry import DIALECTS
 from gateway.proofs.search.translated_name import RefusedName, translate_name
 from gateway.routing.source_pattern import parse_source
 from gateway.routing.tags import TagMode, TagRule

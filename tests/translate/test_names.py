@@ -7,10 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gateway.dialects.brokers import with_limits
 from gateway.dialects.dialect import Dialect
 from gateway.dialects.escape import Codec
 from gateway.dialects.name_limits import NameLimits
-from gateway.dialects.registry import DIALECTS, with_limits
+from gateway.dialects.registry import DIALECTS
 from gateway.errors import GatewayError, LimitError, SubjectError, TranslationError
 from gateway.model.subject import Subject
 from gateway.translate import shorten

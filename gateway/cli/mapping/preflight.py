@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from gateway.cli.parsers import Commands, add_documented, add_option
-from gateway.dialects.registry import BROKERS, dialect_at, find_dialect
+from gateway.dialects.brokers import BROKERS, dialect_at
+from gateway.dialects.registry import find_dialect
 from gateway.errors import GatewayError, SubjectError, TranslationError
 from gateway.terminal import print_line, visible_lines
 from gateway.terminal.console import open_console

@@ -76,7 +76,7 @@ def systems(**_: object) -> list[str]:
 
 def system_lists(prefix: str, **_: object) -> list[str]:
     """Complete the last system or broker of a list with commas."""
-    from gateway.dialects.registry import BROKERS  # noqa: PLC0415  # other lines need none
+    from gateway.dialects.brokers import BROKERS  # noqa: PLC0415  # other lines need none
 
     before, comma, _last = prefix.rpartition(",")
     names = (*systems(), *BROKERS)

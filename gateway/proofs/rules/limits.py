@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from gateway.dialects.base import Dialect
-from gateway.dialects.names import measure, split_levels
+from gateway.dialects.name_size import measure
+from gateway.dialects.names import split_levels
 from gateway.errors import LimitError
 from gateway.model.limits import Limit, Unit
 from gateway.model.pattern import AnyMany, Glob, Literal
