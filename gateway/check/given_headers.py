@@ -11,8 +11,8 @@ from gateway.errors import GatewayError, TranslationError
 from gateway.model.message import HEADER_FIELDS, NO_HEADERS, DeliveryMode, Headers, Value
 from gateway.routing.header_draft import FIELD_NAMES, HeaderDraft, HeaderName
 from gateway.routing.selectors.ast import SelectorField
-from gateway.routing.selectors.compile import compile_value
 from gateway.routing.selectors.selector import Selector
+from gateway.routing.selectors.values import compile_value
 
 _MODES = {"PERSISTENT": DeliveryMode.AT_LEAST_ONCE, "NON_PERSISTENT": DeliveryMode.AT_MOST_ONCE}
 _DEFAULTS = {"JMSDeliveryMode": "mode", "JMSPriority": "priority"}  # headers with a default value
@@ -108,7 +108,7 @@ def assumed_values(
 
 
 def jms_fields(given: Mapping[str, Value]) -> dict[str, object]:
-    """Return the fields of the JMS headers in `given`, as `routing.selectors.compile` reads them.
+    """Return the fields of the JMS headers in `given`, as `routing.selectors.values` reads them.
 
     Raises:
         GatewayError: the value of a JMS header is illegal.

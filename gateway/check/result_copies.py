@@ -9,9 +9,10 @@ from gateway.config.load import Configuration
 from gateway.config.schema import ExpectedCopy, GivenMessage
 from gateway.errors import TranslationError
 from gateway.model.message import NO_HEADERS, Headers, Message
+from gateway.routing.carried_headers import map_reply
 from gateway.routing.header_draft import MICROS_PER_SECOND
 from gateway.routing.payload_conversion import convert_payload
-from gateway.routing.route import Route, Target, map_reply
+from gateway.routing.route import Route, Target
 from gateway.routing.router import Delivery, Router
 
 NOW = 1_700_000_000_000_000  # microseconds since 1970, the same at every run

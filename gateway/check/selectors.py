@@ -11,7 +11,6 @@ from gateway.endpoints.registry import find_kind
 from gateway.endpoints.settings.base import EndpointSettings
 from gateway.errors import ConfigError
 from gateway.routing.selectors.ast import IsNull, Node, SelectorField, walk
-from gateway.routing.selectors.compile import DEFAULT_PRIORITY
 from gateway.routing.selectors.outcomes import (
     ANY,
     PRIORITIES,
@@ -22,6 +21,7 @@ from gateway.routing.selectors.outcomes import (
     possible_outcomes,
 )
 from gateway.routing.selectors.selector import Selector
+from gateway.routing.selectors.values import DEFAULT_PRIORITY
 
 _ABSENT: Final = Possible(frozenset({Kind.NULL}))
 _TEXT: Final = Possible(frozenset({Kind.NULL, Kind.TEXT}))

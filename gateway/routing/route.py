@@ -1,4 +1,4 @@
-"""Routes and their targets as frozen values, and the headers that a target carries."""
+"""Routes and their targets as frozen values."""
 
 from __future__ import annotations
 
@@ -6,13 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cached_property
-from operator import attrgetter
-from typing import Final, TypeAlias
 
 from gateway.dialects.base import Dialect, parse_subject
 from gateway.dialects.names import names_system, system_fault
-from gateway.errors import SubjectError, TranslationError
-from gateway.model.message import HEADER_FIELDS, NO_HEADERS, Headers
+from gateway.errors import TranslationError
 from gateway.model.subject import Subject
 from gateway.routing.header_draft import REPLY_TO
 from gateway.routing.header_rules import NO_RULES, HeaderRules
@@ -217,35 +214,3 @@ def unrecorded(routes: Sequence[Route]) -> list[Route]:
         else route
         for route in routes
     ]
-
-
-OPTIONAL_FIELDS: Final = tuple(
-    name
-    for name in HEADER_FIELDS
-    if name not in {"mode", "redelivered", "source_id", "time", "origin"}
-)
-MappedHeaders: TypeAlias = tuple[Headers, tuple[str, ...]]  # and the fields that were lost
-optional_values: Final = attrgetter(*OPTIONAL_FIELDS)
-
-
-def map_reply(
-    headers: Headers, target: Target | None, dialect: Dialect, carries: frozenset[str]
-) -> MappedHeaders:
-    """Translate the reply address from the source's `dialect`, and list the lost fields.
-
-    `carries` has the header fields that the target carries; its sink leaves out the others, so they
-    stay in the headers, except a reply address without a form at the target.
-    """
-    lost = [
-        field
-        for field in OPTIONAL_FIELDS
-        if field not in carries and getattr(headers, field) != getattr(NO_HEADERS, field)
-    ]
-    if headers.reply_to is not None and target is not None and "reply_to" not in lost:
-        try:
-            name = target.reply_name(dialect, headers.reply_to)
-            headers = replace(headers, reply_to=name)
-        except (SubjectError, TranslationError):
-            lost.append("reply_to")
-            headers = replace(headers, reply_to=None)
-    return headers, tuple(lost)

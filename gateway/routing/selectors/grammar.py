@@ -1,8 +1,6 @@
-"""The grammar of message selectors, its type rules, and the transformer that builds the tree.
+"""The grammar of message selectors and the transformer that builds the syntax tree.
 
-The rules are those of JMS 2.0, 3.8.1, and of the EMS User's Guide, "Message Selectors". They say
-where a condition, a number or a name is legal; a comparison that no message can satisfy is refused
-when the selector is parsed.
+The rules are those of JMS 2.0, 3.8.1, and of the EMS User's Guide, "Message Selectors".
 """
 
 from __future__ import annotations
@@ -13,11 +11,10 @@ from functools import lru_cache
 
 from lark import Lark, Token, Transformer, v_args
 
-from gateway.errors import SubjectError, nearest, quoted
+from gateway.errors import nearest, quoted
 from gateway.routing.selectors.ast import (
     LONG_MAX,
     Arithmetic,
-    Compare,
     Constant,
     IsNull,
     Like,
@@ -28,7 +25,15 @@ from gateway.routing.selectors.ast import (
     SelectorField,
     Signed,
 )
-from gateway.routing.selectors.compile import HEADERS, is_number
+from gateway.routing.selectors.type_rules import (
+    check_condition,
+    check_field,
+    check_number,
+    fits_only_negated,
+    make_comparison,
+    type_error,
+)
+from gateway.routing.selectors.values import HEADERS
 
 GRAMMAR = r"""
 ?either: every (_OR every)*
@@ -190,65 +195,3 @@ def _unquoted(token: Token) -> str:
 
 def _offset(token: Token) -> int:
     return token.start_pos or 0
-
-
-def type_error(at: int, rule: str, reason: str) -> SubjectError:
-    """Return an error without the text; `parse_selector` adds it."""
-    return SubjectError("selector", "", at, rule, reason)
-
-
-def check_condition(node: Node) -> Node:
-    """Return `node`; raise SubjectError when it is a number or a text."""
-    if _is_number(node) or (isinstance(node, Constant) and not isinstance(node.value, bool)):
-        raise type_error(node.offset, "type", "a condition is expected here, not a value")
-    return node
-
-
-def check_number(node: Node) -> Node:
-    """Return `node`; raise SubjectError when it is never a number."""
-    if isinstance(node, SelectorField) or _is_number(node):
-        return node
-    raise type_error(node.offset, "type", "a number is expected here")
-
-
-def _is_number(node: Node) -> bool:
-    if not isinstance(node, Constant):
-        return isinstance(node, Signed | Arithmetic)
-    if fits_only_negated(node):
-        raise type_error(node.offset, "number", "the number is past 64 bits")
-    return is_number(node.value)
-
-
-def fits_only_negated(node: Node) -> bool:
-    """Return whether it is 2**63, which fits into a long only with a minus before it."""
-    value = node.value if isinstance(node, Constant) else None
-    return isinstance(value, int) and value == LONG_MAX + 1
-
-
-def make_comparison(operator: str, left: Node, right: Node) -> Compare:
-    """Build a comparison; raise SubjectError when its sides are never equal or in order."""
-    if operator not in {"=", "<>"}:
-        return Compare(operator, check_number(left), check_number(right), offset=left.offset)
-    kinds = {_kind(side) for side in (left, right)} - {"field"}
-    if len(kinds) > 1:
-        reason = f"{' and '.join(sorted(kinds))} are never equal and never unequal"
-        raise type_error(left.offset, "type", reason)
-    return Compare(operator, left, right, offset=left.offset)
-
-
-def _kind(node: Node) -> str:
-    if isinstance(node, SelectorField):
-        return "field"
-    if _is_number(node):
-        return "a number"
-    if isinstance(node, Constant):
-        return "a text" if isinstance(node.value, str) else "a truth value"
-    raise type_error(node.offset, "type", "a value is expected here, not a condition")
-
-
-def check_field(node: Node, word: str) -> SelectorField:
-    """Return `node`; raise SubjectError when it is not a name."""
-    if isinstance(node, SelectorField):
-        return node
-    reason = f"the name of a header or property is expected before {word}"
-    raise type_error(node.offset, "type", reason)

@@ -13,6 +13,7 @@ from gateway.errors import SubjectError, quoted
 from gateway.model.message import Headers
 from gateway.routing.selectors.ast import Node, SelectorField, walk
 from gateway.routing.selectors.compile import Condition, compile_test
+from gateway.routing.selectors.type_rules import check_condition
 
 MAX_CHARACTERS = 65_536
 MAX_DEPTH = 100
@@ -59,7 +60,7 @@ def parse_selector(text: str) -> Selector:
         raise SubjectError("selector", text, MAX_CHARACTERS, "too-long", reason)
     _check_size(text)
     try:
-        tree = _parse(text)
+        tree = check_condition(_parse(text))
     except SubjectError as error:
         raise SubjectError("selector", text, error.offset, error.rule, error.reason) from None
     names: set[str] = set()
@@ -92,11 +93,10 @@ def _too_deep(text: str, at: int) -> SubjectError:
 def _parse(text: str) -> Node:
     from lark import exceptions  # noqa: PLC0415  # its import takes a tenth of the start
 
-    from gateway.routing.selectors import grammar  # noqa: PLC0415  # likewise
+    from gateway.routing.selectors.grammar import parser  # noqa: PLC0415  # likewise
 
     try:
-        tree = cast(Node, grammar.parser().parse(text))  # the transformer makes no lark tree
-        return grammar.check_condition(tree)
+        return cast(Node, parser().parse(text))  # the transformer makes no lark tree
     except exceptions.UnexpectedCharacters as error:
         at = cast(int, error.pos_in_stream)
         raise _unexpected(text, at, text[at]) from None

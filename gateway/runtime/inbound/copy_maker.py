@@ -12,9 +12,10 @@ from gateway.errors import TranslationError
 from gateway.model.limited_cache import LimitedCache
 from gateway.model.memory_size import headers_size, text_size
 from gateway.model.message import GATEWAY_ID, GATEWAY_TRACE, NO_HEADERS, Headers, Message
+from gateway.routing.carried_headers import MappedHeaders, map_reply, optional_values
 from gateway.routing.header_rules import NO_RULES
 from gateway.routing.payload_conversion import convert_payload
-from gateway.routing.route import MappedHeaders, WhenFull, map_reply, optional_values
+from gateway.routing.route import WhenFull
 from gateway.routing.router import Delivery
 from gateway.runtime.delivery.distribution import Copies
 from gateway.runtime.delivery.duplicates import copy_id

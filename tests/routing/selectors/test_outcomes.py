@@ -7,9 +7,10 @@ from hypothesis import given
 
 from gateway.model.message import Headers, Value
 from gateway.routing.selectors.ast import Node, SelectorField
-from gateway.routing.selectors.compile import compile_test, compile_value
+from gateway.routing.selectors.compile import compile_test
 from gateway.routing.selectors.outcomes import ANY, Kind, Possible, possible_outcomes
 from gateway.routing.selectors.selector import parse_selector
+from gateway.routing.selectors.values import compile_value
 from tests.routing.selectors.test_selector import CONDITIONS, MESSAGES
 
 TEXT = Possible(frozenset({Kind.NULL, Kind.TEXT}))
