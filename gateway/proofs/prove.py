@@ -7,21 +7,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from gateway.errors import SearchBudgetExceeded
 from gateway.proofs import budget
 from gateway.proofs.budget import SEARCH_TOO_LONG, search_budget, start_question
+from gateway.proofs.finding import RouteFinding
 from gateway.proofs.flows.extract import extract_flows, whole_target_flow
-from gateway.proofs.flows.flow import Flow, RouteFinding, RouteSource
+from gateway.proofs.flows.flow import Flow, RouteSource
+from gateway.proofs.rules.allowed import restrict_to_allowed
 from gateway.proofs.rules.cycles import prove_cycles
 from gateway.proofs.rules.first_level import prove_first_level
 from gateway.proofs.rules.injective import prove_injective
 from gateway.proofs.rules.inverse import prove_inverse
-from gateway.proofs.rules.limits import KnownEdges, prove_limits
+from gateway.proofs.rules.limits import prove_limits
 from gateway.proofs.rules.overlap import prove_overlaps
-from gateway.proofs.rules.reach import (
-    prove_reachable,
-    prove_sendable,
-    prove_shares,
-    unused_captures,
-)
-from gateway.proofs.rules.refused import prove_not_refused, restrict_to_allowed
+from gateway.proofs.rules.reach import prove_reachable, prove_sendable, unused_captures
+from gateway.proofs.rules.refused import prove_not_refused
+from gateway.proofs.rules.shares import prove_shares
+from gateway.proofs.search.growth import KnownEdges
 from gateway.proofs.search.samples import sendable_name
 from gateway.routing.route import Route, unrecorded
 

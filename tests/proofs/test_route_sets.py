@@ -13,7 +13,7 @@ from benchmarks.proof_sets import SETS, SYSTEMS
 from gateway.errors import SearchBudgetExceeded
 from gateway.proofs import RouteFinding, budget, prove
 from gateway.proofs.flows.extract import extract_flows
-from gateway.proofs.rules import reach
+from gateway.proofs.rules import shares
 from gateway.routing.route import Route
 from tests.proofs.routes import BROKERS, route
 
@@ -126,12 +126,12 @@ def test_shares_are_compared_without_testing_every_pair(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     asked: list[object] = []
-    monkeypatch.setattr(reach, "covers", lambda *both: asked.append(both))
+    monkeypatch.setattr(shares, "covers", lambda *both: asked.append(both))
     apart = [route("mqtt", f"$share/team/{n}/#", ("ems", f"A.{n}")) for n in range(200)]
     alike = [route("mqtt", "$share/team/x/#", ("ems", "B")) for _ in range(200)]
     sources, _ = extract_flows([*apart, *alike], EVERY)
 
-    assert list(reach.prove_shares(sources)) == []
+    assert list(shares.prove_shares(sources)) == []
     assert asked == []
 
 
@@ -141,11 +141,13 @@ def test_shares_that_take_too_long_to_compare_are_unproven(
     def search(*_: object) -> None:
         raise SearchBudgetExceeded("pattern algebra", "a question", "steps", 2, 1)
 
-    monkeypatch.setattr(reach, "covers", search)
+    monkeypatch.setattr(shares, "covers", search)
     routes = [
         route("mqtt", pattern, ("ems", f"A.{number}.{{r...}}"), name=f"r{number}")
         for number, pattern in enumerate(("$share/team/a/{r...}", "$share/team/+/{r...}"))
     ]
     sources, _ = extract_flows(routes, EVERY)
 
-    assert [(each.route, each.rule) for each in reach.prove_shares(sources)] == [("r1", "unproven")]
+    assert [(each.route, each.rule) for each in shares.prove_shares(sources)] == [
+        ("r1", "unproven")
+    ]

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from gateway.dialects.registry import find_dialect
 from gateway.errors import SubjectError, TranslationError
-from gateway.proofs.search.samples import find_collision
+from gateway.proofs.search.collisions import find_collision
 from gateway.routing.source_pattern import parse_source
 from gateway.routing.template import (
     Placeholder,

@@ -2,12 +2,11 @@
 
 A route has one flow for each target and each pattern of its source. Each wildcard of the pattern
 is a variable, identified by its position in the pattern. `target_levels` says for each level of
-the target name which variables it holds. A finding is about a source of a route or a target.
+the target name which variables it holds.
 """
 
 from __future__ import annotations
 
-import typing
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -15,30 +14,9 @@ from typing import TypeAlias
 from gateway.model.chain import Single
 from gateway.model.matching import matches
 from gateway.model.pattern import AnyMany, AnyOne, Glob, Literal, Pattern
+from gateway.proofs.finding import RouteFinding, Severity
 from gateway.routing.route import Route, Target
 from gateway.routing.template_functions import TemplateFunction
-
-Severity: TypeAlias = typing.Literal["error", "warning", "note"]
-
-
-@dataclass(frozen=True, slots=True)
-class RouteFinding:
-    """One finding about a source of a route, or about one of its targets.
-
-    `source` and `target` are indexes within the route, from 0; `target` is None for a finding
-    about the source alone. `example` holds names as the systems write them, `endpoints` the
-    endpoint of each name.
-    """
-
-    route: str
-    source: int
-    target: int | None
-    rule: str
-    severity: Severity
-    text: str
-    hint: str
-    example: tuple[str, ...]
-    endpoints: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,1 +1,1 @@
-"""The proofs themselves."""
+"""One module for each proof."""

@@ -17,7 +17,8 @@ from gateway.errors import SearchBudgetExceeded
 from gateway.model.overlap_index import candidate_pairs
 from gateway.model.pattern import Pattern
 from gateway.proofs.budget import SEARCH_TOO_LONG, start_question
-from gateway.proofs.flows.flow import Flow, RouteFinding, Severity, shape_numbers
+from gateway.proofs.finding import RouteFinding, Severity
+from gateway.proofs.flows.flow import Flow, shape_numbers
 from gateway.proofs.search.equations import exact_source_patterns, source_patterns
 from gateway.proofs.search.examples import find_example
 from gateway.proofs.search.translated_name import TranslatedName, translate_name

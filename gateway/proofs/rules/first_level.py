@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from gateway.dialects.base import Dialect
 from gateway.model.pattern import AnyMany, Glob, Pattern
-from gateway.proofs.flows.flow import Flow, RouteFinding
+from gateway.proofs.finding import RouteFinding
+from gateway.proofs.flows.flow import Flow
 from gateway.proofs.search.samples import translate_towards
 from gateway.proofs.search.translated_name import RefusedName, TranslatedName
 

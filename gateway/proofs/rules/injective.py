@@ -9,20 +9,20 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from gateway.model.pattern import AnyMany, Glob, Literal, Pattern
+from gateway.proofs.finding import RouteFinding, Severity
 from gateway.proofs.flows.flow import (
     Flow,
     LevelVariable,
     LossyCall,
     Part,
     RestVariable,
-    RouteFinding,
-    Severity,
     levels_by_position,
 )
 from gateway.proofs.rules.ambiguity import ambiguous_texts
+from gateway.proofs.search.collisions import find_collision
 from gateway.proofs.search.equations import Bindings, bind, bind_to_name, source_patterns
 from gateway.proofs.search.examples import exact_pattern, examples, find_example, names_of
-from gateway.proofs.search.samples import bind_levels, find_collision, trial_names
+from gateway.proofs.search.samples import bind_levels, trial_names
 from gateway.proofs.search.translated_name import TranslatedName, translate_by_flow
 from gateway.translate.names import OnUnmappable
 

@@ -12,7 +12,8 @@ from functools import cache
 from itertools import chain
 
 from gateway.model.overlap_index import OverlapIndex
-from gateway.proofs.flows.flow import Flow, RouteFinding, Severity, shape_numbers
+from gateway.proofs.finding import RouteFinding, Severity
+from gateway.proofs.flows.flow import Flow, shape_numbers
 from gateway.proofs.rules.overlap_search import Overlap, find_overlap, of_one_target
 from gateway.proofs.search.samples import translated_trials
 from gateway.proofs.search.translated_name import TranslatedName

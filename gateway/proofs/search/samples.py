@@ -1,13 +1,13 @@
-"""Sample names of a flow, their translations, and captures that functions turn into one text."""
+"""Sample names of a flow, and their translations."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import islice, product
 
-from gateway.errors import TranslationError
 from gateway.model.pattern import AnyMany, AnyOne, Glob, Level, Literal, Pattern
 from gateway.proofs.flows.flow import Flow, filled
+from gateway.proofs.search.collisions import find_collision
 from gateway.proofs.search.equations import Bindings, bind, source_patterns
 from gateway.proofs.search.examples import find_example, names_of
 from gateway.proofs.search.translated_name import (
@@ -16,43 +16,7 @@ from gateway.proofs.search.translated_name import (
     translate_by_flow,
     translate_name,
 )
-from gateway.routing.template_functions import INTEGER, Levels, TemplateFunction, apply_functions
-
-_MAX_LENGTH = 1_000
-_SHORT_TEXTS = ("a", "A", "b", "aa", "ab", "ba", "")
-
-
-def find_collision(
-    functions: Sequence[TemplateFunction], *, single_level: bool
-) -> tuple[Levels, Levels] | None:
-    """Return two captures with one result; None when no trial finds any."""
-    seen: dict[Levels, Levels] = {}
-    for levels in _trials(functions, single_level=single_level):
-        try:
-            made = apply_functions(functions, levels)
-        except TranslationError:
-            continue
-        if made in seen:
-            return seen[made], levels
-        seen[made] = levels
-    return None
-
-
-def _trials(functions: Sequence[TemplateFunction], *, single_level: bool) -> Iterator[Levels]:
-    """Return distinct captures: short ones, and long ones that differ outside a slice."""
-    words = [word for function in functions for word in function.arguments]
-    numbers = [abs(int(word)) for word in words if INTEGER.fullmatch(word)]
-    long = "a" * min(_MAX_LENGTH, 1 + max(numbers, default=0))
-    shapes = ("ab", "ac", "cb", long + "b", long + "c", "b" + long, "c" + long)
-    joiners = ("", *(word for word in words if not INTEGER.fullmatch(word)))
-    texts = [*_SHORT_TEXTS, *(joiner.join(shape) for joiner in joiners for shape in shapes)]
-    buckets = max((int(f.arguments[0]) for f in functions if f.name == "bucket"), default=0)
-    trials: list[Levels] = [(text,) for text in (*texts, *map(str, range(buckets)))]
-    if not single_level:
-        trials += [(first, text) for first in "ab" for text in texts]
-        trials += [tuple(shape) for shape in shapes]
-    return iter(dict.fromkeys(trials))
-
+from gateway.routing.template_functions import Levels
 
 MAX_EXTRA_LEVELS = 2
 MAX_TRIALS = 40
