@@ -17,7 +17,8 @@ from gateway.dialects.name_limits import NameLimits
 from gateway.dialects.registry import find_dialect
 from gateway.errors import GatewayError
 from gateway.model.pattern import AnyMany, AnyOne, Glob, Literal, Pattern, WildcardExclusions
-from gateway.routing.route import BrokerAccess, Route, Target, fixed_kind, for_templates
+from gateway.routing.destination_kind import kind_chosen_by_mapping
+from gateway.routing.route import BrokerAccess, Route, Target, for_templates
 from gateway.routing.router import Router
 from gateway.routing.source_pattern import SourcePattern, parse_source
 from gateway.routing.tags import TagMode, TagRule
@@ -179,7 +180,7 @@ def _target(
         for_templates(renderer, templates),
         tuple(templates),
         _patterns(rules["allow"], dialect),
-        kind=fixed_kind(templates, source, dialect),
+        kind=kind_chosen_by_mapping(templates, source, dialect),
         access=BrokerAccess(**rules["access"]),
     )
 
