@@ -53,7 +53,9 @@ def _flows(source: RouteSource, brokers: Mapping[str, str]) -> list[Flow]:
 
 def _by_template(target: Target) -> list[Target]:
     """Return the target once for each of its templates."""
-    return [replace(target, templates=(each,)) for each in target.templates] or [target]
+    if len(target.templates) <= 1:
+        return [target]
+    return [replace(target, templates=(each,)) for each in target.templates]
 
 
 def make_flow(
