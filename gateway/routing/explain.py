@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
 
 from gateway.dialects.advice import LimitUsage, limit_usage
 from gateway.dialects.base import parse_subject
@@ -99,8 +98,9 @@ def _target_result(
     except TranslationError as error:
         return TargetResult(target.endpoint, target.system, rule=error.rule, reason=str(error))
     used = tuple(limit_usage(name, target.renderer.dialect))
-    onward = [_onward_names(name, each) for each in routes if each.endpoint == target.endpoint]
-    return TargetResult(target.endpoint, target.system, name, used=used, back=(*chain(*onward),))
+    onward = [route for route in routes if route.endpoint == target.endpoint]
+    back = tuple(each for route in onward for each in _onward_names(name, route))
+    return TargetResult(target.endpoint, target.system, name, used=used, back=back)
 
 
 def _onward_names(name: str, route: Route) -> Iterator[OnwardName]:

@@ -152,8 +152,15 @@ def _deliveries_to(
         made = {join_tags(made): next(iter(made.values()))}
     labels = (f"{target.label}#{number}" if number > 1 else target.label for number in count(1))
     for name, rules in made.items():
-        target_mark = broker_mark(target.broker_id, name)
-        yield Delivery(route, target, name, next(labels), "", "", rules, source_mark, target_mark)
+        yield Delivery(
+            route,
+            target,
+            name,
+            next(labels),
+            rules=rules,
+            source_mark=source_mark,
+            target_mark=broker_mark(target.broker_id, name),
+        )
     for refusal in refused:
         yield Delivery(route, target, "", next(labels), refusal.rule, str(refusal))
 

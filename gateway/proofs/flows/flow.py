@@ -137,13 +137,16 @@ class Flow:
     @property
     def parts(self) -> list[Part | RestVariable]:
         """The parts of the target name, whatever level they stand in."""
-        levels = self.target_levels
-        return [x for level in levels for x in (level if isinstance(level, tuple) else (level,))]
+        found: list[Part | RestVariable] = []
+        for level in self.target_levels:
+            found += level if isinstance(level, tuple) else (level,)
+        return found
 
     @property
     def shown_variables(self) -> list[int]:
         """The positions of the variables in the target name, outside of calls."""
-        return [x.position for x in self.parts if isinstance(x, RestVariable | LevelVariable)]
+        variables = (RestVariable, LevelVariable)
+        return [part.position for part in self.parts if isinstance(part, variables)]
 
     @property
     def lossy_calls(self) -> list[LossyCall]:
