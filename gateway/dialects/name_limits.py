@@ -88,7 +88,7 @@ class Refusals:
             char = min(found, key=joined.index)
             return "forbidden-character", f"the limits of the endpoint forbid {char!r}"
         refused, taken = self.limits.forbidden_first_levels, self.limits.allowed_first_levels
-        if _is_one_of(levels[0], refused) and not _is_one_of(levels[0], taken):
+        if refused and _is_one_of(levels[0], refused) and not _is_one_of(levels[0], taken):
             reason = f"the limits of the endpoint forbid the first {levels[0]!r}"
             return "forbidden-first-level", reason
         for text, pattern in self.patterns:
