@@ -85,8 +85,8 @@ def _determined(flow: Flow) -> set[int]:
 
 
 def _unknown(level: Sequence[Part], known: set[int]) -> list[Part]:
-    parts = [part for part in dict.fromkeys(level) if not isinstance(part, str)]
-    return [part for part in parts if not known.issuperset(part.positions)]
+    parts = [part for part in level if not isinstance(part, str)]
+    return list(dict.fromkeys(part for part in parts if not known.issuperset(part.positions)))
 
 
 MAX_ATTEMPTS = 4  # names for which a second one is searched

@@ -62,8 +62,8 @@ def _cap(flow: Flow, unit: Unit) -> int | None:
     dialects = [flow.source.route.dialect]
     if unit is not Unit.LEVEL_CHARACTERS:
         dialects.append(flow.target.renderer.dialect)
-    limits = (limit for dialect in dialects for limit in dialect.limits)
-    caps = (each.maximum for each in limits if each.unit is Unit.LEVEL_CHARACTERS)
+    limits = [limit for dialect in dialects for limit in dialect.limits]
+    caps = [limit.maximum for limit in limits if limit.unit is Unit.LEVEL_CHARACTERS]
     return min(caps, default=None)
 
 
