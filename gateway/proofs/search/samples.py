@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice, product
 
 from gateway.model.pattern import AnyMany, AnyOne, Glob, Level, Literal, Pattern
-from gateway.proofs.flows.flow import Flow, filled
+from gateway.proofs.flows.flow import Flow
 from gateway.proofs.search.collisions import find_collision
 from gateway.proofs.search.equations import Bindings, bind, source_patterns
 from gateway.proofs.search.examples import find_example, names_of
@@ -104,10 +104,15 @@ def _texts(flow: Flow) -> Sequence[str]:
 
 
 def _group(level: Level, texts: Sequence[str]) -> list[tuple[str, ...]]:
-    if isinstance(level, Literal):
-        return [(level.text,)]
-    if not isinstance(level, AnyMany):
-        return [(filled(level, text),) for text in texts]
-    none: list[tuple[str, ...]] = [] if level.minimum else [()]
-    ones = [(text,) for text in texts]
-    return [*ones[:2], ("x", "y"), *none, *ones[2:], ("x", "x"), ("y", "x")]
+    match level:
+        case Literal(text):
+            return [(text,)]
+        case AnyOne():
+            return [(text,) for text in texts]
+        case Glob():
+            first, *others = level.parts
+            return [(first + text + "".join(others),) for text in texts]
+        case AnyMany(minimum):
+            none: list[tuple[str, ...]] = [] if minimum else [()]
+            ones = [(text,) for text in texts]
+            return [*ones[:2], ("x", "y"), *none, *ones[2:], ("x", "x"), ("y", "x")]
