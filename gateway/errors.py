@@ -6,7 +6,9 @@ attribute, never by the text. A text reads `where: what is wrong; what to do`.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
+from difflib import get_close_matches
 
 MAX_QUOTED = 120  # characters of the user's text in an error message
 
@@ -16,6 +18,12 @@ def quoted(text: str) -> str:
     if len(text) <= MAX_QUOTED:
         return repr(text)
     return f"{text[:MAX_QUOTED]!r}... ({len(text)} characters)"
+
+
+def nearest(word: str, known: Collection[str], *, cutoff: float = 0.6) -> str:
+    """A hint for an unknown word: the known one that resembles it, or all of them."""
+    close = get_close_matches(word, known, n=1, cutoff=cutoff)
+    return f"did you mean {close[0]!r}?" if close else f"known are {', '.join(known)}"
 
 
 def first_line(error: BaseException) -> str:

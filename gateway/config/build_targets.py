@@ -13,9 +13,10 @@ from gateway.config.schema import HeaderSettings, RouteSettings, TargetSettings
 from gateway.dialects.base import parse_pattern
 from gateway.endpoints.registry import find_kind
 from gateway.errors import GatewayError
+from gateway.routing.destination_kind import kind_chosen_by_mapping
 from gateway.routing.header_rules import NO_RULES, parse_header_rules
 from gateway.routing.payload_conversion import parse_conversion
-from gateway.routing.route import Target, WhenFull, fixed_kind, for_templates
+from gateway.routing.route import Target, WhenFull, for_templates
 from gateway.routing.source_pattern import SourcePattern
 from gateway.routing.tags import TagMode, TagRule
 from gateway.routing.template import parse_template
@@ -144,7 +145,7 @@ def _target(  # noqa: PLR0913, PLR0917  # where it stands and what it may use
         add_message_id=settings.add_message_id or (settings.observe is not None and carries_id),
         observe=settings.observe or "",
         broker_id=endpoint.broker_id,
-        kind=fixed_kind(templates, source.pattern, dialect),
+        kind=kind_chosen_by_mapping(templates, source.pattern, dialect),
         payload_encoding=find_kind(endpoint.settings).payload_encoding,
     )
 

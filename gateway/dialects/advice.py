@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from gateway.dialects.dialect import Dialect
-from gateway.dialects.limits import measure
+from gateway.dialects.name_size import measure
 from gateway.dialects.names import split_levels
 from gateway.model.limits import Limit
 
@@ -28,14 +28,9 @@ def warnings_of(text: str, dialect: Dialect) -> tuple[str, ...]:
         unusual = next((char for char in text if char == " " or not char.isprintable()), None)
         if unusual is not None:
             found.append(f"{unusual!r} is legal and advised against")
-    prefixes = [
-        prefix
-        for rule in dialect.prefix_rules
-        for prefix in rule.allowed_prefixes
-        if levels[0].startswith(prefix)
-    ]
-    if prefixes:
-        found.append(f"names that begin with {prefixes[0]!r} have a meaning of their own")
+    prefixes = (prefix for rule in dialect.prefix_rules for prefix in rule.allowed_prefixes)
+    if prefix := next(filter(levels[0].startswith, prefixes), None):
+        found.append(f"names that begin with {prefix!r} have a meaning of their own")
     if any(level in dialect.inbox_levels for level in levels):
         inbox = dialect.inbox_levels[0]
         found.append(f"a {inbox!r} level is the inbox of one client; it is not bridged")

@@ -107,7 +107,6 @@ def with_limits(dialect: Dialect, limits: NameLimits) -> Dialect:
         for pattern in read_pattern(text, dialect)
     ]
     refusals = Refusals(limits, dialect.server_levels, tuple(patterns))
-    empty = refusals == Refusals(NameLimits())
-    return (
-        dialect if empty else replace(dialect, limits=(*dialect.limits, *maxima), refusals=refusals)
-    )
+    if refusals == Refusals(NameLimits()):
+        return dialect
+    return replace(dialect, limits=(*dialect.limits, *maxima), refusals=refusals)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gateway.dialects.dialect import Dialect
-from gateway.dialects.globs import unescape_glob
+from gateway.dialects.globs import convert_glob
 from gateway.dialects.names import canonical_levels
 from gateway.model.pattern import AnyMany, Glob, Level, Literal, Pattern, WildcardExclusions
 
@@ -22,9 +22,8 @@ def canonical_patterns(pattern: Pattern, dialect: Dialect) -> Iterator[tuple[Pat
     start = fixed[0] if fixed else len(levels) - 1
     if start and all(level == AnyMany(0) for level in levels[:start]):
         behind = levels[start]
-        if isinstance(behind, Literal) and _canonical(behind.text, dialect) != _canonical_first(
-            behind.text, dialect
-        ):
+        text = behind.text if isinstance(behind, Literal) else None
+        if text is not None and _canonical(text, dialect) != _canonical_first(text, dialect):
             yield from canonical_patterns(Pattern(levels[start:], pattern.exclusions), dialect)
             levels = (AnyMany(1), *levels[start:])
     yield _canonical_pattern(levels, pattern.exclusions, dialect)
@@ -43,7 +42,7 @@ def _canonical_pattern(
         if isinstance(level, Literal):
             made = literals[level.text] if at else Literal(_canonical_first(level.text, dialect))
         elif isinstance(level, Glob):
-            made, same = unescape_glob(level, dialect.codec, first=at == 0)
+            made, same = convert_glob(level, dialect.codec, first=at == 0, outward=False)
             exact = exact and same
         found.append(made)
     if found == [Literal(""), AnyMany(0)]:  # one empty level alone is not a name

@@ -68,13 +68,8 @@ class Codec:
 
     def unspellable(self, levels: Sequence[str]) -> list[str]:
         """Return the characters and texts that this system cannot spell, for people to read."""
-        lost = [
-            found[0]
-            for level in levels
-            for found in self.encodable.finditer(level)
-            if found[0] not in self.encoded_characters
-            or self.encoded_characters[found[0]].startswith("%")
-        ]
+        found = (each[0] for level in levels for each in self.encodable.finditer(level))
+        lost = [each for each in found if self.encoded_characters.get(each, "%").startswith("%")]
         whole = (*self.level_codes, *self.inbox_tokens)
         lost += [level for level in levels if level in whole]
         if self._map_first(levels[0], outward=True) != levels[0]:
@@ -98,6 +93,11 @@ class Codec:
         return char if found[0] in self.encoded_characters and here.startswith("%") else here
 
     @property
+    def escaped_characters(self) -> list[str]:
+        """The canonical characters that this system cannot spell."""
+        return [char for char, here in self.encoded_characters.items() if here.startswith("%")]
+
+    @property
     def level_pairs(self) -> list[tuple[str, str]]:
         """Whole levels with a spelling of their own: the canonical form and the form here."""
         codes = [
@@ -105,15 +105,11 @@ class Codec:
         ]
         return codes + list(self.inbox_tokens.items())
 
-    def encode_part(self, text: str, *, first: bool) -> str:
-        """Encode a part of a level; `first` for the start of the first level of the name."""
-        mapped = self._map_first(text, outward=True) if first else text
-        return self._encode_characters(mapped)
-
-    def decode_part(self, text: str, *, first: bool) -> str:
-        """Decode a part of a level; `first` for the start of the first level of the name."""
-        decoded = self._decode_characters(text)
-        return self._map_first(decoded, outward=False) if first else decoded
+    def convert_part(self, text: str, *, first: bool, outward: bool) -> str:
+        """Encode (`outward`) or decode a part of a level; `first` for the start of the name."""
+        part = text if outward else self._decode_characters(text)
+        mapped = self._map_first(part, outward=outward) if first else part
+        return self._encode_characters(mapped) if outward else mapped
 
     def _encode(self, level: str) -> str:
         text = self._encode_characters(level)
@@ -126,10 +122,8 @@ class Codec:
     def _decode(self, level: str) -> str:
         text = self.inbox_tokens.get(level, level)
         if self.level_token.fullmatch(text):
-            text = next(
-                (whole for whole, code in self.level_codes.items() if text == "%" + code),
-                "%" + text[3:],
-            )
+            found = (whole for whole, code in self.level_codes.items() if text == "%" + code)
+            text = next(found, "%" + text[3:])
         return self._decode_characters(text)
 
     def _encode_characters(self, text: str) -> str:

@@ -2,7 +2,7 @@
 
 A star stands for raw text, so the text may begin or end within an escape token. The fixed part
 beside such a star is shortened to the certain characters. The result therefore never selects
-less than the original, and the functions report whether it selects the same.
+less than the original.
 """
 
 from __future__ import annotations
@@ -12,20 +12,18 @@ from gateway.model.matching import glob_matches
 from gateway.model.pattern import AnyOne, Glob
 
 
-def unescape_glob(glob: Glob, codec: Codec, *, first: bool) -> tuple[Glob | AnyOne, bool]:
-    """Convert a glob of a system to the canonical form; return whether it selects the same."""
-    return _convert(glob, codec, first=first, outward=False)
+def convert_glob(
+    glob: Glob, codec: Codec, *, first: bool, outward: bool
+) -> tuple[Glob | AnyOne, bool]:
+    """Convert a glob to the spelling of a system (`outward`), or from it to the canonical form.
 
-
-def escape_glob(glob: Glob, codec: Codec, *, first: bool) -> tuple[Glob | AnyOne, bool]:
-    """Convert a canonical glob to a system's spelling; return whether it selects the same."""
-    return _convert(glob, codec, first=first, outward=True)
-
-
-def _convert(glob: Glob, codec: Codec, *, first: bool, outward: bool) -> tuple[Glob | AnyOne, bool]:
+    The second result says whether the converted glob selects the same.
+    """
     parts = _certain_parts(glob.parts, codec)
-    step = codec.encode_part if outward else codec.decode_part
-    words = [step(part, first=first and at == 0) for at, part in enumerate(parts)]
+    words = [
+        codec.convert_part(part, first=first and at == 0, outward=outward)
+        for at, part in enumerate(parts)
+    ]
     made = Glob((words[0], *filter(None, words[1:-1]), words[-1]), glob.minimum)
     exact = parts == list(glob.parts)
     for there, here in codec.level_pairs:

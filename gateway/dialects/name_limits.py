@@ -46,23 +46,17 @@ class NameLimits:
 
     def with_those_of(self, other: NameLimits) -> NameLimits:
         """Return limits that refuse what either of both refuses."""
-        merged = {name: getattr(self, name) for name in FIELDS}
-        for name, value in other.set_fields().items():
-            mine = merged[name]
-            if isinstance(value, int):
-                merged[name] = value if mine is None else min(mine, value)
-            else:
-                merged[name] = mine + value
+        merged: dict[str, Any] = {**other.set_fields(), **self.set_fields()}
+        for name in self.set_fields().keys() & other.set_fields().keys():
+            both = getattr(self, name), getattr(other, name)
+            merged[name] = min(both) if isinstance(both[0], int) else both[0] + both[1]
         return NameLimits(**merged)
 
     @classmethod
     def from_fields(cls, found: Mapping[str, Any]) -> NameLimits:
         """Return limits from the values of `set_fields`, which JSON may have made lists."""
-        values: dict[str, Any] = {
-            name: tuple(value) if isinstance(value, list) else value
-            for name, value in found.items()
-        }
-        return cls(**values)
+        lists = {name: tuple(value) for name, value in found.items() if isinstance(value, list)}
+        return cls(**{**found, **lists})
 
     def set_fields(self) -> Mapping[str, int | str | tuple[str, ...]]:
         """Return the limits that are set, by name: plain values for JSON."""
@@ -93,19 +87,14 @@ class Refusals:
         if found := [each for each in self.limits.forbidden_characters if each in joined]:
             char = min(found, key=joined.index)
             return "forbidden-character", f"the limits of the endpoint forbid {char!r}"
-        if self.limits.forbidden_first_levels and self._forbids_first(levels[0]):
+        refused, taken = self.limits.forbidden_first_levels, self.limits.allowed_first_levels
+        if refused and _is_one_of(levels[0], refused) and not _is_one_of(levels[0], taken):
             reason = f"the limits of the endpoint forbid the first {levels[0]!r}"
             return "forbidden-first-level", reason
         for text, pattern in self.patterns:
             if matches(pattern, levels):
                 return "forbidden-pattern", f"the limits of the endpoint forbid {text!r}"
         return None
-
-    def _forbids_first(self, level: str) -> bool:
-        limits = self.limits
-        return _is_one_of(level, limits.forbidden_first_levels) and not _is_one_of(
-            level, limits.allowed_first_levels
-        )
 
 
 def _is_one_of(level: str, words: Sequence[str]) -> bool:

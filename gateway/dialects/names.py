@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gateway.dialects.dialect import TAG_SEPARATOR, Dialect
-from gateway.dialects.limits import exceeded_limit
+from gateway.dialects.name_size import exceeded_limit
 from gateway.errors import LimitError, SubjectError, TranslationError, quoted
 from gateway.model.pattern import Literal, Pattern
 from gateway.model.subject import Subject
@@ -32,19 +32,11 @@ def read_name(text: str, dialect: Dialect) -> tuple[str, ...]:
 
 def check_name(text: str, dialect: Dialect) -> None:
     """Raise SubjectError unless a client may publish to `text`, a name or a tag list."""
-    if dialect.tag_lists:
-        for levels in read_tags(text, dialect):
-            check_not_reserved(levels, text, dialect)
-        return
-    check_not_reserved(read_name(text, dialect), text, dialect)
-
-
-def check_not_reserved(levels: Sequence[str], text: str, dialect: Dialect) -> None:
-    """Raise SubjectError when the name's first level belongs to the system itself."""
-    for rule in dialect.prefix_rules:
-        if levels[0].startswith(rule.system_prefixes):
-            reason = f"names that begin with {levels[0]!r} belong to the system"
-            raise SubjectError(dialect.name, text, 0, "reserved", reason)
+    for levels in read_tags(text, dialect):
+        for rule in dialect.prefix_rules:
+            if levels[0].startswith(rule.system_prefixes):
+                reason = f"names that begin with {levels[0]!r} belong to the system"
+                raise SubjectError(dialect.name, text, 0, "reserved", reason)
 
 
 def system_fault(levels: Sequence[str], dialect: Dialect) -> tuple[str, str] | None:
@@ -225,11 +217,8 @@ def level_offset(levels: Sequence[str], index: int, dialect: Dialect) -> int:
 
 def check_limits(text: str, levels: Sequence[str], dialect: Dialect) -> None:
     """Raise SubjectError when a received text exceeds a limit."""
-    exceeded = exceeded_limit(text, levels, dialect, made=False)
-    if exceeded is not None:
-        limit, actual, maximum = exceeded
-        reason = f"is {actual} {limit.unit.value}, limit {maximum}"
-        raise SubjectError(dialect.name, text, 0, limit.rule, reason)
+    if (error := too_long(text, levels, dialect, made=False)) is not None:
+        raise SubjectError(dialect.name, text, 0, error.rule, error.reason)
 
 
 def respelled(levels: Sequence[str], dialect: Dialect, other: Dialect) -> str:

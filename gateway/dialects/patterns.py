@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from gateway.dialects.canonical import canonical_patterns
 from gateway.dialects.dialect import Dialect, WildcardPlacement
@@ -15,7 +15,7 @@ from gateway.dialects.names import (
     read_tags,
     split_levels,
 )
-from gateway.dialects.tags import read_any_tag, read_tag_pattern
+from gateway.dialects.tag_patterns import read_any_tag, read_tag_pattern
 from gateway.errors import SubjectError, TranslationError
 from gateway.model.matching import matches
 from gateway.model.pattern import AnyMany, AnyOne, Glob, Level, Literal, Pattern
@@ -45,7 +45,10 @@ def read_pattern(text: str, dialect: Dialect) -> tuple[Pattern, ...]:
             example = ["x" if part in wildcards else part for part in text_levels]
             check_joined(example, text, dialect)
         return (Pattern(found, dialect.exclusions),)
-    raise _fault(text, shared, text_levels, levels, dialect)
+    at, key = next((at, level) for at, level in enumerate(levels) if isinstance(level, str))
+    rule, reason = _FAULTS[key]
+    position = shared + level_offset(text_levels, at, dialect)
+    raise SubjectError(dialect.name, text, position, rule, f"{text_levels[at]!r} {reason}")
 
 
 def shared_prefix_of(text: str, dialect: Dialect) -> str:
@@ -166,20 +169,6 @@ def _read_mixed_level(part: str, dialect: Dialect) -> Level | str:
     first, *inner, last = part.split(dialect.any_one)
     glob = Glob((first, *filter(None, inner), last))
     return AnyOne() if glob == Glob(("", "")) else glob
-
-
-def _fault(
-    text: str,
-    start: int,
-    parts: tuple[str, ...],
-    levels: Sequence[Level | str],
-    dialect: Dialect,
-) -> SubjectError:
-    """Return the error for the first level with a fault."""
-    at, key = next((at, level) for at, level in enumerate(levels) if isinstance(level, str))
-    rule, reason = _FAULTS[key]
-    position = start + level_offset(parts, at, dialect)
-    return SubjectError(dialect.name, text, position, rule, f"{parts[at]!r} {reason}")
 
 
 _FAULTS = {

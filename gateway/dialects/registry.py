@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from typing import Final
 
 from gateway.dialects.dialect import Dialect
@@ -15,7 +14,7 @@ from gateway.dialects.systems.rendezvous import RV
 from gateway.dialects.systems.smartsockets import SMARTSOCKETS
 from gateway.dialects.systems.solace import SMF
 from gateway.dialects.systems.yami4 import YAMI4
-from gateway.errors import GatewayError, quoted
+from gateway.errors import GatewayError, nearest, quoted
 from gateway.registry import Registry
 
 
@@ -37,10 +36,8 @@ class UnknownSystemError(GatewayError):
 
     def __init__(self, name: str) -> None:
         longest = max(map(len, DIALECTS))
-        close = get_close_matches(name.lower()[: 2 * longest], DIALECTS, n=1)
-        known = f"known are {', '.join(DIALECTS)}"
         self.name = name
-        self.hint = DIALECTS.fault_of(name) or (f"did you mean {close[0]!r}?" if close else known)
+        self.hint = DIALECTS.fault_of(name) or nearest(name.lower()[: 2 * longest], DIALECTS)
         super().__init__(f"unknown system {quoted(name)}; {self.hint}")
 
 

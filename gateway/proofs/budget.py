@@ -33,14 +33,6 @@ class _Budget:
     shared: int
     used: int = 0  # by the current question
 
-    def spend(self, steps: int) -> None:
-        before = max(self.per_question, self.used)
-        self.used += steps
-        self.shared -= max(0, self.used - before)
-        spent = self.shared < 0 and self.used > self.per_question
-        if spent or self.used > MAX_PER_QUESTION:
-            raise SearchBudgetExceeded("proofs", "a question", "steps", self.used, MAX_PER_QUESTION)
-
 
 _BUDGET: ContextVar[_Budget | None] = ContextVar("search_budget", default=None)
 
@@ -61,8 +53,7 @@ def search_budget(per_question: int | None = None) -> Iterator[None]:
 
 def start_question() -> None:
     """Begin another question, with steps of its own."""
-    budget = _BUDGET.get()
-    if budget is not None:
+    if (budget := _BUDGET.get()) is not None:
         budget.used = 0
 
 
@@ -72,6 +63,11 @@ def spend(steps: int) -> None:
     Raises:
         SearchBudgetExceeded: the question has used its own steps, and the shared budget is empty.
     """
-    budget = _BUDGET.get()
-    if budget is not None:
-        budget.spend(steps)
+    if (budget := _BUDGET.get()) is None:
+        return
+    before = max(budget.per_question, budget.used)
+    budget.used = used = budget.used + steps
+    budget.shared -= max(0, used - before)
+    spent = budget.shared < 0 and used > budget.per_question
+    if spent or used > MAX_PER_QUESTION:
+        raise SearchBudgetExceeded("proofs", "a question", "steps", used, MAX_PER_QUESTION)

@@ -24,16 +24,14 @@ from gateway.proofs.search.growth import KnownEdges
 from gateway.proofs.search.samples import sendable_name
 from gateway.routing.route import Route, unrecorded
 
-ONCE_PER_TARGET = frozenset(  # rules with at most one finding for a target
-    {
-        "not-injective",
-        "possible-loss",
-        "past-limit",
-        "forbidden-name",
-        "first-place",
-        "never-sent",
-        "outside-allow",
-    }
+ONCE_PER_TARGET = (  # rules with at most one finding for a target
+    "not-injective",
+    "possible-loss",
+    "past-limit",
+    "forbidden-name",
+    "first-place",
+    "never-sent",
+    "outside-allow",
 )
 
 
@@ -133,10 +131,9 @@ def _unproven(flow: Flow) -> RouteFinding:
 def _prove_inverses(routes: Sequence[Route]) -> Iterator[RouteFinding]:
     named = {route.name: route for route in routes}
     for route in routes:
-        if (back := named.get(route.inverse)) is not None:
-            finding = prove_inverse(route, back)
-            if finding is not None:
-                yield finding
+        back = named.get(route.inverse)
+        if back is not None and (finding := prove_inverse(route, back)) is not None:
+            yield finding
 
 
 def _sort_findings(found: Sequence[RouteFinding], routes: Sequence[Route]) -> list[RouteFinding]:

@@ -11,6 +11,8 @@ from gateway.errors import SubjectError, TranslationError
 from gateway.model.message import Headers
 from gateway.model.subject import Subject
 from gateway.routing.route import Route, Target
+from gateway.routing.source_pattern import named
+from gateway.routing.template_functions import Levels
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,11 +30,11 @@ class TargetResult:
 
     target: str
     system: str
-    name: str
-    rule: str
-    reason: str
-    used: tuple[LimitUsage, ...]
-    back: tuple[OnwardName, ...]
+    name: str = ""
+    rule: str = ""
+    reason: str = ""
+    used: tuple[LimitUsage, ...] = ()
+    back: tuple[OnwardName, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +47,9 @@ class RouteResult:
     route: str
     endpoint: str
     pattern: str
-    why_not: str
-    captures: tuple[tuple[str, str], ...]
-    made: tuple[TargetResult, ...]
+    why_not: str = ""
+    captures: tuple[tuple[str, str], ...] = ()
+    made: tuple[TargetResult, ...] = ()
     selector: str = ""
     selected: bool | None = None
 
@@ -74,57 +76,34 @@ def explain(
 
 
 def _route_result(name: str, route: Route, routes: Sequence[Route]) -> RouteResult:
+    result = RouteResult(route.name, route.endpoint, route.source.text)
     try:
         levels = parse_subject(name, route.dialect).levels
     except (SubjectError, TranslationError) as error:
-        return _not_taken(route, f"{route.dialect.name} has no such name: {error}")
+        return replace(result, why_not=f"{route.dialect.name} has no such name: {error}")
     if why_not := route.why_not(levels):
-        return _not_taken(route, why_not)
+        return replace(result, why_not=why_not)
     captures = route.source.capture(levels)
-    shown = tuple(
-        (word, route.dialect.separator.join(taken))
-        for word, taken in captures.items()
-        if not word.isdigit()
-    )
-    results = tuple(_target_result(levels, captures, target, routes) for target in route.targets)
-    return RouteResult(route.name, route.endpoint, route.source.text, "", shown, results)
-
-
-def _not_taken(route: Route, why_not: str) -> RouteResult:
-    return RouteResult(route.name, route.endpoint, route.source.text, why_not, (), ())
+    joined = route.dialect.separator.join
+    shown = tuple((word, joined(taken)) for word, taken in named(captures).items())
+    made = tuple(_target_result(levels, captures, target, routes) for target in route.targets)
+    return replace(result, captures=shown, made=made)
 
 
 def _target_result(
-    levels: tuple[str, ...],
-    captures: dict[str, tuple[str, ...]],
-    target: Target,
-    routes: Sequence[Route],
+    levels: Levels, captures: dict[str, Levels], target: Target, routes: Sequence[Route]
 ) -> TargetResult:
     try:
         name = target.name_for(Subject(levels), captures)
     except TranslationError as error:
-        return TargetResult(target.endpoint, target.system, "", error.rule, str(error), (), ())
-    dialect = target.renderer.dialect
-    used = tuple(limit_usage(name, dialect))
-    return TargetResult(
-        target.endpoint,
-        target.system,
-        name,
-        "",
-        "",
-        used,
-        tuple(_onward_names(name, target, routes)),
-    )
+        return TargetResult(target.endpoint, target.system, rule=error.rule, reason=str(error))
+    used = tuple(limit_usage(name, target.renderer.dialect))
+    onward = [route for route in routes if route.endpoint == target.endpoint]
+    back = tuple(each for route in onward for each in _onward_names(name, route))
+    return TargetResult(target.endpoint, target.system, name, used=used, back=back)
 
 
-def _onward_names(name: str, target: Target, routes: Sequence[Route]) -> Iterator[OnwardName]:
-    for route in routes:
-        if route.endpoint == target.endpoint:
-            for endpoint, next_name in _next_names(name, route):
-                yield OnwardName(route.name, endpoint, next_name)
-
-
-def _next_names(name: str, route: Route) -> Iterator[tuple[str, str]]:
+def _onward_names(name: str, route: Route) -> Iterator[OnwardName]:
     try:
         subject = parse_subject(name, route.dialect)
     except (SubjectError, TranslationError):
@@ -134,6 +113,7 @@ def _next_names(name: str, route: Route) -> Iterator[tuple[str, str]]:
     captures = route.source.capture(subject.levels)
     for target in route.targets:
         try:
-            yield target.endpoint, target.name_for(subject, captures)
+            next_name = target.name_for(subject, captures)
         except TranslationError as error:
-            yield target.endpoint, f"refused ({error.rule})"
+            next_name = f"refused ({error.rule})"
+        yield OnwardName(route.name, target.endpoint, next_name)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from gateway.errors import TranslationError
 from gateway.model.message import DeliveryMode, Headers, Value
@@ -79,8 +79,7 @@ class HeaderDraft:
             case "ttl" if value is not None:
                 return max(0.0, float((value - self._now) / MICROS_PER_SECOND))
             case _:
-                found: Value = value
-                return found
+                return cast(Value, value)
 
     def write(self, name: HeaderName, value: Value) -> None:
         """Set a value; None removes it.
@@ -130,15 +129,11 @@ class HeaderDraft:
 
 def simple_text(value: Value) -> str | None:
     """Return a value as a configuration writes it; None for bytes, lists and maps."""
-    match value:
-        case str():
-            return value
-        case bool():
-            return "true" if value else "false"
-        case int() | float():
-            return str(value)
-        case _:
-            return None
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(value) if isinstance(value, int | float) else None
 
 
 def _text_value(name: HeaderName, value: Value) -> str:

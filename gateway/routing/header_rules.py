@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from types import MappingProxyType
@@ -11,59 +11,8 @@ from gateway.errors import SubjectError, TranslationError
 from gateway.model.message import NO_HEADERS, Headers, Value
 from gateway.routing.header_draft import HeaderDraft, HeaderName, parse_header_name, simple_text
 from gateway.routing.source_pattern import SourcePattern
-from gateway.routing.template import NO_CONSTANTS, LevelPart, RestPlaceholder, find_placeholders
+from gateway.routing.template import NO_CONSTANTS, TextTemplate, parse_text_template
 from gateway.routing.template_functions import Levels, Report, TextLocation, refuse, reported
-
-
-@dataclass(frozen=True, slots=True)
-class TextTemplate:
-    """A parsed text template; `parts` are plain texts and placeholders, in order."""
-
-    parts: tuple[LevelPart, ...]
-
-    @property
-    def fixed(self) -> str | None:
-        """The text, when the template has no capture; otherwise None."""
-        texts = [part for part in self.parts if isinstance(part, str)]
-        return "".join(texts) if len(texts) == len(self.parts) else None
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The names of the captures in the template, in order."""
-        return tuple(part.name for part in self.parts if not isinstance(part, str))
-
-    def expand(self, captures: Mapping[str, Levels]) -> str:
-        """Return the text for these captures.
-
-        Raises:
-            TranslationError: a function does not find the part that it needs.
-        """
-        return "".join(
-            part if isinstance(part, str) else part.fill(captures) for part in self.parts
-        )
-
-
-def parse_text_template(
-    location: TextLocation, source: SourcePattern, constants: Mapping[str, str] = NO_CONSTANTS
-) -> TextTemplate:
-    """Parse the text of `location`, which may use the captures of `source`.
-
-    Raises:
-        SubjectError: an unknown capture, a wrong function, a stray brace, or a capture of
-            several levels that is not joined.
-    """
-    parts: list[LevelPart] = []
-    position = 0
-    for placeholder in find_placeholders(location, source, constants=constants):
-        if isinstance(placeholder.part, RestPlaceholder):
-            name = placeholder.part.name
-            reason = f"{{{name}...}} is many levels; join them: {{{name}...|join:/}}"
-            raise location.error("rest-capture", reason, placeholder.start)
-        parts += [location.text[position : placeholder.start], placeholder.part]
-        position = placeholder.stop
-    parts.append(location.text[position:])
-    return TextTemplate(tuple(part for part in parts if part != ""))
-
 
 MAP_DEFAULT = "*"  # key of a map: the value for all values without a key
 
@@ -136,13 +85,11 @@ class HeaderRules:
         """
         if not any(isinstance(value, TextTemplate) for _, value in self.sets):
             return self
-        return replace(
-            self,
-            sets=tuple(
-                (name, value.expand(captures) if isinstance(value, TextTemplate) else value)
-                for name, value in self.sets
-            ),
+        sets = tuple(
+            (name, value.expand(captures) if isinstance(value, TextTemplate) else value)
+            for name, value in self.sets
         )
+        return replace(self, sets=sets)
 
     def inverted(self) -> HeaderRules:
         """Return the rules of the reverse route: the inverse renames, if all have an inverse.
@@ -187,7 +134,7 @@ def parse_header_rules(  # noqa: PLR0913  # the keys of a configuration
         *(partial(_check_name, name, name) for name in (*maps, *renames, *renames.values(), *sets)),
         *(partial(_check_name, name, name.removesuffix("*")) for name in (*drops, *keeps)),
         *(partial(_check_value, name, None) for name in (*drops, *renames)),
-        *(partial(_check_value, name, made) for name, made in _mapped_values(maps)),
+        *(partial(_check_value, each, made) for each in maps for made in maps[each].values()),
     ]
     for check in checks:
         with reported(report):
@@ -202,20 +149,12 @@ def parse_header_rules(  # noqa: PLR0913  # the keys of a configuration
             _check_value(name, value)
             values.append((name, value))
     return HeaderRules(
-        tuple(
-            (parse_header_name(name), MappingProxyType(dict(table))) for name, table in maps.items()
-        ),
+        tuple((parse_header_name(name), MappingProxyType(dict(maps[name]))) for name in maps),
         parsed_renames,
         tuple(map(parse_header_name, drops)),
         tuple(map(parse_header_name, keeps)),
         tuple((parse_header_name(name), value) for name, value in values),
     )
-
-
-def _mapped_values(maps: Mapping[str, Mapping[str, Value]]) -> Iterator[tuple[str, Value]]:
-    for name, table in maps.items():
-        for made in table.values():
-            yield name, made
 
 
 def _parse_renames(renames: Mapping[str, str]) -> tuple[tuple[HeaderName, HeaderName], ...]:
@@ -244,7 +183,7 @@ def _value(
     if not isinstance(value, str):
         return value
     template = parse_text_template(TextLocation("headers", value), source, constants)
-    return template if template.fixed is None else template.fixed
+    return template if template.names else template.expand({})
 
 
 def _check_name(text: str, stem: str) -> None:

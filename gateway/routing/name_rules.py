@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
+from functools import partial
 from typing import Any, Final, TypeAlias
 
 from gateway.dialects.base import Dialect
@@ -16,7 +17,8 @@ from gateway.dialects.name_limits import NameLimits
 from gateway.dialects.registry import find_dialect
 from gateway.errors import GatewayError
 from gateway.model.pattern import AnyMany, AnyOne, Glob, Literal, Pattern, WildcardExclusions
-from gateway.routing.route import BrokerAccess, Route, Target, fixed_kind, for_templates
+from gateway.routing.destination_kind import kind_chosen_by_mapping
+from gateway.routing.route import BrokerAccess, Route, Target, for_templates
 from gateway.routing.router import Router
 from gateway.routing.source_pattern import SourcePattern, parse_source
 from gateway.routing.tags import TagMode, TagRule
@@ -26,7 +28,6 @@ from gateway.translate.shorten import ShortNames
 
 Json: TypeAlias = Mapping[str, Any]
 
-NO_LIMITS: Final = NameLimits()
 _MAX_CACHED: Final = 20_000  # names in the caches of all routers
 _LEVELS: Final = {kind.__name__: kind for kind in (Literal, Glob, AnyOne, AnyMany)}
 
@@ -70,12 +71,8 @@ class RouteNames:
 
 def shortening_endpoints(routes: Iterable[Route]) -> set[str]:
     """Return the endpoints for which a route shortens names."""
-    return {
-        target.endpoint
-        for route in routes
-        for target in route.targets
-        if target.renderer.on_too_long is OnTooLong.SHORTEN
-    }
+    targets = (target for route in routes for target in route.targets)
+    return {each.endpoint for each in targets if each.renderer.on_too_long is OnTooLong.SHORTEN}
 
 
 def to_rules(routes: Iterable[Route]) -> list[Json]:
@@ -126,12 +123,12 @@ def _target_rules(target: Target) -> Json:
 
 
 def _dialect_rules(dialect: Dialect) -> Json:
-    own = NO_LIMITS if dialect.refusals is None else dialect.refusals.limits
+    limits = {} if dialect.refusals is None else dialect.refusals.limits.set_fields()
     return {
         "name": dialect.name,
         "joined": [each.name for each in dialect.joined],
         **({"kinds": list(dialect.kind_prefixes)} if dialect.kind_prefixes else {}),
-        "limits": dict(own.set_fields()),
+        "limits": dict(limits),
     }
 
 
@@ -173,25 +170,17 @@ def _target(
     rules: Json, source: SourcePattern, tags: TagRule, constants: Mapping[str, str]
 ) -> Target:
     dialect = _dialect(rules["dialect"])
-    templates = [
-        parse_template(
-            text, dialect, source, require_tags=tags.require_tags, constants=constants
-        )
-        for text in rules["templates"]
-    ]  # fmt: skip
-    renderer = Renderer(
-        dialect,
-        OnUnmappable(rules["on_unmappable"]),
-        OnTooLong(rules["on_too_long"]),
-        rules["replacement"],
-    )
+    parse = partial(parse_template, require_tags=tags.require_tags, constants=constants)
+    templates = [parse(text, dialect, source) for text in rules["templates"]]
+    policies = OnUnmappable(rules["on_unmappable"]), OnTooLong(rules["on_too_long"])
+    renderer = Renderer(dialect, *policies, rules["replacement"])
     return Target(
         rules["label"],
         rules["endpoint"],
         for_templates(renderer, templates),
         tuple(templates),
         _patterns(rules["allow"], dialect),
-        kind=fixed_kind(templates, source, dialect),
+        kind=kind_chosen_by_mapping(templates, source, dialect),
         access=BrokerAccess(**rules["access"]),
     )
 

@@ -32,9 +32,7 @@ def corrected(text: str, dialect: Dialect) -> str:
     rests = {each.any_many for each in DIALECTS.values()} - ones
     if found[0] == _ORDINARY and _MASK not in masked and (ones | rests).isdisjoint(levels):
         return ""
-    spelled = [
-        dialect.any_one if level in ones else dialect.any_many if level in rests else level
-        for level in levels
-    ]
+    wildcards = dict.fromkeys(ones, dialect.any_one) | dict.fromkeys(rests, dialect.any_many)
+    spelled = [wildcards.get(level, level) for level in levels]
     braces = iter(_BRACES.findall(text))
     return dialect.leading + re.sub(_MASK, lambda _: next(braces), own.join(spelled))

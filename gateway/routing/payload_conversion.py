@@ -9,7 +9,7 @@ import codecs
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
@@ -68,17 +68,7 @@ def convert_payload(payload: Payload, conversion: PayloadConversion) -> Payload:
     Raises:
         TranslationError: with the rule `payload`; its text never quotes the payload.
     """
-    match conversion.form:
-        case PayloadForm.TEXT:
-            return payload if isinstance(payload, str) else _text(payload, conversion)
-        case PayloadForm.BYTES:
-            return payload if isinstance(payload, bytes) else _bytes(payload, conversion)
-        case PayloadForm.MAP:
-            if not isinstance(payload, bytes | str):
-                return payload
-            return _map(_text(payload, conversion), conversion)
-        case PayloadForm.JSON:
-            return _json(payload, conversion)
+    return _CONVERTERS[conversion.form](payload, conversion)
 
 
 def _text(payload: Payload, conversion: PayloadConversion) -> str:
@@ -126,11 +116,21 @@ def _as_dict(value: object) -> dict[str, Value]:
     return dict(value)
 
 
-def _map(text: str, conversion: PayloadConversion) -> Mapping[str, Value]:
-    found = _load_json(text, conversion)
+def _map(payload: Payload, conversion: PayloadConversion) -> Mapping[str, Value]:
+    if not isinstance(payload, bytes | str):
+        return payload
+    found = _load_json(_text(payload, conversion), conversion)
     if not isinstance(found, dict):
         raise _refused(conversion, "is JSON, but not an object")
     return found
+
+
+_CONVERTERS: Mapping[PayloadForm, Callable[[Payload, PayloadConversion], Payload]] = {
+    PayloadForm.TEXT: _text,
+    PayloadForm.BYTES: _bytes,
+    PayloadForm.JSON: _json,
+    PayloadForm.MAP: _map,
+}
 
 
 def _load_json(text: str, conversion: PayloadConversion) -> Value:

@@ -11,6 +11,7 @@ from gateway.dialects.base import Dialect, parse_subject
 from gateway.dialects.names import names_system, system_fault
 from gateway.errors import TranslationError
 from gateway.model.subject import Subject
+from gateway.routing.destination_kind import refuse_kind_chosen_by_publisher
 from gateway.routing.header_draft import REPLY_TO
 from gateway.routing.header_rules import NO_RULES, HeaderRules
 from gateway.routing.payload_conversion import PayloadConversion
@@ -98,7 +99,7 @@ class Target:
 
     def _spell(self, subject: Subject) -> str:
         name = self.renderer.render(subject)
-        self._refuse_kind(name, self.kind)
+        refuse_kind_chosen_by_publisher(name, self.kind, self.renderer.dialect)
         if self.allow:  # the name as it is sent: it may be shortened, or have replaced characters
             sent = parse_subject(name, self.renderer.dialect).levels
             if not any(pattern.selects(sent) for pattern in self.allow):
@@ -115,17 +116,11 @@ class Target:
                 destinations chose one.
         """
         made = replace(self.renderer, replies=True).render(parse_subject(name, dialect))
-        if self.renderer.dialect.kind_prefixes != dialect.kind_prefixes:
+        there = self.renderer.dialect
+        if there.kind_prefixes != dialect.kind_prefixes:
             own_text = self.rules.own_text(REPLY_TO, name)
-            self._refuse_kind(made, self.renderer.dialect.find_kind(own_text))
+            refuse_kind_chosen_by_publisher(made, there.find_kind(own_text), there)
         return made
-
-    def _refuse_kind(self, name: str, kind: str) -> None:
-        """Raise TranslationError when text of a publisher chooses the kind of a destination."""
-        found = self.renderer.dialect.find_kind(name)
-        if found != kind:
-            reason = f"only a template's own text may begin with {found!r}; begin it with that text"
-            raise TranslationError(self.system, name, "destination-kind", reason)
 
 
 def for_templates(renderer: Renderer, templates: Sequence[Template]) -> Renderer:
@@ -139,14 +134,6 @@ def for_templates(renderer: Renderer, templates: Sequence[Template]) -> Renderer
     opened += dialect.inbox_levels
     replies = any(fixed.startswith(each + dialect.separator) for each in opened)
     return replace(renderer, replies=True) if replies else renderer
-
-
-def fixed_kind(templates: Sequence[Template], source: SourcePattern, dialect: Dialect) -> str:
-    """Return the kind prefix that the mapping's own text gives to the names of a target.
-
-    Without a template that text is the pattern of the source.
-    """
-    return dialect.find_kind(templates[0].text if templates else source.text)
 
 
 @dataclass(frozen=True)
@@ -168,9 +155,7 @@ class Route:
     broker_id: str = ""  # the name of the source's broker, the same at every gateway
     archive_payload: bool = False
     archive_payload_bytes: int | None = None  # of each message; a longer payload is cut
-    archive_redact: tuple[
-        str, ...
-    ] = ()  # header fields and properties whose values are not recorded
+    archive_redact: tuple[str, ...] = ()  # header fields and properties without recorded values
     access: BrokerAccess = NO_ACCESS
 
     def has_carried(self, gateway: str, origin: tuple[str, ...]) -> bool:

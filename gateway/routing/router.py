@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import count
 from typing import Final
 
@@ -41,11 +41,6 @@ class Delivery:
     rules: HeaderRules = NO_RULES  # with the captures of the name and the unused tags
     source_mark: str = ""  # broker mark of the source name
     target_mark: str = ""  # broker mark of the target name
-
-    @property
-    def broker_id(self) -> str:
-        """The name of the target's broker, the same at every gateway."""
-        return self.target.broker_id if self.target is not None else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,18 +130,14 @@ def _deliveries(route: Route, name: str, tags: Sequence[Tag]) -> tuple[Delivery,
     except TranslationError as error:
         rule, reason = error.rule, str(error)
         return tuple(Delivery(route, each, "", each.label, rule, reason) for each in route.targets)
-    source_mark = broker_mark(route.broker_id, name)
-    made = (each for target in route.targets for each in _deliveries_to(route, target, selections))
-    return tuple(each if each.rule else _marked(each, source_mark) for each in made)
-
-
-def _marked(delivery: Delivery, source_mark: str) -> Delivery:
-    target_mark = broker_mark(delivery.broker_id, delivery.address)
-    return replace(delivery, source_mark=source_mark, target_mark=target_mark)
+    mark = broker_mark(route.broker_id, name)
+    return tuple(
+        each for target in route.targets for each in _deliveries_to(route, target, selections, mark)
+    )
 
 
 def _deliveries_to(
-    route: Route, target: Target, selections: Sequence[TagSelection]
+    route: Route, target: Target, selections: Sequence[TagSelection], source_mark: str
 ) -> Iterator[Delivery]:
     """Yield one delivery for each distinct name, and one for each refused tag."""
     made: dict[str, HeaderRules] = {}
@@ -161,13 +152,20 @@ def _deliveries_to(
         made = {join_tags(made): next(iter(made.values()))}
     labels = (f"{target.label}#{number}" if number > 1 else target.label for number in count(1))
     for name, rules in made.items():
-        yield Delivery(route, target, name, next(labels), rules=rules)
+        yield Delivery(
+            route,
+            target,
+            name,
+            next(labels),
+            rules=rules,
+            source_mark=source_mark,
+            target_mark=broker_mark(target.broker_id, name),
+        )
     for refusal in refused:
         yield Delivery(route, target, "", next(labels), refusal.rule, str(refusal))
 
 
 def _rules(route: Route, target: Target, selection: TagSelection) -> HeaderRules:
     rules = target.rules.bind(selection.captures)
-    for name, value in selection.property_of(route.tags).items():
-        rules = rules.with_property(name, value)
-    return rules
+    name, unused = route.tags.unused_tags_property, selection.unused_tags
+    return rules.with_property(name, ",".join(unused)) if name and unused else rules

@@ -8,6 +8,7 @@ numbered from 1 over all wildcards of the pattern.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from gateway.dialects.base import Dialect, parse_pattern, read_pattern, shared_prefix_of
@@ -52,6 +53,11 @@ class SourcePattern:
     def capture(self, levels: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
         """Return the levels of each capture, for a name that `selects` accepts."""
         return {name: levels[span.start : span.stop] for name, span in self.spans}
+
+
+def named(captures: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
+    """Return the captures that have a name and not only a number."""
+    return {name: found for name, found in captures.items() if not name.isdigit()}
 
 
 def parse_source(text: str, dialect: Dialect) -> SourcePattern:

@@ -14,7 +14,7 @@ from gateway.dialects.base import Dialect, parse_subject, read_tags
 from gateway.dialects.names import canonical_levels
 from gateway.errors import TranslationError
 from gateway.model.subject import Subject
-from gateway.routing.source_pattern import SourcePattern
+from gateway.routing.source_pattern import SourcePattern, named
 from gateway.routing.template_functions import Levels
 
 TakesLevels = Callable[[Levels], bool]
@@ -60,12 +60,6 @@ class TagSelection:
     captures: Mapping[str, Levels]
     unused_tags: tuple[str, ...]
 
-    def property_of(self, rule: TagRule) -> dict[str, str]:
-        """Return the property with the unused tags; empty without a property or an unused tag."""
-        if not rule.unused_tags_property or not self.unused_tags:
-            return {}
-        return {rule.unused_tags_property: ",".join(self.unused_tags)}
-
 
 def parse_tags(text: str, dialect: Dialect) -> tuple[Tag, ...]:
     """Split a tag list into its distinct tags, in order; other dialects have one name.
@@ -75,8 +69,7 @@ def parse_tags(text: str, dialect: Dialect) -> tuple[Tag, ...]:
     """
     if not dialect.tag_lists or "," not in text:
         return (Tag(text, parse_subject(text, dialect)),)
-    found = zip(text.split(","), read_tags(text, dialect), strict=True)
-    unique = dict(found)
+    unique = dict(zip(text.split(","), read_tags(text, dialect), strict=True))
     return tuple(
         Tag(tag, Subject(canonical_levels(levels, text, dialect))) for tag, levels in unique.items()
     )
@@ -96,12 +89,13 @@ def select_tags(
     if rule.mode in {TagMode.EACH, TagMode.LIST}:
         left = [tag for tag in tags if tag not in taken]
         return tuple(_selection(tag, source.capture(tag.subject.levels), left) for tag in taken)
-    chosen = _preferred(taken, rule.prefer)
+    preferred = (tag for each in rule.prefer for tag in taken if each.selects(tag.subject.levels))
+    chosen = next(preferred, taken[0])
     captures = source.capture(chosen.subject.levels)
     used = [chosen]
     for pattern in rule.require_tags if rule.mode is TagMode.COMBINE else ():
         other = _required_tag(tags, pattern)
-        captures = _named(pattern, other) | captures
+        captures = named(pattern.capture(other.subject.levels)) | captures
         used.append(other)
     return (_selection(chosen, captures, [tag for tag in tags if tag not in used]),)
 
@@ -115,23 +109,9 @@ def _selection(tag: Tag, captures: Mapping[str, Levels], unused: Sequence[Tag]) 
     return TagSelection(tag, captures, tuple(each.text for each in unused))
 
 
-def _preferred(taken: Sequence[Tag], prefer: Sequence[SourcePattern]) -> Tag:
-    for pattern in prefer:
-        for tag in taken:
-            if pattern.selects(tag.subject.levels):
-                return tag
-    return taken[0]
-
-
 def _required_tag(tags: Sequence[Tag], pattern: SourcePattern) -> Tag:
     for tag in tags:
         if pattern.selects(tag.subject.levels):
             return tag
     listed = ",".join(tag.text for tag in tags)
     raise TranslationError("tags", listed, "missing-tag", f"no tag matches {pattern.text!r}")
-
-
-def _named(pattern: SourcePattern, tag: Tag) -> dict[str, Levels]:
-    """Return the named captures; numbers belong to the route's own pattern."""
-    found = pattern.capture(tag.subject.levels)
-    return {name: levels for name, levels in found.items() if not name.isdigit()}

@@ -58,9 +58,37 @@ class RestPlaceholder:
     name: str
     functions: tuple[TemplateFunction, ...] = ()
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (self.name,)
+
 
 LevelPart: TypeAlias = str | Placeholder
-TemplateLevel: TypeAlias = RestPlaceholder | tuple[LevelPart, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TextTemplate:
+    """One text, such as a level; `parts` are plain texts and placeholders, in order."""
+
+    parts: tuple[LevelPart, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the captures in the template, in order."""
+        return tuple(part.name for part in self.parts if not isinstance(part, str))
+
+    def expand(self, captures: Mapping[str, Levels]) -> str:
+        """Return the text for these captures.
+
+        Raises:
+            TranslationError: a function does not find the part that it needs.
+        """
+        return "".join(
+            part if isinstance(part, str) else part.fill(captures) for part in self.parts
+        )
+
+
+TemplateLevel: TypeAlias = RestPlaceholder | TextTemplate
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,13 +101,7 @@ class Template:
     @property
     def names(self) -> tuple[str, ...]:
         """The names of the captures in the template, in order."""
-        found: list[str] = []
-        for level in self.levels:
-            if isinstance(level, RestPlaceholder):
-                found.append(level.name)
-            else:
-                found += [part.name for part in level if isinstance(part, Placeholder)]
-        return tuple(found)
+        return tuple(name for level in self.levels for name in level.names)
 
     def expand(self, captures: Mapping[str, Levels]) -> Subject:
         """Return the subject for these captures, each the levels of its wildcard.
@@ -92,8 +114,7 @@ class Template:
             if isinstance(level, RestPlaceholder):
                 levels += apply_functions(level.functions, captures[level.name])
             else:
-                parts = (part if isinstance(part, str) else part.fill(captures) for part in level)
-                levels.append("".join(parts))
+                levels.append(level.expand(captures))
         return Subject(tuple(levels))
 
 
@@ -146,6 +167,28 @@ def parse_template(  # noqa: PLR0913  # a text, and all that it may use
         at = _original_offset(error.offset, found)
         raise location.error(error.rule, error.reason, at) from None
     return Template(text, tuple(_level(level, found, location) for level in subject.levels))
+
+
+def parse_text_template(
+    location: TextLocation, source: SourcePattern, constants: Mapping[str, str] = NO_CONSTANTS
+) -> TextTemplate:
+    """Parse the text of `location`, which may use the captures of `source`.
+
+    Raises:
+        SubjectError: an unknown capture, a wrong function, a stray brace, or a capture of
+            several levels that is not joined.
+    """
+    parts: list[LevelPart] = []
+    position = 0
+    for placeholder in find_placeholders(location, source, constants=constants):
+        if isinstance(placeholder.part, RestPlaceholder):
+            name = placeholder.part.name
+            reason = f"{{{name}...}} is many levels; join them: {{{name}...|join:/}}"
+            raise location.error("rest-capture", reason, placeholder.start)
+        parts += [location.text[position : placeholder.start], placeholder.part]
+        position = placeholder.stop
+    parts.append(location.text[position:])
+    return TextTemplate(tuple(part for part in parts if part != ""))
 
 
 def any_captures(texts: Iterable[str]) -> SourcePattern:
@@ -244,4 +287,4 @@ def _level(text: str, found: Sequence[FoundPlaceholder], location: TextLocation)
         position = stand_in.end()
     if position < len(text) or not parts:
         parts.append(text[position:])
-    return tuple(parts)
+    return TextTemplate(tuple(parts))

@@ -10,12 +10,11 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from enum import Enum
 from hashlib import blake2b
 from typing import TypeAlias
 
-from gateway.errors import SubjectError, TranslationError, quoted
+from gateway.errors import SubjectError, TranslationError, nearest, quoted
 
 Levels: TypeAlias = tuple[str, ...]
 LevelFunction: TypeAlias = Callable[[Levels], Levels]
@@ -83,8 +82,7 @@ class AcceptedLevels(Enum):
 
 @dataclass(frozen=True, slots=True)
 class _FunctionType:
-    usage: str
-    arguments: int
+    usage: str  # one word for each argument behind the name
     make: Callable[[Sequence[str], bool], LevelFunction]  # raises ValueError for a wrong argument
     accepts: AcceptedLevels = AcceptedLevels.ANY
     joins: bool = False  # the result is one level
@@ -134,10 +132,9 @@ def _function(
 ) -> TemplateFunction:
     known = _FUNCTION_TYPES.get(name)
     if known is None:
-        close = get_close_matches(name[:40], _FUNCTION_TYPES, n=1)
-        hint = f"did you mean {close[0]!r}?" if close else f"known are {', '.join(_FUNCTION_TYPES)}"
-        raise location.error("unknown-function", f"unknown function {quoted(name)}; {hint}")
-    if len(arguments) != known.arguments:
+        reason = f"unknown function {quoted(name)}; {nearest(name[:40], _FUNCTION_TYPES)}"
+        raise location.error("unknown-function", reason)
+    if len(arguments) != known.usage.count(":"):
         reason = f"{name!r} has {len(arguments)} arguments; write {known.usage}"
         raise location.error("function-arguments", reason)
     if known.accepts is (AcceptedLevels.MANY if single_level else AcceptedLevels.ONE):
@@ -203,10 +200,10 @@ def _number(word: str) -> int:
 
 
 _FUNCTION_TYPES: Mapping[str, _FunctionType] = {
-    "upper": _FunctionType("upper", 0, _case(str.upper)),
-    "lower": _FunctionType("lower", 0, _case(str.lower)),
-    "slice": _FunctionType("slice:START:END", 2, _slice),
-    "join": _FunctionType("join:SEPARATOR", 1, _join, AcceptedLevels.MANY, joins=True),
-    "split": _FunctionType("split:SEPARATOR:INDEX", 2, _split, AcceptedLevels.ONE, joins=True),
-    "bucket": _FunctionType("bucket:NUMBER", 1, _bucket, joins=True),
+    "upper": _FunctionType("upper", _case(str.upper)),
+    "lower": _FunctionType("lower", _case(str.lower)),
+    "slice": _FunctionType("slice:START:END", _slice),
+    "join": _FunctionType("join:SEPARATOR", _join, AcceptedLevels.MANY, joins=True),
+    "split": _FunctionType("split:SEPARATOR:INDEX", _split, AcceptedLevels.ONE, joins=True),
+    "bucket": _FunctionType("bucket:NUMBER", _bucket, joins=True),
 }

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from gateway.dialects.canonical import canonical_exclusions
 from gateway.dialects.dialect import Dialect, WildcardPlacement
-from gateway.dialects.globs import escape_glob
+from gateway.dialects.globs import convert_glob
 from gateway.dialects.names import refuse_reserved
 from gateway.dialects.patterns import level_text
 from gateway.errors import TranslationError
@@ -152,7 +152,7 @@ def _glob(glob: Glob, target: Dialect, *, first: bool) -> tuple[Level, str]:
     reason = described(glob)
     if target.wildcard_placement in {WildcardPlacement.ALONE, WildcardPlacement.PLAIN}:
         return AnyOne(), reason
-    made, exact = escape_glob(glob, target.codec, first=first)
+    made, exact = convert_glob(glob, target.codec, first=first, outward=True)
     if isinstance(made, AnyOne):
         return made, "" if exact else reason
     exact = exact and made.minimum == 0

@@ -14,7 +14,7 @@ from hashlib import blake2b
 from typing import Final, Protocol
 
 from gateway.dialects.dialect import Dialect
-from gateway.dialects.limits import exceeded_limit
+from gateway.dialects.name_size import exceeded_limit
 from gateway.errors import TranslationError
 from gateway.model.limited_cache import LimitedCache
 from gateway.model.memory_size import texts_size

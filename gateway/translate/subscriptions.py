@@ -10,7 +10,7 @@ from gateway.dialects.canonical import canonical_patterns
 from gateway.dialects.dialect import TAG_SEPARATOR, Dialect
 from gateway.dialects.names import split_levels, too_long
 from gateway.dialects.patterns import level_text, matches_text, read_pattern
-from gateway.dialects.tags import read_tag_pattern
+from gateway.dialects.tag_patterns import read_tag_pattern
 from gateway.errors import SearchBudgetExceeded, TranslationError
 from gateway.model.language import covers
 from gateway.model.matching import matches

@@ -9,9 +9,14 @@ from hypothesis import strategies as st
 from gateway.dialects.registry import find_dialect
 from gateway.errors import SubjectError, TranslationError
 from gateway.proofs.search.collisions import find_collision
-from gateway.routing.header_rules import parse_text_template
 from gateway.routing.source_pattern import parse_source
-from gateway.routing.template import Placeholder, RestPlaceholder, parse_template
+from gateway.routing.template import (
+    Placeholder,
+    RestPlaceholder,
+    TextTemplate,
+    parse_template,
+    parse_text_template,
+)
 from gateway.routing.template_functions import (
     Levels,
     TextLocation,
@@ -105,10 +110,10 @@ def test_a_missing_part_is_refused_with_its_name() -> None:
 def test_a_joined_rest_is_a_placeholder_within_a_level() -> None:
     levels = parse_template("O.{rest...|join:-}.{rest...|upper}", EMS, SOURCE).levels
 
-    assert isinstance(levels[1], tuple)
-    assert isinstance(levels[1][0], Placeholder)
+    assert isinstance(levels[1], TextTemplate)
+    assert isinstance(part := levels[1].parts[0], Placeholder)
     assert isinstance(levels[2], RestPlaceholder)
-    assert not levels[1][0].functions[0].injective
+    assert not part.functions[0].injective
 
 
 def test_buckets_stay_the_same_in_every_release() -> None:

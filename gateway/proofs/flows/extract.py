@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import TypeAlias
 
 from gateway.model.pattern import AnyMany, AnyOne, Glob, Level, Literal, Pattern
 from gateway.proofs.flows.flow import (
@@ -21,7 +22,8 @@ from gateway.proofs.flows.flow import (
 from gateway.routing.route import Route, Target
 from gateway.routing.source_pattern import CaptureSpan, SourcePattern
 from gateway.routing.template import Placeholder, RestPlaceholder, Template
-from gateway.routing.template_functions import TemplateFunction
+
+Spans: TypeAlias = Mapping[str, CaptureSpan]  # by the name of the capture
 
 
 def extract_flows(
@@ -61,7 +63,7 @@ def make_flow(
 ) -> Flow:
     """Return the flow of a target for `pattern`, whose names the route takes."""
     levels = _target_levels(target.template, pattern, source.route.source)
-    target_pattern = _target_pattern(levels, pattern)
+    target_pattern = Pattern(tuple(_level_pattern(level, pattern) for level in levels))
     return Flow(source, target_index, target, broker, pattern, levels, target_pattern)
 
 
@@ -91,51 +93,39 @@ def _target_levels(
     made: list[TargetLevel] = []
     for level in template.levels:
         if isinstance(level, RestPlaceholder):
-            made += _rest_levels(level, known, spans.get(level.name))
+            made += _captured(level, known, spans)
         else:
-            made.append(_level_parts(level, known, spans))
+            made.append(_level_parts(level.parts, known, spans))
     return tuple(made)
 
 
-def _rest_levels(
-    rest: RestPlaceholder, known: Sequence[SourceLevel], span: CaptureSpan | None
-) -> Sequence[TargetLevel]:
+def _captured(
+    part: Placeholder | RestPlaceholder, known: Sequence[SourceLevel], spans: Spans
+) -> Sequence[SourceLevel | LossyCall]:
+    """Return the levels of a capture, or the call of its functions when not all are injective."""
+    span = spans.get(part.name)
     if span is None:  # a capture of a required tag
-        return [LossyCall((), rest.functions, single_level=False)]
+        return [LossyCall((), part.functions, single_level=isinstance(part, Placeholder))]
     captured = known[span.start : span.stop]
-    functions = _lossy_functions(rest)
-    if not functions:
+    if all(function.injective for function in part.functions):
         return captured
-    return [LossyCall(variable_positions(captured), functions, single_level=False)]
+    return [LossyCall(variable_positions(captured), part.functions, single_level=not span.rest)]
 
 
 def _level_parts(
-    level: Sequence[str | Placeholder],
-    known: Sequence[SourceLevel],
-    spans: Mapping[str, CaptureSpan],
+    level: Sequence[str | Placeholder], known: Sequence[SourceLevel], spans: Spans
 ) -> tuple[Part, ...]:
     parts: list[Part] = []
     for part in level:
         if isinstance(part, str):
             parts.append(part)
             continue
-        span = spans.get(part.name)
-        if span is None:  # a capture of a required tag
-            parts.append(LossyCall((), part.functions, single_level=True))
-            continue
-        captured = known[span.start : span.stop]
-        if functions := _lossy_functions(part):
-            call = LossyCall(variable_positions(captured), functions, single_level=not span.rest)
-            parts.append(call)
-        else:
-            for symbol in captured:
-                parts += () if isinstance(symbol, RestVariable) else symbol
+        for each in _captured(part, known, spans):
+            if isinstance(each, LossyCall):
+                parts.append(each)
+            elif not isinstance(each, RestVariable):
+                parts += each
     return _merge_texts(parts)
-
-
-def _lossy_functions(part: Placeholder | RestPlaceholder) -> tuple[TemplateFunction, ...]:
-    """Return the functions of a placeholder; none when all are injective."""
-    return () if all(function.injective for function in part.functions) else part.functions
 
 
 def _merge_texts(parts: Sequence[Part]) -> tuple[Part, ...]:
@@ -149,30 +139,19 @@ def _merge_texts(parts: Sequence[Part]) -> tuple[Part, ...]:
     return tuple(merged) or ("",)
 
 
-def _target_pattern(made: Sequence[TargetLevel], pattern: Pattern) -> Pattern:
-    levels: list[Level] = []
-    for each in made:
-        match each:
-            case RestVariable(at):
-                levels.append(pattern.levels[at])
-            case LossyCall():
-                levels.append(AnyMany(0))
-            case _:
-                levels.append(_level_pattern(each, pattern))
-    return Pattern(tuple(levels))
-
-
-def _level_pattern(parts: Sequence[Part], pattern: Pattern) -> Level:
+def _level_pattern(level: TargetLevel, pattern: Pattern) -> Level:
     """Return the pattern of all texts of one target level."""
-    match parts:
-        case [str() as text]:
-            return Literal(text)
-        case [LevelVariable(at)]:
+    match level:
+        case RestVariable(at) | (LevelVariable(at),):
             return pattern.levels[at]
-        case [LossyCall()]:
+        case LossyCall():
+            return AnyMany(0)
+        case (str(text),):
+            return Literal(text)
+        case (LossyCall(),):
             return AnyOne()
         case _:
-            return _glob(parts, pattern)
+            return _glob(level, pattern)
 
 
 def _glob(parts: Sequence[Part], pattern: Pattern) -> Glob:

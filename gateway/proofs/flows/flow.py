@@ -7,10 +7,11 @@ the target name which variables it holds.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from gateway.model.chain import Single
 from gateway.model.matching import matches
 from gateway.model.pattern import AnyMany, AnyOne, Glob, Literal, Pattern
 from gateway.proofs.finding import RouteFinding, Severity
@@ -23,6 +24,10 @@ class LevelVariable:
     """One level of the source name: the match of the wildcard at `position` of the pattern."""
 
     position: int
+
+    @property
+    def positions(self) -> tuple[int, ...]:
+        return (self.position,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,10 +135,23 @@ class Flow:
         return self.source.route.endpoint, self.target.endpoint
 
     @property
+    def parts(self) -> list[Part | RestVariable]:
+        """The parts of the target name, whatever level they stand in."""
+        found: list[Part | RestVariable] = []
+        for level in self.target_levels:
+            found += level if isinstance(level, tuple) else (level,)
+        return found
+
+    @property
     def shown_variables(self) -> list[int]:
         """The positions of the variables in the target name, outside of calls."""
-        parts = [part for level in self.target_levels for part in parts_of_level(level)]
-        return [part.position for part in parts if isinstance(part, RestVariable | LevelVariable)]
+        variables = (RestVariable, LevelVariable)
+        return [part.position for part in self.parts if isinstance(part, variables)]
+
+    @property
+    def lossy_calls(self) -> list[LossyCall]:
+        """The captures behind functions that are not injective."""
+        return [part for part in self.parts if isinstance(part, LossyCall)]
 
     @property
     def repeats_variable(self) -> bool:
@@ -160,6 +178,17 @@ def source_levels(pattern: Pattern) -> tuple[SourceLevel, ...]:
     return tuple(found)
 
 
+def filled(level: Single, text: str) -> str:
+    """Return a level of a name, with `text` in place of the wildcards of `level`."""
+    match level:
+        case Literal(fixed):
+            return fixed
+        case Glob(parts):
+            return parts[0] + text + "".join(parts[1:])
+        case AnyOne():
+            return text
+
+
 def variable_positions(levels: Sequence[SourceLevel]) -> tuple[int, ...]:
     """Return the positions of the variables in `levels`."""
     found: list[int] = []
@@ -167,17 +196,6 @@ def variable_positions(levels: Sequence[SourceLevel]) -> tuple[int, ...]:
         parts = [level] if isinstance(level, RestVariable) else level
         found += [part.position for part in parts if not isinstance(part, str)]
     return tuple(found)
-
-
-def lossy_calls(flow: Flow) -> Iterator[LossyCall]:
-    """Yield the captures behind functions that are not injective."""
-    for level in flow.target_levels:
-        yield from (part for part in parts_of_level(level) if isinstance(part, LossyCall))
-
-
-def parts_of_level(level: TargetLevel) -> tuple[Part | RestVariable, ...]:
-    """Return the parts of one level of the target name."""
-    return level if isinstance(level, tuple) else (level,)
 
 
 def levels_by_position(pattern: Pattern, levels: Sequence[str]) -> list[tuple[str, ...]]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import TypeAlias
 
 from gateway.model.pattern import Glob, Pattern
@@ -40,13 +41,9 @@ def ambiguous_texts(
         SearchBudgetExceeded: the search became too long.
     """
     for minimum in (1, 0):
-        steps = [
-            step
-            for owner, part in enumerate(parts)
-            for step in _steps(part, owner, pattern, minimum)
-        ]
-        if (found := _search(steps)) is not None:
-            text, one, other = found
+        found = [_steps(part, owner, pattern, minimum) for owner, part in enumerate(parts)]
+        if (runs := _search(list(chain(*found)))) is not None:
+            text, one, other = runs
             return _divide(text, one, len(parts)), _divide(text, other, len(parts))
     return None
 
@@ -67,10 +64,8 @@ def _steps(part: Part, owner: int, pattern: Pattern, minimum: int) -> list[_Step
 
 
 def _search(steps: Sequence[_Step]) -> tuple[str, _Owners, _Owners] | None:
-    alphabet = (
-        OTHER_CHARACTER,
-        *sorted({step.text for step in steps if step.text} - {OTHER_CHARACTER}),
-    )
+    texts = sorted(step.text for step in steps if step.text)
+    alphabet = list(dict.fromkeys((OTHER_CHARACTER, *texts)))
     queue: deque[tuple[int, int, str, _Owners, _Owners]] = deque([(0, 0, "", (), ())])
     seen = {(0, 0, False)}
     while queue:
@@ -84,23 +79,19 @@ def _search(steps: Sequence[_Step]) -> tuple[str, _Owners, _Owners] | None:
                     state = (left, right, first != second or owner != other_owner)
                     if state not in seen:
                         seen.add(state)
-                        queue.append(
-                            (left, right, text + char, (*first, owner), (*second, other_owner))
-                        )
+                        owners = (*first, owner), (*second, other_owner)
+                        queue.append((left, right, text + char, *owners))
     return None
 
 
 def _moves(steps: Sequence[_Step], at: int, char: str) -> list[tuple[int, int]]:
     """Return the next steps of a run after `char`, each with the part that takes it."""
     found: list[tuple[int, int]] = []
-    for index in range(at, len(steps)):
-        step = steps[index]
-        if step.loop:
-            found.append((index, step.owner))
-            continue
-        if step.text in {"", char}:
-            found.append((index + 1, step.owner))
-        break
+    for index, step in enumerate(steps[at:], at):
+        if not step.loop:
+            fits = step.text in {"", char}
+            return [*found, (index + 1, step.owner)] if fits else found
+        found.append((index, step.owner))
     return found
 
 

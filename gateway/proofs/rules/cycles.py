@@ -21,7 +21,7 @@ from gateway.proofs.finding import RouteFinding, Severity
 from gateway.proofs.flows.flow import Flow, shape_numbers
 from gateway.proofs.search.equations import exact_source_patterns, source_patterns
 from gateway.proofs.search.examples import find_example
-from gateway.proofs.search.translated_name import RefusedName, TranslatedName, translate_name
+from gateway.proofs.search.translated_name import TranslatedName, translate_name
 
 MAX_LAPS = 8  # laps of a name that changes and so never repeats
 HINT = (
@@ -76,9 +76,8 @@ def names_before(flow: Flow, names: Sequence[NameSet]) -> list[NameSet]:
         for unwanted in goal.without:
             without += exact_source_patterns(flow, unwanted) or ()
         distinct = tuple(dict.fromkeys(without))
-        found |= {
-            NameSet(pattern, distinct): None for pattern in source_patterns(flow, goal.pattern)
-        }
+        patterns = source_patterns(flow, goal.pattern)
+        found |= {NameSet(pattern, distinct): None for pattern in patterns}
     return [each for each in found if each.example() is not None]
 
 
@@ -114,10 +113,8 @@ def _trace(cycle: Cycle, levels: tuple[str, ...]) -> _Trace:
             return _Trace(tuple(hops), Ending.REPEATS)
         seen.add((at, levels))
         found = translate_name(cycle[at].source.route, cycle[at].target, levels)
-        if found is None:
-            return _Trace(tuple(hops), Ending.LEAVES)
-        if isinstance(found, RefusedName):
-            return _Trace(tuple(hops), Ending.REFUSED)
+        if not isinstance(found, TranslatedName):
+            return _Trace(tuple(hops), Ending.LEAVES if found is None else Ending.REFUSED)
         hops.append(found)
         levels = found.target_levels
     return _Trace(tuple(hops), Ending.CHANGES)
@@ -217,26 +214,24 @@ def _senders(flows: Sequence[Flow]) -> tuple[Graph, bool]:
             if sender.source.route.name != taker.source.route.inverse:
                 graph[taker].append(sender)
         complete = complete and next(pairs, None) is None
+    for senders in graph.values():
+        senders.sort(key=lambda each: each.source.number)
     return graph, complete
 
 
 def _trim(graph: Graph) -> Graph:
     """Remove the flows that lie on no cycle."""
-    kept = dict(graph)
-    while True:
+    kept: Graph = {}
+    inner = graph
+    while inner != kept:
+        kept = inner
         sending = {sender for senders in kept.values() for sender in senders}
         inner = {
-            flow: [sender for sender in senders if sender in kept]
+            flow: found
             for flow, senders in kept.items()
-            if flow in sending
+            if flow in sending and (found := [each for each in senders if each in kept])
         }
-        inner = {flow: senders for flow, senders in inner.items() if senders}
-        if inner == kept:
-            return {
-                flow: sorted(senders, key=lambda each: each.source.number)
-                for flow, senders in inner.items()
-            }
-        kept = inner
+    return kept
 
 
 @dataclass(slots=True)
@@ -263,9 +258,7 @@ class _Search:
             if self.steps_left <= 0:
                 return
             before = names_before(sender, names)
-            if not before:
-                continue
-            if sender is start:
+            if before and sender is start:
                 yield (start, *path[:-1]), before
-            elif len(path) < MAX_CYCLE_LENGTH:
+            elif before and len(path) < MAX_CYCLE_LENGTH:
                 yield from self.cycles((sender, *path), before)

@@ -41,10 +41,7 @@ def prove_first_level(flow: Flow) -> Iterator[RouteFinding]:
 def _prefixes(dialect: Dialect) -> list[str]:
     """Return the prefixes in the canonical form that the system treats specially."""
     own = [*dialect.exclusions.first_level_prefixes, *dialect.inbox_levels]
-    for rule in (
-        *dialect.prefix_rules,
-        *(each for other in dialect.joined for each in other.prefix_rules),
-    ):
+    for rule in (rule for each in (dialect, *dialect.joined) for rule in each.prefix_rules):
         own += [rule.character, *rule.reserved, *rule.reply_only, *rule.local]
     own += dialect.server_levels
     own += [each for each in dialect.kind_prefixes if dialect.separator not in each]
@@ -59,9 +56,7 @@ def _clause(
         word = "kind" if found.error.rule == "destination-kind" else "refused"
         return word, f"{found.source_name!r} is refused ({found.error.rule})"
     made = found.target_name.removeprefix(dialect.leading)
-    if dialect.exclusions.first_level_prefixes and made.startswith(
-        dialect.exclusions.first_level_prefixes
-    ):
+    if made.startswith(dialect.exclusions.first_level_prefixes):
         hidden = f"which no wildcard of {dialect.name} matches"
         return "hidden", f"{found.source_name!r} becomes {found.target_name!r}, {hidden}"
     if not made.startswith(prefix):

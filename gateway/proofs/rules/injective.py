@@ -5,11 +5,11 @@ The loss of a template are the variables that the target name does not determine
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from gateway.model.pattern import AnyMany, Glob, Literal, Pattern
-from gateway.proofs.finding import RouteFinding
+from gateway.proofs.finding import RouteFinding, Severity
 from gateway.proofs.flows.flow import (
     Flow,
     LevelVariable,
@@ -17,12 +17,11 @@ from gateway.proofs.flows.flow import (
     Part,
     RestVariable,
     levels_by_position,
-    lossy_calls,
 )
 from gateway.proofs.rules.ambiguity import ambiguous_texts
 from gateway.proofs.search.collisions import find_collision
 from gateway.proofs.search.equations import Bindings, bind, bind_to_name, source_patterns
-from gateway.proofs.search.examples import exact_pattern, find_example
+from gateway.proofs.search.examples import exact_pattern, examples, find_example, names_of
 from gateway.proofs.search.samples import bind_levels, trial_names
 from gateway.proofs.search.translated_name import TranslatedName, translate_by_flow
 from gateway.translate.names import OnUnmappable
@@ -50,7 +49,7 @@ def loss_of(flow: Flow) -> Loss:
     wild = {at for at, level in enumerate(flow.pattern.levels) if not isinstance(level, Literal)}
     if flow.keeps_name or (known := _determined(flow)) >= wild:
         return Loss()
-    calls = tuple(call for call in lossy_calls(flow) if not known.issuperset(call.positions))
+    calls = tuple(call for call in flow.lossy_calls if not known.issuperset(call.positions))
     ambiguous = tuple(level for level in _levels(flow) if len(_unknown(level, known)) > 1)
     return Loss(tuple(sorted(wild - _shown(flow))), ambiguous, calls)
 
@@ -61,7 +60,7 @@ def _levels(flow: Flow) -> list[tuple[Part, ...]]:
 
 def _shown(flow: Flow) -> set[int]:
     """Return the variables that the target name holds, whole or in part."""
-    in_calls = {at for call in lossy_calls(flow) for at in call.positions}
+    in_calls = {at for call in flow.lossy_calls for at in call.positions}
     return in_calls.union(flow.shown_variables)
 
 
@@ -86,13 +85,8 @@ def _determined(flow: Flow) -> set[int]:
 
 
 def _unknown(level: Sequence[Part], known: set[int]) -> list[Part]:
-    found = [
-        part
-        for part in level
-        if (isinstance(part, LevelVariable) and part.position not in known)
-        or (isinstance(part, LossyCall) and not known.issuperset(part.positions))
-    ]
-    return list(dict.fromkeys(found))
+    parts = [part for part in level if not isinstance(part, str)]
+    return list(dict.fromkeys(part for part in parts if not known.issuperset(part.positions)))
 
 
 MAX_ATTEMPTS = 4  # names for which a second one is searched
@@ -160,17 +154,13 @@ class _Search:
         """Yield names that differ only in unused variables."""
         if not self._loss.unused:
             return
-        tried: list[Pattern] = []
-        for _ in range(MAX_ATTEMPTS):
-            first = find_example([[self._pattern]], [*self._excludes, *tried])
-            if first is None:
-                self.exhausted = not self._loss.ambiguous and not self._loss.calls
-                return
-            others = self._others(set(self._loss.unused))
-            second = self._second(first, bind_to_name(self._pattern, first, others))
-            if second is not None:
-                yield first, second
-            tried.append(exact_pattern(first))
+        others = self._others(self._loss.unused)
+        tried = 0
+        for first in examples([[self._pattern]], self._excludes, MAX_ATTEMPTS):
+            tried += 1
+            yield from self._pair(first, bind_to_name(self._pattern, first, others))
+        if tried < MAX_ATTEMPTS:
+            self.exhausted = not self._loss.ambiguous and not self._loss.calls
 
     def _ambiguous(self, level: tuple[Part, ...]) -> Iterator[NamePair]:
         found = ambiguous_texts(level, self._pattern)
@@ -197,8 +187,7 @@ class _Search:
         renderer = self._flow.target.renderer
         if renderer.on_unmappable is not OnUnmappable.REPLACE:
             return
-        spelled = renderer.dialect.codec.encoded_characters
-        lost = [char for char, here in spelled.items() if here.startswith("%")]
+        lost = renderer.dialect.codec.escaped_characters
         for at, level in enumerate(self._pattern.levels):
             if isinstance(level, Literal):
                 continue
@@ -208,7 +197,7 @@ class _Search:
             for char in lost:  # a plain example first, then any that no exclude takes
                 for inner in (Literal(f"{start}x{char}x{end}"), Glob((start, char, end))):
                     bound = bind(self._pattern, {at: (*around, inner, *around)})
-                    if (first := find_example([[bound]], self._excludes)) is not None:
+                    for first in names_of(self._flow, [bound]):
                         groups = levels_by_position(bound, first)
                         before = sum(map(len, groups[: at + len(around)]))
                         text = first[before].removeprefix(start).removesuffix(end)
@@ -222,9 +211,7 @@ class _Search:
         if first is None or found is None:
             return
         for pattern in source_patterns(self._flow, exact_pattern(found.target_levels)):
-            second = self._second(first, pattern)
-            if second is not None:
-                yield first, second
+            yield from self._pair(first, pattern)
 
     def _by_trial(self) -> Iterator[NamePair]:
         """Yield trial names with equal target names."""
@@ -235,18 +222,17 @@ class _Search:
                 yield seen[found.target_name], levels
 
     def _bound_pairs(self, one: Bindings, other: Bindings) -> Iterator[NamePair]:
-        first = find_example([[bind(self._pattern, one)]], self._excludes)
-        if first is None:
-            return
-        kept = bind_to_name(self._pattern, first, self._others(set(other)), other)
-        second = self._second(first, kept)
+        for first in names_of(self._flow, [bind(self._pattern, one)]):
+            kept = bind_to_name(self._pattern, first, self._others(other), other)
+            yield from self._pair(first, kept)
+
+    def _pair(self, first: tuple[str, ...], pattern: Pattern) -> Iterator[NamePair]:
+        """Yield `first` with another name of `pattern`."""
+        second = find_example([[pattern]], [*self._excludes, exact_pattern(first)])
         if second is not None:
             yield first, second
 
-    def _second(self, first: tuple[str, ...], pattern: Pattern) -> tuple[str, ...] | None:
-        return find_example([[pattern]], [*self._excludes, exact_pattern(first)])
-
-    def _others(self, places: set[int]) -> set[int]:
+    def _others(self, places: Collection[int]) -> set[int]:
         levels = enumerate(self._pattern.levels)
         return {at for at, level in levels if at not in places and not isinstance(level, Literal)}
 
@@ -257,14 +243,11 @@ def _finding(flow: Flow, loss: Loss, one: TranslatedName, other: TranslatedName)
         f"{one.source_name!r} and {other.source_name!r} both become {one.target_name!r} "
         f"at {flow.target.endpoint!r}: {reason}"
     )
-    lossy = flow.target.lossy
-    return flow.finding(
-        "not-injective",
-        "note" if lossy else "error",
-        text,
-        "the target is declared lossy" if lossy else hint,
-        (one.source_name, other.source_name),
-    )
+    severity: Severity = "error"
+    if flow.target.lossy:
+        severity, hint = "note", "the target is declared lossy"
+    names = (one.source_name, other.source_name)
+    return flow.finding("not-injective", severity, text, hint, names)
 
 
 def _reason(flow: Flow, loss: Loss) -> tuple[str, str]:
@@ -293,7 +276,6 @@ def _level(flow: Flow, level: tuple[Part, ...]) -> str:
     for part in level:
         if isinstance(part, str):
             texts.append(part)
-            continue
-        positions = (part.position,) if isinstance(part, LevelVariable) else part.positions
-        texts += [words[at] for at in positions]
+        else:
+            texts += [words[at] for at in part.positions]
     return "".join(texts)

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gateway.errors import SearchBudgetExceeded
-from gateway.model.pattern import AnyMany, AnyOne, Glob, Literal
+from gateway.model.pattern import AnyMany
 from gateway.proofs.budget import SEARCH_TOO_LONG, start_question
 from gateway.proofs.finding import RouteFinding, Severity
 from gateway.proofs.flows.extract import extract_flows
-from gateway.proofs.flows.flow import Flow, RouteSource
+from gateway.proofs.flows.flow import Flow, RouteSource, filled
 from gateway.proofs.rules.injective import colliding_names
 from gateway.proofs.search.equations import source_patterns
 from gateway.proofs.search.examples import exact_pattern, examples, names_of
@@ -32,11 +32,10 @@ HINT = "make the template of each route equal to the pattern of the other"
 
 def prove_inverse(forward: Route, backward: Route) -> RouteFinding | None:
     """Return a finding with a name that `backward` does not translate back to itself, if any."""
-    brokers = {route.endpoint: route.endpoint for route in (forward, backward)}
-    brokers |= {
-        target.endpoint: target.endpoint
+    brokers = {
+        endpoint: endpoint
         for route in (forward, backward)
-        for target in route.targets
+        for endpoint in (route.endpoint, *(target.endpoint for target in route.targets))
     }
     (source, inverse), flows = extract_flows([forward, backward], brokers)
     forward_flows = [
@@ -48,11 +47,8 @@ def prove_inverse(forward: Route, backward: Route) -> RouteFinding | None:
         return source.finding("not-inverse", "error", text, hint)
     start_question()
     try:
-        found = (
-            _judge_name(flow, inverse, levels)
-            for flow in forward_flows
-            for levels in _names(flow, inverse)
-        )
+        names = ((flow, levels) for flow in forward_flows for levels in _names(flow, inverse))
+        found = (_judge_name(flow, inverse, levels) for flow, levels in names)
         return next(filter(None, found), None)
     except SearchBudgetExceeded:
         text = f"it is not proved that route {backward.name!r} leads back: {SEARCH_TOO_LONG}"
@@ -76,16 +72,11 @@ def _shapes(flow: Flow) -> Iterator[tuple[str, ...]]:
         for word in ("v", "V.a-B_/%2E+"):
             levels: list[str] = []
             for at, level in enumerate(flow.pattern.levels):
-                match level:
-                    case Literal(text):
-                        levels.append(text)
-                    case AnyMany(least):
-                        levels += [f"{word}{at}{number}" for number in range(least + more)]
-                    case Glob():
-                        first, *others = level.parts
-                        levels.append(f"{first}{word}{at}{''.join(others)}")
-                    case AnyOne():
-                        levels.append(f"{word}{at}")
+                if isinstance(level, AnyMany):
+                    numbers = range(level.minimum + more)
+                    levels += [f"{word}{at}{number}" for number in numbers]
+                else:
+                    levels.append(filled(level, f"{word}{at}"))
             yield tuple(levels)
 
 

@@ -52,9 +52,7 @@ def _fillers(flow: Flow) -> Sequence[str]:
     dialect = flow.target.renderer.dialect
     wide = any(limit.unit is Unit.BYTES for limit in dialect.limits)
     source = flow.source.route.dialect.codec.encoded_characters
-    escaped = [
-        char for char, here in dialect.codec.encoded_characters.items() if here.startswith("%")
-    ]
+    escaped = dialect.codec.escaped_characters
     costly = [char for char in escaped if char not in source and char.isprintable()]
     return ("x", *((WIDE_CHARACTER,) if wide else ()), *costly[:1])
 
@@ -64,12 +62,8 @@ def _cap(flow: Flow, unit: Unit) -> int | None:
     dialects = [flow.source.route.dialect]
     if unit is not Unit.LEVEL_CHARACTERS:
         dialects.append(flow.target.renderer.dialect)
-    caps = [
-        limit.maximum
-        for dialect in dialects
-        for limit in dialect.limits
-        if limit.unit is Unit.LEVEL_CHARACTERS
-    ]
+    limits = [limit for dialect in dialects for limit in dialect.limits]
+    caps = [limit.maximum for limit in limits if limit.unit is Unit.LEVEL_CHARACTERS]
     return min(caps, default=None)
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import product
+from itertools import chain, product
 from typing import TypeAlias
 
 from gateway.errors import SearchBudgetExceeded
 from gateway.model.pattern import Pattern
 from gateway.proofs.budget import start_question
-from gateway.proofs.flows.flow import Flow, lossy_calls
+from gateway.proofs.flows.flow import Flow
 from gateway.proofs.search.equations import source_patterns
 from gateway.proofs.search.examples import exact_pattern, examples, find_example, names_of
 from gateway.proofs.search.translated_name import TranslatedName, translate_by_flow
@@ -93,35 +93,29 @@ class _FlowPair:
     @property
     def has_functions(self) -> bool:
         """Whether a flow has a lossy function; then the lack of an example is no proof."""
-        return any(True for flow in (self.one, self.other) for _ in lossy_calls(flow))
+        return bool(self.one.lossy_calls or self.other.lossy_calls)
 
     def copies(self) -> Translated | None:
         """Return one message that both flows carry, under one target name if possible."""
         if (levels := self._common) is None:
             return None
         first = self._translate(levels, levels)
-        if first is not None and _arrive_alike(first):
-            return first
-        for made in self._target_names() if self.may_overlap else ():
+        pairs = chain([first], (self._translate(each, each) for each in self._common_names()))
+        return next((pair for pair in pairs if pair is not None and _arrive_alike(pair)), first)
+
+    def _common_names(self) -> Iterator[Levels]:
+        """Yield names that both flows may give one name; by trial where no equation is solved."""
+        if not self.may_overlap:
+            return
+        for made in self._target_names():
             for left in source_patterns(self.one, made):
                 for right in source_patterns(self.other, made):
-                    levels = find_example([[left], [right]], self._excludes)
-                    pair = None if levels is None else self._translate(levels, levels)
-                    if pair is not None and _arrive_alike(pair):
-                        return pair
-        return self._copied_by_trial() or first
-
-    def _copied_by_trial(self) -> Translated | None:
-        """Find one message with one target name by trial, where equations are not solved."""
-        flows = (self.one, self.other)
-        if not self.may_overlap or not any(
-            flow.repeats_variable or any(lossy_calls(flow)) for flow in flows
-        ):
-            return None
-        tried = (names for flow in flows for names in self.trials(flow).values())
-        pairs = (self._translate(levels, levels) for names in tried for levels in names)
-        same = (pair for pair in pairs if pair is not None and _arrive_alike(pair))
-        return next(same, None)
+                    if (levels := find_example([[left], [right]], self._excludes)) is not None:
+                        yield levels
+        flows = self.one, self.other
+        if any(flow.repeats_variable or flow.lossy_calls for flow in flows):
+            tried = (names for flow in flows for names in self.trials(flow).values())
+            yield from chain.from_iterable(tried)
 
     def collision(self) -> Translated | None:
         """Return two names that become one; from two brokers possibly the same name."""
@@ -155,13 +149,9 @@ class _FlowPair:
 
     def _by_trial(self) -> Iterator[tuple[Levels, Levels]]:
         known, others = self.trials(self.one), self.trials(self.other)
-        pairs = (
-            pair
-            for arrived, seconds in others.items()
-            for pair in product(known.get(arrived, ()), seconds)
-        )
+        pairs = (product(known.get(arrived, ()), seconds) for arrived, seconds in others.items())
         same: tuple[Levels, Levels] | None = None
-        for pair in pairs:
+        for pair in chain.from_iterable(pairs):
             if pair[0] == pair[1]:
                 same = same or pair  # one example is enough
             else:
@@ -184,20 +174,19 @@ class _FlowPair:
                     if second is not None:
                         yield first, second
                     elif (second := find_example([[right]], others)) is not None:
-                        yield (
-                            find_example([[left]], [*ones, exact_pattern(second)]) or first,
-                            second,
-                        )
+                        unlike = [*ones, exact_pattern(second)]
+                        yield find_example([[left]], unlike) or first, second
 
     def _target_names(self) -> Iterator[Pattern]:
         """Yield target names of one flow that the other may make, then names that both may."""
         tried: dict[Pattern, None] = {}
         for flow in (self.one, self.other):
             for levels in self._names(flow):
-                made = translate_by_flow(flow, levels)
-                if made is not None and exact_pattern(made.target_levels) not in tried:
-                    tried[exact_pattern(made.target_levels)] = None
-                    yield exact_pattern(made.target_levels)
+                found = translate_by_flow(flow, levels)
+                made = None if found is None else exact_pattern(found.target_levels)
+                if made is not None and made not in tried:
+                    tried[made] = None
+                    yield made
         every = [self.one.target_pattern], [self.other.target_pattern]
         yield from map(exact_pattern, examples(every, list(tried), MAX_ATTEMPTS))
 

@@ -32,9 +32,8 @@ def prove_reachable(source: RouteSource) -> Iterator[RouteFinding]:
         for exclude in source.route.excludes:
             if find_example([source.patterns, selected_patterns(exclude)]) is None:
                 reason = f"{exclude.text!r} excludes no name of {text!r}"
-                yield source.finding(
-                    "idle-exclude", "warning", reason, "correct it, or leave it out"
-                )
+                hint = "correct it, or leave it out"
+                yield source.finding("idle-exclude", "warning", reason, hint)
         yield from _widened(source)
     except SearchBudgetExceeded:
         text = f"the names of {source.route.source.text!r} are not proved: {SEARCH_TOO_LONG}"

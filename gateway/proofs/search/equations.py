@@ -24,7 +24,6 @@ from gateway.proofs.flows.flow import (
     RestVariable,
     TargetLevel,
     levels_by_position,
-    parts_of_level,
 )
 
 MAX_PARTS = 200  # of both sides together; larger equations are not solved
@@ -46,28 +45,20 @@ def exact_source_patterns(flow: Flow, goal: Pattern) -> list[Pattern] | None:
     Levels that no wildcard matches (`WildcardExclusions.whole_levels`) are inboxes; a flow never
     makes one.
     """
-    wild = bool(goal.exclusions.first_level_prefixes) and isinstance(
-        next(iter(goal.levels), None), AnyOne | AnyMany
-    )
+    start = next(iter(goal.levels), None)
+    wild = bool(goal.exclusions.first_level_prefixes) and isinstance(start, AnyOne | AnyMany)
     first = flow.target_levels[0] if flow.target_levels else None
     fixed = isinstance(first, tuple) and all(isinstance(part, str) for part in first)
     if (wild and not fixed) or any(isinstance(x, Glob) for x in goal.levels):
         return None
-    parts = [
-        part
-        for level in flow.target_levels
-        for part in parts_of_level(level)
-        if not isinstance(part, str)
-    ]
-    if len(set(parts)) < len(parts) or any(isinstance(part, LossyCall) for part in parts):
+    if flow.repeats_variable or flow.lossy_calls:
         return None
     found, complete = _solve(flow, goal)
     return found if complete else None
 
 
 def _solve(flow: Flow, goal: Pattern) -> tuple[list[Pattern], bool]:
-    parts = sum(len(parts_of_level(level)) for level in flow.target_levels)
-    if parts + len(goal.levels) > MAX_PARTS:
+    if len(flow.parts) + len(goal.levels) > MAX_PARTS:
         return [], False
     solutions = _Equation(flow.pattern, flow.target_levels, goal.levels).solutions(0, 0, {})
     found = [bind(flow.pattern, bound) for bound in islice(solutions, MAX_SOLUTIONS)]
@@ -140,11 +131,12 @@ class _Equation:
         self, call: LossyCall, left: int, right: int, bound: Bindings
     ) -> Iterator[Bindings]:
         """Skip levels behind a function: first levels that it keeps (`upper` keeps `X`)."""
-        for stop in range(right, len(self.goal) + 1):
-            if len(call.positions) == 1 and self._is_rest(call.positions[0]):
-                run = self.goal[right:stop]
-                yield from self._bind_levels(call.positions[0], run, left + 1, stop, bound)
-        for stop in range(right, len(self.goal) + 1):
+        stops = range(right, len(self.goal) + 1)
+        position = call.positions[0] if len(call.positions) == 1 else None
+        if position is not None and isinstance(self.pattern.levels[position], AnyMany):
+            for stop in stops:
+                yield from self._bind_levels(position, self.goal[right:stop], left + 1, stop, bound)
+        for stop in stops:
             yield from self.solutions(left + 1, stop, bound)
 
     def _bind_levels(
@@ -164,9 +156,6 @@ class _Equation:
         elif old == run or not all(isinstance(level, Literal) for level in (*old, *run)):
             yield from self.solutions(left, right, bound)
 
-    def _is_rest(self, position: int) -> bool:
-        return isinstance(self.pattern.levels[position], AnyMany)
-
     def _admits(self, position: int, text: str, offset: int = 0) -> bool:
         level = self.pattern.levels[position]
         step = ANY_ONE if isinstance(level, AnyMany) else level
@@ -176,22 +165,13 @@ class _Equation:
         self, parts: tuple[Part, ...], goal: Level, bound: Bindings
     ) -> Iterator[Bindings]:
         """Yield the bindings of the variables of one level."""
-        match goal:
-            case Literal(text):
+        match goal, parts:
+            case Literal(text), _:
                 yield from self._divide(parts, text, bound)
-            case Glob():
-                yield from self._match_glob(parts, goal, bound)
-            case _:
-                yield bound
-
-    def _match_glob(
-        self, parts: tuple[Part, ...], goal: Glob, bound: Bindings
-    ) -> Iterator[Bindings]:
-        match parts:
-            case [str() as text]:
+            case Glob(), (str(text),):
                 if glob_matches(goal, text):
                     yield bound
-            case [LevelVariable(position)]:
+            case Glob(), (LevelVariable(position),):
                 (current,) = bound.get(position, (self.pattern.levels[position],))
                 if isinstance(current, AnyOne):
                     yield {**bound, position: (goal,)}

@@ -14,10 +14,10 @@ from gateway.errors import SearchBudgetExceeded
 from gateway.model.alphabet import PREFERRED_CHARACTERS, sample_levels
 from gateway.model.language import SubjectSearch
 from gateway.model.matching import matches
-from gateway.model.pattern import AnyMany, AnyOne, Glob, Literal, Pattern
+from gateway.model.pattern import AnyMany, Glob, Literal, Pattern
 from gateway.model.quick_overlap import quick_overlap
 from gateway.proofs.budget import spend
-from gateway.proofs.flows.flow import Flow
+from gateway.proofs.flows.flow import Flow, filled
 
 MAX_STEPS = 100_000  # about 0.3 s
 PAIR, MAX_PAIRED = 2, 4
@@ -96,17 +96,13 @@ def _candidates(every: Sequence[Sequence[Pattern]]) -> Iterator[tuple[str, ...]]
 def _plainest(pattern: Pattern) -> tuple[str, ...] | None:
     """Return a subject of the fewest levels for `pattern`, apart from wildcard exclusions."""
     found: list[str] = []
+    text = PREFERRED_CHARACTERS[0]
     for level in pattern.levels:
-        match level:
-            case Literal(text):
-                found.append(text)
-            case AnyOne():
-                found.append(PREFERRED_CHARACTERS[0])
-            case AnyMany(minimum):
-                found += [PREFERRED_CHARACTERS[0]] * minimum
-            case Glob(parts, minimum):
-                found.append(parts[0] + PREFERRED_CHARACTERS[0] * minimum + "".join(parts[1:]))
-    return None if found == [""] else tuple(found) or (PREFERRED_CHARACTERS[0],)
+        if isinstance(level, AnyMany):
+            found += [text] * level.minimum
+        else:
+            found.append(filled(level, text * level.minimum if isinstance(level, Glob) else text))
+    return None if found == [""] else tuple(found) or (text,)
 
 
 def _levels(exact: tuple[str, ...], globs: tuple[Glob, ...]) -> tuple[str, ...]:

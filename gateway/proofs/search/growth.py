@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from gateway.dialects.limits import measure
+from gateway.dialects.name_size import measure
 from gateway.dialects.names import split_levels
 from gateway.model.limits import Limit, Unit
 from gateway.model.pattern import AnyMany, Glob, Literal
@@ -56,16 +56,12 @@ class NameGrowth:
             *split_levels(self.plain.source_name, here),
             *split_levels(self.plain.target_name, there),
         )
+        pattern, made = self.flow.pattern.levels, self.flow.target_levels
         return (
             (self.filler, self.cap, self.limit, id(here), id(there), self.flow.source.excludes),
             tuple((len(text), len(text.encode())) for text in texts),
-            tuple(
-                None if isinstance(level, Literal) else level for level in self.flow.pattern.levels
-            ),
-            tuple(
-                _lengths(level) if isinstance(level, tuple) else level
-                for level in self.flow.target_levels
-            ),
+            tuple(None if isinstance(level, Literal) else level for level in pattern),
+            tuple(_lengths(level) if isinstance(level, tuple) else level for level in made),
         )
 
     def _search(self) -> tuple[int | None, tuple[TranslatedName, RefusedName] | None]:
@@ -105,22 +101,19 @@ class NameGrowth:
         return measure(found.target_name, levels, self.limit.unit, 0)
 
     def _maximum(self, found: TranslatedName) -> int:
-        return self.limit.maximum_made(
-            len(split_levels(found.target_name, self.flow.target.renderer.dialect))
-        )
+        levels = split_levels(found.target_name, self.flow.target.renderer.dialect)
+        return self.limit.maximum_made(len(levels))
 
     def _grown_levels(self, size: int) -> tuple[str, ...] | None:
-        """Return the name with `size` more characters or levels; None when they have no room."""
+        """Return the name with `size` more characters or levels; None when they have no room.
+
+        The variables that stand in the target name most often grow first.
+        """
         groups = levels_by_position(self.flow.pattern, self.plain.source_levels)
         left = size
-        for position in self._positions():
-            group, left = self._fill(position, groups[position], left)
-            groups[position] = group
+        for position, _ in Counter(self.flow.shown_variables).most_common():
+            groups[position], left = self._fill(position, groups[position], left)
         return None if left else tuple(level for group in groups for level in group)
-
-    def _positions(self) -> list[int]:
-        """Return the variables of the target name, those that stand there most often first."""
-        return [position for position, _ in Counter(self.flow.shown_variables).most_common()]
 
     def _fill(
         self, position: int, group: tuple[str, ...], left: int

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice, product
 
 from gateway.model.pattern import AnyMany, AnyOne, Glob, Level, Literal, Pattern
-from gateway.proofs.flows.flow import Flow, lossy_calls
+from gateway.proofs.flows.flow import Flow
 from gateway.proofs.search.collisions import find_collision
 from gateway.proofs.search.equations import Bindings, bind, source_patterns
 from gateway.proofs.search.examples import find_example, names_of
@@ -61,7 +61,7 @@ def varied_names(flow: Flow) -> Iterator[tuple[str, ...]]:
         deep = Pattern((*[AnyOne()] * (len(shortest) + more), AnyMany(0)))
         if (levels := find_example([[flow.pattern], [deep]], excludes)) is not None:
             yield levels
-    for call in lossy_calls(flow):
+    for call in flow.lossy_calls:
         found = find_collision(call.functions, single_level=call.single_level)
         if found is not None and call.positions:
             pattern = bind(flow.pattern, bind_levels(call.positions, found[0]))
@@ -88,19 +88,10 @@ def translated_trials(flow: Flow) -> dict[Levels, list[Levels]]:
 
 def _texts(flow: Flow) -> Sequence[str]:
     """Return short texts, and texts with the arguments of functions and the texts of templates."""
-    words = [
-        word
-        for call in lossy_calls(flow)
-        for function in call.functions
-        for word in function.arguments
-    ]
-    words += [
-        part
-        for level in flow.target_levels
-        if isinstance(level, tuple) and len(level) > 1
-        for part in level
-        if isinstance(part, str)
-    ]
+    functions = [function for call in flow.lossy_calls for function in call.functions]
+    words = [word for function in functions for word in function.arguments]
+    mixed = [x for x in flow.target_levels if isinstance(x, tuple) and len(x) > 1]
+    words += [part for level in mixed for part in level if isinstance(part, str)]
     starts = [
         level.parts[0] * times
         for level in flow.pattern.levels

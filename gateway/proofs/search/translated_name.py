@@ -12,7 +12,7 @@ from gateway.proofs.budget import STEPS_PER_TRANSLATION, spend
 from gateway.proofs.flows.flow import Flow
 from gateway.proofs.search.examples import find_example
 from gateway.routing.route import Route, Target
-from gateway.routing.source_pattern import SourcePattern
+from gateway.routing.source_pattern import SourcePattern, named
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +72,7 @@ def translate_name(
 def _required_tag(pattern: SourcePattern, separator: str) -> tuple[str, dict[str, tuple[str, ...]]]:
     """Return a tag that `pattern` selects, and its named captures."""
     levels = find_example([pattern.patterns]) or ()
-    named = {word: found for word, found in pattern.capture(levels).items() if not word.isdigit()}
-    return separator.join(levels), named
+    return separator.join(levels), named(pattern.capture(levels))
 
 
 def translate_by_flow(flow: Flow, levels: tuple[str, ...] | None) -> TranslatedName | None:

@@ -13,92 +13,89 @@ from typing import TypeAlias
 LONG_MIN, LONG_MAX = -(2**63), 2**63 - 1
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placed:
+    """A node with its position in the text."""
+
+    offset: int = field(default=0, compare=False)
+
+
 @dataclass(frozen=True, slots=True)
-class Constant:
+class Constant(Placed):
     """A literal."""
 
     value: bool | float | str
-    offset: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class SelectorField:
+class SelectorField(Placed):
     """A header such as `JMSPriority`, or a property."""
 
     name: str
-    offset: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Signed:
+class Signed(Placed):
     """An operand with a sign."""
 
     sign: str
     operand: Node
-    offset: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Arithmetic:
+class Arithmetic(Placed):
     """Terms from left to right: `first`, then each operator with its operand."""
 
     first: Node
     rest: tuple[tuple[str, Node], ...]
-    offset: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Compare:
+class Compare(Placed):
     """A comparison of two values."""
 
     operator: str
     left: Node
     right: Node
-    offset: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class OneOf:
+class OneOf(Placed):
     """`of IN ('a', 'b')`."""
 
     of: SelectorField
     texts: frozenset[str]
-    offset: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Like:
+class Like(Placed):
     """`of LIKE pattern`; the parser has checked the pattern with its `escape`."""
 
     of: SelectorField
     pattern: str
     escape: str = ""
-    offset: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class IsNull:
+class IsNull(Placed):
     """`of IS NULL`."""
 
     of: SelectorField
-    offset: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Not:
+class Not(Placed):
     """A negated condition."""
 
     operand: Node
-    offset: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Logic:
+class Logic(Placed):
     """Two or more conditions joined by `AND` or by `OR`."""
 
     word: str
     operands: tuple[Node, ...]
-    offset: int = field(default=0, compare=False)
 
 
 Node: TypeAlias = (

@@ -25,6 +25,7 @@ from gateway.routing.selectors.ast import (
 from gateway.routing.selectors.values import ReadValue, compile_value, is_number, promoted
 
 Condition: TypeAlias = Callable[[Headers], bool | None]
+NEGATED: Mapping[bool | None, bool | None] = {True: False, False: True, None: None}
 _ORDER: Mapping[str, Callable[[float, float], bool]] = {
     "=": operators.eq,
     "<>": operators.ne,
@@ -43,7 +44,8 @@ def compile_test(node: Node) -> Condition:
         case Logic(word, operands):
             return _logic([compile_test(each) for each in operands], decisive=word == "OR")
         case Not(operand):
-            return _negation(compile_test(operand))
+            inner = compile_test(operand)
+            return lambda headers: NEGATED[inner(headers)]
         case OneOf() | Like() | IsNull():
             return _field_test(node, compile_value(node.of))
         case _:
@@ -108,14 +110,6 @@ def _logic(tests: list[Condition], *, decisive: bool) -> Condition:
             if found is None:
                 answer = None
         return answer
-
-    return test
-
-
-def _negation(inner: Condition) -> Condition:
-    def test(headers: Headers) -> bool | None:
-        found = inner(headers)
-        return None if found is None else not found
 
     return test
 

@@ -7,13 +7,11 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
-from difflib import get_close_matches
 from functools import lru_cache
 
 from lark import Lark, Token, Transformer, v_args
 
-from gateway.errors import quoted
+from gateway.errors import nearest, quoted
 from gateway.routing.selectors.ast import (
     LONG_MAX,
     Arithmetic,
@@ -35,6 +33,7 @@ from gateway.routing.selectors.type_rules import (
     make_comparison,
     type_error,
 )
+from gateway.routing.selectors.values import HEADERS
 
 GRAMMAR = r"""
 ?either: every (_OR every)*
@@ -78,14 +77,7 @@ SCALE: "*" | "/"
 """  # noqa: E501  # a terminal is one line
 MAX_LONG_DIGITS = 19
 MAX_WILDCARDS = 100
-HEADER_NAMES = (
-    "JMSDeliveryMode",
-    "JMSPriority",
-    "JMSMessageID",
-    "JMSTimestamp",
-    "JMSCorrelationID",
-    "JMSType",
-)
+HEADER_NAMES = (*HEADERS, "JMSType")
 
 
 @lru_cache(maxsize=1)
@@ -106,13 +98,13 @@ class _Nodes(Transformer[Token, Node]):
     """Builds the nodes; one method for each rule and alias of the grammar."""
 
     def either(self, *operands: Node) -> Node:
-        return Logic("OR", tuple(map(check_condition, operands)), operands[0].offset)
+        return Logic("OR", tuple(map(check_condition, operands)), offset=operands[0].offset)
 
     def every(self, *operands: Node) -> Node:
-        return Logic("AND", tuple(map(check_condition, operands)), operands[0].offset)
+        return Logic("AND", tuple(map(check_condition, operands)), offset=operands[0].offset)
 
     def denied(self, word: Token, operand: Node) -> Node:
-        return Not(check_condition(operand), _offset(word))
+        return Not(check_condition(operand), offset=_offset(word))
 
     def compare(self, left: Node, operator: Token, right: Node) -> Node:
         return make_comparison(str(operator), left, right)
@@ -120,10 +112,10 @@ class _Nodes(Transformer[Token, Node]):
     def between(self, operand: Node, no: Token | None, _: Token, low: Node, high: Node) -> Node:
         word, above, below = ("AND", ">=", "<=") if no is None else ("OR", "<", ">")
         both = make_comparison(above, operand, low), make_comparison(below, operand, high)
-        return Logic(word, both, operand.offset)
+        return Logic(word, both, offset=operand.offset)
 
     def one_of(self, field: Node, no: Token | None, _: Token, texts: frozenset[str]) -> Node:
-        return _denied(no, OneOf(check_field(field, "IN"), texts, field.offset))
+        return _denied(no, OneOf(check_field(field, "IN"), texts, offset=field.offset))
 
     def like(
         self, field: Node, no: Token | None, _: Token, pattern: Token, escape: Token | None
@@ -132,68 +124,56 @@ class _Nodes(Transformer[Token, Node]):
 
     def is_null(self, field: Node, _: Token, no: Token | None) -> Node:
         word = "IS NULL" if no is None else "IS NOT NULL"
-        return _denied(no, IsNull(check_field(field, word), field.offset))
+        return _denied(no, IsNull(check_field(field, word), offset=field.offset))
 
     def texts(self, *texts: Token) -> frozenset[str]:
         return frozenset(map(_unquoted, texts))
 
     def total(self, first: Node, *rest: Node | Token) -> Node:
-        return _arithmetic(first, rest)
+        operators = [str(each) for each in rest if isinstance(each, Token)]
+        operands = [check_number(each) for each in rest if not isinstance(each, Token)]
+        steps = tuple(zip(operators, operands, strict=True))
+        return Arithmetic(check_number(first), steps, offset=first.offset)
 
-    def product(self, first: Node, *rest: Node | Token) -> Node:
-        return _arithmetic(first, rest)
+    product = total
 
     def signed(self, sign: Token, operand: Node) -> Node:
         if sign == "-" and fits_only_negated(operand):
-            return Constant(-LONG_MAX - 1, _offset(sign))
-        return Signed(str(sign), check_number(operand), _offset(sign))
+            return Constant(-LONG_MAX - 1, offset=_offset(sign))
+        return Signed(str(sign), check_number(operand), offset=_offset(sign))
 
     def text(self, token: Token) -> Node:
-        return Constant(_unquoted(token), _offset(token))
+        return Constant(_unquoted(token), offset=_offset(token))
 
     def truth(self, token: Token) -> Node:
-        return Constant(token.upper() == "TRUE", _offset(token))
+        return Constant(token.upper() == "TRUE", offset=_offset(token))
 
     def exact(self, token: Token) -> Node:
         digits = token.rstrip("lL")
         if digits != "0" and digits.startswith("0"):
-            raise type_error(
-                _offset(token), "number", "a leading zero means octal in Java; leave it out"
-            )
+            reason = "a leading zero means octal in Java; leave it out"
+            raise type_error(_offset(token), "number", reason)
         if len(digits) > MAX_LONG_DIGITS or int(digits) > LONG_MAX + 1:
             raise type_error(_offset(token), "number", "the number is past 64 bits")
-        return Constant(int(digits), _offset(token))
+        return Constant(int(digits), offset=_offset(token))
 
     def approximate(self, token: Token) -> Node:
         value = float(token.rstrip("fFdD"))
         if math.isinf(value):
             raise type_error(_offset(token), "number", "the number is past what a double holds")
-        return Constant(value, _offset(token))
+        return Constant(value, offset=_offset(token))
 
     def name(self, token: Token) -> Node:
         free = token in HEADER_NAMES or token.startswith(("JMSX", "JMS_"))
         if token.startswith("JMS") and not free:
-            close = get_close_matches(token[:40], HEADER_NAMES, n=1, cutoff=0.8)
-            hint = (
-                f"; did you mean {close[0]!r}?"
-                if close
-                else f"; known are {', '.join(HEADER_NAMES)}"
-            )
-            reason = f"{quoted(str(token))} cannot stand in a selector (JMS 2.0, 3.8.1.1){hint}"
+            hint = nearest(token[:40], HEADER_NAMES, cutoff=0.8)
+            reason = f"{quoted(str(token))} cannot stand in a selector (JMS 2.0, 3.8.1.1); {hint}"
             raise type_error(_offset(token), "header", reason)
-        return SelectorField(str(token), _offset(token))
+        return SelectorField(str(token), offset=_offset(token))
 
 
 def _denied(no: Token | None, test: Node) -> Node:
-    return test if no is None else Not(test, test.offset)
-
-
-def _arithmetic(first: Node, rest: Sequence[Node | Token]) -> Node:
-    operators = [str(each) for each in rest if isinstance(each, Token)]
-    operands = [check_number(each) for each in rest if not isinstance(each, Token)]
-    return Arithmetic(
-        check_number(first), tuple(zip(operators, operands, strict=True)), first.offset
-    )
+    return test if no is None else Not(test, offset=test.offset)
 
 
 def _like(operand: Node, pattern: Token, escape: Token | None) -> Node:
@@ -206,7 +186,7 @@ def _like(operand: Node, pattern: Token, escape: Token | None) -> Node:
         raise type_error(_offset(pattern), "like", f"{char!r} escapes only '%', '_' and itself")
     if text.count("%") > MAX_WILDCARDS:
         raise type_error(_offset(pattern), "like", f"more than {MAX_WILDCARDS} '%' in one pattern")
-    return Like(check_field(operand, "LIKE"), text, char, operand.offset)
+    return Like(check_field(operand, "LIKE"), text, char, offset=operand.offset)
 
 
 def _unquoted(token: Token) -> str:

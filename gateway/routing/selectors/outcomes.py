@@ -27,7 +27,7 @@ from gateway.routing.selectors.ast import (
     Signed,
     children,
 )
-from gateway.routing.selectors.compile import compare, text_test
+from gateway.routing.selectors.compile import NEGATED, compare, text_test
 
 Outcomes: TypeAlias = frozenset[bool | None]  # None is SQL's unknown
 
@@ -76,9 +76,7 @@ def possible_outcomes(node: Node, fields: Fields) -> Outcomes:
                 found = frozenset(_joined(one, other, decisive=decisive) for one, other in pairs)
             return found
         case Not(operand):
-            return frozenset(
-                None if each is None else not each for each in possible_outcomes(operand, fields)
-            )
+            return frozenset(NEGATED[each] for each in possible_outcomes(operand, fields))
         case Compare(operator, left, right):
             return _compared(operator, _possible(left, fields), _possible(right, fields))
         case OneOf() | Like():
@@ -129,9 +127,8 @@ def _exactly(value: bool | float | str) -> Possible:
 def _compared(operator: str, left: Possible, right: Possible) -> Outcomes:
     if left.values and right.values:
         return frozenset(compare(operator, *pair) for pair in product(left.values, right.values))
-    return frozenset().union(
-        *(_compared_kinds(operator, *pair) for pair in product(left.kinds, right.kinds))
-    )
+    pairs = product(left.kinds, right.kinds)
+    return frozenset().union(*(_compared_kinds(operator, *pair) for pair in pairs))
 
 
 def _compared_kinds(operator: str, left: Kind, right: Kind) -> Outcomes:

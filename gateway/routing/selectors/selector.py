@@ -91,25 +91,21 @@ def _too_deep(text: str, at: int) -> SubjectError:
 
 
 def _parse(text: str) -> Node:
-    from lark.exceptions import (  # noqa: PLC0415  # its import takes a tenth of the start
-        UnexpectedCharacters,
-        UnexpectedInput,
-        UnexpectedToken,
-    )
+    from lark import exceptions  # noqa: PLC0415  # its import takes a tenth of the start
 
     from gateway.routing.selectors.grammar import parser  # noqa: PLC0415  # likewise
 
     try:
-        return cast(Node, parser().parse(text))  # the transformer returns a Node, not a lark tree
-    except UnexpectedCharacters as error:
+        return cast(Node, parser().parse(text))  # the transformer makes no lark tree
+    except exceptions.UnexpectedCharacters as error:
         at = cast(int, error.pos_in_stream)
         raise _unexpected(text, at, text[at]) from None
-    except UnexpectedToken as error:
+    except exceptions.UnexpectedToken as error:
         if error.token.type == "$END":
             reason = "it ends too early" if text.strip() else "it is empty"
             raise SubjectError("selector", text, len(text), "syntax", reason) from None
         raise _unexpected(text, error.token.start_pos or 0, str(error.token)) from None
-    except UnexpectedInput as error:
+    except exceptions.UnexpectedInput as error:
         raise SubjectError("selector", text, 0, "syntax", type(error).__name__) from None
 
 

@@ -15,6 +15,7 @@ from gateway.routing.selectors.ast import (
     SelectorField,
     Signed,
 )
+from gateway.routing.selectors.values import is_number
 
 
 def type_error(at: int, rule: str, reason: str) -> SubjectError:
@@ -37,13 +38,11 @@ def check_number(node: Node) -> Node:
 
 
 def _is_number(node: Node) -> bool:
-    match node:
-        case Constant(value, at):
-            if fits_only_negated(node):
-                raise type_error(at, "number", "the number is past 64 bits")
-            return isinstance(value, int | float) and not isinstance(value, bool)
-        case _:
-            return isinstance(node, Signed | Arithmetic)
+    if not isinstance(node, Constant):
+        return isinstance(node, Signed | Arithmetic)
+    if fits_only_negated(node):
+        raise type_error(node.offset, "number", "the number is past 64 bits")
+    return is_number(node.value)
 
 
 def fits_only_negated(node: Node) -> bool:
@@ -55,12 +54,12 @@ def fits_only_negated(node: Node) -> bool:
 def make_comparison(operator: str, left: Node, right: Node) -> Compare:
     """Build a comparison; raise SubjectError when its sides are never equal or in order."""
     if operator not in {"=", "<>"}:
-        return Compare(operator, check_number(left), check_number(right), left.offset)
+        return Compare(operator, check_number(left), check_number(right), offset=left.offset)
     kinds = {_kind(side) for side in (left, right)} - {"field"}
     if len(kinds) > 1:
         reason = f"{' and '.join(sorted(kinds))} are never equal and never unequal"
         raise type_error(left.offset, "type", reason)
-    return Compare(operator, left, right, left.offset)
+    return Compare(operator, left, right, offset=left.offset)
 
 
 def _kind(node: Node) -> str:
@@ -77,6 +76,5 @@ def check_field(node: Node, word: str) -> SelectorField:
     """Return `node`; raise SubjectError when it is not a name."""
     if isinstance(node, SelectorField):
         return node
-    raise type_error(
-        node.offset, "type", f"the name of a header or property is expected before {word}"
-    )
+    reason = f"the name of a header or property is expected before {word}"
+    raise type_error(node.offset, "type", reason)

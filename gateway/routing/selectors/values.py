@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator as operators
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
@@ -18,7 +19,8 @@ from gateway.routing.selectors.ast import (
 )
 
 ReadValue: TypeAlias = Callable[[Headers], Value]
-ArithmeticStep: TypeAlias = tuple[Callable[[Value, Value], Value], ReadValue]
+Operation: TypeAlias = Callable[[Value, Value], Value]
+ArithmeticStep: TypeAlias = tuple[Operation, ReadValue]
 DEFAULT_PRIORITY = 4  # of a message without a priority (JMS 2.0, 3.4.10)
 MICROS_PER_MILLI = 1_000
 LONG_RANGE = 2**64
@@ -34,9 +36,11 @@ def compile_value(node: Node) -> ReadValue:
         case Constant(value):
             return lambda _: value
         case SelectorField(name):
-            return _HEADERS.get(name) or (lambda headers: headers.properties.get(name))
+            return HEADERS.get(name) or (lambda headers: headers.properties.get(name))
         case Signed(sign, operand):
-            return _signed(compile_value(operand), -1 if sign == "-" else 1)
+            read, times = compile_value(operand), _OPERATIONS["*"]
+            factor = -1 if sign == "-" else 1
+            return lambda headers: times(read(headers), factor)
         case Arithmetic(first, rest):
             steps = [(_OPERATIONS[operator], compile_value(operand)) for operator, operand in rest]
             return _arithmetic(compile_value(first), steps)
@@ -60,10 +64,6 @@ def promoted(left: Value, right: Value) -> tuple[float, float] | None:
     return _double(left), _double(right)
 
 
-def _signed(read: ReadValue, factor: int) -> ReadValue:
-    return lambda headers: _multiplied(read(headers), factor)
-
-
 def _arithmetic(first: ReadValue, steps: list[ArithmeticStep]) -> ReadValue:
     def read(headers: Headers) -> Value:
         value = first(headers)
@@ -74,32 +74,24 @@ def _arithmetic(first: ReadValue, steps: list[ArithmeticStep]) -> ReadValue:
     return read
 
 
-def _added(left: Value, right: Value) -> Value:
-    pair = promoted(left, right)
-    return None if pair is None else _long(pair[0] + pair[1])
+def _on_numbers(operation: Callable[[float, float], float]) -> Operation:
+    """Return the operation on two values; NULL without two numbers or without a result."""
 
-
-def _subtracted(left: Value, right: Value) -> Value:
-    pair = promoted(left, right)
-    return None if pair is None else _long(pair[0] - pair[1])
-
-
-def _multiplied(left: Value, right: Value) -> Value:
-    pair = promoted(left, right)
-    return None if pair is None else _long(pair[0] * pair[1])
-
-
-def _divided(left: Value, right: Value) -> Value:
-    """Divide; longs towards zero, and NULL for a long divided by zero (Java: an exception)."""
-    pair = promoted(left, right)
-    if pair is None:
-        return None
-    above, below = pair
-    if isinstance(above, int) and isinstance(below, int):
-        if below == 0:
+    def operate(left: Value, right: Value) -> Value:
+        pair = promoted(left, right)
+        try:
+            return None if pair is None else _long(operation(pair[0], pair[1]))
+        except ZeroDivisionError:
             return None
+
+    return operate
+
+
+def _divided(above: float, below: float) -> float:
+    """Divide; longs towards zero, and no result for a long divided by zero, as in Java."""
+    if isinstance(above, int) and isinstance(below, int):
         whole = abs(above) // abs(below)
-        return _long(whole if (above < 0) == (below < 0) else -whole)
+        return whole if (above < 0) == (below < 0) else -whole
     if below != 0:
         return above / below
     if above == 0 or math.isnan(above):
@@ -141,7 +133,7 @@ def _correlation(headers: Headers) -> Value:
         return found.hex()
 
 
-_HEADERS: Mapping[str, ReadValue] = {
+HEADERS: Mapping[str, ReadValue] = {
     "JMSDeliveryMode": _delivery_mode,
     "JMSPriority": lambda headers: (
         DEFAULT_PRIORITY if headers.priority is None else headers.priority
@@ -150,9 +142,9 @@ _HEADERS: Mapping[str, ReadValue] = {
     "JMSTimestamp": _timestamp,
     "JMSCorrelationID": _correlation,
 }  # JMSType is a property with that name
-_OPERATIONS: Mapping[str, Callable[[Value, Value], Value]] = {
-    "+": _added,
-    "-": _subtracted,
-    "*": _multiplied,
-    "/": _divided,
+_OPERATIONS: Mapping[str, Operation] = {
+    "+": _on_numbers(operators.add),
+    "-": _on_numbers(operators.sub),
+    "*": _on_numbers(operators.mul),
+    "/": _on_numbers(_divided),
 }

@@ -1,4 +1,4 @@
-"""The size of a rendered text, compared with the limits of its dialect."""
+"""The size of a name or a subscription, compared with the limits of its dialect."""
 
 from __future__ import annotations
 
