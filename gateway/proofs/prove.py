@@ -8,8 +8,8 @@ from gateway.errors import SearchBudgetExceeded
 from gateway.proofs import budget
 from gateway.proofs.budget import SEARCH_TOO_LONG, search_budget, start_question
 from gateway.proofs.finding import RouteFinding
-from gateway.proofs.flows.extract import extract_flows, whole_target_flow
 from gateway.proofs.flows.flow import Flow, RouteSource
+from gateway.proofs.flows.target_expressions import extract_flows, whole_target_flow
 from gateway.proofs.rules.allowed import restrict_to_allowed
 from gateway.proofs.rules.cycles import prove_cycles
 from gateway.proofs.rules.first_level import prove_first_level

@@ -13,8 +13,8 @@ from dataclasses import replace
 from gateway.dialects.base import render_pattern
 from gateway.errors import TranslationError
 from gateway.model.pattern import NO_EXCLUSIONS, AnyMany, Glob, Pattern
-from gateway.proofs.flows.extract import extract_flows, make_flow, selected_patterns
 from gateway.proofs.flows.flow import Flow
+from gateway.proofs.flows.target_expressions import extract_flows, make_flow, selected_patterns
 from gateway.proofs.search.equations import exact_source_patterns, source_patterns
 from gateway.proofs.search.examples import find_example
 from gateway.routing.route import EACH_TAG, Route, Target

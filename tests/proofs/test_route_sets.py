@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from benchmarks.proof_sets import SETS, SYSTEMS
 from gateway.errors import SearchBudgetExceeded
 from gateway.proofs import RouteFinding, budget, prove
-from gateway.proofs.flows.extract import extract_flows
+from gateway.proofs.flows.target_expressions import extract_flows
 from gateway.proofs.rules import shares
 from gateway.routing.route import Route
 from tests.proofs.routes import BROKERS, route

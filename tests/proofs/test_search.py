@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from gateway.model.language import overlaps
 from gateway.model.overlap_index import candidate_pairs
 from gateway.model.pattern import AnyMany, AnyOne, Glob, Level, Literal, Pattern, WildcardExclusions
-from gateway.proofs.flows.extract import extract_flows
 from gateway.proofs.flows.flow import LevelVariable, Part, levels_by_position
+from gateway.proofs.flows.target_expressions import extract_flows
 from gateway.proofs.rules.ambiguity import ambiguous_texts
 from gateway.proofs.search.equations import exact_source_patterns, source_patterns
 from gateway.proofs.search.examples import exact_pattern, find_example

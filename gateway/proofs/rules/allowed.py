@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from gateway.model.pattern import AnyMany, Glob, Literal, Pattern
 from gateway.proofs.finding import RouteFinding
-from gateway.proofs.flows.extract import make_flow, selected_patterns
 from gateway.proofs.flows.flow import Flow
+from gateway.proofs.flows.target_expressions import make_flow, selected_patterns
 from gateway.proofs.search.equations import source_patterns
 from gateway.proofs.search.examples import exact_pattern, examples, find_example
 from gateway.proofs.search.samples import translate_towards

@@ -12,8 +12,8 @@ from gateway.errors import SearchBudgetExceeded
 from gateway.model.pattern import AnyMany
 from gateway.proofs.budget import SEARCH_TOO_LONG, start_question
 from gateway.proofs.finding import RouteFinding, Severity
-from gateway.proofs.flows.extract import extract_flows
 from gateway.proofs.flows.flow import Flow, RouteSource, filled
+from gateway.proofs.flows.target_expressions import extract_flows
 from gateway.proofs.rules.injective import colliding_names
 from gateway.proofs.search.equations import source_patterns
 from gateway.proofs.search.examples import exact_pattern, examples, names_of

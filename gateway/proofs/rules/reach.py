@@ -8,8 +8,8 @@ from gateway.dialects.base import parse_pattern
 from gateway.errors import SearchBudgetExceeded
 from gateway.proofs.budget import SEARCH_TOO_LONG, start_question
 from gateway.proofs.finding import RouteFinding
-from gateway.proofs.flows.extract import selected_patterns
 from gateway.proofs.flows.flow import Flow, RouteSource
+from gateway.proofs.flows.target_expressions import selected_patterns
 from gateway.proofs.search.examples import find_example
 from gateway.proofs.search.samples import varied_names
 from gateway.proofs.search.translated_name import RefusedName, spell_subject, translate_name

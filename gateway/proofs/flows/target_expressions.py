@@ -1,4 +1,4 @@
-"""Extract the flows of routes: one for each target and each pattern of its source."""
+"""The target names of a route as expressions in the source name: a flow each target and pattern."""
 
 from __future__ import annotations
 
