@@ -93,15 +93,20 @@ class GapRecorder:
     def attach(self, source: Source, watched: Sequence[Watched]) -> None:
         """Continue with `source`, which receives the messages `watched`."""
         self._watched = watched
-        self._continuity: Continuity | None = None
+        self._source: ReportsContinuity | None = None
         connections = None if self._archive is None else self._connections
         if connections is not None and isinstance(source, ReportsContinuity):
-            self._continuity = found = source.continuity
+            self._source, found = source, source.continuity
             found.clock = self._clock
             state = connections.get(self._key)
             if state is not None and state.dropped is not None and found.dropped is None:
                 # the broker's count of dropped messages, as an earlier source saw it
                 found.dropped, found.heard = state.dropped, state.heard
+
+    @property
+    def _continuity(self) -> Continuity | None:
+        """The state of the source; that of MQTT is brought up to date when it is asked for."""
+        return None if self._source is None else self._source.continuity
 
     def connected(self) -> None:
         """Note that the source is connected, and record the outage that ends."""
@@ -265,12 +270,13 @@ class GapRecorder:
             log.warning("a gap is not recorded: %s", error, extra={"endpoint": self._endpoint})
 
     def _save(self, heard: int, *, durable: bool = True) -> None:
-        if self._connections is None or self._continuity is None:
+        if self._connections is None or (continuity := self._continuity) is None:
             return
         with self._save_lock:  # the archive's thread saves too
             outage = self._outage or self._unrecorded
-            dropped = self._continuity.dropped
-            state = SourceConnection(heard, self._known, outage, self._keeps, dropped, self._tap)
+            state = SourceConnection(
+                heard, self._known, outage, self._keeps, continuity.dropped, self._tap
+            )
             self._connections.put(self._key, state, durable=durable)
 
     def _report(self, rule: GapRule, outage: Outage, end: int) -> None:

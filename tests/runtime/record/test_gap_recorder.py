@@ -60,8 +60,25 @@ class QuietSource:
         """Disconnect."""
 
 
+class AskedSource(QuietSource):
+    """A source that knows the last sign of its broker when it is asked, as that of MQTT."""
+
+    heard = 0
+
+    @property
+    def continuity(self) -> Continuity:
+        self.known.heard = self.heard
+        return self.known
+
+    @continuity.setter
+    def continuity(self, value: Continuity) -> None:
+        self.known = value
+
+
 class Recording:
     """A recorder with a clock that the test sets, and its rows. Mutable."""
+
+    source_class: type[QuietSource] = QuietSource
 
     def __init__(self, folder: Path) -> None:
         self.time = MIDNIGHT - 3_600 * SECOND
@@ -75,7 +92,7 @@ class Recording:
 
     def start(self, retention: Retention) -> None:
         """Begin a run of the gateway."""
-        self.source = QuietSource(retention)
+        self.source = self.source_class(retention)
         configuration = load(self._folder / "gateway.yaml")
         binding = make_source_binding(configuration, "here", cast(Source, self.source))
         connections = ConnectionLog(LocalHead(self._folder, "test", "test"), ["here"])
@@ -183,6 +200,21 @@ def test_an_outage_begins_with_the_last_sign_of_the_broker(recording: Recording)
     recording.connect(Retention.NOTHING, after=5)
 
     assert recording.rules == [("disconnected", 1), ("disconnected", 50)]
+
+
+def test_the_last_sign_is_the_one_that_the_source_knows_at_the_loss(recording: Recording) -> None:
+    recording.source_class = AskedSource
+    recording.start(Retention.NOTHING)
+    recording.connect(Retention.NOTHING)
+    begun = recording.time
+    assert isinstance(recording.source, AskedSource)
+
+    recording.source.heard = begun + 4 * SECOND
+    recording.time += 10 * SECOND
+    recording.recorder.lost(LOST)
+    recording.connect(Retention.NOTHING, after=60)
+
+    assert [gap.begin - begun for gap in recording.gaps] == [4 * SECOND]
 
 
 def test_a_source_that_cannot_connect_at_first_has_a_gap(recording: Recording) -> None:
