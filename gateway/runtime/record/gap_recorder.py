@@ -106,7 +106,8 @@ class GapRecorder:
     @property
     def _continuity(self) -> Continuity | None:
         """The state of the source; that of MQTT is brought up to date when it is asked for."""
-        return None if self._source is None else self._source.continuity
+        source = self._source  # a reload replaces it
+        return None if source is None else source.continuity
 
     def connected(self) -> None:
         """Note that the source is connected, and record the outage that ends."""
@@ -148,7 +149,7 @@ class GapRecorder:
 
     def check(self) -> None:
         """Record the reported losses, and note that the source is connected."""
-        if (continuity := self._continuity) is None or monotonic() < self._next_check:
+        if monotonic() < self._next_check or (continuity := self._continuity) is None:
             return
         self._next_check = monotonic() + CHECK_INTERVAL
         self._look(continuity)
