@@ -192,13 +192,17 @@ class RemoteStorage:
 
     def put(self, path: Path, content: bytes | pa.Buffer) -> StoredDigest:
         """Write a file; one in S3 appears when its stream closes, any other when it is renamed."""
-        written = path if self._is_s3 else path.with_name(f".{path.name}.tmp")
+        final = self._at(path)
+        folder, _, name = final.rpartition("/")
+        written = final if self._is_s3 else f"{folder}/.{name}.tmp"
         if not self._is_s3:
-            self._filesystem.create_dir(self._at(path.parent), recursive=True)
-        with self._filesystem.open_output_stream(self._at(written)) as stream:
+            self._filesystem.create_dir(folder, recursive=True)
+        with self._filesystem.open_output_stream(written) as stream:
             stream.write(content)
         if not self._is_s3:
-            self.move(written, path)
+            with suppress(FileNotFoundError):
+                self._filesystem.delete_file(final)  # a rename there does not replace
+            self._filesystem.move(written, final)
         return _digest(content)
 
     def upload(self, path: Path, source: Path) -> None:
