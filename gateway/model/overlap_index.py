@@ -6,9 +6,9 @@ many levels at one end therefore leaves the other end for the search.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import chain, islice
 from math import inf
 from typing import Generic, TypeVar
 
@@ -55,23 +55,25 @@ class _Node(Generic[T]):
                 return
         node.rest.append(row)
 
-    def groups(self, levels: Sequence[Level]) -> Iterator[list[tuple[Pattern, T]]]:
-        """Yield groups of the patterns whose literals agree with `levels`; some are empty."""
-        pending: list[tuple[_Node[T], int]] = [(self, 0)]
-        while pending:
-            node, depth = pending.pop()
-            level = levels[depth] if depth < len(levels) else None
-            if isinstance(level, AnyMany) or depth == MAX_INDEXED_LEVELS:
-                yield node.every
-                continue
-            yield node.rest
-            if level is None:
-                yield node.ended
-                continue
-            found = [*node.children.values(), node.wildcard]
-            if isinstance(level, Literal):
-                found = [node.children.get(level.text), node.wildcard]
-            pending += [(each, depth + 1) for each in found if each is not None]
+    def groups(self, levels: Sequence[Level], depth: int = 0) -> Iterator[list[tuple[Pattern, T]]]:
+        """Yield groups of the patterns whose literals agree with `levels`; some are empty.
+
+        Each node is visited when its group is wanted: a node may have a child for each route.
+        """
+        level = levels[depth] if depth < len(levels) else None
+        if isinstance(level, AnyMany) or depth == MAX_INDEXED_LEVELS:
+            yield self.every
+            return
+        yield self.rest
+        if level is None:
+            yield self.ended
+            return
+        children: Iterable[_Node[T] | None] = reversed(self.children.values())
+        if isinstance(level, Literal):
+            children = (self.children.get(level.text),)
+        for node in chain((self.wildcard,), children):
+            if node is not None:
+                yield from node.groups(levels, depth + 1)
 
     def candidate_count(self, levels: Sequence[Level]) -> float:
         """Return how many patterns `groups` yields; infinite past `MAX_COUNTED_GROUPS` groups."""

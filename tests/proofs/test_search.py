@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from itertools import product
 
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.model.language import overlaps
-from gateway.model.overlap_index import candidate_pairs
+from gateway.model.overlap_index import OverlapIndex, candidate_pairs
 from gateway.model.pattern import AnyMany, AnyOne, Glob, Level, Literal, Pattern, WildcardExclusions
 from gateway.proofs.flows.flow import LevelVariable, Part, levels_by_position
 from gateway.proofs.flows.target_expressions import extract_flows
@@ -43,6 +44,22 @@ def test_the_overlap_index_finds_every_pair(lefts: list[Pattern], rights: list[P
     }
 
     assert every <= found
+
+
+def test_the_overlap_index_looks_at_the_children_of_a_node_one_by_one() -> None:
+    """A node has a child for each route; each of 10,000 routes made a list of all."""
+    index: OverlapIndex[int] = OverlapIndex()
+    for number in range(5_000):
+        index.add(Pattern((Literal("a"), Literal(str(number)), AnyOne())), number)
+    wide = Pattern((Literal("a"), AnyOne(), AnyOne()))
+
+    tracemalloc.start()
+    found = next(index.candidates(wide))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    assert 0 <= found < 5_000
+    assert peak < 20_000  # bytes
 
 
 ALPHABET = ["".join(text) for size in range(4) for text in product("ax-", repeat=size)]
