@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
 import socket
 import subprocess
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from secrets import randbelow
 from threading import Event
@@ -23,10 +27,12 @@ def free_port() -> int:
     """Return a port that nobody listens on, below those that a system gives to clients.
 
     A port of these could be that of a connection when the broker starts, or starts again. Each port
-    is given once: its broker may start later than the next one asks.
+    is given once to all processes of a user until this one ends: its broker may start later than
+    the next one asks.
 
     Raises:
         NotConnectedError: none was found.
+        OSError: the file of the given ports cannot be opened.
     """
     for _ in range(_TRIES):
         port = _FIRST_PORT + randbelow(_LAST_PORT - _FIRST_PORT + 1)
@@ -34,9 +40,17 @@ def free_port() -> int:
             continue
         with closing(socket.socket()) as probe, suppress(OSError):
             probe.bind(("127.0.0.1", port))
+            fcntl.lockf(_ports(), fcntl.LOCK_EX | fcntl.LOCK_NB, 1, port)
             _given.add(port)
             return port
     raise NotConnectedError(f"no free port from {_FIRST_PORT} to {_LAST_PORT}")
+
+
+@cache
+def _ports() -> int:
+    """Open the file whose locked bytes are the ports that a process of this user was given."""
+    path = Path(tempfile.gettempdir()) / f"gateway-ports-{os.getuid()}"
+    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
 
 
 @contextmanager

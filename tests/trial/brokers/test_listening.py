@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+from gateway.trial.brokers import listening
 from gateway.trial.brokers.listening import free_port
 
 CLIENT_PORTS = Path("/proc/sys/net/ipv4/ip_local_port_range")
@@ -23,3 +26,21 @@ def test_a_port_is_given_once() -> None:
     ports = [free_port() for _ in range(1_000)]
 
     assert len(set(ports)) == len(ports)
+
+
+def test_a_port_is_given_to_one_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """RabbitMQ listens seconds after it was given a port; another's server took it meanwhile."""
+    port = free_port()
+    give = f"""
+from gateway.trial.brokers import listening
+listening._FIRST_PORT = listening._LAST_PORT = {port}
+listening.free_port()
+"""
+    listening._given.remove(port)  # noqa: SLF001  # this process gives it back
+    monkeypatch.setattr(listening, "_FIRST_PORT", port)
+    monkeypatch.setattr(listening, "_LAST_PORT", port)
+    other = [sys.executable, "-c", give]
+    refused = subprocess.run(other, capture_output=True, check=False)  # noqa: S603  # this Python
+
+    assert b"NotConnectedError: no free port" in refused.stderr
+    assert free_port() == port
