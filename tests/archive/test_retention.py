@@ -12,8 +12,9 @@ from urllib.parse import quote
 import pytest
 
 from gateway.archive import retention
+from gateway.archive.judged_journals import Seen
 from gateway.archive.layout import HOUR, NIGHTS, JournalName, oldest_kept, seal_folder
-from gateway.archive.night_record import DateRecord, Night, Seen
+from gateway.archive.night_record import DateRecord, Night
 from gateway.archive.retention import (
     RemovedDays,
     forgotten_dates,

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from gateway.archive.findings import Finding, error
+from gateway.archive.judged_journals import Seen, gaps, joined
 from gateway.archive.layout import JournalName, day_of, day_start, parse_journal_name
-from gateway.archive.night_record import HeadSeen, Night, Seen, gaps, joined
+from gateway.archive.night_record import HeadSeen, Night
 from gateway.archive.signed_json import Previous
 from gateway.archive.verification.holders import away, taken_over
 from gateway.archive.verification.writers import missing_head, missing_seal

@@ -5,15 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from gateway.archive.night_record import (
-    NOT_JUDGED,
-    DateRecord,
-    HeadSeen,
-    Night,
-    Seen,
-    extended,
-    with_judged,
-)
+from gateway.archive.judged_journals import Seen, with_judged
+from gateway.archive.night_record import NOT_JUDGED, DateRecord, HeadSeen, Night, extended
 from gateway.reconcile.by_key import by_key
 from gateway.reconcile.nights.findings import (
     TOLD_ONCE,

@@ -7,8 +7,9 @@ from datetime import date, timedelta
 
 import pytest
 
+from gateway.archive.judged_journals import Seen, Span
 from gateway.archive.layout import JournalName, day_start, parse_journal_name
-from gateway.archive.night_record import NO_NIGHT, HeadSeen, Night, Seen, Span
+from gateway.archive.night_record import NO_NIGHT, HeadSeen, Night
 from gateway.archive.signed_json import Previous, Term
 from gateway.reconcile.nights.plan import plan_night, with_verdict
 from gateway.reconcile.nights.world import NewJournal, World
