@@ -18,7 +18,8 @@ from typing import Final, TypeAlias
 from gateway.model.copy_class import CLASSES, CopyClass
 from gateway.reconcile.by_key import by_key
 from gateway.reconcile.report.formatting import amount, counted_as, duration
-from gateway.reconcile.report.gaps import bands, outages
+from gateway.reconcile.report.gaps import outages
+from gateway.reconcile.report.outage_bars import bands
 from gateway.reconcile.report.report import Report
 from gateway.reconcile.report.rows import Row, Rows, count, number, word, worst_first
 from gateway.reconcile.report.timelines import DAY_SECONDS, TimelineBar

@@ -26,6 +26,7 @@ from gateway.reconcile.report import (
     charts,
     formatting,
     gaps,
+    outage_bars,
     rows,
     timelines,
     verdict,
@@ -36,7 +37,18 @@ from gateway.terminal import MAX_TEXT, escaped, rest, shortened
 
 _PACKAGE: Final = "gateway.reconcile.report"
 # Their public names are known in the templates.
-_MODULES: Final = (copy_class, actions, advice, charts, formatting, gaps, rows, timelines, verdict)
+_MODULES: Final = (
+    copy_class,
+    actions,
+    advice,
+    charts,
+    formatting,
+    gaps,
+    outage_bars,
+    rows,
+    timelines,
+    verdict,
+)
 _MAX_ATTRIBUTE: Final = 2_000  # characters of an attribute
 
 

@@ -8,8 +8,9 @@ import pytest
 
 from gateway.archive.gaps import GapRule
 from gateway.reconcile.report.charts import LARGE, figures
-from gateway.reconcile.report.gaps import GAP_RULES, bands, gap_timelines, outages, rule_of
+from gateway.reconcile.report.gaps import GAP_RULES, outages, rule_of
 from gateway.reconcile.report.html import page
+from gateway.reconcile.report.outage_bars import bands, gap_timelines
 from gateway.reconcile.report.timelines import DAY_SECONDS, MAX_TIMELINES
 from tests.reconcile.summaries import DAY, clean, eventful, gap, gappy
 
