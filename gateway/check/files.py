@@ -7,8 +7,8 @@ from glob import glob
 from pathlib import Path
 
 from gateway.config.load import Configuration
+from gateway.config.named_files import WrittenPath
 from gateway.config.nodes import KeyPath
-from gateway.config.paths import WrittenPath
 from gateway.errors import ConfigError
 
 _NOUNS = {"file": "file", "folder": "folder", "jars": "file"}

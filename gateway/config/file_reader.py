@@ -13,6 +13,7 @@ import yaml
 
 from gateway.config.build_endpoint import Endpoint, make_endpoint, setting_faults
 from gateway.config.hidden_values import HiddenValues
+from gateway.config.named_files import WrittenPath
 from gateway.config.nodes import (
     KeyPath,
     SourceLocation,
@@ -23,7 +24,6 @@ from gateway.config.nodes import (
     location_of,
     tag_faults,
 )
-from gateway.config.paths import WrittenPath
 from gateway.config.place import Place
 from gateway.config.references import ReferenceValues
 from gateway.config.route_defaults import RouteDefaults

@@ -12,8 +12,8 @@ from gateway.config.build import build_routes
 from gateway.config.build_endpoint import Endpoint, RouteContext
 from gateway.config.file_reader import FileReader
 from gateway.config.hidden_values import HiddenValues
+from gateway.config.named_files import WrittenPath
 from gateway.config.nodes import KeyPath, SourceLocation
-from gateway.config.paths import WrittenPath
 from gateway.config.schema import MappingTest
 from gateway.dialects.base import parse_subject
 from gateway.errors import ConfigError, ConfigErrors

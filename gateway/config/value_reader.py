@@ -16,6 +16,7 @@ from typing import Any, Literal, TypeAlias, TypeVar, Union, cast, get_args, get_
 import yaml
 
 from gateway.config.hidden_values import HiddenValues
+from gateway.config.named_files import WrittenPath, digest_of, used_path
 from gateway.config.nodes import (
     KeyPath,
     SourceLocation,
@@ -28,7 +29,6 @@ from gateway.config.nodes import (
     raw_text,
 )
 from gateway.config.numbers import EXAMPLES, may_be, parse_number, parse_with_unit
-from gateway.config.paths import WrittenPath, digest_of, used_path
 from gateway.config.references import (
     REFERENCE,
     REFERENCE_HINT,

@@ -15,8 +15,8 @@ from gateway.archive.location import ArchiveLocation, parse_location
 from gateway.archive.lookup.name_store import NameStore
 from gateway.archive.routes import write_routes
 from gateway.config.load import Configuration
+from gateway.config.named_files import WrittenPath
 from gateway.config.nodes import KeyPath
-from gateway.config.paths import WrittenPath
 from gateway.config.process import ArchiveSettings
 from gateway.endpoints.base import Source, Subscription
 from gateway.endpoints.continuity import KeepsSubscriptions, SubscriptionStore

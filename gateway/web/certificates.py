@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Final
 
 from gateway.archive.durable import read_regular
+from gateway.config.named_files import WrittenPath
 from gateway.config.nodes import KeyPath
-from gateway.config.paths import WrittenPath
 
 _PEM: Final = re.compile(
     r"-----BEGIN CERTIFICATE-----\s.*?\s-----END CERTIFICATE-----", re.DOTALL | re.ASCII

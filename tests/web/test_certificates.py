@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from gateway.config.named_files import WrittenPath
 from gateway.config.nodes import KeyPath
-from gateway.config.paths import WrittenPath
 from gateway.web.certificates import expiries, expiry
 
 

@@ -1,4 +1,4 @@
-"""Paths of settings, as a file writes them and as the process uses them."""
+"""Files and folders that settings name: their paths, as written and as used, and digests."""
 
 from __future__ import annotations
 
