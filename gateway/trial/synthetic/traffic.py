@@ -19,7 +19,6 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from gateway.archive.layout import HOUR, day_start
-from gateway.archive.segments.tables import SCHEMA
 
 Numbers = npt.NDArray[np.int64]
 
@@ -141,30 +140,3 @@ def _latency(traffic: Traffic, number: Numbers) -> Numbers:
     batch = number // (BATCH * traffic.gateways)
     mixed = (batch // LATENCY_BATCHES * 2654435761 + traffic.seed) % 1_000_003
     return _MIN_LATENCY + (mixed % 1_000) ** 2 * traffic.jitter // 1_000_000
-
-
-def ids(start: int, numbers: Numbers) -> pa.Array:
-    """Return the 16-byte ids of the messages `numbers` of the gateway started at `start`."""
-    words = np.empty((len(numbers), 2), ">u8")
-    words[:, 0], words[:, 1] = start, numbers
-    return binary16(words)
-
-
-def binary16(words: npt.NDArray[np.uint64]) -> pa.Array:
-    """Return pairs of words as 16-byte binary values."""
-    buffer = pa.py_buffer(np.ascontiguousarray(words, ">u8").tobytes())
-    return pa.FixedSizeBinaryArray.from_buffers(pa.binary(16), len(words), [None, buffer]).cast(
-        pa.binary()
-    )
-
-
-def rows(count: int, **columns: object) -> pa.Table:
-    """Return archive rows; a column is an array or one value for all, and null when absent."""
-    arrays = []
-    for field in SCHEMA:
-        given = columns.get(field.name)
-        if isinstance(given, (pa.Array, np.ndarray)):
-            arrays.append(pa.array(given).cast(field.type))
-        else:
-            arrays.append(pa.repeat(pa.scalar(given, field.type), count))
-    return pa.Table.from_arrays(arrays, schema=SCHEMA)

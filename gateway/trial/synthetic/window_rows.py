@@ -7,10 +7,12 @@ from dataclasses import replace
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from gateway.archive.schema import Leg, RowOutcome
+from gateway.archive.segments.tables import SCHEMA
 from gateway.trial.synthetic.faults import Fault
 from gateway.trial.synthetic.inject_faults import (
     FaultAssignment,
@@ -18,7 +20,7 @@ from gateway.trial.synthetic.inject_faults import (
     gateway_start,
     outcomes_at,
 )
-from gateway.trial.synthetic.traffic import TARGETS, Numbers, Traffic, Window, binary16, ids, rows
+from gateway.trial.synthetic.traffic import TARGETS, Numbers, Traffic, Window
 
 _TAP_DELAY: Final = 3_000  # microseconds from a delivery to its observation
 
@@ -48,8 +50,8 @@ class RowBuilder:
         routes = [traffic.route(number) for number in range(traffic.routes)]
         self._route = pa.array(routes).take(pa.array(window.route))
         number = window.number // traffic.gateways
-        self._id = ids(gateway_start(traffic, window.gateway), number)
-        self._hash = binary16(window.hash)
+        self._id = _ids(gateway_start(traffic, window.gateway), number)
+        self._hash = _binary16(window.hash)
 
     def received(self, route: int) -> pa.Table:
         at = np.flatnonzero(self._window.route == route)
@@ -69,7 +71,7 @@ class RowBuilder:
         at = outcomes.delivered
         sent = self._window.hash[at]
         sent[np.isin(at, outcomes.at[Fault.ALTER]), 1] ^= np.uint64(1)
-        end = self._end(target, at) | {"hash": binary16(sent)}
+        end = self._end(target, at) | {"hash": _binary16(sent)}
         return self._rows((leg, RowOutcome.ACCEPTED), at, outcomes.time, **end)
 
     def observed(self, target: str, outcomes: TargetOutcomes) -> pa.Table:
@@ -90,7 +92,7 @@ class RowBuilder:
         start = gateway_start(self._traffic, self._window.gateway, unrecorded=True)
         names = pa.array([_unique_name(each) for each in number.tolist()], pa.string())
         own = {"source_name": names, "name": _sent_names(names)}
-        own["id"] = ids(start, number // self._traffic.gateways)
+        own["id"] = _ids(start, number // self._traffic.gateways)
         event = (Leg.DELIVERED, RowOutcome.ACCEPTED)
         return self._rows(event, at, self._window.end[at], **self._end(target, at) | own)
 
@@ -111,7 +113,7 @@ class RowBuilder:
             "hash": self._hash.take(chosen),
         }
         columns |= own
-        return rows(len(at), leg=leg.value, outcome=outcome.value, time=time, **columns)
+        return _rows_of(len(at), leg=leg.value, outcome=outcome.value, time=time, **columns)
 
     def _end(self, target: str, at: Numbers) -> dict[str, object]:
         chosen = pa.array(at)
@@ -135,3 +137,30 @@ def _sent_names(names: pa.Array) -> pa.Array:
 
 def _unique_name(number: int) -> str:
     return f"plant/rare/sensor{number}/value"
+
+
+def _ids(start: int, numbers: Numbers) -> pa.Array:
+    """Return the 16-byte ids of the messages `numbers` of the gateway started at `start`."""
+    words = np.empty((len(numbers), 2), ">u8")
+    words[:, 0], words[:, 1] = start, numbers
+    return _binary16(words)
+
+
+def _binary16(words: npt.NDArray[np.uint64]) -> pa.Array:
+    """Return pairs of words as 16-byte binary values."""
+    buffer = pa.py_buffer(np.ascontiguousarray(words, ">u8").tobytes())
+    return pa.FixedSizeBinaryArray.from_buffers(pa.binary(16), len(words), [None, buffer]).cast(
+        pa.binary()
+    )
+
+
+def _rows_of(count: int, **columns: object) -> pa.Table:
+    """Return archive rows; a column is an array or one value for all, and null when absent."""
+    arrays = []
+    for field in SCHEMA:
+        given = columns.get(field.name)
+        if isinstance(given, (pa.Array, np.ndarray)):
+            arrays.append(pa.array(given).cast(field.type))
+        else:
+            arrays.append(pa.repeat(pa.scalar(given, field.type), count))
+    return pa.Table.from_arrays(arrays, schema=SCHEMA)
