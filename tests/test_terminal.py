@@ -23,8 +23,8 @@ from gateway.model.message import Headers, Message
 from gateway.runtime.delivery.dead_letter import DeadLetter
 from gateway.runtime.outbound.dead_letters import DeadLetters
 from gateway.runtime.outbound.spool_db import SpoolDatabase
-from gateway.terminal import visible, visible_lines, visible_values
 from gateway.terminal.console import print_lines
+from gateway.terminal.text import visible, visible_lines, visible_values
 from gateway.web.snapshot import snapshot_json
 from tests.waiting import PATIENCE
 from tests.web.status_samples import FakeStatus, endpoint, refusal, route, status

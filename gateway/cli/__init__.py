@@ -22,7 +22,7 @@ import gateway
 from gateway.cli.parsers import CommandParser, Commands, add_modules
 from gateway.errors import ConfigErrors, GatewayError
 from gateway.registry import PluginWarning
-from gateway.terminal import print_line, visible_lines
+from gateway.terminal.text import print_line, visible_lines
 
 _SIGPIPE = 141  # the status of a process that this signal ends
 

@@ -13,7 +13,7 @@ import yaml
 
 from gateway.imports.source_lines import LineStatus, OmittedLine, SourceLine, grouped
 from gateway.proofs.reverse_route import REVERSE_SUFFIX
-from gateway.terminal import visible
+from gateway.terminal.text import visible
 
 Value: TypeAlias = "str | int | bool | Sequence[str] | Mapping[str, Value]"
 

@@ -13,7 +13,7 @@ from typing import Final, TextIO
 
 from gateway.logs.redaction import Redactor
 from gateway.logs.repeats import RepeatFilter
-from gateway.terminal import visible, visible_lines
+from gateway.terminal.text import visible, visible_lines
 
 log = logging.getLogger(__name__)
 

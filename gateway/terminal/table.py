@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 from rich.console import Console
 from rich.text import Text
 
-from gateway.terminal import visible
+from gateway.terminal.text import visible
 
 Row: TypeAlias = Sequence[Text]  # a cell for each column
 

@@ -22,9 +22,9 @@ from gateway.cli.parsers import ARCHIVE, JSON_RESULT, MASTER, SEAL_KEY, CommandP
 from gateway.clock import today
 from gateway.errors import ArchiveError
 from gateway.reconcile.driver import check_driver
-from gateway.terminal import visible
 from gateway.terminal.console import open_console
 from gateway.terminal.progress import progress
+from gateway.terminal.text import visible
 
 if TYPE_CHECKING:
     from gateway.reconcile.maintenance.short_names_job import ShortNameReport

@@ -16,9 +16,9 @@ from gateway.errors import ReconcileError
 from gateway.reconcile.driver import check_driver
 from gateway.reconcile.report.report import CLEAN, GAPS
 from gateway.reconcile.report.verdict import arrivals
-from gateway.terminal import visible
 from gateway.terminal.console import open_console, whether_read_or_not
 from gateway.terminal.progress import progress
+from gateway.terminal.text import visible
 
 if TYPE_CHECKING:
     from gateway.reconcile.follow.follow import Follower

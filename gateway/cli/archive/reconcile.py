@@ -29,9 +29,9 @@ from gateway.reconcile.report.report import NO_ANSWER, Report
 from gateway.reconcile.report.summary import to_json
 from gateway.reconcile.report.terminal import print_report
 from gateway.routing.name_rules import to_rules
-from gateway.terminal import visible_lines
 from gateway.terminal.console import open_console, whether_read_or_not
 from gateway.terminal.progress import progress
+from gateway.terminal.text import visible_lines
 
 
 def add_options(parser: CommandParser) -> None:

@@ -25,7 +25,7 @@ from gateway.errors import ArchiveError
 from gateway.model.copy_class import EXCEPTION_CLASSES
 from gateway.replay.replay_archive import Replay, ReplayChoice, ReplayCopy
 from gateway.replay.sender import archived_names, convert_killed_replays, one_replay
-from gateway.terminal import print_line
+from gateway.terminal.text import print_line
 
 if TYPE_CHECKING:
     from gateway.archive.storage import Storage

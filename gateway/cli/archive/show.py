@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from gateway.cli.archive.arguments import named_storage, parse_date
 from gateway.cli.parsers import ARCHIVE, CommandParser
-from gateway.terminal import shortened
+from gateway.terminal.text import shortened
 
 _HEADLINE: Final = ("time", "gateway", "route", "leg", "target")  # shown in the first line of a row
 _HEXADECIMAL: Final = ("id", "trace", "hash")

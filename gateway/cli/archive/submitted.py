@@ -8,7 +8,7 @@ from typing import Final
 
 from gateway import cli
 from gateway.errors import GatewayError
-from gateway.terminal import visible_lines
+from gateway.terminal.text import visible_lines
 
 JOBS: Final = (("reconcile",), ("archive", "compact"), ("archive", "names"))
 

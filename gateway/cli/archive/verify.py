@@ -16,7 +16,7 @@ from gateway.archive.location import ArchiveLocation
 from gateway.cli.archive.arguments import named_location, named_storage, parse_date
 from gateway.cli.parsers import ARCHIVE, JSON_RESULT, SEAL_KEY, CommandParser, seal_key
 from gateway.clock import moment, now
-from gateway.terminal import print_line
+from gateway.terminal.text import print_line
 
 if TYPE_CHECKING:
     from gateway.archive.verification.verify import Verified

@@ -14,7 +14,7 @@ from gateway.endpoints.base import address_of
 from gateway.endpoints.registry import make_sink
 from gateway.endpoints.settings.base import EndpointSettings
 from gateway.errors import GatewayError
-from gateway.terminal import print_line
+from gateway.terminal.text import print_line
 
 
 def add_options(parser: CommandParser) -> None:

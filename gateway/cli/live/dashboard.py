@@ -10,8 +10,8 @@ from typing import Any, Final, TypeAlias
 from rich.console import Console
 from rich.text import Text
 
-from gateway.terminal import visible, visible_values
 from gateway.terminal.table import HEAD_STYLE, Column, Table, indented
+from gateway.terminal.text import visible, visible_values
 from gateway.terminal.units import duration, size
 
 StatusJson: TypeAlias = Mapping[str, Any]  # an object of /api/status

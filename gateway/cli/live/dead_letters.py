@@ -24,7 +24,7 @@ from gateway.runtime.delivery.dead_letter import DeadLetter
 from gateway.runtime.delivery.rows import header_map, payload_bytes
 from gateway.runtime.outbound.dead_letters import COLUMNS, DELETE, from_row
 from gateway.runtime.outbound.spool_db import connect
-from gateway.terminal import print_line
+from gateway.terminal.text import print_line
 
 MAX_PAYLOAD = 4096  # bytes of a payload that `show` prints
 

@@ -18,7 +18,7 @@ from gateway.errors import GatewayError
 from gateway.lease.file_store import FileLeaseStore
 from gateway.lease.holder import LeaseHolder
 from gateway.lease.lease import LeaseStore, Record
-from gateway.terminal import print_line
+from gateway.terminal.text import print_line
 
 log = logging.getLogger(__name__)
 

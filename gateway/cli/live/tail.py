@@ -32,7 +32,7 @@ from gateway.model.message import Message
 from gateway.model.outcome import ACCEPTED
 from gateway.routing.route import Route
 from gateway.runtime.inbound.subscriptions import subscriptions
-from gateway.terminal import print_line
+from gateway.terminal.text import print_line
 
 RECEIVE_TIMEOUT: Final = 0.25  # seconds; an interrupt waits this long
 MAX_SHOWN: Final = 200  # characters of a payload

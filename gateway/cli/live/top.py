@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from gateway.cli.live.running_gateway import add_arguments, client_of
 from gateway.cli.parsers import CommandParser
 from gateway.errors import WebError
-from gateway.terminal import print_line
+from gateway.terminal.text import print_line
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -18,7 +18,7 @@ from gateway.cli.parsers import CONFIG, WITHOUT_SECRETS, CommandParser
 from gateway.config.load import Configuration, load
 from gateway.errors import ConfigError, ConfigErrors
 from gateway.routing.route import Route
-from gateway.terminal import print_line
+from gateway.terminal.text import print_line
 
 _GITHUB = {"error": "error", "warning": "warning", "note": "notice"}
 

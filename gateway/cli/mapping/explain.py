@@ -15,7 +15,7 @@ from gateway.cli.mapping.explained_message import RouteMessage, TypedMessage, me
 from gateway.cli.parsers import WITHOUT_SECRETS, CommandParser
 from gateway.config.load import load
 from gateway.routing.explain import RouteResult, TargetResult, explain
-from gateway.terminal import print_line
+from gateway.terminal.text import print_line
 
 _SELECTED = {
     None: "not evaluated; give the properties of the message with --property NAME=VALUE",

@@ -14,7 +14,7 @@ from gateway.imports.ems.importer import import_ems
 from gateway.imports.imported_files import conf_files, read_file
 from gateway.imports.mosquitto.importer import import_mosquitto
 from gateway.imports.source_lines import LineStatus, grouped
-from gateway.terminal import print_line
+from gateway.terminal.text import print_line
 
 _STATUS = "Exit status: 0 no line is lost, 1 some lines are, or there is no bridge."
 

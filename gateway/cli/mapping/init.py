@@ -18,7 +18,7 @@ from gateway.config.json_schema import json_schema
 from gateway.config.load import load
 from gateway.endpoints.registry import starters
 from gateway.errors import ConfigErrors, GatewayError
-from gateway.terminal import print_line
+from gateway.terminal.text import print_line
 
 
 def add_options(parser: CommandParser) -> None:

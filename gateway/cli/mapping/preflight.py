@@ -20,9 +20,9 @@ from gateway.cli.parsers import CommandParser
 from gateway.dialects.brokers import BROKERS, dialect_at
 from gateway.dialects.registry import find_dialect
 from gateway.errors import GatewayError, SubjectError, TranslationError
-from gateway.terminal import print_line, visible_lines
 from gateway.terminal.console import open_console
 from gateway.terminal.progress import ShowStep, progress
+from gateway.terminal.text import print_line, visible_lines
 from gateway.translate.names import OnTooLong, Renderer, Translator
 
 _BATCH: Final = 1_000  # names between two updates of the progress

@@ -13,7 +13,7 @@ from gateway.check.result_copies import fields_text, header_values
 from gateway.cli.parsers import CONFIG, WITHOUT_SECRETS, CommandParser
 from gateway.config.load import load
 from gateway.config.schema import ExpectedCopy
-from gateway.terminal import print_line
+from gateway.terminal.text import print_line
 
 NO_TESTS = 2
 

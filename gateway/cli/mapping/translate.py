@@ -18,7 +18,7 @@ from gateway.dialects.registry import DIALECTS
 from gateway.errors import GatewayError, TranslationError
 from gateway.model.subject import Subject
 from gateway.routing.route import Route, Target
-from gateway.terminal import print_line
+from gateway.terminal.text import print_line
 
 YES, NO, WRONG = 0, 1, 2
 

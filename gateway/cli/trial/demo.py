@@ -25,9 +25,9 @@ from gateway.logs.lines import set_up_logging
 from gateway.reconcile.report.report import REPORT_PAGE
 from gateway.routing.router import Router
 from gateway.runtime.gateway import Gateway
-from gateway.terminal import visible
 from gateway.terminal.console import open_console, print_lines
 from gateway.terminal.table import Column, Table
+from gateway.terminal.text import visible
 from gateway.trial.demo.feed import SPECIAL_TOPICS, TOO_LONG, alarms, expected, messages
 from gateway.trial.demo.systems import Environment, running_systems
 from gateway.trial.demo.traffic import Watcher, feeding

@@ -13,7 +13,7 @@ from gateway.reconcile.report.formatting import amount, counted_as
 from gateway.reconcile.report.gaps import outages
 from gateway.reconcile.report.report import Report, became_breach
 from gateway.reconcile.report.rows import Row, count, word
-from gateway.terminal import shortened
+from gateway.terminal.text import shortened
 
 _HOP_FAULTS: Final = (CopyClass.MISSING.value, CopyClass.ALTERED.value)
 _MAX_ROUTES: Final = 10  # of one replay command

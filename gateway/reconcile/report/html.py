@@ -33,7 +33,7 @@ from gateway.reconcile.report import (
 )
 from gateway.reconcile.report.report import REPORT_PAGE, Report
 from gateway.reconcile.report.summary import from_json
-from gateway.terminal import MAX_TEXT, escaped, rest, shortened
+from gateway.terminal.text import MAX_TEXT, escaped, rest, shortened
 
 _PACKAGE: Final = "gateway.reconcile.report"
 # Their public names are known in the templates.

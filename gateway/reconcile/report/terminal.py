@@ -21,9 +21,9 @@ from gateway.reconcile.report.report import Report, became_breach
 from gateway.reconcile.report.rows import Row, Rows, count, hop_ends
 from gateway.reconcile.report.timelines import Turn, clock
 from gateway.reconcile.report.verdict import headline, state
-from gateway.terminal import shortened, visible
 from gateway.terminal.console import print_lines, unlimited_off_terminal
 from gateway.terminal.table import Column, Table
+from gateway.terminal.text import shortened, visible
 
 _ALWAYS: Final = ("received", "expected", "delivered")  # the others are shown unless all are 0
 _BETWEEN: Final = ("expected", *reversed(HOP_CLASSES))
