@@ -22,7 +22,6 @@ from gateway.errors import ArchiveError, LeaseNotHeldError, SpoolError
 from gateway.lease.holder import LeaseHolder
 from gateway.routing.route import Route
 from gateway.runtime import wiring
-from gateway.runtime.active import ActiveEndpoints
 from gateway.runtime.context import GatewayContext, TraceBatch
 from gateway.runtime.delivery.backlog import SpoolLimits
 from gateway.runtime.delivery.dead_letter import DeadLetter
@@ -38,6 +37,7 @@ from gateway.runtime.record.connection_log import ConnectionLog
 from gateway.runtime.record.counters import EndpointState, RouteCounters
 from gateway.runtime.record.ledger import Ledger
 from gateway.runtime.record.message_ids import MessageIds
+from gateway.runtime.reload import ActiveEndpoints
 
 if TYPE_CHECKING:  # its SDK is optional
     from gateway.tracing.spans import SpanRecorder

@@ -31,7 +31,6 @@ from gateway.endpoints.yami4.request_state import RequestState as Yami4State
 from gateway.model.message import Headers, Message, Payload
 from gateway.model.outcome import ACCEPTED, NO_ROOM, REPEAT, RETRY, Outcome
 from gateway.runtime import relay
-from gateway.runtime.active import ActiveEndpoints
 from gateway.runtime.delivery.actions import Step
 from gateway.runtime.delivery.backlog import MemoryBacklog, SpoolBacklog
 from gateway.runtime.delivery.duplicates import DuplicateFilter
@@ -48,6 +47,7 @@ from gateway.runtime.outbound.spool import Spool
 from gateway.runtime.outbound.spool_db import SpoolDatabase
 from gateway.runtime.record.gap_recorder import GapRecorder
 from gateway.runtime.record.ledger import Ledger
+from gateway.runtime.reload import ActiveEndpoints
 from gateway.runtime.tap import Tap
 from tests.simulation.faults import make_plan
 from tests.simulation.plan import Plan
