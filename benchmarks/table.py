@@ -14,9 +14,9 @@ from collections.abc import Callable
 
 from paho.mqtt.client import topic_matches_sub
 
-from gateway.model.language import covers, overlaps
 from gateway.model.matching import matches
 from gateway.model.pattern import AnyMany, AnyOne, Glob, Level, Literal, Pattern, WildcardExclusions
+from gateway.model.subject_search import covers, overlaps
 from gateway.routing.pattern_trie import PatternTrie
 
 SYSTEMS = ("orders", "plant", "md", "fleet", "erp", "audit")

@@ -14,7 +14,7 @@ from gateway.dialects.name_limits import NameLimits
 from gateway.errors import SearchBudgetExceeded, SubjectError, TranslationError
 from gateway.imports.document import RouteEntry
 from gateway.imports.source_lines import OmittedLine
-from gateway.model.language import covers, overlaps
+from gateway.model.subject_search import covers, overlaps
 from gateway.proofs import prove
 from gateway.proofs.reverse_route import REVERSE_SUFFIX, both_ways
 from gateway.routing.route import Route, Target

@@ -12,9 +12,9 @@ from gateway.dialects.names import split_levels, too_long
 from gateway.dialects.patterns import level_text, matches_text, read_pattern
 from gateway.dialects.tag_patterns import read_tag_pattern
 from gateway.errors import SearchBudgetExceeded, TranslationError
-from gateway.model.language import covers
 from gateway.model.matching import matches
 from gateway.model.pattern import AnyMany, AnyOne, Glob, Level, Literal, Pattern
+from gateway.model.subject_search import covers
 from gateway.translate.names import Renderer, Translator
 from gateway.translate.pattern_cover import Cover, Levels, covers_of, omitted
 

@@ -13,9 +13,9 @@ from gateway.dialects.names import check_name, render_subject
 from gateway.dialects.patterns import parse_pattern, read_pattern
 from gateway.dialects.registry import DIALECTS
 from gateway.errors import SearchBudgetExceeded, SubjectError, TranslationError
-from gateway.model.language import covers, intersection_example
 from gateway.model.pattern import Pattern
 from gateway.model.subject import Subject
+from gateway.model.subject_search import covers, intersection_example
 from gateway.routing.explain import RouteResult, explain
 from gateway.routing.route import Route, unrecorded
 from gateway.translate.names import Renderer, Translator

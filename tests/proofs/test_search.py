@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.model.language import overlaps
 from gateway.model.overlap_index import OverlapIndex, candidate_pairs
 from gateway.model.pattern import AnyMany, AnyOne, Glob, Level, Literal, Pattern, WildcardExclusions
+from gateway.model.subject_search import overlaps
 from gateway.proofs.flows.flow import LevelVariable, Part, levels_by_position
 from gateway.proofs.flows.target_expressions import extract_flows
 from gateway.proofs.rules.ambiguity import ambiguous_texts

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from gateway.dialects.base import read_pattern
 from gateway.dialects.registry import DIALECTS
 from gateway.errors import SubjectError, TranslationError
-from gateway.model.language import covers
+from gateway.model.subject_search import covers
 from gateway.translate.names import Renderer, Translator
 from gateway.translate.subscriptions import Covering, translate_pattern
 from tests.strategies import names, pairs

@@ -10,8 +10,8 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from gateway.errors import SearchBudgetExceeded
-from gateway.model.language import covers, intersection_example
 from gateway.model.overlap_index import OverlapIndex
+from gateway.model.subject_search import covers, intersection_example
 from gateway.proofs.budget import SEARCH_TOO_LONG
 from gateway.proofs.finding import RouteFinding
 from gateway.proofs.flows.flow import RouteSource

@@ -12,10 +12,10 @@ from itertools import combinations, product
 
 from gateway.errors import SearchBudgetExceeded
 from gateway.model.alphabet import PREFERRED_CHARACTERS, sample_levels
-from gateway.model.language import SubjectSearch
 from gateway.model.matching import matches
 from gateway.model.pattern import AnyMany, Glob, Literal, Pattern
 from gateway.model.quick_overlap import quick_overlap
+from gateway.model.subject_search import SubjectSearch
 from gateway.proofs.budget import spend
 from gateway.proofs.flows.flow import Flow, filled
 

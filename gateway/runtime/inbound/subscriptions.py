@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from gateway.endpoints.base import Subscription
 from gateway.errors import SearchBudgetExceeded
-from gateway.model.language import covers
 from gateway.model.pattern import AnyMany, AnyOne, Glob, Literal, Pattern
+from gateway.model.subject_search import covers
 from gateway.routing.pattern_trie import PatternTrie
 from gateway.routing.route import Route
 

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.dialects.registry import DIALECTS
-from gateway.model import language
-from gateway.model.language import covers
+from gateway.model import subject_search
+from gateway.model.subject_search import covers
 from gateway.routing.route import Route
 from gateway.routing.source_pattern import parse_source
 from gateway.runtime.inbound.subscriptions import subscriptions
@@ -70,6 +70,6 @@ def test_a_cover_that_the_search_cannot_decide_keeps_both_subscriptions(
     """A message that arrives twice is better than one that never arrives."""
     assert [each.pattern for each in subscriptions(routes(order))] == ["a/#"]
 
-    monkeypatch.setattr(language, "MAX_STEPS", 1)
+    monkeypatch.setattr(subject_search, "MAX_STEPS", 1)
 
     assert [each.pattern for each in subscriptions(routes(order))] == order

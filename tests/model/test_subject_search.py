@@ -8,15 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.errors import SearchBudgetExceeded
-from gateway.model import language
+from gateway.model import subject_search
 from gateway.model.alphabet import sample_levels
 from gateway.model.chain import chain_of
-from gateway.model.language import (
-    covers,
-    difference_example,
-    intersection_example,
-    overlaps,
-)
 from gateway.model.matching import glob_matches, matches
 from gateway.model.pattern import (
     NO_EXCLUSIONS,
@@ -29,6 +23,12 @@ from gateway.model.pattern import (
     WildcardExclusions,
 )
 from gateway.model.quick_overlap import quick_overlap
+from gateway.model.subject_search import (
+    covers,
+    difference_example,
+    intersection_example,
+    overlaps,
+)
 
 WORDS = ("", "a", "ab", "$b", "P")
 SUBJECTS = tuple(
@@ -181,7 +181,7 @@ def test_the_first_overlap_of_long_lists_is_the_last_pair_that_is_compared(
         compared.append((one, other))
         return quick_overlap(one, other)
 
-    monkeypatch.setattr(language, "quick_overlap", spy)
+    monkeypatch.setattr(subject_search, "quick_overlap", spy)
     many = [pattern(f"a/{number}") for number in range(100)]
 
     assert overlaps(many, many)
@@ -317,7 +317,7 @@ def test_ten_thousand_levels_are_answered() -> None:
 
 
 def test_a_search_past_its_budget_raises(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(language, "MAX_STEPS", 100)
+    monkeypatch.setattr(subject_search, "MAX_STEPS", 100)
     with pytest.raises(
         SearchBudgetExceeded, match=r"^pattern algebra: .* is \d+ steps, limit 100$"
     ):
