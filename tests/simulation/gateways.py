@@ -8,7 +8,7 @@ from functools import partial
 from typing import Final, cast
 
 from gateway.cli.live import run
-from gateway.cli.live.handover import is_over
+from gateway.cli.live.lease import is_over
 from gateway.cli.live.signals import SignalQueue
 from gateway.errors import GatewayError
 from gateway.lease.holder import LeaseHolder

@@ -6,63 +6,15 @@ The active instance finishes what it has in flight, and gives its lease away.
 from __future__ import annotations
 
 import argparse
-import logging
 import time
-from pathlib import Path
 from typing import Final
 
+from gateway.cli.live.lease import open_store
 from gateway.cli.parsers import CommandParser
-from gateway.config.load import Configuration, load
-from gateway.config.process import StandbySettings
+from gateway.config.load import load
 from gateway.errors import GatewayError
-from gateway.lease.file_store import FileLeaseStore
-from gateway.lease.holder import LeaseHolder
 from gateway.lease.lease import LeaseStore, Record
 from gateway.terminal.text import print_line
-
-log = logging.getLogger(__name__)
-
-
-def open_lease(configuration: Configuration) -> LeaseHolder | None:
-    """Return the holder of this instance's lease; None for a gateway alone.
-
-    Raises:
-        LeaseError: a lease of Kubernetes outside of a pod.
-    """
-    standby, gateway = configuration.standby, configuration.gateway
-    if standby is None:
-        return None
-    return LeaseHolder(open_store(standby, gateway.name), gateway.instance, standby.seconds)
-
-
-def open_store(standby: StandbySettings, gateway: str) -> LeaseStore:
-    """Return the store of the lease of `gateway`.
-
-    Raises:
-        LeaseError: a lease of Kubernetes outside of a pod.
-    """
-    lease = standby.lease
-    if lease.kind == "file":
-        return FileLeaseStore(Path(lease.path or ""))
-    from gateway.lease.kubernetes_store import (  # noqa: PLC0415  # loads urllib.request
-        ApiServer,
-        KubernetesLeaseStore,
-    )
-
-    name, namespace = lease.name or gateway, lease.namespace or ""
-    return KubernetesLeaseStore(ApiServer.of_pod(), name, standby.seconds, namespace)
-
-
-def is_over(lease: LeaseHolder | None) -> bool:
-    """Return whether the lease is lost, or somebody asked to give it away; log which."""
-    if lease is None or (lease.holds() and not lease.wanted):
-        return False
-    if lease.holds():
-        log.info("a handover was asked for", extra={"lease": lease.number})
-    else:
-        log.error("the lease is lost, and another instance may hold it: this one stops")
-    return True
-
 
 POLL_INTERVAL: Final = 0.1  # seconds
 STANDBY_PATIENCE: Final = 5.0  # seconds in which a standby must show itself

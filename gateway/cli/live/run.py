@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from gateway.check.examine import load_proven, startup_warnings
-from gateway.cli.live.handover import is_over, open_lease
+from gateway.cli.live.lease import is_over, open_lease
 from gateway.cli.live.signals import STOP_SIGNALS, FileWatch, SignalQueue
 from gateway.cli.parsers import CONFIG, CommandParser
 from gateway.config.load import Configuration

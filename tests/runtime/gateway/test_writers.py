@@ -10,7 +10,7 @@ from gateway.archive.seals.seal import Seal
 from gateway.archive.seals.store import read_seals, seal_days
 from gateway.archive.signed_json import Term
 from gateway.archive.storage import LocalStorage
-from gateway.cli.live.handover import open_lease
+from gateway.cli.live.lease import open_lease
 from gateway.config.load import load
 from gateway.runtime.gateway import Gateway
 from gateway.trial.brokers.yami4 import Yami4Broker
