@@ -25,7 +25,7 @@ import pyarrow.parquet as pq
 
 from benchmarks.picture import Line, picture
 from benchmarks.tree import PeakMemory, tree_megabytes
-from gateway.trial.synthetic.generate_archive import MANIFEST
+from gateway.trial.synthetic.fault_manifest import MANIFEST
 
 DAY = "2026-03-14"
 FAULTS = "loss=8,duplicate=7,alter=7,reorder=7,late=7,dead=7,unexpected=7"

@@ -38,8 +38,9 @@ def add_options(parser: CommandParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    from gateway.trial.synthetic.fault_manifest import MANIFEST  # noqa: PLC0415
     from gateway.trial.synthetic.faults import parse_faults  # noqa: PLC0415  # loads NumPy and Arrow
-    from gateway.trial.synthetic.generate_archive import MANIFEST, generate  # noqa: PLC0415
+    from gateway.trial.synthetic.generate_archive import generate  # noqa: PLC0415
     from gateway.trial.synthetic.traffic import Traffic  # noqa: PLC0415
 
     _check(args)

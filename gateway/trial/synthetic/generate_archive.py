@@ -1,13 +1,8 @@
-"""Writes a synthetic day as sealed segments, as gateways would, and the list of its faults.
-
-ARCHIVE/_generated/faults.json lists the faults, for comparison with a reconciliation.
-"""
+"""Writes a synthetic day as sealed segments, as gateways would, and the list of its faults."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
 from pathlib import Path
 from typing import Final
 
@@ -21,18 +16,17 @@ from gateway.archive.segments.tables import SCHEMA, sort_rows
 from gateway.archive.signed_json import Previous
 from gateway.archive.storage import LocalStorage
 from gateway.errors import ArchiveError
+from gateway.trial.synthetic.fault_manifest import manifest_rows, write_manifest
 from gateway.trial.synthetic.faults import Fault, Ranges, plan
 from gateway.trial.synthetic.inject_faults import (
     FaultAssignment,
     assign_faults,
     gateway_start,
-    manifest_rows,
 )
 from gateway.trial.synthetic.sealed_rows import write_sealed
 from gateway.trial.synthetic.traffic import BATCH, LATENCY_BATCHES, Traffic, Window, windows
 from gateway.trial.synthetic.window_rows import window_rows
 
-MANIFEST: Final = Path("_generated") / "faults.json"
 _MINUTE: Final = 60_000_000  # microseconds
 _DAY: Final = 24 * 60 * _MINUTE
 _MINUTES: Final = 24 * 60
@@ -75,7 +69,7 @@ def generate(  # noqa: PLR0913  # traffic, faults, segment size and progress
         show_step(f"generating {traffic.messages:,} messages", after / traffic.messages)
     for chain in chains:
         chain.stop()
-    _write_manifest(root, traffic, injected)
+    write_manifest(root, traffic, injected)
     return injected
 
 
@@ -127,11 +121,3 @@ class _Chain:
             key=self._key,
         )
         self._previous, self._number = seal.link, self._number + 1
-
-
-def _write_manifest(root: Path, traffic: Traffic, injected: list[dict[str, str]]) -> None:
-    content = asdict(traffic) | {"faults": injected}
-    content["date"] = content.pop("day").isoformat()
-    path = root / MANIFEST
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")

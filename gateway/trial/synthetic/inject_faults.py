@@ -6,15 +6,14 @@ no second one.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
-from gateway.clock import moment
 from gateway.errors import ArchiveError
-from gateway.trial.synthetic.faults import CLASSES, Fault
+from gateway.trial.synthetic.faults import Fault
 from gateway.trial.synthetic.traffic import STARTED_BEFORE, Numbers, Traffic, Window
 
 _LATE: Final = 15 * 60_000_000  # microseconds
@@ -107,31 +106,3 @@ def outcomes_at(
 def gateway_start(traffic: Traffic, gateway: int, *, unrecorded: bool = False) -> int:
     """Return the start of a gateway in microseconds; `unrecorded` is a run without other rows."""
     return traffic.midnight - STARTED_BEFORE + gateway + (traffic.gateways if unrecorded else 0)
-
-
-def manifest_rows(
-    traffic: Traffic, window: Window, faults: FaultAssignment
-) -> Iterator[dict[str, str]]:
-    """Yield the faults for the manifest; of two reordered messages, the overtaking one."""
-    for fault, positions in faults.at.items():
-        for position in positions:
-            faulty = faults.overtaken_by.get(position, position)
-            route = int(window.route[position])
-            row = {
-                "id": _hex_id(traffic, window, faulty, unrecorded=fault is Fault.UNEXPECTED),
-                "gateway": traffic.gateway(window.gateway),
-                "route": traffic.route(route),
-                "target": traffic.targets(route)[0],
-                "class": CLASSES[fault].value,
-                "fault": fault.value,
-                "minute": f"{moment(int(window.time[faulty])):%Y-%m-%dT%H:%MZ}",
-            }
-            if faulty != position:
-                row["overtaken"] = _hex_id(traffic, window, position)
-            yield row
-
-
-def _hex_id(traffic: Traffic, window: Window, position: int, *, unrecorded: bool = False) -> str:
-    start = gateway_start(traffic, window.gateway, unrecorded=unrecorded)
-    number = int(window.number[position]) // traffic.gateways
-    return (start.to_bytes(8, "big") + number.to_bytes(8, "big")).hex()
