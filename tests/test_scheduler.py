@@ -39,7 +39,7 @@ DIES = "import os\ndef test_{}(): os.abort()\n"
             "1 failed, 6 passed",
             id="before-one-test",
         ),
-        pytest.param(DIES.format(1), "1 failed, 4 passed", id="alone"),
+        pytest.param(DIES.format(1), "1 failed, 4 passed", id="alone", marks=pytest.mark.nightly),
         pytest.param(
             DIES.format(1) + PASSES.format(2),
             "1 failed, 5 passed",

@@ -147,7 +147,9 @@ def test_a_message_larger_than_the_window_passes_a_transacted_session(activemq: 
                 received += len(batch.messages)
 
 
-@pytest.mark.parametrize("acknowledge", ["client", "transacted"])
+@pytest.mark.parametrize(
+    "acknowledge", [pytest.param("client", marks=pytest.mark.nightly), "transacted"]
+)
 def test_temporary_queues_of_others_take_nothing_of_the_receive_window(
     activemq: ActiveMq, acknowledge: str
 ) -> None:

@@ -66,7 +66,7 @@ def start_ring(
     ("count", "rounds"),
     [
         pytest.param(5, MAX_ROUNDS, id="few"),
-        pytest.param(600, ROUNDS, id="rounds-longer-than-any-window"),
+        pytest.param(600, ROUNDS, id="rounds-longer-than-any-window", marks=pytest.mark.nightly),
     ],
 )
 def test_a_ring_that_no_origin_path_shows_comes_to_rest(

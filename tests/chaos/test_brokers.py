@@ -55,6 +55,7 @@ def test_restarts_of_a_broker_lose_no_message(
     check_complete(read_archive(tmp_path), sent)
 
 
+@pytest.mark.chaos
 @repetitions(1, 10)
 def test_stops_of_a_target_while_its_spool_drains_keep_the_order(
     tmp_path: Path, start_mosquitto: StartMosquitto, times: int

@@ -37,7 +37,7 @@ BREAKS: Mapping[str, Callable[[Wire], object]] = MappingProxyType(
     [
         ("reset", ""),
         pytest.param("reset", None, marks=pytest.mark.chaos),
-        ("stall", ""),
+        pytest.param("stall", "", marks=pytest.mark.chaos),
         pytest.param("broker closes", "", marks=pytest.mark.chaos),
         ("gateway closes", None),
     ],

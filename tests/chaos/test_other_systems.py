@@ -205,9 +205,8 @@ RABBITMQ = pytest.param(  # in the suite: tests/chaos/test_hard_names.py
 )
 NATS = pytest.param(nats, ".", id="nats")
 JMS = pytest.param(JmsBroker, ".", id="jms", marks=pytest.mark.nightly)  # two brokers of Java
-SOLACE = pytest.param(smf, "/", id="solace")
 NATS_LATER = pytest.param(nats, ".", id="nats", marks=pytest.mark.nightly)
-SOLACE_LATER = pytest.param(smf, "/", id="solace", marks=pytest.mark.nightly)
+SOLACE = pytest.param(smf, "/", id="solace", marks=pytest.mark.nightly)
 
 
 AWAY = pytest.mark.parametrize(
@@ -243,7 +242,7 @@ def connected(gateway: Process) -> None:
 
 
 @repetitions(3, 30)
-@pytest.mark.parametrize(("make", "separator"), [JMS, SOLACE_LATER, NATS, RABBITMQ])
+@pytest.mark.parametrize(("make", "separator"), [JMS, SOLACE, NATS, RABBITMQ])
 def test_kills_of_gateway_and_broker_lose_no_message(
     tmp_path: Path,
     start_mosquitto: StartMosquitto,
@@ -301,7 +300,8 @@ def test_nats_and_the_gateway_killed_at_once_mark_every_double(
 
 @repetitions(3, 20)
 @pytest.mark.parametrize(
-    ("make", "separator"), [JMS, SOLACE, NATS_LATER, RABBITMQ, pytest.param(yami4, ".", id="yami4")]
+    ("make", "separator"),
+    [JMS, SOLACE, NATS_LATER, RABBITMQ, pytest.param(yami4, ".", id="yami4")],
 )
 def test_freezes_of_the_broker_and_reloads_lose_no_message(
     tmp_path: Path,
@@ -341,9 +341,9 @@ def test_freezes_of_the_broker_and_reloads_lose_no_message(
     ("make", "separator", "frozen"),
     [
         pytest.param(smf, "/", False, id="solace-away", marks=pytest.mark.nightly),
-        pytest.param(smf, "/", True, id="solace-frozen"),
+        pytest.param(smf, "/", True, id="solace-frozen", marks=pytest.mark.nightly),
         pytest.param(yami4, ".", True, id="yami4-frozen"),
-        pytest.param(nats, ".", False, id="nats-away"),
+        pytest.param(nats, ".", False, id="nats-away", marks=pytest.mark.nightly),
         pytest.param(nats, ".", True, id="nats-frozen", marks=pytest.mark.nightly),
         pytest.param(rabbitmq, ".", True, id="rabbitmq-frozen", marks=pytest.mark.nightly),
     ],

@@ -183,7 +183,7 @@ def is_ready(page: int) -> bool:
 @pytest.mark.parametrize(
     ("seconds", "rounds"),
     [
-        pytest.param(3, 4, id="short"),
+        pytest.param(3, 4, id="short", marks=pytest.mark.chaos),
         pytest.param(120, 120, id="long", marks=pytest.mark.chaos),
     ],
 )

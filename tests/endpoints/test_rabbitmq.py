@@ -367,7 +367,11 @@ def test_a_deleted_queue_is_a_gap(rabbitmq: Vhost) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "end"), [("classic", RabbitmqServer.kill), ("quorum", RabbitmqServer.stop)]
+    ("kind", "end"),
+    [
+        ("classic", RabbitmqServer.kill),
+        pytest.param("quorum", RabbitmqServer.stop, marks=pytest.mark.nightly),
+    ],
 )  # a quorum queue of Debian's 3.10.8 with messages elects no leader after a kill
 def test_an_ended_server_loses_nothing_and_keeps_the_order(
     rabbitmq: Vhost, kind: str, end: Callable[[RabbitmqServer], None]

@@ -18,7 +18,7 @@ from tests.fuzz.parsers import PARSERS
 
 ROOT = Path(__file__).parents[2]
 SEED = 28
-SHORT, LONG = 40, 1_000_000  # inputs for each parser
+SHORT, LONG = 20, 1_000_000  # inputs for each parser
 SHARDS = 8
 
 

@@ -37,7 +37,13 @@ def test_no_two_instances_hand_over_in_two_leases(model: Model) -> None:
     assert "errors: 0" in model.search(SMALL)
 
 
-@pytest.mark.parametrize("options", [f"BREAK=RENEWED_FROM_ANSWER {SMALL}", f"MARGIN=0 {SMALL}"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        f"BREAK=RENEWED_FROM_ANSWER {SMALL}",
+        pytest.param(f"MARGIN=0 {SMALL}", marks=pytest.mark.nightly),
+    ],
+)
 def test_a_lease_that_is_held_too_long_is_found(options: str, model: Model) -> None:
     assert "assertion violated" in model.search(options)
 

@@ -67,6 +67,7 @@ def closed_pipe() -> TextIO:
     return os.fdopen(writer, "w", encoding="utf-8")
 
 
+@pytest.mark.nightly  # two nights; tests/terminal/test_closed_pipe.py has the other commands
 def test_a_reader_that_ends_does_not_change_the_exit_status(
     faulty: Night, root: Path, tmp_path: Path
 ) -> None:

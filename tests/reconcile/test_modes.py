@@ -75,7 +75,8 @@ def test_both_modes_find_the_classes_of_the_model(
     assert by_sets.report.verdict == by_row.report.verdict
 
 
-@pytest.mark.parametrize("full", [False, pytest.param(True, marks=pytest.mark.nightly)])
+@pytest.mark.nightly
+@pytest.mark.parametrize("full", [False, True])
 def test_executors_read_and_hash_every_file_with_rows(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, full: bool
 ) -> None:

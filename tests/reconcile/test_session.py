@@ -66,6 +66,7 @@ def test_spark_connect_is_refused_before_anything_starts(master: str, remote: st
     assert refused.stderr == ""
 
 
+@pytest.mark.nightly  # starts a Java process
 def test_the_end_of_java_is_the_error_and_no_refused_connection() -> None:
     ended = subprocess.run(  # noqa: S603  # a program of this test
         [sys.executable, "-c", PROGRAM],

@@ -135,8 +135,8 @@ def classes(folder: Path) -> Counter[str]:
     ("seed", "many", "full"),
     [
         pytest.param(1, FEW_GATEWAYS, True, id="full"),
-        pytest.param(2, FEW_GATEWAYS, False, id="sets-without-faults"),
-        pytest.param(3, FEW_GATEWAYS, False, id="sets"),
+        pytest.param(2, FEW_GATEWAYS, False, id="sets-without-faults", marks=pytest.mark.nightly),
+        pytest.param(3, FEW_GATEWAYS, False, id="sets", marks=pytest.mark.nightly),
         *(
             pytest.param(seed, GATEWAYS, full, marks=pytest.mark.nightly)
             for seed in range(10, 60)

@@ -25,7 +25,9 @@ def empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Router:
 
 
 @pytest.mark.parametrize(("count", "length"), [(8_000, 3), (150, 60_000)])
-@pytest.mark.parametrize("prefix", ["a/", "no-route/", "a//"])
+@pytest.mark.parametrize(
+    "prefix", ["a/", "no-route/", pytest.param("a//", marks=pytest.mark.nightly)]
+)
 def test_the_cached_names_take_limited_memory(
     empty: Router, count: int, length: int, prefix: str
 ) -> None:

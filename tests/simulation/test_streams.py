@@ -11,7 +11,7 @@ from tests.simulation.stream_plans import FAULTS, GATEWAY_FAULTS, OWN_FAULTS, st
 
 
 def test_streams_have_no_finding() -> None:
-    campaign = run_in_processes(range(100), share=50, make=stream_plan)
+    campaign = run_in_processes(range(60), share=60, make=stream_plan)
 
     assert not campaign.findings
     kinds = {*FAULTS, *GATEWAY_FAULTS}.union(*OWN_FAULTS.values())

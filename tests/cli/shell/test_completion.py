@@ -112,7 +112,7 @@ def shell(name: str, folder: Path) -> Iterator[Terminal]:
             os.close(master)
 
 
-@pytest.mark.parametrize("name", START)
+@pytest.mark.parametrize("name", ["bash", pytest.param("zsh", marks=pytest.mark.nightly)])
 def test_a_shell_completes_commands_options_and_values(name: str, folder: Path) -> None:
     if shutil.which(name) is None:
         pytest.skip(f"{name} is not installed")
@@ -123,6 +123,7 @@ def test_a_shell_completes_commands_options_and_values(name: str, folder: Path) 
             terminal.type("\x15")  # Ctrl-U: forget the line
 
 
+@pytest.mark.nightly
 @pytest.mark.skipif(shutil.which("fish") is None, reason="fish is not installed")
 def test_fish_completes_commands_options_and_values(folder: Path) -> None:
     lines = [(typed.rstrip("\t"), completed.split()[-1]) for typed, completed in LINES]

@@ -79,6 +79,7 @@ def by_way(routes: Sequence[Row]) -> list[Row]:
     return sorted(found, key=lambda row: (str(row["route"]), str(row["target"])))
 
 
+@pytest.mark.nightly
 def test_files_that_arrive_in_two_parts_give_the_classes_of_the_model(tmp_path: Path) -> None:
     root = tmp_path / "archive"
     made = night(33, hours=HOURS_OF_ONE_DATE)
