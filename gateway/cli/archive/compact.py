@@ -21,7 +21,7 @@ from gateway.cli.archive.forget import first_kept_day, remove_old_days
 from gateway.cli.parsers import ARCHIVE, JSON_RESULT, MASTER, SEAL_KEY, CommandParser, seal_key
 from gateway.clock import today
 from gateway.errors import ArchiveError
-from gateway.reconcile.driver import check_driver
+from gateway.reconcile.spark_requirements import check_driver
 from gateway.terminal.console import open_console
 from gateway.terminal.progress import progress
 from gateway.terminal.text import visible

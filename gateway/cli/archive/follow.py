@@ -13,9 +13,9 @@ from gateway.cli.archive.arguments import named_location
 from gateway.cli.live.signals import stop_signals
 from gateway.cli.parsers import options_of
 from gateway.errors import ReconcileError
-from gateway.reconcile.driver import check_driver
 from gateway.reconcile.report.report import CLEAN, GAPS
 from gateway.reconcile.report.verdict import arrivals
+from gateway.reconcile.spark_requirements import check_driver
 from gateway.terminal.console import open_console, whether_read_or_not
 from gateway.terminal.progress import progress
 from gateway.terminal.text import visible

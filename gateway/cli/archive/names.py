@@ -15,7 +15,7 @@ from gateway.archive.location import ArchiveLocation
 from gateway.cli.archive.arguments import named_location, named_storage
 from gateway.cli.archive.compact import names_facts, print_findings, print_json, print_names
 from gateway.cli.parsers import ARCHIVE, JSON_RESULT, MASTER, CommandParser
-from gateway.reconcile.driver import check_driver
+from gateway.reconcile.spark_requirements import check_driver
 from gateway.terminal.console import open_console
 from gateway.terminal.progress import progress
 from gateway.terminal.text import print_line

@@ -23,11 +23,11 @@ from gateway.cli.archive.follow import run_follow
 from gateway.cli.parsers import ARCHIVE, MASTER, SEAL_KEY, CommandParser, options_of, seal_key
 from gateway.config.load import load
 from gateway.errors import ArchiveError, GatewayError, ReconcileError
-from gateway.reconcile.driver import check_driver
 from gateway.reconcile.report.metrics import write_metrics
 from gateway.reconcile.report.report import NO_ANSWER, Report
 from gateway.reconcile.report.summary import to_json
 from gateway.reconcile.report.terminal import print_report
+from gateway.reconcile.spark_requirements import check_driver
 from gateway.routing.name_rules import to_rules
 from gateway.terminal.console import open_console, whether_read_or_not
 from gateway.terminal.progress import progress

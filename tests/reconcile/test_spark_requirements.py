@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from gateway.errors import DriverMissingError, ReconcileError
-from gateway.reconcile import driver
+from gateway.reconcile import spark_requirements
 
 
 def java(folder: Path, output: str, then: str = "") -> None:
@@ -23,9 +23,9 @@ def test_a_new_java_is_accepted(
     java(tmp_path, output)
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
 
-    driver.check_driver()
+    spark_requirements.check_driver()
 
-    assert driver.OLDEST_JAVA == 17
+    assert spark_requirements.OLDEST_JAVA == 17
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def test_an_old_java_is_an_error_with_a_remedy(
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
 
     with pytest.raises(DriverMissingError, match=reason):
-        driver.check_driver()
+        spark_requirements.check_driver()
 
 
 @pytest.mark.parametrize(
@@ -60,17 +60,17 @@ def test_a_java_that_does_not_end_well_is_an_error_with_the_cause(
 ) -> None:
     java(tmp_path, 'openjdk version "17.0.15" 2025', then)
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    monkeypatch.setattr(driver, "ANSWER_TIME", 0.2)
+    monkeypatch.setattr(spark_requirements, "ANSWER_TIME", 0.2)
 
     with pytest.raises(kind, match=reason):
-        driver.check_driver()
+        spark_requirements.check_driver()
 
 
 def test_an_absent_java_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
 
     with pytest.raises(DriverMissingError, match=r"no java under JAVA_HOME .*; install Java 17"):
-        driver.check_driver()
+        spark_requirements.check_driver()
 
 
 @pytest.mark.parametrize(("absent", "name"), [("pyspark", "PySpark"), ("pandas", "pandas")])
@@ -80,7 +80,7 @@ def test_an_absent_package_is_an_error(
     def without(package: str) -> object:
         return None if package == absent else find_spec(package)
 
-    monkeypatch.setattr(driver, "find_spec", without)
+    monkeypatch.setattr(spark_requirements, "find_spec", without)
 
     with pytest.raises(DriverMissingError, match=rf"{name} .*pip install 'gateway\[reconcile\]'"):
-        driver.check_driver()
+        spark_requirements.check_driver()
