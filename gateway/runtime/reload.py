@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from gateway.config.build_endpoint import Endpoint
 from gateway.config.load import Configuration
 from gateway.runtime import wiring
 from gateway.runtime.context import GatewayContext, SourceBinding
@@ -46,7 +45,7 @@ class ActiveEndpoints:
         self.pumps: dict[str, Pump] = {}
         self.taps: dict[Watched, Tap] = {}
         self.heartbeats: dict[str, Heartbeat] = {}
-        self._endpoints: Mapping[str, Endpoint] = {}
+        self._brokers: Mapping[str, str] = {}  # of the endpoints, by their keys
         self._changing = False  # not every source of a change is in `pumps` yet
 
     def prepare(self, old: Configuration, wanted: Configuration, context: GatewayContext) -> Change:
@@ -84,7 +83,7 @@ class ActiveEndpoints:
 
         `received` has the identities of messages, by endpoint, that an earlier run received.
         """
-        self._endpoints = change.wanted.endpoints
+        self._brokers = change.wanted.brokers
         self._changing = True
         for lane in self.lanes.values():
             lane.hasten()
@@ -161,12 +160,11 @@ class ActiveEndpoints:
 
     def _sources_at(self, name: str) -> list[Pump]:
         """Return the pumps of the sources at the broker of the target `name`."""
-        endpoints = self._endpoints
-        broker = endpoints[name].settings.broker_key if name in endpoints else ""
+        brokers = self._brokers
         return [
             pump
             for source, pump in [*self.pumps.items()]
-            if source in endpoints and endpoints[source].settings.broker_key == broker
+            if source in brokers and brokers[source] == brokers.get(name)
         ]
 
     def _update_heartbeats(self, wanted: Configuration) -> None:

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
+from typing import TypeAlias
 
 import pytest
 
@@ -27,7 +28,7 @@ gateway: {{name: test}}
 endpoints:
   plant: {{kind: memory, dialect: mqtt, broker: plant}}
   in: {{{middle}, backoff_min: 1000, backoff_max: 1000}}
-  out: {{{middle}, backoff_min: 0.01, backoff_max: 0.02}}
+  out: {{{same}, backoff_min: 0.01, backoff_max: 0.02}}
   ems: {{kind: memory, dialect: ems, broker: ems}}
 spool: {{path: spool}}
 routes:
@@ -40,28 +41,40 @@ routes:
 """
 
 
-def yami4() -> tuple[str, str, Callable[[], AbstractContextManager[object]]]:
+# The settings of the source and of the sink, a separator, and a maker of their broker.
+System: TypeAlias = tuple[str, str, str, Callable[[], AbstractContextManager[object]]]
+
+
+def yami4() -> System:
     options = Yami4BrokerOptions(max_client_queue=COUNT)
-    return 'kind: yami4, url: "unix://yami"', ".", lambda: Yami4Broker("unix://yami", options)
+    middle = 'kind: yami4, url: "unix://yami"'
+    return middle, middle, ".", lambda: Yami4Broker("unix://yami", options)
 
 
-def solace() -> tuple[str, str, Callable[[], AbstractContextManager[object]]]:
+def solace() -> System:
     port = free_port()
-    return f'kind: solace, url: "tcp://127.0.0.1:{port}"', "/", lambda: SmfBroker(port)
+    middle = f'kind: solace, url: "tcp://127.0.0.1:{port}"'
+    return middle, middle, "/", lambda: SmfBroker(port)
 
 
-@pytest.mark.parametrize("system", [yami4, solace])
+def solace_at_two_addresses() -> System:
+    middle, _, separator, broker = solace()
+    middle += ", broker_id: middle"
+    return middle, middle.replace("127.0.0.1", "localhost"), separator, broker
+
+
+@pytest.mark.parametrize("system", [yami4, solace, solace_at_two_addresses])
 def test_a_backlog_reaches_our_source_at_a_broker_that_does_not_know_it(
     plant: BrokerClient,
     ems: BrokerClient,
-    system: Callable[[], tuple[str, str, Callable[[], AbstractContextManager[object]]]],
+    system: Callable[[], System],
 ) -> None:
     """The sink finds the broker, and the source need not wait for its own next attempt.
 
     A YAMI4 broker keeps nothing, and a Solace broker has no queue of the source yet.
     """
-    middle, separator, broker = system()
-    gateway = Gateway(configured(YAML.format(middle=middle, separator=separator)))
+    middle, same, separator, broker = system()
+    gateway = Gateway(configured(YAML.format(middle=middle, same=same, separator=separator)))
     gateway.start()
     try:
         until(lambda: gateway.pumps["plant"].state.connection.value == "connected")
