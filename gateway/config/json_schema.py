@@ -128,7 +128,8 @@ def _scalar(kind: type, meta: Mapping[str, Any]) -> Schema:
     if kind is str:
         if meta.get("secret"):
             return _reference()
-        return {"type": ["string", "number", "boolean"]}
+        text: Schema = {"type": ["string", "number", "boolean"]}
+        return text | {"minLength": 1} if meta.get("path") else text
     if kind is bool:
         return {"anyOf": [{"type": "boolean"}, _reference()]}
     number: Schema = {"type": "integer" if kind is int else "number"}

@@ -22,8 +22,8 @@ class WrittenPath:
 
 
 def used_path(text: str, folder: Path, kind: PathKind) -> str:
-    """Return a path relative to `folder`; a URL and an empty text as they are."""
-    if not text or "://" in text:
+    """Return a path relative to `folder`; a URL as it is."""
+    if "://" in text:
         return text
     return str(Path(escape(str(folder)) if kind == "jars" else folder) / text)
 

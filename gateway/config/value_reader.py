@@ -244,8 +244,11 @@ class ConfigReader:
             self._unknown.add(at)
         return placeholder_value(kind, meta)
 
-    def _path(self, text: str, at: KeyPath, kind: PathKind) -> str:
+    def _path(self, text: str, at: KeyPath, kind: PathKind) -> Any:
         """Return the path to use, and note both forms of one that is known."""
+        if not text:
+            hint = "name a file or a folder, or remove the key"
+            return self._fail(at, "empty", "the path is empty", hint)
         used = used_path(text, self._values.folder, kind)
         if at not in self.placeholders:
             content = digest_of(Path(used)) if kind == "file" else ""

@@ -149,3 +149,42 @@ def test_a_missing_secret_file_is_named_with_its_folder(tmp_path: Path) -> None:
 
     assert "${file:secrets/name}" in str(caught.value)
     assert str(tmp_path / "secrets" / "name") in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("written", "lines"),
+    [
+        ('""', [3, 4, 6, 11, 14, 17]),
+        ('"${env:NOT_SET_UP}"', [3, 4, 6, 11, 14, 17]),
+        ("", [3, 4, 6, 14]),  # a key without a value is an absent one where that is possible
+    ],
+    ids=["text", "reference", "null"],
+)
+def test_an_empty_path_is_an_error(tmp_path: Path, written: str, lines: list[int]) -> None:
+    """An archive would lie in the folder of the file, beside whatever is there."""
+    file = tmp_path / "gateway.yaml"
+    file.write_text(f"""\
+gateway: {{name: plant-1}}
+archive:
+  path: {written}
+  buffer: {written}
+spool:
+  path: {written}
+endpoints:
+  plant:
+    kind: mqtt
+    tls:
+      ca_file: {written}
+  ems:
+    kind: jms
+    classpath: {written}
+  nats:
+    kind: nats
+    credentials_file: {written}
+{ROUTE}""")
+
+    with pytest.raises(ConfigErrors) as caught:
+        load(file, {"NOT_SET_UP": ""})
+
+    assert [each.line for each in caught.value.findings] == lines
+    assert {each.rule for each in caught.value.findings} == {"empty"}
