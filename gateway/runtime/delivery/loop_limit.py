@@ -153,6 +153,8 @@ class LoopLimit:
         self._runs.age()
         self._weakest.age()
         found, runs, old = LoopFindings(), self._runs.new, self._runs.old
+        seen, before = self._weakest.new, self._weakest.old
+        first = now, self._repeats, 0, 0
         for position, message in enumerate(messages):
             headers = message.headers
             if position in without or headers.redelivered:  # its broker sent it again
@@ -163,12 +165,17 @@ class LoopLimit:
             )
             key = hash((message.address, digest))
             known = runs.get(key)
-            if known is None and (known := old.get(key)) is None and mode:
-                runs[key] = 4 + mode
-                continue
+            if known is None and (known := old.get(key)) is None:
+                if mode:
+                    runs[key] = 4 + mode
+                    continue
+                if key not in seen and key not in before:
+                    seen[key] = first
+                    continue
             finding = _Finding.PASS if known is None else self._see(key, known, mode)
             if not mode and finding is _Finding.PASS:
                 finding = self._see_weakest(key, now, window)
+                first = now, self._repeats, 0, 0
             if finding is _Finding.CUT:
                 found.cut.append(position)
             elif finding is _Finding.MARK:
