@@ -6,10 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from gateway.trial.brokers.activemq import missing
+from gateway.trial.brokers.activemq import QUICK_JAVA, missing
 from tests.brokers.controlled_activemq import ActiveMq, running
-
-_JAVA_OPTIONS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")  # as in the gateway: few threads
 
 
 @pytest.fixture(scope="session")
@@ -17,7 +15,7 @@ def session_activemq(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Activ
     """Run one broker for all tests of this process, since a start of Java is slow."""
     if why := missing():
         pytest.skip(why)
-    with running(tmp_path_factory.mktemp("activemq"), _JAVA_OPTIONS) as broker:
+    with running(tmp_path_factory.mktemp("activemq"), QUICK_JAVA) as broker:
         yield broker
 
 
