@@ -36,6 +36,7 @@ MAX_SLOW_ROUNDS: Final = MAX_PATIENCE  # as for the marks: an application hardly
 CROWD: Final = 100  # messages that come back within a window: then the ring is full, not slow
 MAX_SIZE: Final = 32 << 20  # bytes of the rounds of a source endpoint
 _ENTRY: Final = 320  # bytes of a key and its value
+_LAST_RUN: Final = (MAX_ROUNDS - 1) << 2  # the next equal message makes a suspect
 
 Key: TypeAlias = int  # a hash of name and payload
 Value = TypeVar("Value")
@@ -68,7 +69,11 @@ class _Suspect:
         if self.came < 0:  # they never end: not a ring, but publishers with two modes
             self._restart(self.mode, 0, MAX_PATIENCE)
         elif mode == self.mode:
-            return self._see_own()
+            self.run, self.others = self.run + 1, 0
+            if self.score:
+                self.score -= 1
+            if self.score >= PROOF or self.run >= self.patience:
+                return self._mark()
         elif mode < self.mode and self.marks:
             return self._see_weaker()
         else:
@@ -83,12 +88,8 @@ class _Suspect:
         self.mode, self.run, self.patience, self.proven = mode, run, patience, False
         self.others = self.marks = self.score = self.came = 0
 
-    def _see_own(self) -> _Finding:
-        self.run, self.others = self.run + 1, 0
-        self.score = max(0, self.score - 1)
+    def _mark(self) -> _Finding:
         if self.score < PROOF:
-            if self.run < self.patience:
-                return _Finding.PASS
             if self.patience > MAX_ROUNDS:  # nothing came back since the last mark
                 self.marks = self.came = 0
             self.run, self.patience = 0, min(2 * self.patience, MAX_PATIENCE)
@@ -128,6 +129,12 @@ class LoopFindings:
 
     cut: list[int] = field(default_factory=list)
     marked: dict[int, DeliveryMode] = field(default_factory=dict)
+
+    def add(self, position: int, finding: _Finding, mode: DeliveryMode) -> None:
+        if finding is _Finding.CUT:
+            self.cut.append(position)
+        else:
+            self.marked[position] = DeliveryMode(mode - 1)
 
 
 class LoopLimit:
@@ -172,22 +179,25 @@ class LoopLimit:
                 if key not in seen and key not in before:
                     seen[key] = first
                     continue
-            finding = _Finding.PASS if known is None else self._see(key, known, mode)
+                finding = _Finding.PASS
+            elif isinstance(known, int):
+                if mode and known & 3 == mode and known < _LAST_RUN:
+                    runs[key] = known + 4
+                    continue
+                finding = self._see_run(key, known, mode)
+            else:
+                runs[key] = known
+                finding = known.see(mode)
             if not mode and finding is _Finding.PASS:
                 finding = self._see_weakest(key, now, window)
                 first = now, self._repeats, 0, 0
-            if finding is _Finding.CUT:
-                found.cut.append(position)
-            elif finding is _Finding.MARK:
-                found.marked[position] = DeliveryMode(mode - 1)
+            if finding is not _Finding.PASS:
+                found.add(position, finding, mode)
         return found
 
-    def _see(self, key: Key, known: int | _Suspect, mode: DeliveryMode) -> _Finding:
-        """Count a message in the mode of those before it."""
+    def _see_run(self, key: Key, known: int, mode: DeliveryMode) -> _Finding:
+        """Count a message behind a run of equal ones in one mode."""
         runs = self._runs.new
-        if isinstance(known, _Suspect):
-            runs[key] = known
-            return known.see(mode)
         run = known + 4 if known & 3 == mode else 4 + mode
         if not mode:
             runs[key] = 0
