@@ -36,7 +36,6 @@ MAX_SLOW_ROUNDS: Final = MAX_PATIENCE  # as for the marks: an application hardly
 CROWD: Final = 100  # messages that come back within a window: then the ring is full, not slow
 MAX_SIZE: Final = 32 << 20  # bytes of the rounds of a source endpoint
 _ENTRY: Final = 320  # bytes of a key and its value
-_LAST_RUN: Final = (MAX_ROUNDS - 1) << 2  # the next equal message makes a suspect
 
 Key: TypeAlias = int  # a hash of name and payload
 Value = TypeVar("Value")
@@ -162,6 +161,7 @@ class LoopLimit:
         found, runs, old = LoopFindings(), self._runs.new, self._runs.old
         seen, before = self._weakest.new, self._weakest.old
         first = now, self._repeats, 0, 0
+        last_run = (MAX_ROUNDS - 1) << 2  # the next equal message makes a suspect
         for position, message in enumerate(messages):
             headers = message.headers
             if position in without or headers.redelivered:  # its broker sent it again
@@ -181,7 +181,7 @@ class LoopLimit:
                     continue
                 finding = _Finding.PASS
             elif isinstance(known, int):
-                if mode and known & 3 == mode and known < _LAST_RUN:
+                if mode and known & 3 == mode and known < last_run:
                     runs[key] = known + 4
                     continue
                 finding = self._see_run(key, known, mode)
