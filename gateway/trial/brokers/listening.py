@@ -34,13 +34,14 @@ def free_port() -> int:
         NotConnectedError: none was found.
         OSError: the file of the given ports cannot be opened.
     """
+    ports = _ports()
     for _ in range(_TRIES):
         port = _FIRST_PORT + randbelow(_LAST_PORT - _FIRST_PORT + 1)
         if port in _given:
             continue
         with closing(socket.socket()) as probe, suppress(OSError):
             probe.bind(("127.0.0.1", port))
-            fcntl.lockf(_ports(), fcntl.LOCK_EX | fcntl.LOCK_NB, 1, port)
+            fcntl.lockf(ports, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, port)
             _given.add(port)
             return port
     raise NotConnectedError(f"no free port from {_FIRST_PORT} to {_LAST_PORT}")

@@ -44,3 +44,15 @@ listening.free_port()
 
     assert b"NotConnectedError: no free port" in refused.stderr
     assert free_port() == port
+
+
+def test_a_file_of_ports_that_cannot_be_opened_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "absent"))
+    listening._ports.cache_clear()  # noqa: SLF001  # as at the first port of a process
+    try:
+        with pytest.raises(FileNotFoundError, match="absent/gateway-ports-"):
+            free_port()
+    finally:
+        listening._ports.cache_clear()  # noqa: SLF001
