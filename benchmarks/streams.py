@@ -106,7 +106,7 @@ def _nats(relay: str, folder: Path) -> Iterator[Ends]:
 @contextmanager
 def _rabbitmq(relay: str, folder: Path) -> Iterator[Ends]:
     """Run a node and the relay between two of its vhosts; yield both ends, and what arrives."""
-    node = RabbitmqNode(folder, plugins=("rabbitmq_shovel",))
+    node = RabbitmqNode(folder, plugins=("rabbitmq_shovel",), erlang="")
     with ExitStack() as stack:
         stack.callback(node.kill)
         node.start()
