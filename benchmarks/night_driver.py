@@ -149,17 +149,16 @@ def served(root: Path, log: Path) -> Iterator[str]:
     """Put the archive into the bucket of an S3 server, which writes its requests to `log`."""
     os.environ.update(AWS_ACCESS_KEY_ID="test", AWS_SECRET_ACCESS_KEY="test")  # noqa: S106
     bucket = Bucket()
-    with log.open("wb") as lines:
-        try:
-            bucket.start(lines)
-            storage = RemoteStorage(bucket.url)
-            for path in root.rglob("*"):
-                if path.is_file():
-                    storage.put(path.relative_to(root), path.read_bytes())
-            lines.truncate(0)
-            yield bucket.url
-        finally:
-            bucket.stop()
+    try:
+        bucket.start(str(log))
+        storage = RemoteStorage(bucket.url)
+        for path in root.rglob("*"):
+            if path.is_file():
+                storage.put(path.relative_to(root), path.read_bytes())
+        os.truncate(log, 0)
+        yield bucket.url
+    finally:
+        bucket.stop()
 
 
 def requests(log: Path) -> Counter[str]:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import os
 import socket
-import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import IO, Final
+from multiprocessing.process import BaseProcess
+from typing import Final
 
 import pytest
 from pyarrow import fs
@@ -17,6 +19,16 @@ from gateway.trial.brokers.listening import free_port
 from tests.waiting import until
 
 BUCKET: Final = "night"
+_FORKING: Final = multiprocessing.get_context("forkserver")  # loads the server once for all tests
+
+
+def serve(port: int, log: str) -> None:
+    """Run the server in this process; it writes its requests to the end of the file `log`."""
+    from moto.server import main  # noqa: PLC0415  # a second of processor time
+
+    for stream in (sys.stdout, sys.stderr):
+        os.dup2(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND), stream.fileno())
+    main(["-H", "127.0.0.1", "-p", str(port)])
 
 
 @dataclass
@@ -27,18 +39,17 @@ class Bucket:
     """
 
     port: int = field(default_factory=free_port)
-    process: subprocess.Popen[bytes] | None = None
+    process: BaseProcess | None = None
 
     @property
     def url(self) -> str:
         options = f"endpoint_override=127.0.0.1:{self.port}&scheme=http&region=us-east-1"
         return f"s3://{BUCKET}/gateway/archive?{options}"
 
-    def start(self, log: int | IO[bytes] = subprocess.DEVNULL) -> None:
-        command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(self.port)]
-        self.process = subprocess.Popen(  # noqa: S603  # our own interpreter
-            command, stdout=subprocess.DEVNULL, stderr=log
-        )
+    def start(self, log: str = os.devnull) -> None:
+        _FORKING.set_forkserver_preload([serve.__module__, "moto.server", "moto.s3.urls"])
+        self.process = _FORKING.Process(target=serve, args=(self.port, log), daemon=True)
+        self.process.start()
         until(self._answers)
         address = f"127.0.0.1:{self.port}"
         system = fs.S3FileSystem(
@@ -49,7 +60,7 @@ class Bucket:
     def stop(self) -> None:
         if self.process is not None:
             self.process.kill()
-            self.process.wait()
+            self.process.join()
             self.process = None
 
     def _answers(self) -> bool:
