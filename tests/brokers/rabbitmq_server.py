@@ -21,22 +21,27 @@ from gateway.trial.brokers.rabbitmq import RabbitmqNode, missing
 from tests.brokers.suspending import suspend
 from tests.waiting import PATIENCE, until
 
-PLUGINS = ("rabbitmq_management", "rabbitmq_mqtt")
 _numbers = count()
 
 
 class RabbitmqServer(RabbitmqNode):
-    """A node with the management plugin and a listener for MQTT. Mutable."""
+    """A node with the management plugin, and a listener for MQTT if asked: it starts 5 s later.
 
-    def __init__(self, folder: Path) -> None:
+    Mutable.
+    """
+
+    def __init__(self, folder: Path, *, mqtt: bool = False) -> None:
         self.mqtt_port, self._web_port = free_port(), free_port()
         lines = [
-            f"mqtt.listeners.tcp.1 = 127.0.0.1:{self.mqtt_port}",
             "management.tcp.ip = 127.0.0.1",
             f"management.tcp.port = {self._web_port}",
             "disk_free_limit.absolute = 1MB",
         ]
-        super().__init__(folder, lines, PLUGINS)
+        plugins = ["rabbitmq_management"]
+        if mqtt:
+            lines.append(f"mqtt.listeners.tcp.1 = 127.0.0.1:{self.mqtt_port}")
+            plugins.append("rabbitmq_mqtt")
+        super().__init__(folder, lines, plugins)
 
     def start(self) -> None:
         super().start()
@@ -105,9 +110,19 @@ class Vhost:
 @pytest.fixture(scope="session")
 def session_rabbitmq(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RabbitmqServer]:
     """Run one node for all tests of this process, since a start of Erlang is slow."""
+    yield from _running(tmp_path_factory.mktemp("rabbitmq"))
+
+
+@pytest.fixture(scope="session")
+def session_rabbitmq_of_mqtt(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RabbitmqServer]:
+    """Run another one with a listener for MQTT."""
+    yield from _running(tmp_path_factory.mktemp("rabbitmq-mqtt"), mqtt=True)
+
+
+def _running(folder: Path, *, mqtt: bool = False) -> Iterator[RabbitmqServer]:
     if why := missing():
         pytest.skip(why)
-    server = RabbitmqServer(tmp_path_factory.mktemp("rabbitmq"))
+    server = RabbitmqServer(folder, mqtt=mqtt)
     try:
         server.start()
         yield server
@@ -121,13 +136,23 @@ def rabbitmq(session_rabbitmq: RabbitmqServer) -> Iterator[Vhost]:
 
     A test may end or freeze the node.
     """
-    if not session_rabbitmq.is_running:
-        session_rabbitmq.start()
-    vhost = Vhost(session_rabbitmq, f"test-{next(_numbers)}")
+    yield from _new_vhost(session_rabbitmq)
+
+
+@pytest.fixture
+def rabbitmq_of_mqtt(session_rabbitmq_of_mqtt: RabbitmqServer) -> Iterator[Vhost]:
+    """Return a new vhost of the node with a listener for MQTT."""
+    yield from _new_vhost(session_rabbitmq_of_mqtt)
+
+
+def _new_vhost(server: RabbitmqServer) -> Iterator[Vhost]:
+    if not server.is_running:
+        server.start()
+    vhost = Vhost(server, f"test-{next(_numbers)}")
     vhost.api("PUT", "vhosts")
     yield vhost
-    session_rabbitmq.thaw()
-    if session_rabbitmq.is_running:
+    server.thaw()
+    if server.is_running:
         try:
             vhost.api("DELETE", "vhosts")
         except urllib.error.URLError as error:

@@ -94,7 +94,8 @@ def _mqtt_of_nats(request: pytest.FixtureRequest) -> System:
     start: StartNats = request.getfixturevalue("start_nats")
     port = free_port()
     server = start(
-        "server_name: mqtt", f'mqtt {{listen: "127.0.0.1:{port}", max_ack_pending: 10000}}'
+        "server_name: mqtt",  # by default, what was not acknowledged comes again after 30 s
+        f'mqtt {{listen: "127.0.0.1:{port}", max_ack_pending: 10000, ack_wait: "2s"}}',
     )
     return System(
         MqttSettings(name="mqtt", host="127.0.0.1", port=port, version="3.1.1"),
@@ -195,7 +196,7 @@ def _rabbitmq(request: pytest.FixtureRequest) -> System:
 
 def _mqtt_of_rabbitmq(request: pytest.FixtureRequest) -> System:
     """The MQTT plugin of RabbitMQ: no subscription with a wildcard gets retained messages."""
-    vhost = request.getfixturevalue("rabbitmq")
+    vhost = request.getfixturevalue("rabbitmq_of_mqtt")
     return System(
         MqttSettings(
             name="mqtt",
