@@ -28,7 +28,7 @@ pytest_plugins = [
 ]
 
 settings.register_profile(
-    "default", max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    "default", max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.register_profile("short", settings.get_profile("default"), max_examples=10)
 settings.register_profile("nightly", settings.get_profile("default"), max_examples=2_000)

@@ -160,6 +160,7 @@ def test_a_message_arrives(tmp_path: Path) -> None:
     carry(SOLACE, tmp_path)
 
 
+@pytest.mark.nightly
 @pytest.mark.broker
 def test_a_message_arrives_through_activemq(tmp_path: Path) -> None:
     if why := missing():

@@ -25,6 +25,7 @@ PASSES = "def test_{}(): pass\n"
 DIES = "import os\ndef test_{}(): os.abort()\n"
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("last_file", "counts"),
     [
@@ -32,19 +33,17 @@ DIES = "import os\ndef test_{}(): os.abort()\n"
             PASSES.format(1) + DIES.format(2),
             "1 failed, 5 passed",
             id="at-the-end",
-            marks=pytest.mark.nightly,
         ),
         pytest.param(
             PASSES.format(1) + DIES.format(2) + PASSES.format(3),
             "1 failed, 6 passed",
             id="before-one-test",
         ),
-        pytest.param(DIES.format(1), "1 failed, 4 passed", id="alone", marks=pytest.mark.nightly),
+        pytest.param(DIES.format(1), "1 failed, 4 passed", id="alone"),
         pytest.param(
             DIES.format(1) + PASSES.format(2),
             "1 failed, 5 passed",
             id="at-the-start",
-            marks=pytest.mark.nightly,
         ),
     ],
 )

@@ -59,6 +59,7 @@ def done(root: Path, gateway: str) -> None:
     assert mark(LocalStorage(root), DAY)
 
 
+@pytest.mark.nightly
 def test_a_done_date_is_committed_to_iceberg_once_and_leaves_it_before_its_files(
     tmp_path: Path,
 ) -> None:

@@ -125,6 +125,7 @@ def inflating(size: int, start: bytes = b"") -> bytes:
 
 
 Make = Callable[[Publisher], jvm.Java]
+LARGE = {"map-bomb", "stream-bomb", "bytes-bomb"}  # a second each
 UNREADABLE: list[tuple[str, str, Make]] = [  # id, part of the reason, message
     ("text-length", "a length of 2147483647", lambda p: p.raw("Text", HUGE)),
     ("text-length-negative", "a length of -5", lambda p: p.raw("Text", struct.pack(">i", -5))),
@@ -216,7 +217,11 @@ def exchange(source: JmsSource, publisher: Publisher, topic: str, message: jvm.J
 
 @pytest.mark.parametrize("acknowledge", ["client"])
 @pytest.mark.parametrize(
-    ("reason", "make"), [pytest.param(*row[1:], id=row[0]) for row in UNREADABLE]
+    ("reason", "make"),
+    [
+        pytest.param(*row[1:], id=row[0], marks=pytest.mark.nightly if row[0] in LARGE else ())
+        for row in UNREADABLE
+    ],
 )
 def test_a_hostile_body_spoils_only_its_message(
     activemq: ActiveMq, publisher: Publisher, topic: str, reason: str, make: Make, acknowledge: str

@@ -164,6 +164,7 @@ def test_unacknowledged_messages_are_redelivered_and_marked(
     assert [m.headers.source_id for m in again] == before
 
 
+@pytest.mark.nightly
 def test_a_new_process_marks_what_a_killed_broker_forgot(
     activemq: ActiveMq, queue: str, tmp_path: Path
 ) -> None:
@@ -270,6 +271,7 @@ def test_a_sink_retries_messages_without_an_answer(activemq: ActiveMq, queue: st
     assert outcomes <= {Outcome.RETRY}
 
 
+@pytest.mark.nightly
 def test_a_sink_that_opens_while_its_old_connection_ends_keeps_answers_and_window(
     activemq: ActiveMq, queue: str
 ) -> None:

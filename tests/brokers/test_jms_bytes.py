@@ -108,6 +108,7 @@ def test_large_messages_fill_no_heap_and_stop_no_others(
     assert list(dict.fromkeys(numbers)) == list(range(HONEST))
 
 
+@pytest.mark.nightly
 def test_large_messages_pass_a_transacted_session(
     activemq: ActiveMq,
 ) -> None:
@@ -147,9 +148,8 @@ def test_a_message_larger_than_the_window_passes_a_transacted_session(activemq: 
                 received += len(batch.messages)
 
 
-@pytest.mark.parametrize(
-    "acknowledge", [pytest.param("client", marks=pytest.mark.nightly), "transacted"]
-)
+@pytest.mark.nightly
+@pytest.mark.parametrize("acknowledge", ["client", "transacted"])
 def test_temporary_queues_of_others_take_nothing_of_the_receive_window(
     activemq: ActiveMq, acknowledge: str
 ) -> None:

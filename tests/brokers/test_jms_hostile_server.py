@@ -250,6 +250,7 @@ def test_tls_older_than_1_2_is_refused(
         check_refused(over_tls(victim, port, certificates))
 
 
+@pytest.mark.nightly
 def test_tls_and_plain_text_do_not_meet(
     activemq: ActiveMq, victim: Victim, certificates: Path
 ) -> None:

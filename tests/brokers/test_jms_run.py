@@ -133,7 +133,7 @@ def suspects(rows: list[dict[str, object]], payloads: set[bytes]) -> set[bytes]:
     ("number", "away"),
     [
         pytest.param(signal.SIGTERM, False, id="terminated"),
-        pytest.param(signal.SIGINT, True, id="interrupted-broker-away"),
+        pytest.param(signal.SIGINT, True, id="interrupted-broker-away", marks=pytest.mark.nightly),
         pytest.param(signal.SIGTERM, True, id="terminated-broker-away", marks=pytest.mark.nightly),
         pytest.param(signal.SIGINT, False, id="interrupted", marks=pytest.mark.nightly),
     ],

@@ -62,7 +62,7 @@ def with_will(port: int, number: int) -> socket.socket:
 
 
 @repetitions(3_000, 100_000)
-@pytest.mark.parametrize("version", ["5", "3.1.1"])
+@pytest.mark.parametrize("version", ["5", pytest.param("3.1.1", marks=pytest.mark.nightly)])
 def test_a_flood_of_retained_messages_loses_nothing_in_bounded_memory(
     tmp_path: Path, start_mosquitto: StartMosquitto, version: str, times: int
 ) -> None:

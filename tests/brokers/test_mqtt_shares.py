@@ -46,7 +46,7 @@ def member(
         yield process
 
 
-@pytest.mark.parametrize("version", ["5", "3.1.1"])
+@pytest.mark.parametrize("version", ["5", pytest.param("3.1.1", marks=pytest.mark.nightly)])
 def test_each_message_arrives_once_and_both_gateways_carry_some(
     tmp_path: Path, start_mosquitto: StartMosquitto, version: str
 ) -> None:

@@ -62,11 +62,12 @@ def start_ring(
     return gateways
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("count", "rounds"),
     [
         pytest.param(5, MAX_ROUNDS, id="few"),
-        pytest.param(600, ROUNDS, id="rounds-longer-than-any-window", marks=pytest.mark.nightly),
+        pytest.param(600, ROUNDS, id="rounds-longer-than-any-window"),
     ],
 )
 def test_a_ring_that_no_origin_path_shows_comes_to_rest(

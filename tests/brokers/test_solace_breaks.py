@@ -181,6 +181,7 @@ def test_nothing_is_lost_when_the_solace_broker_is_killed(
     check(tmp_path, there, back)
 
 
+@pytest.mark.nightly
 def test_nothing_is_lost_when_connections_are_cut(
     tmp_path: Path, stored: StoredBroker, start_mosquitto: StartMosquitto
 ) -> None:
@@ -205,6 +206,7 @@ def _is_back(process: Process, before: int, side: str) -> bool:
     )
 
 
+@pytest.mark.nightly
 def test_an_unreachable_target_leaves_the_messages_in_the_queue(
     tmp_path: Path, start_mosquitto: StartMosquitto
 ) -> None:

@@ -48,12 +48,11 @@ routes:
 FAST_BACKOFF = "backoff_min: 0.05, backoff_max: 0.2"
 
 
-def repetitions(short: int, long: int) -> pytest.MarkDecorator:
+def repetitions(short: int | None, long: int) -> pytest.MarkDecorator:
     """The parameter `times` of a test: `short` in every run, `long` in `make test-chaos`."""
-    rows = [
-        pytest.param(short, id=str(short)),
-        pytest.param(long, id=str(long), marks=pytest.mark.chaos),
-    ]
+    rows = [pytest.param(long, id=str(long), marks=pytest.mark.chaos)]
+    if short is not None:
+        rows.insert(0, pytest.param(short, id=str(short)))
     return pytest.mark.parametrize("times", rows)
 
 

@@ -24,10 +24,8 @@ STUCK_AFTER = "stuck_after_seconds: 0.5"
 SPOOLED_MESSAGES = 10_000  # for each stop of the target
 
 
-@repetitions(3, 20)
-@pytest.mark.parametrize(
-    "which", ["source", "target", pytest.param("both", marks=pytest.mark.chaos)]
-)
+@repetitions(None, 20)
+@pytest.mark.parametrize("which", ["source", "target", "both"])
 def test_restarts_of_a_broker_lose_no_message(
     tmp_path: Path, start_mosquitto: StartMosquitto, times: int, which: str
 ) -> None:
@@ -55,8 +53,7 @@ def test_restarts_of_a_broker_lose_no_message(
     check_complete(read_archive(tmp_path), sent)
 
 
-@pytest.mark.chaos
-@repetitions(1, 10)
+@repetitions(None, 10)
 def test_stops_of_a_target_while_its_spool_drains_keep_the_order(
     tmp_path: Path, start_mosquitto: StartMosquitto, times: int
 ) -> None:
@@ -118,6 +115,7 @@ def silent_listener(port: int) -> Iterator[None]:
             connection.close()
 
 
+@pytest.mark.chaos
 def test_a_target_that_never_answered_gets_all_messages_later(
     tmp_path: Path, start_mosquitto: StartMosquitto
 ) -> None:
@@ -165,7 +163,10 @@ def number_publisher(source: Mosquitto) -> Iterator[NumberPublisher]:
         client.close()
 
 
-@pytest.mark.parametrize("spool", ["", None], ids=["spool", "no-spool"])
+@pytest.mark.parametrize(
+    "spool",
+    [pytest.param("", id="spool", marks=pytest.mark.chaos), pytest.param(None, id="no-spool")],
+)
 def test_a_message_that_makes_the_broker_disconnect_becomes_a_dead_letter(
     tmp_path: Path, start_mosquitto: StartMosquitto, spool: str | None
 ) -> None:

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.broker
 VISITORS = 100  # connections to the page from addresses of their own; the gateway holds 32
 
 
-@repetitions(3, 60)
+@repetitions(None, 60)
 @pytest.mark.parametrize("limit", [64, 48], ids=["enough", "visitors-take-all"])
 def test_a_gateway_with_few_descriptors_loses_no_message(
     tmp_path: Path, start_mosquitto: StartMosquitto, limit: int, times: int

@@ -36,7 +36,7 @@ def identified(number: int, run: str) -> list[Message]:
 
 
 @pytest.mark.parametrize("between", [pytest.param("nothing", marks=pytest.mark.chaos), "a kill"])
-@pytest.mark.parametrize("duplicates", ["drop", "pass"])
+@pytest.mark.parametrize("duplicates", ["drop", pytest.param("pass", marks=pytest.mark.chaos)])
 def test_a_message_repeated_with_its_identity_is_recognised(
     tmp_path: Path, start_mosquitto: StartMosquitto, duplicates: str, between: str
 ) -> None:

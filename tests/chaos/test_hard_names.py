@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -21,9 +20,9 @@ from tests.chaos.archived import check_marked, read_archive
 from tests.chaos.rig import CONFIRMED, FAST_BACKOFF, Load, Witness, end_after_all, running
 from tests.chaos.test_kill import reconcile
 from tests.chaos.test_other_systems import (
-    NATS,
     Broker,
     connected,
+    nats,
     rabbitmq,
     started,
     write_config,
@@ -31,7 +30,7 @@ from tests.chaos.test_other_systems import (
 from tests.strategies import PIECES
 
 pytestmark = pytest.mark.broker
-NAMES = 60
+NAMES, MESSAGES = 60, 10_000
 OVER_TWO = """\
 gateway: {{name: test}}
 endpoints:
@@ -80,30 +79,15 @@ class NamedLoad(Load):
         return Message(f"src/{name}", b"%d " % number, CONFIRMED)
 
 
-@pytest.mark.parametrize(
-    ("messages", "with_night"),
-    [
-        pytest.param(2_000, False, id="short"),
-        pytest.param(10_000, True, id="long", marks=pytest.mark.nightly),
-    ],
-)
-@pytest.mark.parametrize(("make", "separator"), [NATS])
+@pytest.mark.chaos
 def test_three_kills_lose_misname_and_disorder_nothing(
-    tmp_path: Path,
-    start_mosquitto: StartMosquitto,
-    make: Callable[[Path], Broker],
-    separator: str,
-    messages: int,
-    *,
-    with_night: bool,
+    tmp_path: Path, start_mosquitto: StartMosquitto
 ) -> None:
     source, target = start_mosquitto(), start_mosquitto()
-    with started(make(tmp_path)) as broker:
-        config = write_config(tmp_path, broker, separator, source.port, target.port)
-        names = hard_names()
-        sent = carry_through_kills(config, broker, names, source.port, target.port, messages)
-    if with_night:
-        check_night(tmp_path / "archive", 2 * sent)
+    with started(nats(tmp_path)) as broker:
+        config = write_config(tmp_path, broker, ".", source.port, target.port)
+        sent = carry_through_kills(config, broker, hard_names(), source.port, target.port)
+    check_night(tmp_path / "archive", 2 * sent)
 
 
 @pytest.mark.nightly
@@ -124,33 +108,33 @@ def test_names_cross_rabbitmq_and_ems_through_three_kills(
                 mark="hard", folder=tmp_path, backoff=FAST_BACKOFF,
             )
         )  # fmt: skip
-        sent = carry_through_kills(config, broker, names, source.port, target.port, 10_000)
+        sent = carry_through_kills(config, broker, names, source.port, target.port)
     check_night(tmp_path / "archive", 3 * sent)
 
 
 def carry_through_kills(
-    config: Path, broker: Broker, names: list[str], source: int, target: int, messages: int
+    config: Path, broker: Broker, names: list[str], source: int, target: int
 ) -> int:
     """Kill the gateway twice and the broker once; return how many messages arrived, each right."""
-    load, witness = NamedLoad(source, names, messages / 5), Witness(target)
+    load, witness = NamedLoad(source, names, MESSAGES / 5), Witness(target)
     try:
         with running(config) as gateway:
             connected(gateway)
-            load.start(messages)
-            witness.wait_for(messages // 5)
+            load.start(MESSAGES)
+            witness.wait_for(MESSAGES // 5)
         with running(config):
-            witness.wait_for(2 * messages // 5)
+            witness.wait_for(2 * MESSAGES // 5)
             broker.kill()
             broker.start()
-            witness.wait_for(3 * messages // 5)
+            witness.wait_for(3 * MESSAGES // 5)
         with running(config) as gateway:
-            witness.wait_for(messages)
+            witness.wait_for(MESSAGES)
             sent = end_after_all(gateway, load, witness)
     finally:
         load.stop()
         witness.stop()
 
-    assert sent > messages
+    assert sent > MESSAGES
     arrived = {
         number: address for address, numbers in witness.numbers.items() for number in numbers
     }

@@ -87,8 +87,7 @@ def test_the_night_of_kills_beside_a_tap_is_clean(
     reconcile(tmp_path / "archive")
 
 
-@pytest.mark.chaos
-@repetitions(1, 10)
+@repetitions(None, 10)
 def test_a_gateway_killed_while_its_spool_drains_marks_duplicates(
     tmp_path: Path, start_mosquitto: StartMosquitto, times: int
 ) -> None:

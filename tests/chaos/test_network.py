@@ -39,7 +39,7 @@ BREAKS: Mapping[str, Callable[[Wire], object]] = MappingProxyType(
         pytest.param("reset", None, marks=pytest.mark.chaos),
         pytest.param("stall", "", marks=pytest.mark.chaos),
         pytest.param("broker closes", "", marks=pytest.mark.chaos),
-        ("gateway closes", None),
+        pytest.param("gateway closes", None, marks=pytest.mark.chaos),
     ],
 )
 def test_a_broken_network_loses_no_message_and_keeps_the_order(

@@ -200,18 +200,14 @@ def rabbitmq(folder: Path) -> Broker:
     return Rabbitmq(home)
 
 
-RABBITMQ = pytest.param(  # in the suite: tests/chaos/test_hard_names.py
-    rabbitmq, ".", id="rabbitmq", marks=pytest.mark.nightly
-)
+RABBITMQ = pytest.param(rabbitmq, ".", id="rabbitmq", marks=pytest.mark.nightly)
 NATS = pytest.param(nats, ".", id="nats")
 JMS = pytest.param(JmsBroker, ".", id="jms", marks=pytest.mark.nightly)  # two brokers of Java
 NATS_LATER = pytest.param(nats, ".", id="nats", marks=pytest.mark.nightly)
 SOLACE = pytest.param(smf, "/", id="solace", marks=pytest.mark.nightly)
 
 
-AWAY = pytest.mark.parametrize(
-    "seconds", [pytest.param(3, id="short"), pytest.param(60, id="long", marks=pytest.mark.chaos)]
-)
+AWAY = 60  # seconds
 
 
 @contextmanager
@@ -273,7 +269,7 @@ def test_kills_of_gateway_and_broker_lose_no_message(
     check_marked(read_archive(tmp_path), witness.duplicates)
 
 
-@repetitions(3, 30)
+@repetitions(None, 30)
 def test_nats_and_the_gateway_killed_at_once_mark_every_double(
     tmp_path: Path, start_mosquitto: StartMosquitto, times: int
 ) -> None:
@@ -298,7 +294,7 @@ def test_nats_and_the_gateway_killed_at_once_mark_every_double(
     check_marked(read_archive(tmp_path), witness.duplicates)
 
 
-@repetitions(3, 20)
+@repetitions(None, 20)
 @pytest.mark.parametrize(
     ("make", "separator"),
     [JMS, SOLACE, NATS_LATER, RABBITMQ, pytest.param(yami4, ".", id="yami4")],
@@ -336,16 +332,16 @@ def test_freezes_of_the_broker_and_reloads_lose_no_message(
     check_marked(read_archive(tmp_path), witness.duplicates)
 
 
-@AWAY
+@pytest.mark.chaos
 @pytest.mark.parametrize(
     ("make", "separator", "frozen"),
     [
-        pytest.param(smf, "/", False, id="solace-away", marks=pytest.mark.nightly),
-        pytest.param(smf, "/", True, id="solace-frozen", marks=pytest.mark.nightly),
+        pytest.param(smf, "/", False, id="solace-away"),
+        pytest.param(smf, "/", True, id="solace-frozen"),
         pytest.param(yami4, ".", True, id="yami4-frozen"),
-        pytest.param(nats, ".", False, id="nats-away", marks=pytest.mark.nightly),
-        pytest.param(nats, ".", True, id="nats-frozen", marks=pytest.mark.nightly),
-        pytest.param(rabbitmq, ".", True, id="rabbitmq-frozen", marks=pytest.mark.nightly),
+        pytest.param(nats, ".", False, id="nats-away"),
+        pytest.param(nats, ".", True, id="nats-frozen"),
+        pytest.param(rabbitmq, ".", True, id="rabbitmq-frozen"),
     ],
 )
 def test_a_broker_that_is_away_or_frozen_for_long_loses_no_message(
@@ -355,7 +351,6 @@ def test_a_broker_that_is_away_or_frozen_for_long_loses_no_message(
     separator: str,
     *,
     frozen: bool,
-    seconds: int,
 ) -> None:
     """Its messages wait in the spool; the YAMI4 broker keeps nothing when it ends."""
     source, target = start_mosquitto(), start_mosquitto()
@@ -370,7 +365,7 @@ def test_a_broker_that_is_away_or_frozen_for_long_loses_no_message(
             load.start()
             tick.wait(MAX_PAUSE)
             (broker.freeze if frozen else broker.kill)()
-            tick.wait(seconds)
+            tick.wait(AWAY)
             (broker.thaw if frozen else broker.start)()
             tick.wait(MAX_PAUSE)
             end_after_all(gateway, load, witness)
@@ -378,9 +373,9 @@ def test_a_broker_that_is_away_or_frozen_for_long_loses_no_message(
     check_marked(read_archive(tmp_path), witness.duplicates)
 
 
-@AWAY
+@pytest.mark.chaos
 def test_a_yami4_broker_that_is_away_for_long_gets_all_messages_later(
-    tmp_path: Path, start_mosquitto: StartMosquitto, seconds: int
+    tmp_path: Path, start_mosquitto: StartMosquitto
 ) -> None:
     """It keeps nothing when it ends, so nothing is on its way through it then."""
     source, target = start_mosquitto(), start_mosquitto()
@@ -394,9 +389,9 @@ def test_a_yami4_broker_that_is_away_for_long_gets_all_messages_later(
             load.publish(RATE)
             witness.wait_for(RATE)
             broker.kill()
-            load.publish(RATE * (1 + seconds))
+            load.publish(RATE * (1 + AWAY))
             broker.start()
             sent = end_after_all(gateway, load, witness)
 
-    assert sent > RATE * seconds
+    assert sent > RATE * AWAY
     check_marked(read_archive(tmp_path), witness.duplicates)

@@ -282,7 +282,7 @@ def test_a_pair_loses_nothing_through_takeovers(
         check(tmp_path, pair, load, witness)
 
 
-@repetitions(2, 100)
+@repetitions(None, 100)
 def test_a_handover_doubles_nothing(
     tmp_path: Path, start_mosquitto: StartMosquitto, times: int
 ) -> None:
@@ -316,7 +316,7 @@ def test_a_pair_between_other_systems_loses_nothing(
             check(tmp_path, pair, load, witness)
 
 
-@repetitions(2, 40)
+@repetitions(None, 40)
 def test_a_pair_over_yami4_loses_only_what_its_gaps_name(
     tmp_path: Path, start_mosquitto: StartMosquitto, times: int
 ) -> None:

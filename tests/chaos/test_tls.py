@@ -30,7 +30,7 @@ def encrypted(start: StartMosquitto, folder: Path) -> tuple[Mosquitto, int]:
     return broker, port
 
 
-@repetitions(3, 40)
+@repetitions(None, 40)
 def test_faults_of_encrypted_connections_lose_no_message(
     tmp_path: Path, start_mosquitto: StartMosquitto, times: int
 ) -> None:

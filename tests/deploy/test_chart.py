@@ -56,7 +56,7 @@ VARIANTS = [
     ),
     *(pytest.param(values, id=name) for name, values in DOCUMENTED.items()),
 ]
-OLDEST, *BETWEEN, NEWEST = VERSIONS
+*OLDER, NEWEST = VERSIONS
 S3 = {"url": "s3://bucket/archive"}
 REFUSED = [
     pytest.param({"replcias": 2}, "replcias", id="misspelled"),
@@ -120,8 +120,7 @@ def test_the_base_of_kustomize_is_that_of_the_chart(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "version",
-    [OLDEST, *(pytest.param(each, marks=pytest.mark.nightly) for each in BETWEEN), NEWEST],
+    "version", [*(pytest.param(each, marks=pytest.mark.nightly) for each in OLDER), NEWEST]
 )
 @pytest.mark.parametrize("values", VARIANTS)
 def test_every_manifest_conforms_to_its_schema(values: Mapping[str, object], version: str) -> None:

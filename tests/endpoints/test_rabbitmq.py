@@ -366,11 +366,12 @@ def test_a_deleted_queue_is_a_gap(rabbitmq: Vhost) -> None:
         assert source.continuity.retention.value == "new"  # type: ignore[attr-defined]
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("kind", "end"),
     [
         ("classic", RabbitmqServer.kill),
-        pytest.param("quorum", RabbitmqServer.stop, marks=pytest.mark.nightly),
+        ("quorum", RabbitmqServer.stop),
     ],
 )  # a quorum queue of Debian's 3.10.8 with messages elects no leader after a kill
 def test_an_ended_server_loses_nothing_and_keeps_the_order(

@@ -37,7 +37,7 @@ def findings(names: str, first: int, count: int) -> list[str]:
 
 
 def test_every_parser_for_a_moment() -> None:
-    assert findings(",".join(PARSERS), 0, SHORT) == []
+    assert findings(",".join(PARSERS), LONG, SHORT) == []  # the first ones have large inputs
 
 
 @pytest.mark.nightly

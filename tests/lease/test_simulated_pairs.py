@@ -147,7 +147,7 @@ def run(seed: int, kind: type[Lease] = Lease) -> World:
     return World(seed, lambda name: kind(name, SECONDS, 0.2)).run()
 
 
-@pytest.mark.parametrize("part", range(5))
+@pytest.mark.parametrize("part", range(2))
 def test_no_two_instances_hold_the_lease_at_once(part: int) -> None:
     worlds = [run(seed) for seed in range(part * 100, part * 100 + 100)]
     assert [world.overlaps for world in worlds if world.overlaps] == []

@@ -37,11 +37,12 @@ def test_no_two_instances_hand_over_in_two_leases(model: Model) -> None:
     assert "errors: 0" in model.search(SMALL)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     "options",
     [
         f"BREAK=RENEWED_FROM_ANSWER {SMALL}",
-        pytest.param(f"MARGIN=0 {SMALL}", marks=pytest.mark.nightly),
+        f"MARGIN=0 {SMALL}",
     ],
 )
 def test_a_lease_that_is_held_too_long_is_found(options: str, model: Model) -> None:

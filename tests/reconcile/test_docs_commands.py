@@ -18,6 +18,7 @@ pytestmark = [
 ]
 
 
+@pytest.mark.nightly
 def test_the_commands_run_one_after_another(
     spark: SparkSession,  # noqa: ARG001  # the session is running
     tmp_path: Path,

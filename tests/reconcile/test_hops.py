@@ -29,6 +29,7 @@ def run(root: Path) -> int:
     return main(["reconcile", str(root), "--date", str(DAY), "--hops", "--json", summary])
 
 
+@pytest.mark.nightly
 def test_messages_in_flight_between_gateways_are_judged_again_and_losses_break_the_verdict(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

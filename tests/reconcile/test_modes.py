@@ -108,6 +108,7 @@ def test_executors_read_and_hash_every_file_with_rows(
     assert found.jobs <= MAX_JOBS
 
 
+@pytest.mark.nightly
 def test_both_modes_agree_and_a_failed_run_changes_nothing(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -122,12 +122,14 @@ def seen(numbers: Sequence[int], at: int, *, identified: bool) -> Rows:
     return Rows(len(numbers), rows.common, {**rows.columns, "id": own, "origin_id": ids})
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("identified", "full"),
     [
         (False, False),
-        *(pytest.param(True, each, marks=pytest.mark.nightly) for each in (False, True)),
-        pytest.param(False, True, marks=pytest.mark.nightly),
+        (False, True),
+        (True, False),
+        (True, True),
     ],
 )
 def test_a_tap_sees_copies_that_were_spooled_for_days(
@@ -185,6 +187,7 @@ def test_a_night_judges_again_what_its_copies_in_flight_became(tmp_path: Path) -
     assert not second.link.unsettled
 
 
+@pytest.mark.nightly
 def test_a_copy_whose_spool_is_lost_is_missing_before_its_date_is_removed(tmp_path: Path) -> None:
     """With two days to keep: the night after the days of the spool still finds the rows."""
     root, today = tmp_path / "archive", datetime.now(UTC).date()
@@ -263,6 +266,7 @@ def test_a_night_that_resumes_repeats_what_the_interrupted_one_found(
     assert (fourth.exit_status, fourth.carried) == (0, [])
 
 
+@pytest.mark.nightly
 def test_a_sighting_after_midnight_may_be_in_an_open_journal(tmp_path: Path) -> None:
     root, midnight = tmp_path / "archive", day_start(DAY) + DAYS
     last = midnight - 1
@@ -310,10 +314,8 @@ def test_the_proof_of_an_evening_without_messages_may_come_after_its_night(
     assert (second.day, second.verdict) == (DAY, "clean")
 
 
-@pytest.mark.parametrize(
-    "kept",
-    ["both", *(pytest.param(each, marks=pytest.mark.nightly) for each in ("new", "deleted"))],
-)
+@pytest.mark.nightly
+@pytest.mark.parametrize("kept", ["both", "new", "deleted"])
 def test_a_date_without_whole_results_is_judged_again(tmp_path: Path, kept: str) -> None:
     """As an interrupted replacement in a bucket leaves it: files under the new name."""
     root = tmp_path / "archive"
@@ -332,6 +334,7 @@ def test_a_date_without_whole_results_is_judged_again(tmp_path: Path, kept: str)
     assert not night.with_name(f".new-{night.name}").exists()
 
 
+@pytest.mark.nightly
 def test_two_runs_of_a_date_do_not_share_a_folder(tmp_path: Path) -> None:
     root = tmp_path / "archive"
     archive(root, received([1, 2]), delivered([1]))

@@ -63,6 +63,7 @@ def silent(_text: str, _share: float | None = None) -> None:
     return None
 
 
+@pytest.mark.nightly
 def test_a_night_in_a_bucket_has_the_classes_of_the_model(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -195,6 +195,7 @@ def test_short_names_come_from_the_name_files(tmp_path: Path) -> None:
     assert now == "(refused: unknown-digest)"
 
 
+@pytest.mark.nightly
 @pytest.mark.spark
 @pytest.mark.usefixtures("spark")
 @pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")

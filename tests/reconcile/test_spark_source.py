@@ -142,6 +142,7 @@ def test_an_open_journal_is_read_and_found_again_after_its_conversion(tmp_path: 
     assert ids(pa.Table.from_batches(again)) == ids(rows) == ids(read(source))
 
 
+@pytest.mark.nightly
 @pytest.mark.spark
 @pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
 def test_spark_finds_the_source_and_its_executors_read_it(

@@ -49,7 +49,7 @@ from tests.reconcile.tampering import (
 
 KEY = b"a key of the archive"
 DAY_AFTER = DAY + timedelta(days=2)
-SEEDS = range(10)
+SEEDS = range(4)
 IN_FLIGHT = 120  # seconds
 SPOOLED_DAYS = 7
 NOW = NEXT_MIDNIGHT + 6 * HOUR

@@ -131,17 +131,14 @@ def classes(folder: Path) -> Counter[str]:
     return Counter(listed["class"].to_pylist())
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("seed", "many", "full"),
     [
         pytest.param(1, FEW_GATEWAYS, True, id="full"),
-        pytest.param(2, FEW_GATEWAYS, False, id="sets-without-faults", marks=pytest.mark.nightly),
-        pytest.param(3, FEW_GATEWAYS, False, id="sets", marks=pytest.mark.nightly),
-        *(
-            pytest.param(seed, GATEWAYS, full, marks=pytest.mark.nightly)
-            for seed in range(10, 60)
-            for full in (True, False)
-        ),
+        pytest.param(2, FEW_GATEWAYS, False, id="sets-without-faults"),
+        pytest.param(3, FEW_GATEWAYS, False, id="sets"),
+        *(pytest.param(seed, GATEWAYS, full) for seed in range(10, 60) for full in (True, False)),
     ],
 )
 def test_random_faults_get_the_classes_of_the_model(
@@ -262,7 +259,7 @@ def split_target(row: Mapping[str, Any]) -> tuple[int, str]:
 @pytest.mark.parametrize(
     ("first", "number"),
     [
-        pytest.param(0, 5, id="some"),
+        pytest.param(0, 2, id="some"),
         *(pytest.param(first, BATCH, marks=pytest.mark.nightly) for first in NIGHTLY_SEEDS),
     ],
 )

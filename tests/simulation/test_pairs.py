@@ -13,7 +13,7 @@ from tests.simulation.pair_plans import BROKER_FAULTS, INSTANCE_FAULTS, pair_pla
 
 
 def test_pairs_have_no_finding() -> None:
-    campaign = run_in_processes(range(100), share=100, make=pair_plan)
+    campaign = run_in_processes(range(50), share=50, make=pair_plan)
 
     assert not campaign.findings
     kinds = {f"fault-{kind}" for kind in (*INSTANCE_FAULTS, *BROKER_FAULTS)}

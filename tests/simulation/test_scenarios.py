@@ -20,7 +20,7 @@ SCENARIOS = [
     (scenarios.stop_waits_for_the_disk, range(4)),
     (scenarios.start_on_a_full_disk, range(4)),
     (scenarios.source_too_busy_to_know, range(4)),
-    (scenarios.oldest_strands_rows_at_a_break, range(40)),
+    (scenarios.oldest_strands_rows_at_a_break, range(8)),
     (scenarios.clean_stop_forgets_echoes, range(10)),
     (scenarios.outcome_without_receipt, range(4)),
     (scenarios.echo_of_a_failed_send, range(8)),
@@ -29,6 +29,9 @@ SCENARIOS = [
     (scenarios.ring_without_origin_paths, range(4)),
 ]
 CASES = [pytest.param(scenario, seeds, id=scenario.__name__) for scenario, seeds in SCENARIOS]
+CASES += [
+    pytest.param(scenarios.oldest_strands_rows_at_a_break, range(8, 40), marks=pytest.mark.nightly)
+]
 
 
 @pytest.mark.parametrize(("scenario", "seeds"), CASES)

@@ -11,7 +11,7 @@ from tests.tutorials.walks import PAGES, walk
 pytestmark = pytest.mark.broker
 
 
-LONG = {"gateway-pair"}  # its steps are in tests/chaos/test_takeovers.py, too
+LONG = {"ems-administrator", "gateway-pair", "solace-developer"}
 
 
 @pytest.mark.parametrize(

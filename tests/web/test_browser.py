@@ -42,10 +42,14 @@ PROBLEM = route(
     lost_fields={"reply_to": 5},
     refusals=(refusal(HOSTILE), refusal("line/2/y", START + 5)),
 )  # fmt: skip
+SIZES = [
+    pytest.param(DESKTOP, id="desktop"),
+    pytest.param(PHONE, id="phone", marks=pytest.mark.nightly),
+]
 TOKEN = "0123456789abcdef0123456789abcdef"  # noqa: S105  # of the tests alone
 
 
-@pytest.fixture(params=[DESKTOP, PHONE], ids=["desktop", "phone"])
+@pytest.fixture(params=SIZES)
 def browser(request: pytest.FixtureRequest, chromium: webdriver.Chrome) -> webdriver.Chrome:
     sized(chromium, request.param)
     chromium.get("about:blank")  # the previous page polls a stopped server
@@ -176,6 +180,7 @@ def test_the_keyboard_reaches_every_control_in_order(chromium: webdriver.Chrome)
     assert [each for each in reached if each in wanted] == wanted  # an edge and two brokers
 
 
+@pytest.mark.parametrize("browser", [DESKTOP, PHONE], indirect=True, ids=["desktop", "phone"])
 def test_nothing_is_wider_than_the_screen(browser: webdriver.Chrome) -> None:
     long = "x" * 64
     ends = (endpoint(long), replace(LOST, name=long, reason=long * 4))

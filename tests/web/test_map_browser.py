@@ -97,8 +97,15 @@ def words(page: Page, selector: str) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("size", [PHONE, DESKTOP, WIDE], ids=["390", "1280", "2560"])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(
+    "size",
+    [
+        pytest.param(PHONE, id="390"),
+        pytest.param(DESKTOP, id="1280"),
+        pytest.param(WIDE, id="2560", marks=pytest.mark.nightly),
+    ],
+)
+@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.nightly)])
 @pytest.mark.parametrize("made", [one, four_states, thousand], ids=["1", "5", "1000"])
 def test_every_broker_and_flow_has_its_place(
     browser: webdriver.Chrome, size: tuple[int, int], scheme: str, made: Callable[[], Status]

@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from benchmarks.archive import NO_ROLLING, batch
 from gateway.archive.journal.writer import ArchiveWriter
 from gateway.archive.layout import journals
@@ -27,6 +29,7 @@ except SystemExit as stop:
 """
 
 
+@pytest.mark.nightly
 def test_the_memory_does_not_grow_with_the_rows_of_a_journal(tmp_path: Path) -> None:
     writer = ArchiveWriter(tmp_path, "one", 1_790_000_000_000_000, NO_ROLLING)
     chance = random.Random(7)  # noqa: S311  # the same journal in every run

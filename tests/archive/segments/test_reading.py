@@ -92,7 +92,10 @@ def prefixes(path: Path) -> Path:
     return path
 
 
-BOMBS = [dictionary, elements, prefixes]
+BOMBS = [
+    *(pytest.param(each, marks=pytest.mark.nightly) for each in (dictionary, elements)),
+    prefixes,
+]
 READ = """
 import json, re, sys
 from pathlib import Path

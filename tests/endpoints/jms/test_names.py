@@ -228,6 +228,7 @@ def test_advisory_messages_are_accepted_only_by_their_own_pattern() -> None:
     )
 
 
+@pytest.mark.nightly
 def test_long_names_take_limited_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(subscription_filter, "MAX_REMEMBERED_SIZE", 1 << 20)
 

@@ -204,6 +204,7 @@ def test_a_consumer_made_by_an_attempt_that_failed_is_new(
         assert source.continuity.retention is Retention.NEW  # type: ignore[attr-defined]  # of this source
 
 
+@pytest.mark.nightly
 def test_a_cluster_carries_on_while_each_of_its_servers_is_killed(start_nats: StartNats) -> None:
     """A stream without a leader takes nothing, and each message waits for the one before it.
 

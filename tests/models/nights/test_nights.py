@@ -8,7 +8,7 @@ from tests.models.nights.campaign import Run
 from tests.models.nights.mutations import MUTATIONS, seeds_until_found
 from tests.models.nights.reference import Nights
 
-PART = 50
+PART = 25
 NIGHTLY = 1_000
 FIRST_NIGHTLY = 1_000_000  # other seeds than those of every day
 
@@ -25,13 +25,8 @@ def test_no_clean_night_of_many_contradicts_the_truth(first: int) -> None:
     assert not _contradictions(range(first, first + NIGHTLY))
 
 
-SLOW = {"RemovedLinksUnseen"}  # hundreds of seeds until it is found
-
-
-@pytest.mark.parametrize(
-    "name",
-    [pytest.param(each, marks=pytest.mark.nightly if each in SLOW else ()) for each in MUTATIONS],
-)
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", MUTATIONS)
 def test_a_broken_rule_is_found(name: str) -> None:
     assert seeds_until_found(name)
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.models.nights.campaign import Run
 from tests.models.nights.product import ProductNights
 
 
+@pytest.mark.nightly
 def test_no_planned_night_contradicts_the_truth() -> None:
     found = {seed: _contradictions(seed) for seed in range(100)}
 

@@ -117,6 +117,7 @@ def test_classes_by_date_grace_and_age(spark: SparkSession) -> None:
     assert set(of_gateway("busy").values()) == {"missing"}  # an open journal excuses its gateway
 
 
+@pytest.mark.nightly
 def test_a_late_sighting_makes_no_older_copy_recent(spark: SparkSession) -> None:
     at = NOON + timedelta(seconds=50)
     unarchived = {**seen(3, time=at), "origin_id": identity(3).hex()}

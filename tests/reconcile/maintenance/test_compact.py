@@ -60,6 +60,7 @@ def by_arrow(root: Path) -> Ids:
     )
 
 
+@pytest.mark.nightly
 def test_plain_readers_read_every_row_once_before_and_after(
     spark: SparkSession, tmp_path: Path
 ) -> None:

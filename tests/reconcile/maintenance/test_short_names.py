@@ -242,6 +242,7 @@ def test_the_report_counts_what_is_listed(listed: Archive) -> None:
     assert listed.done.targets == len({target for target, _ in rows if target})
 
 
+@pytest.mark.nightly
 def test_a_name_stays_as_long_as_a_day_that_uses_it(spark: SparkSession, tmp_path: Path) -> None:
     sender = Sender(tmp_path)
     name = sender.send(long_name(1), "erp", "ems", [NOON])
@@ -299,6 +300,7 @@ def test_names_count_once_whatever_file_they_are_in(
     assert before["erp", name]["count"] == 2
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("old", [True, False], ids=["an-old-day", "a-kept-day"])
 def test_a_file_removed_during_the_build_is_reported(
     spark: SparkSession, tmp_path: Path, *, old: bool

@@ -28,7 +28,12 @@ __all__ = ["chromium"]  # the fixture
 pytestmark = NEEDS_CHROMIUM
 
 
-@pytest.fixture(params=[DESKTOP, PHONE], ids=["desktop", "phone"])
+@pytest.fixture(
+    params=[
+        pytest.param(DESKTOP, id="desktop"),
+        pytest.param(PHONE, id="phone", marks=pytest.mark.nightly),
+    ]
+)
 def browser(request: pytest.FixtureRequest, chromium: webdriver.Chrome) -> webdriver.Chrome:
     sized(chromium, request.param)
     return chromium

@@ -56,7 +56,10 @@ def go_round(messages: Sequence[Message], *, gateways: int = 3, seed: int = 1) -
 
 
 @pytest.mark.parametrize("mode", [DeliveryMode.AT_LEAST_ONCE, DeliveryMode.EXACTLY_ONCE])
-@pytest.mark.parametrize(("kinds", "copies"), [(1, 1), (1, 2), (1, 100), (600, 1), (100, 6)])
+@pytest.mark.parametrize(
+    ("kinds", "copies"),
+    [(1, 1), (1, 2), (1, 100), pytest.param(600, 1, marks=pytest.mark.nightly), (100, 6)],
+)
 def test_a_message_goes_round_a_bounded_number_of_times_whatever_goes_with_it(
     mode: DeliveryMode, kinds: int, copies: int
 ) -> None:
@@ -149,6 +152,7 @@ def test_a_slow_ring_of_the_weakest_mode_comes_to_an_end() -> None:
     assert rounds == {1: MAX_SLOW_ROUNDS + 1, 3: 3 * MAX_SLOW_ROUNDS + 1}
 
 
+@pytest.mark.nightly
 def test_a_full_ring_of_the_weakest_mode_comes_to_an_end() -> None:
     """Its rounds take longer than the window: only the messages that come back fill it."""
     ring = [replace(WEAK, payload=b"%d" % number) for number in range(1_000)]

@@ -175,12 +175,11 @@ def test_the_number_of_copies_is_limited(small_limit: int, times: int) -> None:
 @pytest.mark.parametrize(
     ("name", "origin"),
     [
-        ("a/b", ("g/r",)),
-        ("x" * 60_000, ("g/r",)),
-        ("a/b", ("x" * 60_000,)),
-        ("a/b", ("",) * 30_000),
+        pytest.param("a/b", ("g/r",), id="usual", marks=pytest.mark.nightly),
+        pytest.param("x" * 60_000, ("g/r",), id="long-names"),
+        pytest.param("a/b", ("x" * 60_000,), id="long-origins"),
+        pytest.param("a/b", ("",) * 30_000, id="origins-of-many-hops", marks=pytest.mark.nightly),
     ],
-    ids=["usual", "long-names", "long-origins", "origins-of-many-hops"],
 )
 def test_the_memory_of_the_copies_is_limited(
     monkeypatch: pytest.MonkeyPatch, name: str, origin: tuple[str, ...]

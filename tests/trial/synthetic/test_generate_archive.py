@@ -108,6 +108,7 @@ def test_ids_are_open_in_the_minutes_of_the_faults(tmp_path: Path) -> None:
     assert {minute[-3:-1] for *_, minute in opened - faulty} <= {"59"}  # delivered in another hour
 
 
+@pytest.mark.nightly
 def test_clocks_of_gateways_differ_and_the_faults_stay_the_same(tmp_path: Path) -> None:
     skew = 90
     for name, clock_skew in (("even", 0), ("apart", skew)):
@@ -124,6 +125,7 @@ def test_clocks_of_gateways_differ_and_the_faults_stay_the_same(tmp_path: Path) 
     assert (first[1] - first[0]).total_seconds() == skew
 
 
+@pytest.mark.nightly
 def test_the_same_seed_gives_the_same_archive(tmp_path: Path) -> None:
     for name in ("one", "two"):
         generate(tmp_path / name, SMALL, EVERY)
