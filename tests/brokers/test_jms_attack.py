@@ -368,6 +368,7 @@ def test_many_properties_with_names_of_every_character_arrive(
     }
 
 
+@pytest.mark.nightly
 def test_a_body_just_below_the_limit_arrives(
     activemq: ActiveMq, publisher: Publisher, topic: str
 ) -> None:

@@ -134,7 +134,7 @@ def test_a_killed_broker_loses_no_accepted_message(activemq: ActiveMq, queue: st
 @pytest.mark.parametrize(
     ("acknowledge", "frozen"),
     [
-        pytest.param("explicit", False, id="explicit-killed"),
+        pytest.param("explicit", False, id="explicit-killed", marks=pytest.mark.nightly),
         pytest.param("client", True, id="client-frozen-then-killed"),
         pytest.param("explicit", True, id="explicit-frozen", marks=pytest.mark.nightly),
         pytest.param("client", False, id="client-killed", marks=pytest.mark.nightly),
@@ -383,12 +383,15 @@ def run(broker: ActiveMq, last: str) -> subprocess.Popen[str]:
     )
 
 
+@pytest.mark.nightly
 def test_a_process_with_open_connections_ends(activemq: ActiveMq) -> None:
     with run(activemq, "sys.exit(7)") as process:
         assert process.wait(PATIENCE) == 7
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    "number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.nightly)]
+)
 def test_signals_reach_python_while_java_waits(activemq: ActiveMq, number: signal.Signals) -> None:
     last = "[source.receive(0.2) for _ in range(500)]"
     with run(activemq, last) as process:

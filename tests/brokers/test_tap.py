@@ -53,6 +53,7 @@ def port(tmp_path: Path, start_mosquitto: StartMosquitto) -> int:
     return broker.port
 
 
+@pytest.mark.nightly
 def test_a_stop_records_what_the_broker_has_for_the_tap(tmp_path: Path, port: int) -> None:
     assert tapped(tmp_path, port).stop(PATIENCE)
 

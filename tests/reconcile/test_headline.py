@@ -34,6 +34,7 @@ def night(root: Path, capsys: pytest.CaptureFixture[str]) -> tuple[int, list[str
     return status, lines[verdict - 1 :], unescape(page.read_text("utf-8"))
 
 
+@pytest.mark.nightly
 def test_a_day_of_dead_letters_and_of_copies_in_the_spool_is_not_one_without_loss(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

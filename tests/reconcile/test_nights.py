@@ -162,6 +162,7 @@ def test_a_tap_sees_copies_that_were_spooled_for_days(
     assert night.report.verdict == "clean"
 
 
+@pytest.mark.nightly
 def test_a_night_judges_again_what_its_copies_in_flight_became(tmp_path: Path) -> None:
     root = tmp_path / "archive"
     spooled = delivered([1], received=NOON, leg="spooled", outcome="spooled")
@@ -290,7 +291,8 @@ def test_a_sighting_after_midnight_may_be_in_an_open_journal(tmp_path: Path) -> 
     assert (again["status_before"], again["verdict"]) == (0, "not clean: 1 lost in target")
 
 
-@pytest.mark.parametrize("end", [End.CLOSED, pytest.param(End.KILLED, marks=pytest.mark.nightly)])
+@pytest.mark.nightly
+@pytest.mark.parametrize("end", [End.CLOSED, End.KILLED])
 def test_the_proof_of_an_evening_without_messages_may_come_after_its_night(
     tmp_path: Path, end: End
 ) -> None:

@@ -187,6 +187,7 @@ def test_a_running_holder_renews_its_lock(storage: RemoteStorage) -> None:
             pytest.fail("two runs hold the lock")
 
 
+@pytest.mark.nightly
 def test_the_lock_of_a_killed_process_is_removed_by_hand_or_expires(bucket: Bucket) -> None:
     storage = RemoteStorage(bucket.url)
     command = [sys.executable, "-c", HOLD, bucket.url, str(FOLDER)]

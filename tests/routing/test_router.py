@@ -24,7 +24,9 @@ def empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Router:
     return Router(routes[0].dialect, routes)
 
 
-@pytest.mark.parametrize(("count", "length"), [(8_000, 3), (150, 60_000)])
+@pytest.mark.parametrize(
+    ("count", "length"), [pytest.param(8_000, 3, marks=pytest.mark.nightly), (150, 60_000)]
+)
 @pytest.mark.parametrize(
     "prefix", ["a/", "no-route/", pytest.param("a//", marks=pytest.mark.nightly)]
 )

@@ -18,31 +18,16 @@ pytestmark = [
 
 TAPPED = (88, 12877, 20976, 41339, 53694)  # a tap was blind, or saw a copy more than once
 REMOVED = (2000690,)  # a reload removed a target after the answers of its copies were lost
-EVERY_DAY = (80, 88, 12877, *REMOVED)
-NIGHTLY = [pytest.param(range(first, first + 500), marks=pytest.mark.nightly)
-           for first in range(2_000_000, 2_005_000, 500)]  # fmt: skip
+MANY = [range(first, first + 500) for first in range(2_000_000, 2_005_000, 500)]
 
 
 def _name(seeds: Sequence[int]) -> str:
     return f"{len(seeds)} from {seeds[0]}"
 
 
-@pytest.mark.parametrize(
-    "seeds",
-    [
-        EVERY_DAY,
-        pytest.param((*range(80, 90), *TAPPED, *REMOVED), marks=pytest.mark.nightly),
-        *NIGHTLY,
-    ],
-    ids=_name,
-)
-@pytest.mark.parametrize(
-    "full",
-    [
-        pytest.param(False, id="sets"),
-        pytest.param(True, id="full", marks=pytest.mark.nightly),
-    ],
-)
+@pytest.mark.nightly
+@pytest.mark.parametrize("seeds", [(*range(80, 90), *TAPPED, *REMOVED), *MANY], ids=_name)
+@pytest.mark.parametrize("full", [False, True], ids=["sets", "full"])
 def test_the_night_says_what_the_books_say(
     tmp_path: Path, seeds: Sequence[int], *, full: bool
 ) -> None:

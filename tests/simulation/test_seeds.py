@@ -36,6 +36,7 @@ def test_seeds_that_found_faults_once() -> None:
     assert not run_seeds(REGRESSIONS).findings
 
 
+@pytest.mark.nightly
 def test_every_kind_of_fault_occurs_and_is_survived() -> None:
     later = (seed for seed in range(620, 900) if seed % 7 == LATER_SEEDS)
     campaign = run_seeds(later)

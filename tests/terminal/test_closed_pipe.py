@@ -37,7 +37,7 @@ def test_a_command_whose_answer_nobody_read_ends_as_by_sigpipe(words: str) -> No
     assert (done.returncode, done.stderr) == (141, b"")
 
 
-@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize("unbuffered", ["", pytest.param("1", marks=pytest.mark.nightly)])
 @pytest.mark.parametrize(
     "command",
     [

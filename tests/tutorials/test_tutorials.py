@@ -11,7 +11,7 @@ from tests.tutorials.walks import PAGES, walk
 pytestmark = pytest.mark.broker
 
 
-LONG = {"ems-administrator", "gateway-pair", "solace-developer"}
+LONG = {"ems-administrator", "gateway-pair", "plant-engineer", "solace-developer"}
 
 
 @pytest.mark.parametrize(

@@ -132,6 +132,7 @@ BESIDE: Final = {  # series that an expression needs beside
 LABELS: Final = 'job="gateway", instance="a"'
 
 
+@pytest.mark.nightly
 @pytest.mark.skipif(PROMTOOL is None, reason="no promtool")
 def test_every_alert_fires_from_an_absent_series(tmp_path: Path) -> None:
     """The series begins with its event, as after a start: at 60 s, with a scrape each 5 s."""

@@ -191,6 +191,7 @@ def test_nothing_is_wider_than_the_screen(browser: webdriver.Chrome) -> None:
         assert page.run("return document.documentElement.scrollWidth <= innerWidth")
 
 
+@pytest.mark.nightly
 def test_a_thousand_routes_are_drawn_within_200_ms(chromium: webdriver.Chrome) -> None:
     sized(chromium, DESKTOP)
     shown = FakeStatus(busy(0))
@@ -218,6 +219,7 @@ def test_a_thousand_routes_are_drawn_within_200_ms(chromium: webdriver.Chrome) -
     assert max(later) < 1_000  # of 11,000 cells
 
 
+@pytest.mark.nightly
 def test_the_page_says_which_instance_of_a_pair_it_is(browser: webdriver.Chrome) -> None:
     shown = FakeStatus(status(pair=HOLDER))
     with served(shown) as server:

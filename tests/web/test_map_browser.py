@@ -145,6 +145,7 @@ def test_a_state_is_a_word_and_a_dash_and_not_only_a_colour(browser: webdriver.C
         assert page.texts("#figures div")[5].endswith("\n0")  # loops: echoes of `both` are none
 
 
+@pytest.mark.nightly
 def test_the_width_of_an_edge_is_its_rate(browser: webdriver.Chrome) -> None:
     shown = FakeStatus(four_states())
     with served(shown) as server:
@@ -183,6 +184,7 @@ def test_the_keyboard_opens_and_closes_the_details(browser: webdriver.Chrome) ->
         assert page.errors() == []
 
 
+@pytest.mark.nightly
 def test_a_bundle_lists_its_routes_with_the_worst_first(browser: webdriver.Chrome) -> None:
     shown = thousand()
     latest = refusal(at=4_000_000_000)  # never long ago
@@ -211,6 +213,7 @@ def test_a_bundle_lists_its_routes_with_the_worst_first(browser: webdriver.Chrom
         assert page.errors() == []
 
 
+@pytest.mark.nightly
 def test_sparklines_show_ten_minutes_and_go_on(browser: webdriver.Chrome) -> None:
     shown = FakeStatus(one())
 

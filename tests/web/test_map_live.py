@@ -54,6 +54,7 @@ def open_route(page: Page, name: str) -> None:
     page.until(lambda: page.find("#details-title").text == f"Route {name}")
 
 
+@pytest.mark.nightly
 def test_the_map_follows_real_brokers(
     tmp_path: Path, start_mosquitto: StartMosquitto, chromium: webdriver.Chrome
 ) -> None:

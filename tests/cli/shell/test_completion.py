@@ -112,6 +112,7 @@ def shell(name: str, folder: Path) -> Iterator[Terminal]:
             os.close(master)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", ["bash", pytest.param("zsh", marks=pytest.mark.nightly)])
 def test_a_shell_completes_commands_options_and_values(name: str, folder: Path) -> None:
     if shutil.which(name) is None:

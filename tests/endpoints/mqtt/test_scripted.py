@@ -245,6 +245,7 @@ def test_a_broker_shortens_the_keep_alive_and_does_not_switch_it_off(
     assert session.keepalive == kept
 
 
+@pytest.mark.nightly
 def test_answers_to_a_broker_that_does_not_read_are_bounded_and_end_the_connection(
     peer: Peer,
 ) -> None:

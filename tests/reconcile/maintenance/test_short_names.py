@@ -270,6 +270,7 @@ def sealed_here(root: Path, *batches: Rows, gateway: str) -> None:
     write_sealed(LocalStorage(root), f"{gateway}-1-000000", rows, gateway=gateway)
 
 
+@pytest.mark.nightly
 def test_names_count_once_whatever_file_they_are_in(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -359,6 +360,7 @@ def test_a_name_is_found_by_short_whole_and_source_name_during_a_build(
     assert list(find_name(LocalStorage(tmp_path), "nothing")) == []
 
 
+@pytest.mark.nightly
 def test_the_dictionary_of_a_remote_archive_is_built_there(
     spark: SparkSession, tmp_path: Path
 ) -> None:

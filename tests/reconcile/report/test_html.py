@@ -286,6 +286,7 @@ def test_amounts_are_short(value: float, shown: str) -> None:
     assert amount(value) == shown
 
 
+@pytest.mark.nightly
 def test_the_page_stays_small_for_a_thousand_routes_and_ten_thousand_exceptions() -> None:
     text = page(huge())
 
@@ -420,8 +421,14 @@ def test_a_missing_file_and_a_missing_argument_are_errors(
 
 
 @pytest.mark.parametrize(
-    "sample", [clean, partial(lossy, HOSTILE), eventful, huge, empty],
-    ids=["clean", "hostile", "eventful", "huge", "empty"],
+    "sample",
+    [
+        clean,
+        pytest.param(partial(lossy, HOSTILE), id="hostile"),
+        eventful,
+        pytest.param(huge, marks=pytest.mark.nightly),
+        empty,
+    ],
 )  # fmt: skip
 def test_a_summary_gives_the_page_of_its_report(sample: Callable[[], Report]) -> None:
     report = sample()

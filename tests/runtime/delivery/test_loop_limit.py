@@ -145,6 +145,7 @@ def test_an_application_may_repeat_the_weakest_mode_slowly_for_ever(interval: fl
     assert weak_cuts([[WEAK]] * (5 * MAX_FAST_ROUNDS), interval) == 0
 
 
+@pytest.mark.nightly
 def test_a_slow_ring_of_the_weakest_mode_comes_to_an_end() -> None:
     """No round is within the window, and nothing marks the messages: each costs this at most."""
     rounds = {copies: weak_rounds(copies, interval=1.0) for copies in (1, 3)}

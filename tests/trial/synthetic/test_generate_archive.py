@@ -143,6 +143,7 @@ def test_the_same_seed_gives_the_same_archive(tmp_path: Path) -> None:
     assert (tmp_path / "three" / MANIFEST).read_bytes() != files[0][MANIFEST]
 
 
+@pytest.mark.nightly
 def test_every_segment_has_its_sets_and_one_route_most_of_the_rows(tmp_path: Path) -> None:
     generate(tmp_path, Traffic(20_000, DAY, routes=5, skew=0.8), {}, segment=2_000)
 
