@@ -39,7 +39,6 @@ def test_a_lease_that_nobody_made_is_free(make_store: MakeStore) -> None:
     assert make_store().look("a") == NO_RECORD or make_store().look("a").given
 
 
-@pytest.mark.nightly
 def test_a_lease_is_taken_once(make_store: MakeStore) -> None:
     a, b = make_store(), make_store()
     seen = b.look()
