@@ -44,7 +44,7 @@ def _read_for(file: int, seconds: float) -> bytes:
     return printed
 
 
-@pytest.mark.parametrize("kills", [8, pytest.param(100, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("kills", [4, pytest.param(100, marks=pytest.mark.nightly)])
 def test_every_acknowledged_row_is_archived_once_after_kills(tmp_path: Path, kills: int) -> None:
     rng = random.Random(kills)  # noqa: S311  # moments, not secrets
     acknowledged: set[bytes] = set()

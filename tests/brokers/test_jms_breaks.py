@@ -107,6 +107,7 @@ def test_a_message_without_an_answer_of_its_own_is_accepted_when_the_server_answ
         assert answer.wait() == [ACCEPTED] * 10
 
 
+@pytest.mark.nightly
 def test_a_killed_broker_loses_no_accepted_message(activemq: ActiveMq, queue: str) -> None:
     """It is killed twice under traffic; repeated messages have the same id and are marked."""
     settings = activemq.settings()

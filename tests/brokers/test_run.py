@@ -53,6 +53,7 @@ def test_a_target_that_dies_and_comes_back_gets_everything_in_order(
     assert firsts == [b"%d" % number for number in range(300)]
 
 
+@pytest.mark.nightly
 def test_a_killed_gateway_loses_nothing(tmp_path: Path, start_mosquitto: StartMosquitto) -> None:
     source, target = start_mosquitto(), start_mosquitto()
     with clients(source, target) as (into, out):

@@ -286,6 +286,14 @@ def test_endpoints_work_again_after_the_broker_came_back(breakable: System) -> N
     assert again[0].headers.redelivered
 
 
+@pytest.mark.parametrize(
+    "system",
+    [
+        pytest.param(each, marks=pytest.mark.nightly if "rabbitmq" in each else ())
+        for each in SYSTEMS
+    ],
+    indirect=True,
+)
 def test_the_loss_of_the_broker_is_noticed_and_attempts_leave_nothing(breakable: System) -> None:
     """An idle sink notices it, too, and a broker may be away for a week of attempts.
 

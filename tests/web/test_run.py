@@ -81,7 +81,13 @@ def status(url: str) -> Any:  # noqa: ANN401  # JSON
     return json.loads(get(f"{url}/api/status")[1])
 
 
-@pytest.mark.parametrize("end", [Mosquitto.kill, Mosquitto.freeze], ids=["killed", "frozen"])
+@pytest.mark.parametrize(
+    "end",
+    [
+        pytest.param(Mosquitto.kill, id="killed", marks=pytest.mark.nightly),
+        pytest.param(Mosquitto.freeze, id="frozen"),
+    ],
+)
 def test_a_dead_broker_and_its_return_are_visible_everywhere(
     tmp_path: Path, start_mosquitto: StartMosquitto, end: Callable[[Mosquitto], None]
 ) -> None:

@@ -76,7 +76,7 @@ def slow_disorder(rows: list[dict[str, Any]]) -> list[tuple[str, str]]:
     return found
 
 
-@pytest.mark.parametrize("minutes", [0, 30])
+@pytest.mark.parametrize("minutes", [pytest.param(0, marks=pytest.mark.nightly), 30])
 def test_an_archive_has_the_faults_of_its_manifest_and_no_other(
     tmp_path: Path, minutes: int
 ) -> None:
