@@ -18,6 +18,10 @@ NEEDS_CHROMIUM: Final = [
 DESKTOP: Final = (1280, 900)
 PHONE: Final = (390, 844)
 WIDE: Final = (2560, 1300)
+SIZES: Final = (
+    pytest.param(DESKTOP, id="desktop"),
+    pytest.param(PHONE, id="phone", marks=pytest.mark.nightly),
+)
 
 
 @pytest.fixture(scope="module")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from time import monotonic
@@ -33,12 +34,15 @@ MEGABYTE = 1_048_576
 SPARE = 5  # threads and files that come and go, for example those of a Java machine
 
 
-@pytest.fixture(
-    params=[
-        pytest.param(name, id=name, marks=[pytest.mark.nightly] if name in NIGHTLY else [])
+def systems(nightly: AbstractSet[str] = NIGHTLY) -> list[pytest.ParameterSet]:
+    """Return the names of all systems, as parameters of a test."""
+    return [
+        pytest.param(name, id=name, marks=[pytest.mark.nightly] if name in nightly else [])
         for name in SYSTEMS
     ]
-)
+
+
+@pytest.fixture(params=systems())
 def system(request: pytest.FixtureRequest) -> System:
     return SYSTEMS[request.param](request)
 
@@ -286,14 +290,7 @@ def test_endpoints_work_again_after_the_broker_came_back(breakable: System) -> N
     assert again[0].headers.redelivered
 
 
-@pytest.mark.parametrize(
-    "system",
-    [
-        pytest.param(each, marks=pytest.mark.nightly if "rabbitmq" in each else ())
-        for each in SYSTEMS
-    ],
-    indirect=True,
-)
+@pytest.mark.parametrize("system", systems(NIGHTLY | {"rabbitmq"}), indirect=True)
 def test_the_loss_of_the_broker_is_noticed_and_attempts_leave_nothing(breakable: System) -> None:
     """An idle sink notices it, too, and a broker may be away for a week of attempts.
 

@@ -12,7 +12,7 @@ from tests.simulation.faults import BROKER_FAULTS, GATEWAY_FAULTS, LATER_FAULTS,
 from tests.simulation.hostile_plans import HOSTILE_FAULTS
 
 PART = 50
-PARTS = range(100, 200, PART)  # together they have every kind of fault
+PARTS = range(100, 200, PART)  # with the later ones below they have every kind of fault
 NIGHTLY = 100_000
 FIRST_NIGHTLY = 1_000_000  # other seeds than those of every day
 REGRESSIONS = (27, 38, 99, 630, 839, 1416, 3305, 3307, 20067, 408372, 444956, 453102, 1049587)

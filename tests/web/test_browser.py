@@ -14,7 +14,7 @@ from selenium.webdriver.support.ui import Select
 from gateway.config.load import load
 from gateway.config.process import WebSettings
 from gateway.routing.route import Route
-from tests.chromium import DESKTOP, NEEDS_CHROMIUM, PHONE, chromium, sized
+from tests.chromium import DESKTOP, NEEDS_CHROMIUM, PHONE, SIZES, chromium, sized
 from tests.web.page import Page
 from tests.web.status_samples import (
     HOLDER,
@@ -42,10 +42,6 @@ PROBLEM = route(
     lost_fields={"reply_to": 5},
     refusals=(refusal(HOSTILE), refusal("line/2/y", START + 5)),
 )  # fmt: skip
-SIZES = [
-    pytest.param(DESKTOP, id="desktop"),
-    pytest.param(PHONE, id="phone", marks=pytest.mark.nightly),
-]
 TOKEN = "0123456789abcdef0123456789abcdef"  # noqa: S105  # of the tests alone
 
 

@@ -11,7 +11,7 @@ from selenium.webdriver.common.by import By
 
 from gateway.reconcile.report.html import page
 from gateway.reconcile.report.report import Report
-from tests.chromium import DESKTOP, NEEDS_CHROMIUM, PHONE, chromium, sized
+from tests.chromium import NEEDS_CHROMIUM, PHONE, SIZES, chromium, sized
 from tests.reconcile.summaries import (
     HOSTILE,
     SAMPLED,
@@ -28,12 +28,7 @@ __all__ = ["chromium"]  # the fixture
 pytestmark = NEEDS_CHROMIUM
 
 
-@pytest.fixture(
-    params=[
-        pytest.param(DESKTOP, id="desktop"),
-        pytest.param(PHONE, id="phone", marks=pytest.mark.nightly),
-    ]
-)
+@pytest.fixture(params=SIZES)
 def browser(request: pytest.FixtureRequest, chromium: webdriver.Chrome) -> webdriver.Chrome:
     sized(chromium, request.param)
     return chromium
