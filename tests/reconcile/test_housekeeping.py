@@ -15,7 +15,6 @@ from gateway.reconcile.nights.chain import write_night
 from tests.reconcile.shortening import Sender, long_name
 
 
-@pytest.mark.nightly
 @pytest.mark.spark
 @pytest.mark.usefixtures("spark")
 @pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")

@@ -360,7 +360,6 @@ def test_a_name_is_found_by_short_whole_and_source_name_during_a_build(
     assert list(find_name(LocalStorage(tmp_path), "nothing")) == []
 
 
-@pytest.mark.nightly
 def test_the_dictionary_of_a_remote_archive_is_built_there(
     spark: SparkSession, tmp_path: Path
 ) -> None:
