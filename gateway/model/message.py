@@ -79,11 +79,16 @@ HEADER_FIELDS = tuple(each.name for each in fields(Headers) if each.init)
 
 @dataclass(slots=True, unsafe_hash=True)
 class Message:
-    """One message; `address` is a name or a tag list in the dialect of its system."""
+    """One message; `address` is a name or a tag list in the dialect of its system.
+
+    `proof` is the text of its `CopyProof`, as it travels beside the shared headers; empty for a
+    message that no gateway sent. Two copies of one message are equal, whatever their proofs.
+    """
 
     address: str
     payload: Payload
     headers: Headers = NO_HEADERS
+    proof: str = field(default="", compare=False)
 
 
 def identity_of(headers: Headers) -> str | None:
