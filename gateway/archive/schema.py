@@ -16,7 +16,7 @@ class Leg(Enum):
     DEAD = "dead"  # dead-lettered by a rule; one row for each target, or one for the message
     OBSERVED = "observed"  # a tap at the target saw the message arrive
     GAP = "gap"  # a source may have missed messages; one row for each of its routes
-    CUT = "cut"  # a route left the message out, for the reason in `rule`
+    CUT = "cut"  # a route left the message out for a target, by the rule in `rule`
 
 
 NOT_COPIES: Final = (Leg.GAP.value, Leg.CUT.value)  # rows that no reconciliation compares
@@ -32,6 +32,7 @@ class RowOutcome(Enum):
     SPOOLED = "spooled"  # the copy is on the gateway's disk
     GAP = "gap"  # on gap rows only
     CUT = "cut"  # on cut rows only
+    SIGNED = "signed"  # on cut rows only: gateways that share a key have signed its path
 
 
 # Column -> type, in the order of the Parquet files. Type names are those common to Arrow and Spark:
@@ -49,7 +50,7 @@ COLUMNS: Final[Mapping[str, str]] = {
     "endpoint": "string",  # the endpoint at which the message has `name`
     "system": "string",  # dialect of that endpoint
     "target": "string",  # the target; empty on received, and on dead for all `targets`
-    "targets": "list",  # the expected targets; on received, and on dead for all of them
+    "targets": "list",  # the expected targets, without cuts; on received, on dead for all of them
     "name": "string",  # the name (or tag list) at that endpoint
     "source_name": "string",  # on delivered and dead: the name at the source
     "id": "binary",  # 16 bytes: start of the gateway in microseconds, then a counter
@@ -64,7 +65,7 @@ COLUMNS: Final[Mapping[str, str]] = {
     "replayed": "boolean",  # sent again by a replay command
     "size": "int64",  # payload bytes; on gap: lost messages, where the broker says so
     "hash": "binary",  # XXH3 of the payload, 16 bytes
-    "outcome": "string",  # received, accepted, converted, rejected, spooled, gap or cut
+    "outcome": "string",  # received, accepted, converted, rejected, spooled, gap, cut or signed
     "rule": "string",  # what made it a dead letter, a gap or a cut; on delivered: a repeat
     "reason": "string",  # the explanation of `rule`; on delivered: what encodes it after `hash`
     "payload": "binary",  # only with `archive_payload`

@@ -83,7 +83,7 @@ def _build_route(
         tags=tags,
         selector=selector,
         take_retained=settings.retained == "forward",
-        broker_id=endpoint.broker_id,
+        broker=endpoint.broker,
         drop_duplicates=settings.duplicates == "drop",
         heartbeat=heartbeat,
         archive_payload=settings.archive_payload,

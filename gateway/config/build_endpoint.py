@@ -16,6 +16,7 @@ from gateway.dialects.brokers import BROKERS, with_limits
 from gateway.dialects.registry import DIALECTS
 from gateway.endpoints.settings.base import EndpointSettings
 from gateway.errors import GatewayError, SubjectError
+from gateway.routing.origin_path import NO_BROKER, BrokerName
 from gateway.routing.other_separator import corrected
 from gateway.routing.route import BrokerAccess, Route, WhenFull
 from gateway.routing.source_pattern import SourcePattern, parse_source
@@ -37,8 +38,7 @@ class Endpoint:
     on_too_long: OnTooLong
     echo_window: float = 0.0  # seconds
     loop_window: float = 0.1  # seconds
-    broker_id: str = ""
-    broker_name: str = ""  # the `broker_id` that the configuration gives
+    broker: BrokerName = NO_BROKER
 
     def access(self, *, ids: bool = True) -> BrokerAccess:
         """Return how other gateways meet the messages of this endpoint; `ids`: they have ids."""
@@ -46,10 +46,11 @@ class Endpoint:
         hosts = [each.host for each in settings.servers()]
         elsewhere = hosts and not any(map(is_loopback, hosts))
         broker = ""
-        if self.broker_name or elsewhere:
-            alike = (self.broker_id, self.dialect.name, settings.default_kind)
+        name = self.broker.given or self.broker.address
+        if self.broker.given or elsewhere:
+            alike = (name, self.dialect.name, settings.default_kind)
             broker = xxh3_64_hexdigest("\0".join(alike).encode(errors="surrogatepass"))
-        return BrokerAccess(broker, self.broker_name, ids and "properties" in settings.carries)
+        return BrokerAccess(broker, self.broker.given, ids and "properties" in settings.carries)
 
     def source_access(self, route: Route) -> BrokerAccess:
         """Return the access of the source of `route`, which is at this endpoint."""
@@ -102,8 +103,7 @@ def make_endpoint(
         OnTooLong(common.on_too_long),
         common.echo_window,
         common.loop_window,
-        common.broker_id or settings.broker_key,
-        common.broker_id or "",
+        BrokerName(common.broker_id or "", settings.broker_key),
     )
 
 

@@ -144,7 +144,7 @@ def _target(  # noqa: PLR0913, PLR0917  # where it stands and what it may use
         when_full=WhenFull(settings.when_full) if settings.when_full else context.when_full,
         add_message_id=settings.add_message_id or (settings.observe is not None and carries_id),
         observe=settings.observe or "",
-        broker_id=endpoint.broker_id,
+        broker=endpoint.broker,
         kind=kind_chosen_by_mapping(templates, source.pattern, dialect),
         payload_encoding=find_kind(endpoint.settings).payload_encoding,
     )

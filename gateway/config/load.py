@@ -51,8 +51,8 @@ class Configuration:
         found = {name: each.settings.broker_key for name, each in self.endpoints.items()}
         by_id: dict[str, str] = {}  # the name of an endpoint
         for name, each in self.endpoints.items():
-            if each.broker_name:
-                same, other = found[by_id.setdefault(each.broker_name, name)], found[name]
+            if each.broker.given:
+                same, other = found[by_id.setdefault(each.broker.given, name)], found[name]
                 if same != other:
                     found = {end: same if key == other else key for end, key in found.items()}
         return found

@@ -213,6 +213,20 @@ class GatewaySettings:
         3,
         minimum=1,
     )
+    max_hops: int = setting(
+        "gateways that may send a message on; beyond it becomes a dead letter, so that no circle is"
+        " endless. 0: any number",
+        8,
+        minimum=0,
+        maximum=200,
+    )
+    path_key: str | None = secret(
+        "secret that several gateways share: it signs the origin path of each copy, and the night"
+        " then believes what another gateway's path says"
+    )
+    previous_path_key: str | None = secret(
+        "the secret before `path_key`, as long as other gateways still use it"
+    )
 
     @property
     def writer(self) -> str:

@@ -24,6 +24,7 @@ DIGITS: Final = 12
 KEPT: Final = 100  # numbers; an old file stops an instance that was frozen before it asked
 STANDBY: Final = ".standby"
 WANTED: Final = "handover"
+IDENTITY: Final = "identity"
 
 
 class FileLeaseStore:
@@ -72,11 +73,12 @@ class FileLeaseStore:
                 return None
             if _read(self._file(seen.number)).get("renewal", "") != seen.renewal:
                 return None  # our file stays without a holder: nobody takes it before its time
+            identity = self._made_identity()
             self._write(path, {"holder": instance, "renewal": self._renewal()})
             for old in self._numbers():
                 if old <= number - KEPT:
                     self._file(old).unlink(missing_ok=True)
-            return Record(number, instance)
+            return Record(number, instance, identity=identity)
 
         return self._tried(make)
 
@@ -114,7 +116,18 @@ class FileLeaseStore:
             given=fields.get("given") is True,
             standby=standby,
             wanted=wanted if isinstance(wanted, int) else 0,
+            identity=self._identity(),
         )
+
+    def _identity(self) -> str:
+        return str(_read(self._path / IDENTITY).get("identity", ""))
+
+    def _made_identity(self) -> str:
+        """The digits of this lease, made by its first holder."""
+        if not (known := self._identity()):
+            known = secrets.token_hex(16)
+            self._write(self._path / IDENTITY, {"identity": known})
+        return known
 
     def _numbers(self) -> list[int]:
         try:

@@ -61,6 +61,11 @@ class LeaseHolder:
         return self._lease.number
 
     @property
+    def identity(self) -> str:
+        """The digits that both instances have in common; empty before the first lease."""
+        return self._lease.record.identity
+
+    @property
     def active(self) -> str:
         """The instance that the store named last as holder; empty when none is known."""
         record = self._lease.record

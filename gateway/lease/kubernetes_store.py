@@ -194,7 +194,8 @@ def _record(lease: Mapping[str, Any] | None) -> Record:
     if lease is None:
         return NO_RECORD
     spec = lease.get("spec") or {}
-    notes = (lease.get("metadata") or {}).get("annotations") or {}
+    metadata = lease.get("metadata") or {}
+    notes = metadata.get("annotations") or {}
     holder = spec.get("holderIdentity") or ""
     wanted = notes.get(WANTED, "")
     return Record(
@@ -208,6 +209,7 @@ def _record(lease: Mapping[str, Any] | None) -> Record:
             if key.startswith(STANDBY)
         },
         wanted=int(wanted) if wanted.isdecimal() else 0,
+        identity=str(metadata.get("uid") or "").replace("-", ""),
     )
 
 

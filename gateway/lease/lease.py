@@ -30,7 +30,8 @@ class Record:
 
     `renewal` is a text that each renewal changes; `given` says that its holder gave it away.
     `standby` has such texts by the name of each instance that waits. `wanted` is the number of the
-    lease that somebody asked to give away, 0 when nobody did.
+    lease that somebody asked to give away, 0 when nobody did. `identity` has 32
+    hexadecimal digits that belong to this lease alone, from its first holder on.
     """
 
     number: int
@@ -39,6 +40,7 @@ class Record:
     given: bool = False
     standby: Mapping[str, str] = field(default_factory=dict)
     wanted: int = 0
+    identity: str = ""
 
 
 NO_RECORD: Final = Record(0, "", given=True)

@@ -50,7 +50,7 @@ def both_ways(
         allow,
         rules=target.rules.inverted(),
         when_full=target.when_full,
-        broker_id=forward.broker_id,
+        broker=forward.broker,
         payload_encoding=payload_encoding,
     )
     reverse = replace(
@@ -60,7 +60,7 @@ def both_ways(
         dialect=target.renderer.dialect,
         source=pattern,
         targets=(reverse_target,),
-        broker_id=target.broker_id,
+        broker=target.broker,
         heartbeat="",
         excludes=(),
         tags=EACH_TAG,

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import secrets
 import threading
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, nullcontext
-from dataclasses import replace
 from typing import Final
 
 from gateway.archive.durable import make_folders
@@ -26,6 +26,7 @@ from gateway.routing.payload_conversion import convert_payload
 from gateway.routing.route import Route
 from gateway.routing.router import Delivery, RouteMatch, Router
 from gateway.runtime.delivery.rows import fingerprint
+from gateway.runtime.identity import gateway_identity
 from gateway.runtime.inbound.copy_maker import HeaderMapper, with_ids
 from gateway.runtime.record.counters import RouteCounters
 from gateway.runtime.wiring import (
@@ -34,8 +35,10 @@ from gateway.runtime.wiring import (
     archive_routes,
     dictionary_for,
     open_name_store,
+    path_rules,
 )
 
+_ID_SIZE: Final = 16  # bytes
 SEND_MESSAGES: Final = 200  # in one send
 _CONFLICT: Final = "another replay of this gateway is running; wait for its end"
 ANSWER_TIMEOUT: Final = 60.0  # seconds for the answers to one send, or for the archive
@@ -113,6 +116,8 @@ class ReplaySender:
     def __init__(self, configuration: Configuration, purpose: str, routes: Iterable[Route]) -> None:
         self._configuration = configuration
         self._purpose = purpose
+        self._identity = gateway_identity(configuration)
+        self._path_rules = path_rules(configuration)
         self._routes = defaultdict[str, list[Route]](list)
         for each in routes:
             self._routes[each.endpoint].append(each)
@@ -146,7 +151,11 @@ class ReplaySender:
         payload = message.payload
         if target.conversion is not None:
             payload = convert_payload(payload, target.conversion)
-        made = replace(message, address=delivery.address, payload=payload, headers=headers)
+        proof = ""
+        if "origin" in carries:
+            own, digest = secrets.token_hex(_ID_SIZE), fingerprint(payload)[1]
+            proof = self._path_rules.prove(own, own, 1, delivery.wire_name, digest, headers)
+        made = Message(delivery.address, payload, headers, proof)
         if target.add_message_id:
             made = with_ids(made, message, source, message_id, trace=trace)
         return made
@@ -198,9 +207,10 @@ class ReplaySender:
     def _router(self, source: str) -> Router:
         if source not in self._routers:
             configuration, routes = self._configuration, self._routes[source]
-            router = Router(routes[0].dialect, routes, dictionary_for(configuration, source))
+            dictionary = dictionary_for(configuration, source)
+            router = Router(routes[0].dialect, routes, dictionary, self._identity)
             counters = {each.name: RouteCounters() for each in routes}
-            mapper = HeaderMapper(configuration.gateway.name, router.dialect, counters)
+            mapper = HeaderMapper(self._identity, router.dialect, counters)
             self._routers[source], self._header_mappers[source] = router, mapper
         return self._routers[source]
 

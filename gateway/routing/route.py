@@ -14,6 +14,7 @@ from gateway.model.subject import Subject
 from gateway.routing.destination_kind import refuse_kind_chosen_by_publisher
 from gateway.routing.header_draft import REPLY_TO
 from gateway.routing.header_rules import NO_RULES, HeaderRules
+from gateway.routing.origin_path import NO_BROKER, BrokerName, GatewayIdentity
 from gateway.routing.payload_conversion import PayloadConversion
 from gateway.routing.selectors.selector import Selector
 from gateway.routing.source_pattern import SourcePattern
@@ -70,7 +71,7 @@ class Target:
     lossy: bool = False  # the mapping allows that different names become one
     when_full: WhenFull = WhenFull.SLOW
     add_message_id: bool = False  # each copy carries the id of its message in a property
-    broker_id: str = ""  # the name of its broker, the same at every gateway
+    broker: BrokerName = NO_BROKER
     observe: str = ""  # a subscription at the target that records arriving messages
     kind: str = ""  # the kind prefix of its addresses, which the mapping's own text contains
     payload_encoding: str = ""  # how its driver changes payloads behind their hash, as a clause
@@ -152,21 +153,20 @@ class Route:
     take_retained: bool = True
     drop_duplicates: bool = True  # by the identity that the source gives a message
     heartbeat: str = ""  # a name at the source that receives heartbeats
-    broker_id: str = ""  # the name of the source's broker, the same at every gateway
+    broker: BrokerName = NO_BROKER  # of the source
     archive_payload: bool = False
     archive_payload_bytes: int | None = None  # of each message; a longer payload is cut
     archive_redact: tuple[str, ...] = ()  # header fields and properties without recorded values
     access: BrokerAccess = NO_ACCESS
 
-    def has_carried(self, gateway: str, origin: tuple[str, ...]) -> bool:
+    def has_carried(self, gateway: GatewayIdentity, origin: tuple[str, ...]) -> bool:
         """Return whether this route would send a message with the path `origin` in a cycle.
 
-        True when this route is in the path, or its inverse is the last entry. Entries are
-        `GATEWAY/ROUTE`.
+        True when this route of `gateway` is in the path, or its inverse is the last entry.
         """
         if not origin:
             return False
-        return f"{gateway}/{self.name}" in origin or origin[-1] == f"{gateway}/{self.inverse}"
+        return gateway.entry(self.name) in origin or origin[-1] == gateway.entry(self.inverse)
 
     def takes(self, levels: tuple[str, ...]) -> bool:
         """Return whether the route carries a name: `why_not` is empty."""

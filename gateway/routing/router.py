@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import count
 from typing import Final
-
-from xxhash import xxh3_64_hexdigest
 
 from gateway.dialects.base import Dialect
 from gateway.errors import SubjectError, TranslationError
@@ -15,6 +14,7 @@ from gateway.model.limited_cache import LimitedCache
 from gateway.model.memory_size import text_size
 from gateway.model.subject import Subject
 from gateway.routing.header_rules import NO_RULES, HeaderRules
+from gateway.routing.origin_path import BrokerAddress, GatewayIdentity, marked_name, wire_name
 from gateway.routing.pattern_trie import PatternTrie
 from gateway.routing.route import Route, Target
 from gateway.routing.tags import Tag, TagMode, TagSelection, join_tags, parse_tags, select_tags
@@ -22,6 +22,8 @@ from gateway.translate.shorten import ShortNames, resolved
 
 MAX_CACHE_SIZE: Final = 48 << 20  # bytes of the cached names and deliveries; then it is cleared
 _DELIVERY_OVERHEAD: Final = 800  # bytes of a delivery and its match beside their texts
+_NAME_OVERHEAD: Final = 200  # bytes of a name and its canonical form beside their texts
+NOBODY: Final = GatewayIdentity("")  # where no copy is sent
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +41,9 @@ class Delivery:
     rule: str = ""
     reason: str = ""
     rules: HeaderRules = NO_RULES  # with the captures of the name and the unused tags
-    source_mark: str = ""  # broker mark of the source name
-    target_mark: str = ""  # broker mark of the target name
+    source_mark: str = ""  # of the source's broker and the name there, for the origin path
+    target_mark: str = ""  # of the target's broker and the name there
+    wire_name: bytes = b""  # the canonical name at the target, for the digest of a copy
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,11 +68,20 @@ class Router(LimitedCache[str, tuple[RouteMatch, ...]]):
     """
 
     def __init__(
-        self, dialect: Dialect, routes: Sequence[Route], dictionary: ShortNames | None = None
+        self,
+        dialect: Dialect,
+        routes: Sequence[Route],
+        dictionary: ShortNames | None = None,
+        identity: GatewayIdentity = NOBODY,
     ) -> None:
-        """Index the routes from one endpoint; `dictionary` resolves shortened names."""
+        """Index the routes from one endpoint.
+
+        `dictionary` resolves shortened names; `identity` is of the gateway that sends the copies.
+        """
         super().__init__(MAX_CACHE_SIZE)
         self.dialect = dialect
+        self.identity = identity
+        self._wire_names: LimitedCache[str, bytes] = LimitedCache(MAX_CACHE_SIZE // 4)
         self.routes = tuple(routes)
         self.selective = any(route.selector is not None for route in routes)
         self._dictionary = dictionary
@@ -77,6 +89,25 @@ class Router(LimitedCache[str, tuple[RouteMatch, ...]]):
         for route in routes:
             for pattern in route.source.patterns:
                 self._trie.add(pattern, route)
+
+    @cached_property
+    def addresses(self) -> frozenset[BrokerAddress]:
+        """The addresses of the brokers of its routes that have no `broker_id`."""
+        ends = [(route.endpoint, route.broker) for route in self.routes]
+        ends += [(each.endpoint, each.broker) for route in self.routes for each in route.targets]
+        return frozenset(
+            BrokerAddress(endpoint, broker.address_hash)
+            for endpoint, broker in ends
+            if broker.address_hash
+        )
+
+    def wire_name(self, name: str) -> bytes:
+        """Return the canonical form of a name at the source, for the digest of a copy."""
+        if (known := self._wire_names.get(name)) is not None:
+            return known
+        made = wire_name(name, self.dialect).encode("utf-8", "surrogatepass")
+        self._wire_names.add(name, made, text_size(name) + len(made) + _NAME_OVERHEAD)
+        return made
 
     def __missing__(self, name: str) -> tuple[RouteMatch, ...]:
         matches = self._matches(name)
@@ -92,7 +123,9 @@ class Router(LimitedCache[str, tuple[RouteMatch, ...]]):
             )
         found = (route for tag in tags for route in self._trie.find(tag.subject.levels))
         routes = {id(route): route for route in found}.values()
-        matches = (RouteMatch(route, _deliveries(route, name, tags)) for route in routes)
+        matches = (
+            RouteMatch(route, _deliveries(route, name, tags, self.identity)) for route in routes
+        )
         return tuple(match for match in matches if match.deliveries)
 
     def _resolved(self, tag: Tag) -> Tag:
@@ -113,31 +146,28 @@ def _cached_size(name: str, matches: Sequence[RouteMatch]) -> int:
     )
 
 
-def broker_mark(broker_id: str, name: str) -> str:
-    """Return the entry of an origin path for a message with this name at a broker.
-
-    `broker_id` is the same at every gateway; messages carry a hash of it.
-    """
-    if not broker_id:
-        return ""
-    data = f"{broker_id}\0{name}".encode(errors="surrogatepass")
-    return "@" + xxh3_64_hexdigest(data)[:12]  # a long name costs a cryptographic hash much more
-
-
-def _deliveries(route: Route, name: str, tags: Sequence[Tag]) -> tuple[Delivery, ...]:
+def _deliveries(
+    route: Route, name: str, tags: Sequence[Tag], identity: GatewayIdentity
+) -> tuple[Delivery, ...]:
     try:
         selections = select_tags(tags, route.tags, route.source, route.takes)
     except TranslationError as error:
         rule, reason = error.rule, str(error)
         return tuple(Delivery(route, each, "", each.label, rule, reason) for each in route.targets)
-    mark = broker_mark(route.broker_id, name)
+    mark = identity.mark(route.broker, marked_name(name, route.dialect))
     return tuple(
-        each for target in route.targets for each in _deliveries_to(route, target, selections, mark)
+        each
+        for target in route.targets
+        for each in _deliveries_to(route, target, selections, mark, identity)
     )
 
 
 def _deliveries_to(
-    route: Route, target: Target, selections: Sequence[TagSelection], source_mark: str
+    route: Route,
+    target: Target,
+    selections: Sequence[TagSelection],
+    source_mark: str,
+    identity: GatewayIdentity,
 ) -> Iterator[Delivery]:
     """Yield one delivery for each distinct name, and one for each refused tag."""
     made: dict[str, HeaderRules] = {}
@@ -151,6 +181,7 @@ def _deliveries_to(
     if made and route.tags.mode is TagMode.LIST:
         made = {join_tags(made): next(iter(made.values()))}
     labels = (f"{target.label}#{number}" if number > 1 else target.label for number in count(1))
+    dialect = target.renderer.dialect
     for name, rules in made.items():
         yield Delivery(
             route,
@@ -159,7 +190,8 @@ def _deliveries_to(
             next(labels),
             rules=rules,
             source_mark=source_mark,
-            target_mark=broker_mark(target.broker_id, name),
+            target_mark=identity.mark(target.broker, marked_name(name, dialect)),
+            wire_name=wire_name(name, dialect).encode("utf-8", "surrogatepass"),
         )
     for refusal in refused:
         yield Delivery(route, target, "", next(labels), refusal.rule, str(refusal))

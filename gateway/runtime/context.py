@@ -8,7 +8,9 @@ from typing import TypeAlias
 
 from gateway.endpoints.base import Source
 from gateway.endpoints.continuity import SubscriptionStore
+from gateway.routing.origin_path import GatewayIdentity
 from gateway.runtime.delivery.admission import AdmissionRules
+from gateway.runtime.delivery.copy_paths import DEFAULT_RULES, PathRules
 from gateway.runtime.delivery.outbound_batch import OutboundBatch
 from gateway.runtime.inbound.echo_cache import EchoCache
 from gateway.runtime.monitor.watchdog import Heartbeat
@@ -24,9 +26,9 @@ TraceBatch: TypeAlias = Callable[[OutboundBatch, frozenset[str]], None]  # carri
 
 @dataclass(frozen=True, slots=True)
 class GatewayContext:
-    """State shared by all endpoints of the gateway named `gateway`."""
+    """State shared by all endpoints of a gateway."""
 
-    gateway: str
+    identity: GatewayIdentity
     lanes: Mapping[str, Lane]
     ledger: Ledger
     message_ids: MessageIds
@@ -37,6 +39,7 @@ class GatewayContext:
     trace: TraceBatch | None = None  # with tracing only
     sessions: SubscriptionStore | None = None  # with an archive or a spool only
     make_spool: Callable[[str], Spool | None] = lambda _: None  # of the lane of an endpoint
+    path_rules: PathRules = DEFAULT_RULES
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,11 +20,13 @@ from gateway.config.load import Configuration
 from gateway.endpoints.registry import warm_up
 from gateway.errors import ArchiveError, LeaseNotHeldError, SpoolError
 from gateway.lease.holder import LeaseHolder
+from gateway.routing.origin_path import GatewayIdentity
 from gateway.routing.route import Route
 from gateway.runtime import wiring
 from gateway.runtime.context import GatewayContext, TraceBatch
 from gateway.runtime.delivery.backlog import SpoolLimits
 from gateway.runtime.delivery.dead_letter import DeadLetter
+from gateway.runtime.identity import gateway_identity
 from gateway.runtime.inbound.echo_cache import EchoCache
 from gateway.runtime.inbound.recovery_from_journals import RecoveredState, recover
 from gateway.runtime.inbound.saved_echoes import save_echoes
@@ -92,14 +94,15 @@ class Gateway:
         """
         trace = self._open_tracing()
         self._open_spool()  # first: another gateway may use it, and then nothing is touched
-        recovered = self._open_archive()
+        identity = gateway_identity(self.configuration, self.lease.identity if self.lease else "")
+        recovered = self._open_archive(identity)
         append = self.archive.append if self.archive else None
         keep = self.dead_letters.put if self.dead_letters else self._publish_only
         keeps = self.dead_letters is not None
         ledger = Ledger(self.counters, append, keep, self._find_route, self._clock, keeps)
         running = self.configuration
         self._context = context = GatewayContext(
-            running.gateway.name,
+            identity,
             self.lanes,
             ledger,
             self._message_ids,
@@ -110,6 +113,7 @@ class Gateway:
             trace,
             wiring.session_file(running),
             self._spools(ledger),
+            wiring.path_rules(running),
         )
         self._echoes.remember(recovered.sent)
         change = self._active.prepare(running, running, context)
@@ -196,7 +200,7 @@ class Gateway:
         self.counters.update((route.name, RouteCounters()) for route in wanted.routes)
         self.reloaded = now()
 
-    def _open_archive(self) -> RecoveredState:
+    def _open_archive(self, identity: GatewayIdentity) -> RecoveredState:
         """Start the archive writer and return the state recovered from the last run's journals."""
         archive = self.configuration.archive
         if archive is None:
@@ -208,7 +212,7 @@ class Gateway:
         options = wiring.archive_options(archive)
         if location.url and instance:
             fetch_others(location, settings.writer, options.seal_key)
-        recovered = recover(root, name, wiring.echo_brokers(self.configuration))
+        recovered = recover(root, identity, wiring.echo_brokers(self.configuration))
         for last in wiring.last_times(root, name, self.spool_database):
             self._clock.continue_from(last)
         self._message_ids = MessageIds(run := self._clock())

@@ -52,7 +52,9 @@ class Relay:
         self.in_flight: set[InFlightBatch] = set()
         self._state, self._context = state, context
         self._note_cuts, self._stop = note_cuts, stop
-        self._admission = Admission(context.gateway, self.duplicates, context.echoes.take_origin)
+        self._admission = Admission(
+            context.identity, self.duplicates, context.echoes.take_origin, context.path_rules
+        )
         self._loops_cut = 0
         self._log_loops_at = 0.0  # monotonic seconds
         self.rebind(binding)
@@ -62,7 +64,8 @@ class Relay:
         context = self._context
         self._binding = binding
         counters = context.ledger.counters
-        self._mapper = HeaderMapper(context.gateway, binding.rules.router.dialect, counters)
+        dialect = binding.rules.router.dialect
+        self._mapper = HeaderMapper(context.identity, dialect, counters, context.path_rules)
 
     @property
     def oldest_unsettled(self) -> int:
@@ -128,7 +131,7 @@ class Relay:
         self._admission.recognise(received, self._binding.rules, in_flight)
         for position in received.loops:
             self._log_loop(received.messages[position].address)
-        self._admission.match(received, self._binding.rules.router)
+        self._admission.match(received, self._binding.rules)
         for route, reason in received.left_out:
             self._context.ledger.counters[route].count_left_out(reason)
         for failure in received.failures:

@@ -68,7 +68,9 @@ class ActiveEndpoints:
             and wiring.source_parameters(old, name) == wiring.source_parameters(wanted, name)
         }
         sources = {
-            name: wiring.make_source_binding(wanted, name, unchanged.get(name), context.sessions)
+            name: wiring.make_source_binding(
+                wanted, name, unchanged.get(name), context.sessions, context.identity
+            )
             for name in wiring.source_endpoints(wanted)
         }
         return Change(old, wanted, sinks, sources)

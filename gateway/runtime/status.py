@@ -181,7 +181,7 @@ def _connected_status(
     return replace(
         _status(state, endpoint.settings.dialect if endpoint else ""),
         counts=dict(getattr(driver, "counts", {})),  # an optional attribute
-        broker_id=endpoint.broker_id if endpoint else "",
+        broker_id=(endpoint.broker.given or endpoint.broker.address) if endpoint else "",
         retry_in=None if retry_at is None else max(0.0, retry_at - monotonic()),
         address=address_of(driver) if several else "",
     )

@@ -23,10 +23,12 @@ from gateway.endpoints.continuity import KeepsSubscriptions, SubscriptionStore
 from gateway.endpoints.registry import find_kind, make_sink, make_source
 from gateway.endpoints.settings.base import EndpointSettings
 from gateway.routing.name_rules import to_rules
+from gateway.routing.origin_path import GatewayIdentity
 from gateway.routing.route import Route
-from gateway.routing.router import Router
+from gateway.routing.router import NOBODY, Router
 from gateway.runtime.context import GatewayContext, SourceBinding
 from gateway.runtime.delivery.admission import AdmissionRules
+from gateway.runtime.delivery.copy_paths import PathRules, path_secret
 from gateway.runtime.delivery.lane import LaneLimits
 from gateway.runtime.inbound.echo_cache import EchoCache
 from gateway.runtime.inbound.session_file import SessionFile
@@ -89,18 +91,22 @@ def make_source_binding(
     name: str,
     source: Source | None = None,
     sessions: SubscriptionStore | None = None,
+    identity: GatewayIdentity = NOBODY,
 ) -> SourceBinding:
-    """Create the binding of the endpoint `name`, around `source` when one is given."""
+    """Create the binding of the endpoint `name`, around `source` when one is given.
+
+    `identity` is of the gateway that relays its messages.
+    """
     endpoint = configuration.endpoints[name]
     settings = endpoint.settings
     routes, wanted = _routes_and_subscriptions(configuration, name)
     return SourceBinding(
         source or _remembering(make_source(settings, wanted), sessions),
         AdmissionRules(
-            Router(routes[0].dialect, routes, dictionary_for(configuration, name)),
-            echo_brokers(configuration).get(name, ""),
-            endpoint.echo_window,
-            0.0 if "origin" in settings.carries else endpoint.loop_window,
+            Router(routes[0].dialect, routes, dictionary_for(configuration, name), identity),
+            echo_broker=echo_brokers(configuration).get(name, ""),
+            echo_window=endpoint.echo_window,
+            loop_window=0.0 if "origin" in settings.carries else endpoint.loop_window,
         ),
         (settings.backoff_min, settings.backoff_max),
         configuration.dictionary if _shortens(routes, target_endpoints(configuration)) else None,
@@ -210,16 +216,25 @@ def make_tap(configuration: Configuration, target: Watched, context: GatewayCont
     return Tap(target, _remembering(source, context.sessions), backoff, context)
 
 
+def state_folder(configuration: Configuration) -> Path | None:
+    """The folder of what a gateway knows beyond its end: of the journals, else of the spool."""
+    if configuration.archive is not None:
+        return journal_folder(archive_location(configuration.archive).local)
+    return Path(configuration.spool.path) if configuration.spool is not None else None
+
+
 def session_file(configuration: Configuration) -> SessionFile | None:
     """The file of the subscriptions that brokers keep; None without a folder of the gateway."""
-    writer = writer_name(configuration.gateway.name)
-    if configuration.archive is not None:
-        folder = journal_folder(archive_location(configuration.archive).local)
-    elif configuration.spool is not None:
-        folder = Path(configuration.spool.path)
-    else:
-        return None
-    return SessionFile(folder / f"{writer}.sessions")
+    folder = state_folder(configuration)
+    name = writer_name(configuration.gateway.name)
+    return None if folder is None else SessionFile(folder / f"{name}.sessions")
+
+
+def path_rules(configuration: Configuration) -> PathRules:
+    """How the gateway takes and makes the proofs of copies."""
+    settings = configuration.gateway
+    keys = (settings.path_key, settings.previous_path_key)
+    return PathRules(settings.max_hops, tuple(path_secret(each) for each in keys if each))
 
 
 def archive_location(archive: ArchiveSettings) -> ArchiveLocation:

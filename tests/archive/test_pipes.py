@@ -27,6 +27,7 @@ from gateway.archive.storage import LocalStorage
 from gateway.archive.verification.waiting import waiting_journals
 from gateway.errors import GatewayError
 from gateway.file_lock import FileLock
+from gateway.routing.origin_path import GatewayIdentity
 from gateway.runtime.inbound.recovery_from_journals import recover
 from tests.waiting import PATIENCE
 
@@ -58,7 +59,7 @@ def journal(root: Path) -> Path:
 def test_a_pipe_is_no_journal(root: Path) -> None:
     assert journals(root) == []
     assert waiting_journals(root) == []
-    assert recover(root, "edge", {}).sent == []
+    assert recover(root, GatewayIdentity("edge"), {}).sent == []
 
 
 def test_a_link_to_a_journal_is_none(tmp_path: Path) -> None:

@@ -168,10 +168,10 @@ def test_an_instance_that_slept_through_many_numbers_takes_none(tmp_path: Path) 
 
 def test_a_half_written_file_is_held_by_nobody_and_not_free(tmp_path: Path) -> None:
     store = FileLeaseStore(tmp_path)
-    taken(store)
+    identity = taken(store).identity
     for text in ("", '{"holder": "a', "[1]", "\0" * 512):
         (tmp_path / f"{1:012}").write_text(text)
-        assert store.look() == replace(NO_RECORD, number=1, given=False)
+        assert store.look() == replace(NO_RECORD, number=1, given=False, identity=identity)
 
 
 def test_a_folder_that_is_no_folder_is_an_error(tmp_path: Path) -> None:

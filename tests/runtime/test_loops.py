@@ -44,7 +44,7 @@ class RecordingBroker:
             name=f"observer-{name}", dialect=system, broker=f"{name}-{run}", headers=headers
         )
         self.yaml = (
-            f"{{kind: memory, dialect: {system}, broker: {name}-{run},"
+            f"{{kind: memory, dialect: {system}, broker: {name}-{run}, broker_id: {name}-{run},"
             f" durable: false, headers: {str(headers).lower()}}}"
         )
         self.received: list[str] = []

@@ -20,6 +20,7 @@ from gateway.endpoints.continuity import Continuity, Retention
 from gateway.errors import NotConnectedError, TakenOverError
 from gateway.model.message import NO_HEADERS, Headers, Message
 from gateway.model.outcome import Settlement
+from gateway.routing.origin_path import GatewayIdentity
 from gateway.runtime.context import GatewayContext
 from gateway.runtime.delivery.duplicates import SettledBatch
 from gateway.runtime.delivery.lane import LaneLimits
@@ -36,6 +37,8 @@ from gateway.runtime.wiring import make_source_binding
 from tests.runtime.one_route import ONE_ROUTE
 from tests.runtime.targets import ScriptedSink
 from tests.waiting import PATIENCE, until
+
+TEST = GatewayIdentity("test")
 
 
 class OneBatchSource:
@@ -90,7 +93,9 @@ def test_a_stop_ends_the_intake_of_a_source_that_always_has_more(tmp_path: Path)
     source = EndlessSource()
     ledger = Ledger({"all": RouteCounters()}, archive=lambda _, then: then())
     connections = ConnectionLog(LocalHead(tmp_path, "test", "test"), ["here"])
-    context = GatewayContext("test", {}, ledger, MessageIds(1), EchoCache(), {}, connections)
+    context = GatewayContext(
+        GatewayIdentity("test"), {}, ledger, MessageIds(1), EchoCache(), {}, connections
+    )
     pump = Pump(
         make_source_binding(load(file), "here", source), EndpointState("here", "source"), context
     )
@@ -137,7 +142,9 @@ def test_a_stop_waits_for_what_the_broker_has_sent(tmp_path: Path) -> None:
     source, state = AnsweringSource(), EndpointState("here", "source")
     ledger = Ledger({"all": RouteCounters()}, archive=lambda _, then: then())
     connections = ConnectionLog(LocalHead(tmp_path, "test", "test"), ["here"])
-    context = GatewayContext("test", {}, ledger, MessageIds(1), EchoCache(), {}, connections)
+    context = GatewayContext(
+        GatewayIdentity("test"), {}, ledger, MessageIds(1), EchoCache(), {}, connections
+    )
     pump = Pump(make_source_binding(load(file), "here", source), state, context)
     pump.start()
     until(lambda: state.messages == 1)
@@ -177,7 +184,9 @@ def test_a_source_that_is_lost_at_a_stop_has_its_gap(
     rows: list[Rows] = []
     ledger = Ledger({"all": RouteCounters()}, archive=lambda found, _: rows.extend(found))
     connections = ConnectionLog(LocalHead(tmp_path, "test", "test"), ["here"])
-    context = GatewayContext("test", {}, ledger, MessageIds(1), EchoCache(), {}, connections)
+    context = GatewayContext(
+        GatewayIdentity("test"), {}, ledger, MessageIds(1), EchoCache(), {}, connections
+    )
     source, state = SourceThatFails(error), EndpointState("here", "source")
     pump = Pump(make_source_binding(load(file), "here", source), state, context)
     pump.start()
@@ -194,7 +203,9 @@ def lane_to(sink: ScriptedSink) -> tuple[Lane, GatewayContext]:
     """Return the lane of the one target, and the context of a gateway with it."""
     binding = SinkBinding(sink, "mqtt", frozenset(), LaneLimits((0.01, 0.02)))
     lane, ledger = Lane(binding, EndpointState("there", "sink")), Ledger({"all": RouteCounters()})
-    return lane, GatewayContext("test", {"there": lane}, ledger, MessageIds(1), EchoCache(), {})
+    return lane, GatewayContext(
+        GatewayIdentity("test"), {"there": lane}, ledger, MessageIds(1), EchoCache(), {}
+    )
 
 
 def test_a_replaced_source_is_closed_after_its_batch_is_settled(tmp_path: Path) -> None:
@@ -230,7 +241,7 @@ def test_a_duplicate_of_a_message_without_a_route_waits_for_nothing(tmp_path: Pa
     file.write_text(ONE_ROUTE)
     source = OneBatchSource("other/1", headers=Headers(source_id="ID:1"))
     ledger = Ledger({"all": RouteCounters()})
-    context = GatewayContext("test", {}, ledger, MessageIds(1), EchoCache(), {})
+    context = GatewayContext(TEST, {}, ledger, MessageIds(1), EchoCache(), {})
     pump = Pump(
         make_source_binding(load(file), "here", source), EndpointState("here", "source"), context
     )

@@ -8,6 +8,7 @@ from pathlib import Path
 from gateway.config.load import load
 from gateway.endpoints.base import Batch
 from gateway.model.message import Message
+from gateway.routing.origin_path import GatewayIdentity
 from gateway.runtime.context import GatewayContext
 from gateway.runtime.delivery.received_batch import ReceivedBatch
 from gateway.runtime.delivery.rows import BatchOrigin
@@ -36,7 +37,7 @@ def test_the_oldest_batch_may_be_settled_while_it_is_read(tmp_path: Path) -> Non
     file = tmp_path / "gateway.yaml"
     file.write_text(ONE_ROUTE)
     ledger = Ledger({})
-    context = GatewayContext("test", {}, ledger, MessageIds(1), EchoCache(), {})
+    context = GatewayContext(GatewayIdentity("test"), {}, ledger, MessageIds(1), EchoCache(), {})
     binding = make_source_binding(load(file), "here")
     state, stop = EndpointState("here", "source"), threading.Event()
     relay = Relay(binding, state, context, lambda _: None, stop)

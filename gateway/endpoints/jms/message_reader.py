@@ -24,6 +24,7 @@ from gateway.endpoints.jms.subscription_filter import SubscriptionFilter
 from gateway.endpoints.jms.value_codec import SURROGATES, ValueReader
 from gateway.endpoints.settings.jms import JmsSettings
 from gateway.errors import WireError
+from gateway.model.copy_proof import SourceMark
 from gateway.model.limited_cache import LimitedCache
 from gateway.model.memory_size import text_size
 from gateway.model.message import NO_PROPERTIES, DeliveryMode, Headers, Message, Payload, Value
@@ -203,7 +204,7 @@ class BatchReader:
         if kind != TOPIC or not headers.properties.get(names.IMPORTED):
             return headers
         self._counts["imported"] += 1
-        mark = import_mark(self._broker, name.decode("utf-8", SURROGATES))
+        mark = SourceMark(import_mark(self._broker, name.decode("utf-8", SURROGATES)))
         return replace(headers, origin=(*headers.origin, mark))
 
     def _reply_address(self, kind: int, name: str) -> str | None:

@@ -1,16 +1,23 @@
-"""Admission of received messages: drops loops, duplicates, unwanted and unselected messages."""
+"""Admission of received messages: each copy of a route goes on, or has a row that says why not.
+
+A route leaves a message out as a loop, a duplicate, an unwanted or an unselected message. That is
+a cut, with a row for each target, where the broker still has the message for others. A source that
+removes what it reads has the only one: there it becomes a dead letter.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
 from xxhash import xxh3_128_digest
 
 from gateway.model.message import Headers, Message, identity_of
+from gateway.routing.origin_path import BrokerAddress, GatewayIdentity
 from gateway.routing.route import Route
 from gateway.routing.router import Delivery, RouteMatch, Router
+from gateway.runtime.delivery.copy_paths import DEFAULT_RULES, CopyPath, PathCheck, PathRules
 from gateway.runtime.delivery.duplicates import DuplicateFilter
 from gateway.runtime.delivery.loop_limit import LoopLimit
 from gateway.runtime.delivery.received_batch import EarlierBatch, ReceivedBatch
@@ -21,21 +28,33 @@ LOOP_LIMIT: Final = "loop-limit"  # it went round, and no path shows that
 DUPLICATE: Final = "duplicate"
 IGNORED: Final = "ignored"  # retained, and its route takes no such message
 UNSELECTED: Final = "unselected"
+HOPS: Final = "hops"
+NO_ROUTE: Final = "no-route"
+RETAINED: Final = "retained: a broker sends it again to each new subscription"
+NO_PATH: Final = CopyPath()
+MAX_SEEN: Final = 1_000  # paths that were looked at for the address of a broker
 
 TakeOrigin: TypeAlias = Callable[[str, Message], tuple[str, ...]]  # of an echo from a broker
+
+
+def never(_: str) -> bool:
+    """Return that a source leaves its messages to others."""
+    return False
 
 
 @dataclass(frozen=True, slots=True)
 class AdmissionRules:
     """The routes of a source and the echo settings of its broker.
 
-    `echo_broker` is the key of a broker that returns our own messages without their origin path,
-    or empty. Two messages with the same name and payload within `echo_window` count as one. With
-    `loop_window` equal messages may be a loop; 0 where a path shows loops.
+    `removes` says whether the source had the only message of a name. `echo_broker` is the key of a
+    broker that returns our own messages without their origin path, or empty. Two messages with
+    the same name and payload within `echo_window` count as one. With `loop_window` equal messages
+    may be a loop; 0 where a path shows loops.
     Units: seconds.
     """
 
     router: Router
+    removes: Callable[[str], bool] = never
     echo_broker: str = ""
     echo_window: float = 0.0
     loop_window: float = 0.0
@@ -47,23 +66,34 @@ class Admission:
     Mutable: owned by the source's thread.
     """
 
-    def __init__(self, gateway: str, duplicates: DuplicateFilter, take_origin: TakeOrigin) -> None:
+    def __init__(
+        self,
+        gateway: GatewayIdentity,
+        duplicates: DuplicateFilter,
+        take_origin: TakeOrigin,
+        path_rules: PathRules = DEFAULT_RULES,
+    ) -> None:
         self._gateway = gateway
         self._duplicates = duplicates
         self._take_origin = take_origin
+        self._path_rules = path_rules
         self._loop_limit = LoopLimit()
+        self._seen: set[tuple[str, ...]] = set()  # paths
+        self.same_addresses: set[BrokerAddress] = set()  # that another gateway reads, too
 
     def recognise(
         self, batch: ReceivedBatch, rules: AdmissionRules, known_as: EarlierBatch
     ) -> None:
         """Mark the echoes, duplicates and loops among the messages of a `batch`.
 
-        An echo gets its origin path back. A duplicate is marked as redelivered; later ones find
-        this batch as `known_as`. Waits for the answers to copies that equal a message.
+        A message that equals no digest begins a new path. An echo gets its origin path back. A
+        duplicate is marked as redelivered; later ones find this batch as `known_as`. Waits for the
+        answers to copies that equal a message.
         """
+        self._check_paths(batch, rules.router)
         messages, identities = batch.messages, batch.identities
         changed: dict[int, Message] = {}
-        recognisable = identities or rules.echo_broker or rules.echo_window
+        recognisable = batch.paths or identities or rules.echo_broker or rules.echo_window
         distinct = {id(message.headers): message.headers for message in messages}
         if recognisable or any(map(identity_of, distinct.values())):
             for position, message in enumerate(messages):
@@ -76,7 +106,8 @@ class Admission:
                         continue
                 earlier = self._find_earlier(batch, position, rules.echo_window, known_as)
                 if earlier is not None:
-                    batch.earlier[position] = earlier
+                    if headers.redelivered or not rules.removes(message.address):
+                        batch.earlier[position] = earlier
                     changed[position] = replace(message, headers=replace(headers, redelivered=True))
         if rules.loop_window:
             rounds = self._loop_limit.find(messages, changed, known_as.arrived, rules.loop_window)
@@ -88,30 +119,63 @@ class Admission:
         if changed:
             batch.messages = [changed.get(at, message) for at, message in enumerate(messages)]
 
-    def match(self, batch: ReceivedBatch, router: Router) -> None:
+    def match(self, batch: ReceivedBatch, rules: AdmissionRules) -> None:
         """Route the messages of a batch and admit them."""
-        messages = batch.messages
+        messages, router = batch.messages, rules.router
         try:
             batch.matches = [router[message.address] for message in messages]
         except Exception:  # noqa: BLE001  # a fault of ours on one name; try each name alone
             batch.matches = [_route_one(message.address, router, batch) for message in messages]
+        if not all(batch.matches):
+            _refuse_unrouted(batch, rules)
         distinct = {id(message.headers): message.headers for message in messages}
         plain = not any(each.origin or each.retained for each in distinct.values())
-        if plain and not batch.earlier and not batch.loops and not router.selective:
+        unmarked = not (batch.earlier or batch.loops or batch.paths)
+        if plain and unmarked and not router.selective:
             return
         for position in range(len(messages)):
             try:
-                kept = self._admit(batch, position)
+                kept = self._admit(batch, position, rules)
             except Exception as error:  # noqa: BLE001  # of a selector on one value
                 kept = _refuse(error, batch)
             batch.matches[position] = kept
 
-    def _admit(self, batch: ReceivedBatch, position: int) -> tuple[RouteMatch, ...]:
+    def _check_paths(self, batch: ReceivedBatch, router: Router) -> None:
+        """Take the path from each message that equals no digest, and note the hops of all."""
+        messages = batch.messages
+        if not any(each.proof or each.headers.origin for each in messages):
+            return
+        check = PathCheck(self._path_rules)
+        begun: dict[int, Message] = {}
+        for position, message in enumerate(messages):
+            path = NO_PATH
+            if message.proof:
+                name = router.wire_name(message.address)
+                path = batch.paths[position] = check.read(message, name, batch.hashes[position])
+            if not path.first and (headers := check.begin(message.headers)) is not message.headers:
+                begun[position] = replace(message, headers=headers)
+            elif path.first and message.headers.origin not in self._seen:
+                self._look_for_same_broker(message.headers.origin, router)
+        if begun:
+            batch.messages = [begun.get(at, message) for at, message in enumerate(messages)]
+
+    def _look_for_same_broker(self, origin: tuple[str, ...], router: Router) -> None:
+        """Note the addresses of brokers in a path that are addresses of brokers here, too."""
+        if len(self._seen) >= MAX_SEEN:
+            self._seen.clear()
+        self._seen.add(origin)
+        elsewhere = self._gateway.addresses_elsewhere(origin)
+        self.same_addresses |= {each for each in router.addresses if each.hash in elsewhere}
+
+    def _admit(
+        self, batch: ReceivedBatch, position: int, rules: AdmissionRules
+    ) -> tuple[RouteMatch, ...]:
         """The matches whose routes admit the message, without deliveries that make a loop."""
         headers = batch.messages[position].headers
         recognised_as = DUPLICATE if position in batch.earlier else ""
         recognised_as = LOOP_LIMIT if position in batch.loops else recognised_as
         kept: list[RouteMatch] = []
+        left: list[tuple[RouteMatch, str]] = []
         for match in batch.matches[position]:
             route = match.route
             if route is None:
@@ -120,11 +184,31 @@ class Admission:
             reason = self._reason_against(route, headers) or recognised_as
             if reason:
                 batch.left_out.append((route.name, reason))
-            if reason in {LOOP, LOOP_LIMIT} or (reason == DUPLICATE and route.drop_duplicates):
-                batch.cuts.append(Cut(position, route.name, reason))
-            elif reason in {"", DUPLICATE}:
-                kept += _without_loops(match, headers.origin, position, batch)
-        return tuple(kept)
+            if not reason or (reason == DUPLICATE and not route.drop_duplicates):
+                onward, looped = _without_loops(match, headers.origin)
+                kept += self._within_hops(onward, batch, position)
+                if looped:
+                    batch.left_out.append((route.name, LOOP))
+                    left.append((looped, LOOP))
+            else:
+                left.append((match, reason))
+        return (
+            (*kept, *_left_out(left, batch, position, rules, sole=not kept)) if left else (*kept,)
+        )
+
+    def _within_hops(
+        self, onward: list[RouteMatch], batch: ReceivedBatch, position: int
+    ) -> list[RouteMatch]:
+        """The matches; refused where too many gateways have sent the message on."""
+        hops = batch.paths.get(position, NO_PATH).hops
+        if not self._path_rules.ends(hops):
+            return onward
+        limit = self._path_rules.max_hops
+        reason = (
+            f"{hops} gateways have sent it on, and `gateway.max_hops` is {limit}: find the circle"
+            " with `gateway check` of all their files, or allow more hops"
+        )
+        return [_refused(each, HOPS, reason) for each in onward]
 
     def _reason_against(self, route: Route, headers: Headers) -> str:
         """Why `route` does not admit a message; empty if there is no reason."""
@@ -151,7 +235,8 @@ class Admission:
             identity = identity_of(
                 headers if source_id is None else replace(headers, source_id=source_id)
             )
-        if not identity and not echo_window:
+        first = batch.paths.get(position, NO_PATH).first
+        if not identity and not first and not echo_window:
             return None
         name, payload = message.address, message.payload
         digest = (  # the usual payload without a call of ours
@@ -159,27 +244,71 @@ class Admission:
         )
         find = self._duplicates.find_or_add
         earlier = find((name, identity, digest), known_as) if identity else None
+        if first:
+            earlier = find((name, first, digest), known_as) or earlier
         if echo_window and earlier is None:
             earlier = find((name, "", digest), known_as, echo_window)
         return earlier
 
 
 def _without_loops(
-    match: RouteMatch, origin: tuple[str, ...], position: int, batch: ReceivedBatch
-) -> list[RouteMatch]:
-    """The match without deliveries to a broker and name on the path `origin`."""
-    if not origin or match.route is None:
-        return [match]
-    onward = tuple(
-        each for each in match.deliveries if not (each.target_mark and each.target_mark in origin)
+    match: RouteMatch, origin: tuple[str, ...]
+) -> tuple[list[RouteMatch], RouteMatch | None]:
+    """Divide a match by the path `origin`: what goes on, and deliveries to places on the path."""
+    looped = [each for each in match.deliveries if each.target_mark and each.target_mark in origin]
+    if not origin or not looped:
+        return [match], None
+    onward = tuple(each for each in match.deliveries if each not in looped)
+    rest = [replace(match, deliveries=onward)] if onward else []
+    return rest, replace(match, deliveries=tuple(looped))
+
+
+def _left_out(
+    left: Sequence[tuple[RouteMatch, str]],
+    batch: ReceivedBatch,
+    position: int,
+    rules: AdmissionRules,
+    *,
+    sole: bool,
+) -> Iterator[RouteMatch]:
+    """Record the deliveries that routes leave out, and yield those that become dead letters.
+
+    `sole`: no route takes the message.
+    """
+    message = batch.messages[position]
+    removed = rules.removes(message.address)
+    for match, reason in left:
+        if removed and (reason == LOOP or (reason == UNSELECTED and sole)):
+            yield _refused(match, reason, _REMOVED[reason])
+        elif match.route is not None:
+            why = RETAINED if message.headers.retained else ""
+            signed = batch.paths.get(position, NO_PATH).signed
+            name = match.route.name
+            batch.cuts += [Cut(position, name, each, reason, why, signed) for each in match.labels]
+
+
+_REMOVED: Final = {
+    LOOP: "it came back to a route that has sent it, and its source had the only one: find what"
+    " returns it, then send it again",
+    UNSELECTED: "no selector of a route takes it, and its source had the only one",
+}
+
+
+def _refused(match: RouteMatch, rule: str, reason: str) -> RouteMatch:
+    """The same deliveries as dead letters of `rule`."""
+    return replace(
+        match,
+        deliveries=tuple(replace(each, rule=rule, reason=reason) for each in match.deliveries),
     )
-    if len(onward) == len(match.deliveries):
-        return [match]
-    batch.left_out.append((match.route.name, LOOP))
-    if not onward:
-        batch.cuts.append(Cut(position, match.route.name, LOOP))
-        return []
-    return [replace(match, deliveries=onward)]
+
+
+def _refuse_unrouted(batch: ReceivedBatch, rules: AdmissionRules) -> None:
+    """A message that no route takes becomes a dead letter where its source had the only one."""
+    reason = "no route takes it, and its source had the only one"
+    unrouted = (RouteMatch(None, (Delivery(None, None, "", rule=NO_ROUTE, reason=reason),)),)
+    for position, matches in enumerate(batch.matches):
+        if not matches and rules.removes(batch.messages[position].address):
+            batch.matches[position] = unrouted
 
 
 def _route_one(name: str, router: Router, batch: ReceivedBatch) -> tuple[RouteMatch, ...]:

@@ -13,6 +13,7 @@ from gateway.archive.schema import Leg, RowOutcome
 from gateway.model.message import GATEWAY_ID, Message
 from gateway.model.outcome import ACCEPTED, Outcome, Settlement, rejected
 from gateway.routing.router import Delivery, RouteMatch
+from gateway.runtime.delivery.copy_paths import CopyPath
 from gateway.runtime.delivery.dead_letter import DeadLetter
 from gateway.runtime.delivery.outbound_batch import OutboundBatch, PendingRow
 from gateway.runtime.delivery.rows import (
@@ -68,9 +69,9 @@ class ReceivedBatch:
 
     Admission sets the messages that it marks, their `matches` and what became of the others:
     `earlier` has the batch that had a duplicate before, by its position, and `loops` the positions
-    of messages that have gone round too often. `cuts` are loops and dropped duplicates; each has
-    its row. `left_out` are pairs of a route and the reason why it has no copy. `failures` are
-    faults of ours, each on one message.
+    of messages that have gone round too often. `paths` are those of messages that a gateway sent.
+    `cuts` are the copies that routes leave out; each has its row. `left_out` are pairs of a route
+    and the reason why it has no copy. `failures` are faults of ours, each on one message.
 
     A delivered row has the hash of the payload as it was sent. The hash of the receipt stands for
     it only when both payloads are the same immutable object. Maps are mutable, so they are hashed
@@ -94,6 +95,7 @@ class ReceivedBatch:
         self.origin = origin
         self.earlier: dict[int, EarlierBatch] = {}
         self.loops: Sequence[int] = ()
+        self.paths: dict[int, CopyPath] = {}  # of the messages with a proof
         self.matches: list[tuple[RouteMatch, ...]] = []
         self.cuts: list[Cut] = []
         self.left_out: list[tuple[str, str]] = []
@@ -120,14 +122,10 @@ class ReceivedBatch:
 
     def record_cuts(self) -> None:
         """Routes left these messages out: their rows say so. No dropped duplicate is kept."""
-        for rule in sorted({each.rule for each in self.cuts}) if self._archived else ():
-            chosen = [each for each in self.cuts if each.rule == rule]
-            positions = [each.position for each in chosen]
-            columns = self._columns(positions)
-            columns["name"] = [self.messages[position].address for position in positions]
-            common = self._common(Leg.CUT, RowOutcome.CUT, self.origin.time)
-            common |= {"rule": rule, "attempt": 1}
-            self.rows.append(_rows(common, columns, route=[each.route for each in chosen]))
+        groups: dict[tuple[str, str, bool], list[Cut]] = {}
+        for each in self.cuts if self._archived else ():
+            groups.setdefault((each.rule, each.reason, each.signed), []).append(each)
+        self.rows += [self._cut_rows(chosen) for chosen in groups.values()]
         dropped = {at for at in self.earlier if not self.matches[at]}
         self.messages = [
             _FORGOTTEN if at in dropped else each for at, each in enumerate(self.messages)
@@ -232,6 +230,13 @@ class ReceivedBatch:
         """The 16-byte id of the message at `position`: the run, then its number in the run."""
         return message_ids(self.origin.run, self.origin.first + position, 1)[0]
 
+    @property
+    def hashes(self) -> Sequence[bytes]:
+        """The hash of each payload as it was received; computed once."""
+        if self._hashed is None:
+            self._hashed = fingerprints(self._payloads)
+        return self._hashed[1]
+
     def _pending_row(self, batch: OutboundBatch, group: Sequence[int]) -> PendingRow:
         rows = self.delivered_rows(batch, group, 0, 0)
         return PendingRow(tuple(group), rows, self.origin.endpoint)
@@ -300,6 +305,20 @@ class ReceivedBatch:
                 common |= {"endpoint": delivery.target.endpoint, "system": delivery.target.system}
         return Rows(1, common, columns)
 
+    def _cut_rows(self, cuts: Sequence[Cut]) -> Rows:
+        """The rows of cuts of one rule, for one reason."""
+        positions, first = [each.position for each in cuts], cuts[0]
+        messages = _at(positions, self.messages)
+        columns = self._columns(positions) | header_columns([each.headers for each in messages])
+        columns["name"] = [message.address for message in messages]
+        outcome = RowOutcome.SIGNED if first.signed else RowOutcome.CUT
+        common = self._common(Leg.CUT, outcome, self.origin.time)
+        common |= {"rule": first.rule, "attempt": 1}
+        if first.reason:
+            common["reason"] = first.reason
+        targets = [each.target for each in cuts]
+        return _rows(common, columns, route=[each.route for each in cuts], target=targets)
+
     def _as_range(self, positions: Sequence[int]) -> Sequence[int]:
         """`positions`, as a range if they cover the batch; `_at` then selects without a copy."""
         every = range(len(self.messages))
@@ -316,9 +335,8 @@ class ReceivedBatch:
         """The columns that all legs share, of the messages at `positions`; computed once."""
         if self._shared_columns is None:
             messages, origin = self.messages, self.origin
-            if self._hashed is None:
-                self._hashed = fingerprints(self._payloads)
-            sizes, hashes = self._hashed
+            hashes = self.hashes
+            sizes = self._hashed[0] if self._hashed else ()
             self._shared_columns = {
                 "id": message_ids(origin.run, origin.first, len(messages)),
                 "size": sizes,

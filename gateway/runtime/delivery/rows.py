@@ -76,11 +76,17 @@ class BatchOrigin:
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """A message that a route left out, with the rule: `loop`, `loop-limit` or `duplicate`."""
+    """A message that a route left out for one target, with the rule that says why.
+
+    `signed`: its path was proven by a key that gateways share.
+    """
 
     position: int
     route: str
+    target: str
     rule: str
+    reason: str = ""
+    signed: bool = False
 
 
 def payload_sizes(payloads: Sequence[Payload]) -> list[int]:

@@ -14,12 +14,15 @@ from gateway.model.memory_size import headers_size, text_size
 from gateway.model.message import GATEWAY_ID, GATEWAY_TRACE, NO_HEADERS, Headers, Message
 from gateway.routing.carried_headers import MappedHeaders, map_reply, optional_values
 from gateway.routing.header_rules import NO_RULES
+from gateway.routing.origin_path import GatewayIdentity
 from gateway.routing.payload_conversion import convert_payload
 from gateway.routing.route import WhenFull
 from gateway.routing.router import Delivery
+from gateway.runtime.delivery.copy_paths import DEFAULT_RULES, PathRules
 from gateway.runtime.delivery.distribution import Copies
 from gateway.runtime.delivery.duplicates import copy_id
 from gateway.runtime.delivery.outbound_batch import OutboundBatch
+from gateway.runtime.delivery.rows import fingerprint
 from gateway.runtime.inbound.in_flight import InFlightBatch
 from gateway.runtime.record.ledger import Counters
 from gateway.tracing.context import trace_of
@@ -38,8 +41,16 @@ class HeaderMapper:
     Mutable: owned by the pump's thread.
     """
 
-    def __init__(self, gateway: str, dialect: Dialect, counters: Counters) -> None:
-        self._gateway = gateway
+    def __init__(
+        self,
+        identity: GatewayIdentity,
+        dialect: Dialect,
+        counters: Counters,
+        path_rules: PathRules = DEFAULT_RULES,
+    ) -> None:
+        """`path_rules` are for the proofs of copies."""
+        self.path_rules = path_rules
+        self._identity = identity
         self._dialect = dialect
         self._counters = counters
         self._cache: LimitedCache[tuple[int, int], _Cached] = LimitedCache(MAX_CACHE_SIZE)
@@ -71,9 +82,10 @@ class HeaderMapper:
         if optional_values(headers) != _ABSENT:
             headers, lost = map_reply(headers, delivery.target, self._dialect, carries)
         if delivery.route is not None:  # even if not carried: an echo gets it back
-            carried = f"{self._gateway}/{delivery.route.name}"
+            carried = self._identity.entry(delivery.route.name)
             taken = (delivery.source_mark,) if delivery.source_mark else ()
-            headers = headers.with_origin((*headers.origin, *taken, carried))
+            before = map(str, headers.origin)  # a mark of the source is now one of many
+            headers = headers.with_origin((*before, *taken, carried))
         return headers, lost
 
 
@@ -89,10 +101,17 @@ def make_copies(
 ) -> OutboundBatch:
     """Make the messages of `copies`; `in_flight` records those that are refused.
 
-    `carries` has the header fields that the target carries.
+    `carries` has the header fields that the target carries; one that carries the origin path gets
+    the proof of each copy, too.
     """
     received, map_headers = in_flight.received, mapper.map_headers
-    endpoint = received.origin.endpoint
+    endpoint, proves = received.origin.endpoint, "origin" in carries
+    run, first, prove = (
+        f"{received.origin.run:016x}",
+        received.origin.first,
+        mapper.path_rules.prove,
+    )
+    hashes = received.hashes if proves else ()
     positions: list[int] = []
     deliveries: list[Delivery] = []
     messages: list[Message] = []
@@ -103,7 +122,14 @@ def make_copies(
             payload = original.payload
             if target is not None and target.conversion is not None:
                 payload = convert_payload(payload, target.conversion)
-            message = Message(delivery.address, payload, headers)
+            proof = ""
+            if proves:
+                same = payload is original.payload
+                digest = hashes[position] if same else fingerprint(payload)[1]
+                own_id, path = f"{run}{first + position:016x}", received.paths.get(position)
+                first_id, hops = (path.first or own_id, path.hops) if path else (own_id, 0)
+                proof = prove(first_id, own_id, hops + 1, delivery.wire_name, digest, headers)
+            message = Message(delivery.address, payload, headers, proof)
             if target is not None and target.add_message_id:
                 number = received.identities[position] if received.identities else ""
                 own = received.message_id(position)

@@ -17,6 +17,7 @@ from gateway.archive.durable import read_regular
 from gateway.archive.journal.records import Damage, Rows, is_journal, read_records
 from gateway.archive.layout import is_instance, journals, parse_journal_name
 from gateway.archive.schema import Leg
+from gateway.routing.origin_path import GatewayIdentity
 from gateway.runtime.delivery.admission import LOOP
 from gateway.runtime.delivery.duplicates import Identity
 from gateway.runtime.delivery.echoes import COPY_LIFETIME, EchoKey, SentCopy
@@ -33,7 +34,7 @@ class RecoveredState:
     sent: list[SentCopy] = field(default_factory=list)
 
 
-def recover(root: Path, gateway: str, brokers: Mapping[str, str]) -> RecoveredState:
+def recover(root: Path, gateway: GatewayIdentity, brokers: Mapping[str, str]) -> RecoveredState:
     """Read the latest journals of each instance of `gateway` that is in reach.
 
     `brokers` maps endpoints to their echo brokers.
@@ -41,10 +42,10 @@ def recover(root: Path, gateway: str, brokers: Mapping[str, str]) -> RecoveredSt
     COPY_LIFETIME.
     """
     identities: dict[str, list[Identity]] = {}
-    saved = saved_echoes(root, gateway)
+    saved = saved_echoes(root, gateway.name)
     sent: list[tuple[int, SentCopy]] = []
     returned: Counter[EchoKey] = Counter()
-    for path in _latest(root, gateway):
+    for path in _latest(root, gateway.name):
         try:
             data = read_regular(path)
         except OSError:
@@ -55,7 +56,7 @@ def recover(root: Path, gateway: str, brokers: Mapping[str, str]) -> RecoveredSt
             if leg == Leg.RECEIVED.value and "origin_id" in rows.columns:
                 identities.setdefault(endpoint, []).extend(_identities(rows))
             elif leg == Leg.DELIVERED.value and broker is not None:
-                sent += _sent_copies(rows, broker)
+                sent += _sent_copies(rows, broker, gateway)
             elif leg == Leg.CUT.value and rows.common.get("rule") == LOOP and broker is not None:
                 returned.update((broker, *each) for each in _contents(rows))
     return RecoveredState(identities, saved + _without_echoes(sent, returned))
@@ -99,10 +100,12 @@ def _identities(rows: Rows) -> Iterator[Identity]:
             yield name, str(identity), digest
 
 
-def _sent_copies(rows: Rows, broker: str) -> Iterator[tuple[int, SentCopy]]:
-    at, gateway = int(str(rows.common["time"])), str(rows.common["gateway"])
+def _sent_copies(
+    rows: Rows, broker: str, gateway: GatewayIdentity
+) -> Iterator[tuple[int, SentCopy]]:
+    at = int(str(rows.common["time"]))
     for content, route in zip(_contents(rows), map(str, rows.values("route")), strict=True):
-        yield at, ((broker, *content), (f"{gateway}/{route}",))
+        yield at, ((broker, *content), (gateway.entry(route),))
 
 
 def _contents(rows: Rows) -> Iterator[tuple[str, bytes]]:

@@ -9,6 +9,7 @@ import pytest
 
 from gateway.config.load import load
 from gateway.model.message import GATEWAY_ID, Headers, Message, Payload
+from gateway.routing.origin_path import GatewayIdentity
 from gateway.routing.selectors.selector import Selector
 from gateway.runtime.delivery.admission import Admission
 from gateway.runtime.delivery.duplicates import DuplicateFilter, Identity, SettledBatch
@@ -36,11 +37,11 @@ def test_a_failing_selector_refuses_one_message(
     lines = ONE_ROUTE.splitlines(keepends=True)
     file.write_text("".join(SELECTOR if "from:" in line else line for line in lines))
     binding = make_source_binding(load(file), "here", OneBatchSource())
-    admission = Admission("test", DuplicateFilter(), EchoCache().take_origin)
+    admission = Admission(GatewayIdentity("test"), DuplicateFilter(), EchoCache().take_origin)
     messages = [Message("a/1", b"", Headers(properties={"bad": 1})), Message("a/2", b"")]
 
     batch = ReceivedBatch(messages, ORIGIN)
-    admission.match(batch, binding.rules.router)
+    admission.match(batch, binding.rules)
     (refused,), (accepted,) = batch.matches
 
     assert refused.route is None
@@ -63,7 +64,7 @@ def duplicates_of(
     binding = make_source_binding(load(file), "here", OneBatchSource())
     duplicates = DuplicateFilter()
     duplicates.remember(known)
-    admission = Admission("test", duplicates, EchoCache().take_origin)
+    admission = Admission(GatewayIdentity("test"), duplicates, EchoCache().take_origin)
     admission.recognise(ReceivedBatch(earlier, ORIGIN), binding.rules, SettledBatch())
     batch = ReceivedBatch(later, ORIGIN)
     admission.recognise(batch, binding.rules, SettledBatch())

@@ -9,6 +9,7 @@ import pytest
 
 from gateway.config.load import load
 from gateway.model.message import HEADER_FIELDS, NO_HEADERS
+from gateway.routing.origin_path import GatewayIdentity
 from gateway.routing.router import Router
 from gateway.runtime.inbound import copy_maker
 from gateway.runtime.inbound.copy_maker import HeaderMapper
@@ -31,7 +32,7 @@ def test_cached_headers_are_never_given_to_other_headers(
     router: Router, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(copy_maker, "MAX_CACHE_SIZE", 5_000)  # four results
-    mapper = HeaderMapper("test", router.dialect, {"all": RouteCounters()})
+    mapper = HeaderMapper(GatewayIdentity("test"), router.dialect, {"all": RouteCounters()})
     urgent = replace(NO_HEADERS, priority=9)
     deliveries = [router[f"a/{number}"][0].deliveries[0] for number in range(6)] * 2
     pairs = [
@@ -48,7 +49,7 @@ def test_cached_headers_are_never_given_to_other_headers(
 
 def test_a_lost_field_is_counted_for_every_message(router: Router) -> None:
     counters = RouteCounters()
-    mapper = HeaderMapper("test", router.dialect, {"all": counters})
+    mapper = HeaderMapper(GatewayIdentity("test"), router.dialect, {"all": counters})
     given = replace(NO_HEADERS, priority=9)
 
     made = [
@@ -67,7 +68,7 @@ def test_cached_headers_take_limited_memory(
     delivery = router["a/1"][0].deliveries[0]
 
     def fill() -> HeaderMapper:
-        mapper = HeaderMapper("test", router.dialect, {"all": RouteCounters()})
+        mapper = HeaderMapper(GatewayIdentity("test"), router.dialect, {"all": RouteCounters()})
         for number in range(200):
             headers = replace(NO_HEADERS, reply_to=f"a/{number}" + "x" * 30_000)
             mapper.map_headers(headers, delivery, EVERY)

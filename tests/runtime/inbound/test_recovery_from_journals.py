@@ -9,6 +9,7 @@ import pytest
 
 from gateway.archive.journal.records import MAGIC, Cell, Rows, pack
 from gateway.archive.layout import JournalName, journal_folder
+from gateway.routing.origin_path import GatewayIdentity
 from gateway.runtime.delivery.duplicates import Identity
 from gateway.runtime.inbound.recovery_from_journals import recover
 from gateway.runtime.inbound.saved_echoes import save_echoes
@@ -33,7 +34,7 @@ def test_a_journal_of_a_later_version_is_skipped(
     path.parent.mkdir(parents=True)
     path.write_bytes(magic + pack([ROWS]))
 
-    assert recover(tmp_path, "edge", {}).identities == identities
+    assert recover(tmp_path, GatewayIdentity("edge"), {}).identities == identities
 
 
 def test_echoes_that_a_clean_stop_waited_for_are_kept_once(tmp_path: Path) -> None:
@@ -41,8 +42,8 @@ def test_echoes_that_a_clean_stop_waited_for_are_kept_once(tmp_path: Path) -> No
     journal_path(tmp_path, "edge", 0, 0).parent.mkdir(parents=True)
     save_echoes(tmp_path, "edge", waiting)
 
-    assert recover(tmp_path, "edge", {}).sent == waiting
-    assert recover(tmp_path, "edge", {}).sent == []
+    assert recover(tmp_path, GatewayIdentity("edge"), {}).sent == waiting
+    assert recover(tmp_path, GatewayIdentity("edge"), {}).sent == []
 
 
 def test_copies_whose_echo_was_recorded_are_not_waited_for(tmp_path: Path) -> None:
@@ -66,7 +67,7 @@ def test_copies_whose_echo_was_recorded_are_not_waited_for(tmp_path: Path) -> No
     path.parent.mkdir(parents=True)
     path.write_bytes(MAGIC + pack([Rows(3, sent, names), Rows(1, cut, echo)]))
 
-    found = recover(tmp_path, "edge", {"plant": "mqtt://plant"}).sent
+    found = recover(tmp_path, GatewayIdentity("edge"), {"plant": "mqtt://plant"}).sent
 
     assert sorted(name for (_, name, _), _ in found) == ["a/b", "a/c"]
 
@@ -77,6 +78,6 @@ def test_the_journals_of_every_instance_in_reach_are_read(tmp_path: Path) -> Non
         path.parent.mkdir(exist_ok=True)
         path.write_bytes(MAGIC + pack([replace(ROWS, columns=COLUMNS | {"name": [f"n{number}"]})]))
 
-    (found,) = recover(tmp_path, "edge", {}).identities.values()
+    (found,) = recover(tmp_path, GatewayIdentity("edge"), {}).identities.values()
 
     assert [name for name, _, _ in found] == ["n0", "n1"]

@@ -1,0 +1,73 @@
+"""The proof that travels with each copy: which message it is a copy of, and what was sent.
+
+A gateway adds one to every copy, as one small property. Beside it travels the origin path, which
+many messages share. The path belongs to a message only if the message equals the digest of its
+proof: an application may copy properties to another message, and anybody may write them.
+
+    FIRST.LAST.HOPS.DIGEST      101 characters: hexadecimal digits and dots
+
+- FIRST: the id of the message at the first gateway, 16 bytes. It names the original.
+- LAST: its id at the gateway that sent this copy, 16 bytes.
+- HOPS: the gateways that have sent it on, one byte.
+- DIGEST: of the copy as it was sent, 16 bytes: its canonical name and the hash of its payload.
+  With a key that gateways share it is a signature of these, FIRST, LAST, HOPS and the path.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Final
+
+from xxhash import xxh3_128_digest
+
+MAX_LENGTH: Final = 128  # characters; a longer property is no proof
+MAX_HOPS: Final = 0xFF
+DIGEST_SIZE: Final = 16  # bytes
+_FORM: Final = re.compile(r"([0-9a-f]{32})\.([0-9a-f]{32})\.([0-9a-f]{2})\.([0-9a-f]{32})")
+
+
+class SourceMark(str):
+    """An entry of an origin path that the source itself adds: it outlives a refused path."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CopyProof:
+    """A proof as it was received; `first`, `last` and `digest` are hexadecimal digits."""
+
+    first: str
+    last: str
+    hops: int
+    digest: str
+
+
+def parse_proof(text: str) -> CopyProof | None:
+    """Return the proof in `text`; None if it is none."""
+    found = _FORM.fullmatch(text)
+    return None if found is None else CopyProof(found[1], found[2], int(found[3], 16), found[4])
+
+
+def content_digest(name: bytes, payload_hash: bytes) -> str:
+    """Return the digest of a copy: its canonical name, and the 16 bytes of its payload's hash."""
+    return xxh3_128_digest(name + payload_hash).hex()
+
+
+def render_proof(first: str, last: str, hops: int, digest: str) -> str:
+    return f"{first}.{last}.{min(hops, MAX_HOPS):02x}.{digest}"
+
+
+def signature(key: bytes, name: bytes, payload_hash: bytes, facts: str, path: Sequence[str]) -> str:
+    """Return what stands for the digest where gateways share a `key`.
+
+    `facts` are FIRST, LAST and HOPS as the proof spells them.
+    """
+    mac = blake2b(payload_hash, key=key, digest_size=DIGEST_SIZE)
+    for each in (facts, ",".join(path)):
+        mac.update(each.encode("utf-8", "surrogatepass"))
+        mac.update(b"\0")
+    mac.update(name)
+    return mac.hexdigest()
