@@ -8,7 +8,7 @@ from typing import Final
 
 from gateway.endpoints.mqtt import kept_session
 from gateway.routing import router
-from gateway.runtime.delivery import duplicates, loop_limit
+from gateway.runtime.delivery import duplicates
 from gateway.runtime.inbound import copy_maker
 
 DOCS: Final = Path(__file__).parents[1] / "docs"
@@ -16,7 +16,6 @@ CACHES: Final = (
     router.MAX_CACHE_SIZE,
     duplicates.MAX_SIZE,
     copy_maker.MAX_CACHE_SIZE,
-    loop_limit.MAX_SIZE,
 )
 
 

@@ -36,7 +36,6 @@ class Endpoint:
     on_unmappable: OnUnmappable
     on_too_long: OnTooLong
     echo_window: float = 0.0  # seconds
-    loop_window: float = 0.1  # seconds
     broker_id: str = ""
     broker_name: str = ""  # the `broker_id` that the configuration gives
 
@@ -101,7 +100,6 @@ def make_endpoint(
         OnUnmappable(common.on_unmappable),
         OnTooLong(common.on_too_long),
         common.echo_window,
-        common.loop_window,
         common.broker_id or settings.broker_key,
         common.broker_id or "",
     )

@@ -50,7 +50,7 @@ class Pump:
             lambda: self._relay.oldest_unsettled,
         )  # fmt: skip
         self._stop = threading.Event()
-        self._relay = Relay(binding, state, context, self.gaps.cut, self._stop)
+        self._relay = Relay(binding, state, context, self._stop)
         self.duplicates = self._relay.duplicates
         self._removed = False  # set before _stop
         self._relay_until = 0.0  # monotonic seconds, after a stop; set before _stop

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -18,7 +17,7 @@ from gateway.runtime.delivery.distribution import ByLane, Refused, distribute
 from gateway.runtime.delivery.duplicates import DuplicateFilter
 from gateway.runtime.delivery.outbound_batch import OutboundBatch
 from gateway.runtime.delivery.received_batch import ReceivedBatch
-from gateway.runtime.delivery.rows import BatchOrigin, Cut
+from gateway.runtime.delivery.rows import BatchOrigin
 from gateway.runtime.inbound.copy_maker import HeaderMapper, make_copies
 from gateway.runtime.inbound.in_flight import InFlightBatch
 from gateway.runtime.outbound.lane import Lane
@@ -27,7 +26,6 @@ from gateway.translate.shorten import ShortNames
 
 log = logging.getLogger(__name__)
 
-LOOP_LOG_INTERVAL: Final = 60.0  # seconds between two log lines about loops
 STORE_INTERVAL: Final = 1.0  # seconds between attempts to store short names
 MAX_PART_BYTES: Final = 1 << 20  # of a batch that is handed to a lane at once
 
@@ -35,7 +33,6 @@ MAX_PART_BYTES: Final = 1 << 20  # of a batch that is handed to a lane at once
 class Relay:
     """Relays the batches of one source by its binding, and knows which are not settled.
 
-    `note_cuts` gets the messages that routes left out, before their batch can be settled.
     Mutable: only the thread of the pump calls `relay` and `rebind`; settlements arrive on the
     threads of the targets.
     """
@@ -45,16 +42,13 @@ class Relay:
         binding: SourceBinding,
         state: EndpointState,
         context: GatewayContext,
-        note_cuts: Callable[[Sequence[Cut]], None],
         stop: threading.Event,
     ) -> None:
         self.duplicates = DuplicateFilter()
         self.in_flight: set[InFlightBatch] = set()
         self._state, self._context = state, context
-        self._note_cuts, self._stop = note_cuts, stop
+        self._stop = stop
         self._admission = Admission(context.gateway, self.duplicates, context.echoes.take_origin)
-        self._loops_cut = 0
-        self._log_loops_at = 0.0  # monotonic seconds
         self.rebind(binding)
 
     def rebind(self, binding: SourceBinding) -> None:
@@ -96,7 +90,6 @@ class Relay:
         for positions, matches in groups.values():  # after sending: recording delays no message
             in_flight.record_received(positions, matches)
         if received.cuts:
-            self._note_cuts(received.cuts)
             in_flight.record_cuts()
         in_flight.release()
 
@@ -126,8 +119,6 @@ class Relay:
         """Recognise echoes and duplicates, which changes their messages, and route the rest."""
         received = in_flight.received
         self._admission.recognise(received, self._binding.rules, in_flight)
-        for position in received.loops:
-            self._log_loop(received.messages[position].address)
         self._admission.match(received, self._binding.rules.router)
         for route, reason in received.left_out:
             self._context.ledger.counters[route].count_left_out(reason)
@@ -137,19 +128,6 @@ class Relay:
                 exc_info=failure,
                 extra={"endpoint": self._state.name},
             )
-
-    def _log_loop(self, name: str) -> None:
-        """Say that a message of this name has gone round too often, at times."""
-        self._loops_cut += 1
-        if time.monotonic() < self._log_loops_at:
-            return
-        self._log_loops_at = time.monotonic() + LOOP_LOG_INTERVAL
-        log.warning(
-            "loop: %r came back again and again, and was cut; %d messages were cut so far. Find the"
-            " gateways that return it, or set `loop_window: 0` if an application repeats it",
-            name, self._loops_cut,
-            extra={"endpoint": self._state.name},
-        )  # fmt: skip
 
     def _store_short_names(self, in_flight: InFlightBatch, short_names: ShortNames) -> None:
         """Make the names durable that the batch has shortened; wait while the disk is full.

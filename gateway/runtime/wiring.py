@@ -100,7 +100,6 @@ def make_source_binding(
             Router(routes[0].dialect, routes, dictionary_for(configuration, name)),
             echo_brokers(configuration).get(name, ""),
             endpoint.echo_window,
-            0.0 if "origin" in settings.carries else endpoint.loop_window,
         ),
         (settings.backoff_min, settings.backoff_max),
         configuration.dictionary if _shortens(routes, target_endpoints(configuration)) else None,

@@ -12,12 +12,10 @@ from gateway.model.message import Headers, Message, identity_of
 from gateway.routing.route import Route
 from gateway.routing.router import Delivery, RouteMatch, Router
 from gateway.runtime.delivery.duplicates import DuplicateFilter
-from gateway.runtime.delivery.loop_limit import LoopLimit
 from gateway.runtime.delivery.received_batch import EarlierBatch, ReceivedBatch
 from gateway.runtime.delivery.rows import Cut, fingerprint
 
 LOOP: Final = "loop"
-LOOP_LIMIT: Final = "loop-limit"  # it went round, and no path shows that
 DUPLICATE: Final = "duplicate"
 IGNORED: Final = "ignored"  # retained, and its route takes no such message
 UNSELECTED: Final = "unselected"
@@ -30,15 +28,13 @@ class AdmissionRules:
     """The routes of a source and the echo settings of its broker.
 
     `echo_broker` is the key of a broker that returns our own messages without their origin path,
-    or empty. Two messages with the same name and payload within `echo_window` count as one. With
-    `loop_window` equal messages may be a loop; 0 where a path shows loops.
+    or empty. Two messages with the same name and payload within `echo_window` count as one.
     Units: seconds.
     """
 
     router: Router
     echo_broker: str = ""
     echo_window: float = 0.0
-    loop_window: float = 0.0
 
 
 class Admission:
@@ -51,12 +47,11 @@ class Admission:
         self._gateway = gateway
         self._duplicates = duplicates
         self._take_origin = take_origin
-        self._loop_limit = LoopLimit()
 
     def recognise(
         self, batch: ReceivedBatch, rules: AdmissionRules, known_as: EarlierBatch
     ) -> None:
-        """Mark the echoes, duplicates and loops among the messages of a `batch`.
+        """Mark the echoes and duplicates among the messages of a `batch`.
 
         An echo gets its origin path back. A duplicate is marked as redelivered; later ones find
         this batch as `known_as`. Waits for the answers to copies that equal a message.
@@ -78,13 +73,6 @@ class Admission:
                 if earlier is not None:
                     batch.earlier[position] = earlier
                     changed[position] = replace(message, headers=replace(headers, redelivered=True))
-        if rules.loop_window:
-            rounds = self._loop_limit.find(messages, changed, known_as.arrived, rules.loop_window)
-            batch.loops = rounds.cut
-            for position, mode in rounds.marked.items():
-                message = messages[position]
-                headers = replace(message.headers, mode=mode)
-                changed[position] = replace(message, headers=headers)
         if changed:
             batch.messages = [changed.get(at, message) for at, message in enumerate(messages)]
 
@@ -97,7 +85,7 @@ class Admission:
             batch.matches = [_route_one(message.address, router, batch) for message in messages]
         distinct = {id(message.headers): message.headers for message in messages}
         plain = not any(each.origin or each.retained for each in distinct.values())
-        if plain and not batch.earlier and not batch.loops and not router.selective:
+        if plain and not batch.earlier and not router.selective:
             return
         for position in range(len(messages)):
             try:
@@ -110,7 +98,6 @@ class Admission:
         """The matches whose routes admit the message, without deliveries that make a loop."""
         headers = batch.messages[position].headers
         recognised_as = DUPLICATE if position in batch.earlier else ""
-        recognised_as = LOOP_LIMIT if position in batch.loops else recognised_as
         kept: list[RouteMatch] = []
         for match in batch.matches[position]:
             route = match.route
@@ -120,7 +107,7 @@ class Admission:
             reason = self._reason_against(route, headers) or recognised_as
             if reason:
                 batch.left_out.append((route.name, reason))
-            if reason in {LOOP, LOOP_LIMIT} or (reason == DUPLICATE and route.drop_duplicates):
+            if reason == LOOP or (reason == DUPLICATE and route.drop_duplicates):
                 batch.cuts.append(Cut(position, route.name, reason))
             elif reason in {"", DUPLICATE}:
                 kept += _without_loops(match, headers.origin, position, batch)

@@ -67,10 +67,9 @@ class ReceivedBatch:
     """The messages of one source, with the marks of their admission, and their rows.
 
     Admission sets the messages that it marks, their `matches` and what became of the others:
-    `earlier` has the batch that had a duplicate before, by its position, and `loops` the positions
-    of messages that have gone round too often. `cuts` are loops and dropped duplicates; each has
-    its row. `left_out` are pairs of a route and the reason why it has no copy. `failures` are
-    faults of ours, each on one message.
+    `earlier` has the batch that had a duplicate before, by its position. `cuts` are loops and
+    dropped duplicates; each has its row. `left_out` are pairs of a route and the reason why it has
+    no copy. `failures` are faults of ours, each on one message.
 
     A delivered row has the hash of the payload as it was sent. The hash of the receipt stands for
     it only when both payloads are the same immutable object. Maps are mutable, so they are hashed
@@ -93,7 +92,6 @@ class ReceivedBatch:
         self.identities = identities  # those that the broker gave, or none
         self.origin = origin
         self.earlier: dict[int, EarlierBatch] = {}
-        self.loops: Sequence[int] = ()
         self.matches: list[tuple[RouteMatch, ...]] = []
         self.cuts: list[Cut] = []
         self.left_out: list[tuple[str, str]] = []

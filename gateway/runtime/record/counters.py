@@ -18,7 +18,6 @@ from gateway.runtime.delivery.admission import (
     DUPLICATE,
     IGNORED,
     LOOP,
-    LOOP_LIMIT,
     UNSELECTED,
 )
 from gateway.runtime.delivery.backoff import Backoff
@@ -32,7 +31,7 @@ LATENCY_BUCKETS: Final = (
 )  # fmt: skip  # upper bounds in seconds
 DISPUTE_SECONDS: Final = 60.0  # of a connection, after which a dispute over its id has ended
 _LEFT_OUT: Final = {  # the counter of each reason
-    LOOP: "loops", LOOP_LIMIT: "loops", DUPLICATE: "duplicates", IGNORED: "ignored",
+    LOOP: "loops", DUPLICATE: "duplicates", IGNORED: "ignored",
     UNSELECTED: "unselected",
 }  # fmt: skip
 MAX_REFUSALS: Final = 20  # latest dead letters of a route, for display

@@ -48,7 +48,6 @@ def test_the_pause_after_an_attempt_that_was_hastened_ends() -> None:
     ("reason", "counter"),
     [
         (admission.LOOP, "loops"),
-        (admission.LOOP_LIMIT, "loops"),
         (admission.DUPLICATE, "duplicates"),
         (admission.IGNORED, "ignored"),
         (admission.UNSELECTED, "unselected"),
