@@ -8,13 +8,14 @@ from typing import Final
 
 from gateway.endpoints.mqtt import kept_session
 from gateway.routing import router
-from gateway.runtime.delivery import duplicates
+from gateway.runtime.delivery import duplicates, loop_limit
 from gateway.runtime.inbound import copy_maker
 
 DOCS: Final = Path(__file__).parents[1] / "docs"
 CACHES: Final = (
     router.MAX_CACHE_SIZE,
     duplicates.MAX_SIZE,
+    loop_limit.MAX_SIZE,
     copy_maker.MAX_CACHE_SIZE,
 )
 

@@ -177,6 +177,12 @@ class RouteSettings:
     duplicates: Literal["drop", "pass"] = setting(
         "messages received before, by the message identity of the source", "drop"
     )
+    loop_limit: int | None = optional(
+        "equal messages, by name and payload, that the route takes within a minute; it cuts the"
+        " others, each with a row of the archive. No limit when absent",
+        minimum=1,
+        unit="messages a minute",
+    )
     heartbeat: str | None = optional(
         "name at the first source for heartbeat messages, which pass through the route"
     )

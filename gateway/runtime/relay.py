@@ -15,6 +15,7 @@ from gateway.runtime.context import GatewayContext, SourceBinding, TraceBatch
 from gateway.runtime.delivery.admission import Admission
 from gateway.runtime.delivery.distribution import ByLane, Refused, distribute
 from gateway.runtime.delivery.duplicates import DuplicateFilter
+from gateway.runtime.delivery.loop_limit import LoopLimit
 from gateway.runtime.delivery.outbound_batch import OutboundBatch
 from gateway.runtime.delivery.received_batch import ReceivedBatch
 from gateway.runtime.delivery.rows import BatchOrigin
@@ -49,12 +50,14 @@ class Relay:
         self._state, self._context = state, context
         self._stop = stop
         self._admission = Admission(context.gateway, self.duplicates, context.echoes.take_origin)
+        self._loop_limit = LoopLimit()
         self.rebind(binding)
 
     def rebind(self, binding: SourceBinding) -> None:
         """Relay by the routes of `binding` from now on."""
         context = self._context
         self._binding = binding
+        self._is_limited = any(each.loop_limit for each in binding.rules.router.routes)
         counters = context.ledger.counters
         self._mapper = HeaderMapper(context.gateway, binding.rules.router.dialect, counters)
 
@@ -120,6 +123,8 @@ class Relay:
         received = in_flight.received
         self._admission.recognise(received, self._binding.rules, in_flight)
         self._admission.match(received, self._binding.rules.router)
+        if self._is_limited:
+            self._loop_limit.cut(received, in_flight.arrived)
         for route, reason in received.left_out:
             self._context.ledger.counters[route].count_left_out(reason)
         for failure in received.failures:

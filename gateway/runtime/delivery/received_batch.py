@@ -67,9 +67,9 @@ class ReceivedBatch:
     """The messages of one source, with the marks of their admission, and their rows.
 
     Admission sets the messages that it marks, their `matches` and what became of the others:
-    `earlier` has the batch that had a duplicate before, by its position. `cuts` are loops and
-    dropped duplicates; each has its row. `left_out` are pairs of a route and the reason why it has
-    no copy. `failures` are faults of ours, each on one message.
+    `earlier` has the batch that had a duplicate before, by its position. `cuts` are loops, dropped
+    duplicates, and equal messages beyond a limit; each has its row. `left_out` are pairs of a route
+    and the reason why it has no copy. `failures` are faults of ours, each on one message.
 
     A delivered row has the hash of the payload as it was sent. The hash of the receipt stands for
     it only when both payloads are the same immutable object. Maps are mutable, so they are hashed

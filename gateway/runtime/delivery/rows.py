@@ -76,7 +76,7 @@ class BatchOrigin:
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """A message that a route left out, with the rule: `loop` or `duplicate`."""
+    """A message that a route left out, with the rule: `loop`, `loop-limit` or `duplicate`."""
 
     position: int
     route: str

@@ -21,6 +21,7 @@ from gateway.runtime.delivery.admission import (
     UNSELECTED,
 )
 from gateway.runtime.delivery.backoff import Backoff
+from gateway.runtime.delivery.loop_limit import LOOP_LIMIT
 from gateway.runtime.delivery.received_batch import Count
 
 log = logging.getLogger(__name__)
@@ -31,7 +32,7 @@ LATENCY_BUCKETS: Final = (
 )  # fmt: skip  # upper bounds in seconds
 DISPUTE_SECONDS: Final = 60.0  # of a connection, after which a dispute over its id has ended
 _LEFT_OUT: Final = {  # the counter of each reason
-    LOOP: "loops", DUPLICATE: "duplicates", IGNORED: "ignored",
+    LOOP: "loops", LOOP_LIMIT: "loops", DUPLICATE: "duplicates", IGNORED: "ignored",
     UNSELECTED: "unselected",
 }  # fmt: skip
 MAX_REFUSALS: Final = 20  # latest dead letters of a route, for display
