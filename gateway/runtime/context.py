@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from gateway.endpoints.base import Source
@@ -16,6 +16,7 @@ from gateway.runtime.outbound.lane import Lane
 from gateway.runtime.outbound.spool import Spool
 from gateway.runtime.record.connection_log import ConnectionLog
 from gateway.runtime.record.ledger import Ledger
+from gateway.runtime.record.loop_suspicions import LoopSuspicions
 from gateway.runtime.record.message_ids import MessageIds
 from gateway.translate.shorten import ShortNames
 
@@ -37,6 +38,7 @@ class GatewayContext:
     trace: TraceBatch | None = None  # with tracing only
     sessions: SubscriptionStore | None = None  # with an archive or a spool only
     make_spool: Callable[[str], Spool | None] = lambda _: None  # of the lane of an endpoint
+    suspicions: LoopSuspicions = field(default_factory=LoopSuspicions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +46,8 @@ class SourceBinding:
     """A source, the rules for the messages that it receives, and its back-off in seconds.
 
     `short_names` has the names that its routes shorten, None if they shorten none. `readers_ready`:
-    no source of the same reload misses what its routes send.
+    no source of the same reload misses what its routes send. `shows_paths`: the source's kind
+    carries origin paths.
     """
 
     source: Source
@@ -52,3 +55,4 @@ class SourceBinding:
     backoff: tuple[float, float]
     short_names: ShortNames | None
     readers_ready: Callable[[], bool] = lambda: True
+    shows_paths: bool = True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import random
 import threading
 from collections.abc import Sequence
 from dataclasses import replace
@@ -18,11 +19,13 @@ from gateway.runtime.delivery.duplicates import DuplicateFilter
 from gateway.runtime.delivery.loop_limit import LoopLimit
 from gateway.runtime.delivery.outbound_batch import OutboundBatch
 from gateway.runtime.delivery.received_batch import ReceivedBatch
+from gateway.runtime.delivery.repeat_watch import FastRepeat, RepeatWatch
 from gateway.runtime.delivery.rows import BatchOrigin
 from gateway.runtime.inbound.copy_maker import HeaderMapper, make_copies
 from gateway.runtime.inbound.in_flight import InFlightBatch
 from gateway.runtime.outbound.lane import Lane
 from gateway.runtime.record.counters import EndpointState
+from gateway.runtime.record.cut_log import CutLog
 from gateway.translate.shorten import ShortNames
 
 log = logging.getLogger(__name__)
@@ -50,14 +53,17 @@ class Relay:
         self._state, self._context = state, context
         self._stop = stop
         self._admission = Admission(context.gateway, self.duplicates, context.echoes.take_origin)
-        self._loop_limit = LoopLimit()
+        self._loop_limit, self.cut_log = LoopLimit(), CutLog(state.name)
+        self._repeat_watch = RepeatWatch(random.random)
         self.rebind(binding)
 
     def rebind(self, binding: SourceBinding) -> None:
         """Relay by the routes of `binding` from now on."""
         context = self._context
         self._binding = binding
-        self._is_limited = any(each.loop_limit for each in binding.rules.router.routes)
+        routes = binding.rules.router.routes
+        self._is_limited = any(each.loop_limit for each in routes)
+        self.cut_log.two_way = {each.name for each in routes if each.inverse}
         counters = context.ledger.counters
         self._mapper = HeaderMapper(context.gateway, binding.rules.router.dialect, counters)
 
@@ -93,6 +99,10 @@ class Relay:
         for positions, matches in groups.values():  # after sending: recording delays no message
             in_flight.record_received(positions, matches)
         if received.cuts:
+            messages = received.messages  # their rows drop those of duplicates
+            self.cut_log.count(
+                (each.route, each.rule, messages[each.position].address) for each in received.cuts
+            )
             in_flight.record_cuts()
         in_flight.release()
 
@@ -125,6 +135,10 @@ class Relay:
         self._admission.match(received, self._binding.rules.router)
         if self._is_limited:
             self._loop_limit.cut(received, in_flight.arrived)
+        if not self._binding.shows_paths:
+            repeat = self._repeat_watch.add(received.messages, in_flight.arrived)
+            if repeat is not None:
+                self._suspect(repeat)
         for route, reason in received.left_out:
             self._context.ledger.counters[route].count_left_out(reason)
         for failure in received.failures:
@@ -133,6 +147,14 @@ class Relay:
                 exc_info=failure,
                 extra={"endpoint": self._state.name},
             )
+
+    def _suspect(self, repeat: FastRepeat) -> None:
+        """Say that a repeated message may circle; a heartbeat would tell more exactly."""
+        matches = self._binding.rules.router[repeat.name]
+        routes = {each.route.name for each in matches if each.route is not None}
+        reason = f"with an equal payload comes {repeat.rate:.0f} times a second"
+        for route in sorted(each for each in routes if each not in self._context.heartbeats):
+            self._context.suspicions.note(self._state.name, route, repeat.name, reason)
 
     def _store_short_names(self, in_flight: InFlightBatch, short_names: ShortNames) -> None:
         """Make the names durable that the batch has shortened; wait while the disk is full.
@@ -160,7 +182,10 @@ class Relay:
             heartbeat = self._context.heartbeats.get(match.route.name) if match.route else None
             message = in_flight.received.messages[position]
             if heartbeat and heartbeat.is_ours(message):
-                heartbeat.note_received()
+                if heartbeat.note_received(message):
+                    self._context.suspicions.note(
+                        self._state.name, heartbeat.route, heartbeat.name, "its heartbeat came back"
+                    )
                 in_flight.when_settled(heartbeat.note_delivered)
 
     def _track(self, batch: Batch) -> InFlightBatch:
