@@ -39,7 +39,9 @@ DECLARATIONS: Mapping[str, type] = {
     "expect": ExpectedCopy,
 }
 TYPE_WORDS = {str: "text", int: "whole number", float: "number", bool: "`true`, `false`"}
-UNIT_WORDS = {"bytes": "size", "seconds": "duration", "days": "days"}
+UNIT_WORDS = {
+    "bytes": "size", "seconds": "duration", "days": "days", "messages a minute": "N/minute",
+}  # fmt: skip
 UNITS = ((1 << 30, "GiB"), (1 << 20, "MiB"))
 
 

@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 # "state": made when absent; "file" and "folder": must exist; "jars": a file or a pattern of files.
 PathKind: TypeAlias = Literal["", "state", "file", "folder", "jars"]
-SettingUnit: TypeAlias = Literal["", "bytes", "seconds", "days"]
+SettingUnit: TypeAlias = Literal["", "bytes", "seconds", "days", "messages a minute"]
 
 
 class SettingFacts(TypedDict, total=False):

@@ -15,8 +15,8 @@ DOCS: Final = Path(__file__).parents[1] / "docs"
 CACHES: Final = (
     router.MAX_CACHE_SIZE,
     duplicates.MAX_SIZE,
-    copy_maker.MAX_CACHE_SIZE,
     loop_limit.MAX_SIZE,
+    copy_maker.MAX_CACHE_SIZE,
 )
 
 

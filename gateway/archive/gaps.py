@@ -21,12 +21,10 @@ class GapRule(Enum):
     TAKEN_OVER = "taken-over"  # another client used the session
     REFUSED = "subscription-refused"
     DROPPED = "dropped"  # the broker or the driver reports dropped messages
-    LOOP_LIMIT = "loop-limit"  # the gateway cut messages that came back too often
     AWAY = "away"  # not connected, and the broker kept the messages: no loss by itself
 
 
 _DAY: Final = 86_400_000_000  # microseconds
-MOMENTARY: Final = frozenset({GapRule.DROPPED.value, GapRule.LOOP_LIMIT.value})  # no outages
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +56,8 @@ def merge_gaps(rows: Iterable[Mapping[str, Any]]) -> list[SourceGap]:
     """Return the gaps of the gap rows `rows`, by begin.
 
     A gap has a row at its begin, one after each midnight while it lasts, and one at its end. The
-    rows have the same `source_time`, and the latest `time` replaces the earlier ones. A momentary
-    gap has one row; losses of a source that are reported again and again are one gap a day.
+    rows have the same `source_time`, and the latest `time` replaces the earlier ones. A loss
+    that the source reports has one row; those that overlap are one gap a day.
     """
     latest: dict[tuple[object, ...], SourceGap] = {}
     for row in rows:
@@ -68,7 +66,7 @@ def merge_gaps(rows: Iterable[Mapping[str, Any]]) -> list[SourceGap]:
             row["gateway"], row["route"], row["endpoint"], row["name"], row["rule"],
             row["reason"] or "", begin, end, row["size"], row["target"] or "",
         )  # fmt: skip
-        own = (end, gap.reason) if row["rule"] in MOMENTARY else ()
+        own = (end, gap.reason) if row["rule"] == GapRule.DROPPED.value else ()
         key = (*_place(gap), begin, *own)
         if key not in latest or latest[key].end <= end:
             latest[key] = gap

@@ -85,6 +85,7 @@ def _build_route(
         take_retained=settings.retained == "forward",
         broker=endpoint.broker,
         drop_duplicates=settings.duplicates == "drop",
+        loop_limit=settings.loop_limit,
         heartbeat=heartbeat,
         archive_payload=settings.archive_payload,
         archive_payload_bytes=settings.archive_payload_bytes,

@@ -37,7 +37,6 @@ class Endpoint:
     on_unmappable: OnUnmappable
     on_too_long: OnTooLong
     echo_window: float = 0.0  # seconds
-    loop_window: float = 0.1  # seconds
     broker: BrokerName = NO_BROKER
 
     def access(self, *, ids: bool = True) -> BrokerAccess:
@@ -102,7 +101,6 @@ def make_endpoint(
         OnUnmappable(common.on_unmappable),
         OnTooLong(common.on_too_long),
         common.echo_window,
-        common.loop_window,
         BrokerName(common.broker_id or "", settings.broker_key),
     )
 

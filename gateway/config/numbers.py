@@ -50,10 +50,11 @@ UNITS: Final[Mapping[SettingUnit, Mapping[str, Fraction]]] = {
     "bytes": {name: Fraction(size) for name, size in SIZES.items()},
     "seconds": DURATIONS,
     "days": {name: seconds / 86_400 for name, seconds in DURATIONS.items()},
+    "messages a minute": {"/minute": Fraction(1)},
 }
 EXAMPLES: Final[Mapping[SettingUnit, str]] = {
     "bytes": "a size such as 64MiB", "seconds": "a duration such as 1.5s",
-    "days": "a duration such as 7d",
+    "days": "a duration such as 7d", "messages a minute": "a rate such as 600/minute",
 }  # fmt: skip
 
 

@@ -69,14 +69,6 @@ class CommonEndpointSettings:
         0.0,
         minimum=0,
     )
-    loop_window: float = seconds(
-        "seconds within which a message of QoS 0 that equals the one before it, by name and"
-        " payload, counts as a round of a loop that no origin path shows; after 1,000 rounds, or"
-        " 131,072 slower ones, it is cut. Other messages need no window. 0: no such loop is looked"
-        " for, at any QoS",
-        0.1,
-        minimum=0,
-    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,6 +176,12 @@ class RouteSettings:
     )
     duplicates: Literal["drop", "pass"] = setting(
         "messages received before, by the message identity of the source", "drop"
+    )
+    loop_limit: int | None = optional(
+        "equal messages, by name and payload, that the route takes within a minute; it cuts the"
+        " others, each with a row of the archive. No limit when absent",
+        minimum=1,
+        unit="messages a minute",
     )
     heartbeat: str | None = optional(
         "name at the first source for heartbeat messages, which pass through the route"

@@ -152,6 +152,7 @@ class Route:
     inverse: str = ""  # name of the route in the reverse direction
     take_retained: bool = True
     drop_duplicates: bool = True  # by the identity that the source gives a message
+    loop_limit: int | None = None  # equal messages within a minute, beyond which they are cut
     heartbeat: str = ""  # a name at the source that receives heartbeats
     broker: BrokerName = NO_BROKER  # of the source
     archive_payload: bool = False

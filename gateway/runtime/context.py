@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from gateway.endpoints.base import Source
@@ -18,6 +18,7 @@ from gateway.runtime.outbound.lane import Lane
 from gateway.runtime.outbound.spool import Spool
 from gateway.runtime.record.connection_log import ConnectionLog
 from gateway.runtime.record.ledger import Ledger
+from gateway.runtime.record.loop_suspicions import LoopSuspicions
 from gateway.runtime.record.message_ids import MessageIds
 from gateway.translate.shorten import ShortNames
 
@@ -40,6 +41,7 @@ class GatewayContext:
     sessions: SubscriptionStore | None = None  # with an archive or a spool only
     make_spool: Callable[[str], Spool | None] = lambda _: None  # of the lane of an endpoint
     path_rules: PathRules = DEFAULT_RULES
+    suspicions: LoopSuspicions = field(default_factory=LoopSuspicions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +49,8 @@ class SourceBinding:
     """A source, the rules for the messages that it receives, and its back-off in seconds.
 
     `short_names` has the names that its routes shorten, None if they shorten none. `readers_ready`:
-    no source of the same reload misses what its routes send.
+    no source of the same reload misses what its routes send. `shows_paths`: the source's kind
+    carries origin paths.
     """
 
     source: Source
@@ -55,3 +58,4 @@ class SourceBinding:
     backoff: tuple[float, float]
     short_names: ShortNames | None
     readers_ready: Callable[[], bool] = lambda: True
+    shows_paths: bool = True

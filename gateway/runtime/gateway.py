@@ -38,6 +38,7 @@ from gateway.runtime.outbound.spool_db import SpoolDatabase
 from gateway.runtime.record.connection_log import ConnectionLog
 from gateway.runtime.record.counters import EndpointState, RouteCounters
 from gateway.runtime.record.ledger import Ledger
+from gateway.runtime.record.loop_suspicions import LoopSuspicions
 from gateway.runtime.record.message_ids import MessageIds
 from gateway.runtime.reload import ActiveEndpoints
 
@@ -73,6 +74,7 @@ class Gateway:
         self._connections: ConnectionLog | None = None
         self._context: GatewayContext | None = None  # None until the start
         self._echoes = EchoCache()
+        self.suspicions = LoopSuspicions()
         self._clock = RowClock()
         self._message_ids = MessageIds(self.started)
         self._span_recorder: SpanRecorder | None = None
@@ -114,6 +116,7 @@ class Gateway:
             wiring.session_file(running),
             self._spools(ledger),
             wiring.path_rules(running),
+            self.suspicions,
         )
         self._echoes.remember(recovered.sent)
         change = self._active.prepare(running, running, context)

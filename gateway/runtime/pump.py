@@ -50,7 +50,7 @@ class Pump:
             lambda: self._relay.oldest_unsettled,
         )  # fmt: skip
         self._stop = threading.Event()
-        self._relay = Relay(binding, state, context, self.gaps.cut, self._stop)
+        self._relay = Relay(binding, state, context, self._stop)
         self.duplicates = self._relay.duplicates
         self._removed = False  # set before _stop
         self._relay_until = 0.0  # monotonic seconds, after a stop; set before _stop
@@ -158,6 +158,7 @@ class Pump:
             pause = self.state.next_pause(self._binding.backoff, error)
             if self._next_applicable() is None and not self._stop.is_set():
                 self.state.pause(pause)
+        self._relay.cut_log.say(time.monotonic(), at_end=True)
         if self._opening:
             return
         with suppress(LeaseNotHeldError):
@@ -234,6 +235,8 @@ class Pump:
         self.gaps.check()
         if batch is not None:
             self._relay.relay(batch)
+        if (cuts := self._relay.cut_log).waiting:
+            cuts.say(time.monotonic())
 
     def _next_applicable(self) -> SourceBinding | None:
         """Return the binding of a reload, unless its routes must wait and its source is ours."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import logging
+import random
 import threading
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -16,18 +16,20 @@ from gateway.runtime.context import GatewayContext, SourceBinding, TraceBatch
 from gateway.runtime.delivery.admission import Admission
 from gateway.runtime.delivery.distribution import ByLane, Refused, distribute
 from gateway.runtime.delivery.duplicates import DuplicateFilter
+from gateway.runtime.delivery.loop_limit import LoopLimit
 from gateway.runtime.delivery.outbound_batch import OutboundBatch
 from gateway.runtime.delivery.received_batch import ReceivedBatch
-from gateway.runtime.delivery.rows import BatchOrigin, Cut
+from gateway.runtime.delivery.repeat_watch import FastRepeat, RepeatWatch
+from gateway.runtime.delivery.rows import BatchOrigin
 from gateway.runtime.inbound.copy_maker import HeaderMapper, make_copies
 from gateway.runtime.inbound.in_flight import InFlightBatch
 from gateway.runtime.outbound.lane import Lane
 from gateway.runtime.record.counters import EndpointState
+from gateway.runtime.record.cut_log import CutLog
 from gateway.translate.shorten import ShortNames
 
 log = logging.getLogger(__name__)
 
-LOOP_LOG_INTERVAL: Final = 60.0  # seconds between two log lines about loops
 STORE_INTERVAL: Final = 1.0  # seconds between attempts to store short names
 MAX_PART_BYTES: Final = 1 << 20  # of a batch that is handed to a lane at once
 
@@ -35,7 +37,6 @@ MAX_PART_BYTES: Final = 1 << 20  # of a batch that is handed to a lane at once
 class Relay:
     """Relays the batches of one source by its binding, and knows which are not settled.
 
-    `note_cuts` gets the messages that routes left out, before their batch can be settled.
     Mutable: only the thread of the pump calls `relay` and `rebind`; settlements arrive on the
     threads of the targets.
     """
@@ -45,24 +46,26 @@ class Relay:
         binding: SourceBinding,
         state: EndpointState,
         context: GatewayContext,
-        note_cuts: Callable[[Sequence[Cut]], None],
         stop: threading.Event,
     ) -> None:
         self.duplicates = DuplicateFilter()
         self.in_flight: set[InFlightBatch] = set()
         self._state, self._context = state, context
-        self._note_cuts, self._stop = note_cuts, stop
+        self._stop = stop
         self._admission = Admission(
             context.identity, self.duplicates, context.echoes.take_origin, context.path_rules
         )
-        self._loops_cut = 0
-        self._log_loops_at = 0.0  # monotonic seconds
+        self._loop_limit, self.cut_log = LoopLimit(), CutLog(state.name)
+        self._repeat_watch = RepeatWatch(random.random)
         self.rebind(binding)
 
     def rebind(self, binding: SourceBinding) -> None:
         """Relay by the routes of `binding` from now on."""
         context = self._context
         self._binding = binding
+        routes = binding.rules.router.routes
+        self._is_limited = any(each.loop_limit for each in routes)
+        self.cut_log.two_way = {each.name for each in routes if each.inverse}
         counters = context.ledger.counters
         dialect = binding.rules.router.dialect
         self._mapper = HeaderMapper(context.identity, dialect, counters, context.path_rules)
@@ -99,7 +102,10 @@ class Relay:
         for positions, matches in groups.values():  # after sending: recording delays no message
             in_flight.record_received(positions, matches)
         if received.cuts:
-            self._note_cuts(received.cuts)
+            messages = received.messages  # their rows drop those of duplicates
+            self.cut_log.count(
+                (each.route, each.rule, messages[each.position].address) for each in received.cuts
+            )
             in_flight.record_cuts()
         in_flight.release()
 
@@ -129,9 +135,13 @@ class Relay:
         """Recognise echoes and duplicates, which changes their messages, and route the rest."""
         received = in_flight.received
         self._admission.recognise(received, self._binding.rules, in_flight)
-        for position in received.loops:
-            self._log_loop(received.messages[position].address)
         self._admission.match(received, self._binding.rules)
+        if self._is_limited:
+            self._loop_limit.cut(received, in_flight.arrived)
+        if not self._binding.shows_paths:
+            repeat = self._repeat_watch.add(received.messages, in_flight.arrived)
+            if repeat is not None:
+                self._suspect(repeat)
         for route, reason in received.left_out:
             self._context.ledger.counters[route].count_left_out(reason)
         for failure in received.failures:
@@ -141,18 +151,13 @@ class Relay:
                 extra={"endpoint": self._state.name},
             )
 
-    def _log_loop(self, name: str) -> None:
-        """Say that a message of this name has gone round too often, at times."""
-        self._loops_cut += 1
-        if time.monotonic() < self._log_loops_at:
-            return
-        self._log_loops_at = time.monotonic() + LOOP_LOG_INTERVAL
-        log.warning(
-            "loop: %r came back again and again, and was cut; %d messages were cut so far. Find the"
-            " gateways that return it, or set `loop_window: 0` if an application repeats it",
-            name, self._loops_cut,
-            extra={"endpoint": self._state.name},
-        )  # fmt: skip
+    def _suspect(self, repeat: FastRepeat) -> None:
+        """Say that a repeated message may circle; a heartbeat would tell more exactly."""
+        matches = self._binding.rules.router[repeat.name]
+        routes = {each.route.name for each in matches if each.route is not None}
+        reason = f"with an equal payload comes {repeat.rate:.0f} times a second"
+        for route in sorted(each for each in routes if each not in self._context.heartbeats):
+            self._context.suspicions.note(self._state.name, route, repeat.name, reason)
 
     def _store_short_names(self, in_flight: InFlightBatch, short_names: ShortNames) -> None:
         """Make the names durable that the batch has shortened; wait while the disk is full.
@@ -180,7 +185,10 @@ class Relay:
             heartbeat = self._context.heartbeats.get(match.route.name) if match.route else None
             message = in_flight.received.messages[position]
             if heartbeat and heartbeat.is_ours(message):
-                heartbeat.note_received()
+                if heartbeat.note_received(message):
+                    self._context.suspicions.note(
+                        self._state.name, heartbeat.route, heartbeat.name, "its heartbeat came back"
+                    )
                 in_flight.when_settled(heartbeat.note_delivered)
 
     def _track(self, batch: Batch) -> InFlightBatch:

@@ -181,6 +181,7 @@ class ActiveEndpoints:
                     wanted.gateway.name, name, route.endpoint, route.heartbeat, self.lanes
                 )
             self.heartbeats[name].targets = sorted({target.endpoint for target in route.targets})
+            self.heartbeats[name].copies = wiring.heartbeat_copies(wanted, route)
 
     def _update_taps(self, change: Change, context: GatewayContext) -> None:
         """Stop the taps that are not wanted with these settings, and start the new ones.

@@ -18,6 +18,7 @@ from gateway.runtime.gateway import Gateway
 from gateway.runtime.outbound.lane import Lane
 from gateway.runtime.pump import Pump
 from gateway.runtime.record.counters import EndpointState, RouteCounters, RouteTotals
+from gateway.runtime.record.loop_suspicions import SuspectedLoop
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +99,7 @@ class Status:
     dead_letters_dropped: int
     pair: PairStatus | None = None  # None for a gateway alone
     reload_refused: bool = False  # the last one
+    suspected_loops: tuple[SuspectedLoop, ...] = ()
     journals: Backlog = Backlog()  # noqa: RUF009  # a frozen value
 
 
@@ -127,6 +129,7 @@ def take_status(running: Gateway) -> Status:
         dead_letters_dropped=letters.dropped if letters else 0,
         pair=None if running.lease is None else _pair_status(running.lease),
         reload_refused=running.reload_refused,
+        suspected_loops=running.suspicions.current(),
         journals=archive.backlog if archive else Backlog(),
     )
 

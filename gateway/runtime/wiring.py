@@ -18,6 +18,7 @@ from gateway.config.load import Configuration
 from gateway.config.named_files import WrittenPath
 from gateway.config.nodes import KeyPath
 from gateway.config.process import ArchiveSettings
+from gateway.dialects.base import parse_subject
 from gateway.endpoints.base import Source, Subscription
 from gateway.endpoints.continuity import KeepsSubscriptions, SubscriptionStore
 from gateway.endpoints.registry import find_kind, make_sink, make_source
@@ -106,10 +107,10 @@ def make_source_binding(
             Router(routes[0].dialect, routes, dictionary_for(configuration, name), identity),
             echo_broker=echo_brokers(configuration).get(name, ""),
             echo_window=endpoint.echo_window,
-            loop_window=0.0 if "origin" in settings.carries else endpoint.loop_window,
         ),
         (settings.backoff_min, settings.backoff_max),
         configuration.dictionary if _shortens(routes, target_endpoints(configuration)) else None,
+        shows_paths="origin" in settings.carries,
     )
 
 
@@ -163,6 +164,21 @@ def _routes_and_subscriptions(
         # nothing retained earlier comes, and the flag of another message is its publisher's
         routes = [replace(route, take_retained=True) for route in routes]
     return routes, wanted
+
+
+def heartbeat_copies(configuration: Configuration, route: Route) -> int:
+    """The most copies of a heartbeat of `route` that its source brings without a loop.
+
+    Some brokers deliver a message once for each subscription that selects it.
+    """
+    levels = parse_subject(route.heartbeat, route.dialect).levels
+    beside = [
+        each
+        for each in configuration.routes
+        if (each.endpoint == route.endpoint or each.name == route.name)
+        and each.source.selects(levels)
+    ]
+    return len({(each.endpoint, each.source.subscription) for each in beside})
 
 
 def dictionary_for(configuration: Configuration, name: str) -> ShortNamesInMemory | None:

@@ -55,7 +55,3 @@ def test_losses_that_overlap_are_one_gap_of_a_date(
 )
 def test_losses_of_different_sources_and_reasons_stay_apart(other: dict[str, str]) -> None:
     assert len(merge_gaps([row(0, 5, 3), {**row(0, 5, 3), **other}])) == 2
-
-
-def test_cuts_of_the_loop_limit_stay_apart() -> None:
-    assert len(merge_gaps([row(0, 5, 3, "loop-limit"), row(0, 6, 3, "loop-limit")])) == 2

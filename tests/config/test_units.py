@@ -18,7 +18,7 @@ from gateway.errors import ConfigErrors
 from gateway.setting import fields_by_key, type_hints
 from tests.schema_validation import configuration_validator
 
-MEASURED = re.compile(r"\b(bytes|seconds|days|age|size|time|interval|wait|timeout|MiB)\b")
+MEASURED = re.compile(r"\b(bytes|seconds|days|age|size|time|interval|wait|timeout|MiB|minute)\b")
 CONFIG = """\
 endpoints:
   a: {kind: mqtt, %s}
@@ -89,6 +89,32 @@ def test_a_unit(tmp_path: Path, key: str, text: str, value: float) -> None:
     assert setting(tmp_path, f"{key}: {text}", key) == value
     schema = configuration_validator()
     assert schema.is_valid(yaml.safe_load(CONFIG % f"{key}: {text}"))
+
+
+def test_a_limit_in_a_minute(tmp_path: Path) -> None:
+    file = tmp_path / "gateway.yaml"
+    for text in ("600/minute", "600 /minute", "600"):
+        whole = CONFIG % "qos: 1"
+        file.write_text(whole.replace("template: y}", f"template: y}}, loop_limit: {text}"))
+        (route,) = load(file).routes
+        assert route.loop_limit == 600
+        assert configuration_validator().is_valid(yaml.safe_load(file.read_text()))
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("600/hour", "expected a rate such as 600/minute, not '600/hour'"),
+        ("1.5/minute", "expected a whole number of messages a minute, not '1.5/minute'"),
+        ("0/minute", "0 is outside 1.."),
+    ],
+)
+def test_no_limit_in_a_minute(tmp_path: Path, text: str, reason: str) -> None:
+    file = tmp_path / "gateway.yaml"
+    file.write_text(CONFIG.replace("template: y}", f"template: y}}, loop_limit: {text}") % "qos: 1")
+    with pytest.raises(ConfigErrors) as caught:
+        load(file)
+    assert reason in str(caught.value)
 
 
 def test_days(tmp_path: Path) -> None:

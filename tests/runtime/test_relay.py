@@ -40,7 +40,7 @@ def test_the_oldest_batch_may_be_settled_while_it_is_read(tmp_path: Path) -> Non
     context = GatewayContext(GatewayIdentity("test"), {}, ledger, MessageIds(1), EchoCache(), {})
     binding = make_source_binding(load(file), "here")
     state, stop = EndpointState("here", "source"), threading.Event()
-    relay = Relay(binding, state, context, lambda _: None, stop)
+    relay = Relay(binding, state, context, stop)
     message = Message("a/1", b"x")
     received = ReceivedBatch([message], BatchOrigin("here", "mqtt", 7, 1, 0))
     batch = Batch([message], lambda _: None)

@@ -78,7 +78,6 @@ def _yaml(plan: Plan, gateway: str, variant: str) -> str:
         changed = (variant, name) in {("sink", "b"), ("source", "a")}
         shortest, longest = plan.backoff
         timing = f"backoff_min: {shortest}, backoff_max: {longest * (0.75 if changed else 1)}"
-        timing += ", loop_window: 5" if plan.is_open_ring else ""
         if system == "mqtt5" and plan.sink_qos is not None:
             timing += f", qos: {plan.sink_qos}"
         lines.append(f"  {name}: {{{_ENDPOINTS[system].format(name=name)}, {timing}}}")

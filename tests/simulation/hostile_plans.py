@@ -22,8 +22,8 @@ def hostile_plan(seed: int) -> Plan:
     if later.random() < 0.3:
         return later.choice((_at_own_sinks, _load_balancer))(later, seed)
     random = Random(f"hostile {seed}")  # noqa: S311  # no secret
-    kinds = (_names_not_taken, _small_disk, _failing_disk, _unwritable, _relay, _full_ring)
-    return random.choices(kinds, (3, 5, 2, 1, 2, 3))[0](random, seed)
+    kinds = (_names_not_taken, _small_disk, _failing_disk, _unwritable, _relay)
+    return random.choices(kinds, (3, 5, 2, 1, 2))[0](random, seed)
 
 
 def _names_not_taken(random: Random, seed: int) -> Plan:
@@ -106,15 +106,6 @@ def _relay(random: Random, seed: int) -> Plan:
         Policy(switch=random.choice((0.02, 0.3))), spool=random.random() < 0.8,
         batch=random.choice((1, 3, 1_000)), window=random.choice((20, 100)),
         latency=random.choice((0.02, 0.2)), backoff=BACKOFF, until=5.0,
-    )  # fmt: skip
-
-
-def _full_ring(random: Random, seed: int) -> Plan:
-    """So many messages go round a ring without origin paths that a round takes long."""
-    number = random.choice((4, 12))
-    return Plan(
-        seed, "ring3", dict.fromkeys("abc", "mqtt311"), tuple(_stream(random, number, 0.01)), (),
-        Policy(switch=0.02), window=random.choice((1, 3)), batch=1, latency=0.2, until=2.0,
     )  # fmt: skip
 
 

@@ -17,7 +17,7 @@ from tests.simulation.books import (
 )
 from tests.simulation.faults import HARMLESS, KILLS
 from tests.simulation.gateways import RunningGateway
-from tests.simulation.neighbours import judge_loops, judge_neighbours
+from tests.simulation.neighbours import judge_neighbours
 from tests.simulation.outcomes import Outcomes
 from tests.simulation.run_log import RunLog
 
@@ -47,17 +47,16 @@ class Judge:
         plan, books = self.outcomes.plan, self.outcomes.books
         kinds = {each.kind for each in plan.faults}
         # late heartbeats replace connections
-        gentle = not (plan.heartbeat or plan.is_open_ring or plan.is_pair) and kinds <= HARMLESS
+        gentle = not (plan.heartbeat or plan.is_pair) and kinds <= HARMLESS
         for payload, broker in books.overtaken:
             if not self._may_be_overtaken(payload) and payload not in unordered:
                 books.report("order", f"{short(payload)} arrived at {broker} after a newer one")
         calm = settled and not plan.heartbeat and kinds <= HARMLESS | {"stop"}
         calm = calm and (plan.archive or "stop" not in kinds)  # it keeps what is on its way
-        if (calm or "mqtt311" not in plan.brokers.values()) and not plan.is_open_ring:
+        if calm or "mqtt311" not in plan.brokers.values():
             for payload, broker in books.echoes():
                 books.report("echo", f"{short(payload)} came back to {broker}")
         judge_neighbours(self.outcomes)
-        judge_loops(self.outcomes)
         comparable = plan.archive and not plan.loses_rows
         for each in self.outcomes.gateways.values() if comparable else ():
             self._judge_journals(each)

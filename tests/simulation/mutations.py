@@ -28,7 +28,7 @@ from gateway.endpoints.nats import sink as nats_sink
 from gateway.endpoints.solace import sink as solace_sink
 from gateway.endpoints.yami4 import request_encoder as yami4_encoder
 from gateway.endpoints.yami4.request_state import RequestState as Yami4State
-from gateway.model.message import Headers, Message, Payload
+from gateway.model.message import Headers, Message
 from gateway.model.outcome import ACCEPTED, NO_ROOM, REPEAT, RETRY, Outcome
 from gateway.runtime import relay
 from gateway.runtime.delivery.actions import Step
@@ -38,7 +38,6 @@ from gateway.runtime.delivery.echoes import Echoes
 from gateway.runtime.delivery.isolation import Isolation, Search
 from gateway.runtime.delivery.lane import LaneState
 from gateway.runtime.delivery.lane_phase import Phase
-from gateway.runtime.delivery.loop_limit import LoopFindings, LoopLimit
 from gateway.runtime.delivery.outbound_batch import OutboundBatch
 from gateway.runtime.inbound import recovery_from_journals
 from gateway.runtime.inbound.in_flight import InFlightBatch
@@ -222,19 +221,6 @@ def _raise_errors_of_disks(real: Method) -> Method:
     return lambda *errors: real(*[each for each in errors if each is not OSError])
 
 
-def _only_fast_rounds(real: Method) -> Method:
-    """Look for loops only while messages come back soon, as with a time for each round."""
-    latest: dict[tuple[LoopLimit, str, Payload], float] = {}
-
-    def find(self: LoopLimit, messages: Any, without: Any, now: float, window: float) -> Any:  # noqa: ANN401
-        keys = [(self, each.address, each.payload) for each in messages]
-        slow = {at for at, key in enumerate(keys) if now - latest.get(key, now) > window}
-        latest.update(dict.fromkeys(keys, now))
-        return real(self, messages, {*without, *slow}, now, window)
-
-    return find
-
-
 def _confirm_at_once(real: Method) -> Method:
     def confirm(self: PublishState, batch: Any, positions: Any) -> None:  # noqa: ANN401
         real(self, batch, positions)
@@ -357,9 +343,6 @@ MUTATIONS: Final = (
     Mutation("a message that equals a refused copy is a message", Echoes, "returned",
              _undecided_as(("g1/r-a", "g1/r-b"))),
     Mutation("a refused copy has no echo", Echoes, "refused", _expect_echoes_of_refused),
-    Mutation("a loop without a path ends", LoopLimit, "find",
-             _instead(lambda _self, *_arguments: LoopFindings())),
-    Mutation("a loop ends however long a round takes", LoopLimit, "find", _only_fast_rounds),
     Mutation("a sink waits for the sources at a broker that keeps nothing", ActiveEndpoints,
              "_sources_ready", _instead(lambda _self, _name, _since: True)),
     Mutation("a duplicate is settled after its original", InFlightBatch, "when_settled",

@@ -13,7 +13,6 @@ from tests.simulation.gateways import RunningGateway
 from tests.simulation.outcomes import Outcomes
 from tests.simulation.plan import CONTROL, NOT_TAKEN, Plan
 
-ROUNDS: Final = 8 + 9  # MAX_ROUNDS as scaled down, and the returns that prove a loop
 _BLAME: Final = frozenset({"poisoned", "unwritable"})  # rules of dead letters that accuse a message
 _ACCUSING: Final = {*BROKER_FAULTS, "older-sessions", "reload-sink"} - MESSAGE_FAULTS
 
@@ -36,17 +35,6 @@ def judge_neighbours(outcomes: Outcomes) -> None:
         seconds = books.arrivals[payload, target][0] - books.published[origins[0], payload][0]
         if seconds > plan.bound:
             books.report("late", f"{short(payload)} came to {target} after {seconds:.1f} s")
-
-
-def judge_loops(outcomes: Outcomes) -> None:
-    """Report each message that went round a ring too often, however long a round took."""
-    if not outcomes.plan.is_open_ring or outcomes.plan.faults:
-        return
-    for (payload, broker), times in sorted(outcomes.books.arrivals.items()):
-        if len(times) > ROUNDS:
-            outcomes.books.report(
-                "circles", f"{short(payload)} came {len(times)} times to {broker}"
-            )
 
 
 def _concerned(plan: Plan) -> Iterator[bytes]:

@@ -101,8 +101,3 @@ class Plan:
     def sink_qos(self) -> int | None:
         """The QoS of the packet states of MQTT 5.0 sinks; None for sinks without packets."""
         return 2 if self.exactly_once else self.qos
-
-    @property
-    def is_open_ring(self) -> bool:
-        """Whether no origin path ends the circles of a message."""
-        return self.shape.startswith("ring") and {*self.brokers.values()} == {"mqtt311"}

@@ -170,11 +170,3 @@ def echo_of_an_unanswered_copy(seed: int) -> Plan:
         seed, "both", {"a": "mqtt311", "b": "mqtt311"}, (copy, message),
         (Fault(1.9, "retry", "a", seconds=0.4),), _POLICY, latency=0.2,
     )  # fmt: skip
-
-
-def ring_without_origin_paths(seed: int) -> Plan:
-    """27.12: a message circulates for ever among gateways that carry no origin path."""
-    return Plan(
-        seed, "ring3", {"a": "mqtt311", "b": "mqtt311", "c": "mqtt311"},
-        tuple(_steady("a", 3, 1.5, 0.5)), (Fault(2.0, "cut", "b"),), _POLICY,
-    )  # fmt: skip

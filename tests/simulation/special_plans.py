@@ -1,7 +1,7 @@
 """Worlds in which one rule is strained, among the random ones of `faults.make_plan`.
 
 A purely random world rarely has the second that a rule is for: a break while a hundred messages are
-on their way, a spool that is full for long, a ring without origin paths.
+on their way, a spool that is full for long.
 """
 
 from __future__ import annotations
@@ -62,15 +62,6 @@ def _full_spool(random: Random, seed: int) -> Plan:
         (Fault(0.0, "away", "c", seconds=random.choice((3.0, 6.0))),), Policy(),
         when_full=when_full, spool_messages=random.choice((4, 12)), batch=random.choice((1, 3)),
         window=random.choice((3, 20)),
-    )  # fmt: skip
-
-
-def _ring_without_origin_paths(random: Random, seed: int) -> Plan:
-    """Three gateways over MQTT 3.1.1, and a break or a kill among them."""
-    fault = random.choice((Fault(2.0, "cut", "b"), Fault(2.0, "kill", "g2", seconds=0.3)))
-    return Plan(
-        seed, "ring3", {"a": "mqtt311", "b": "mqtt311", "c": "mqtt311"},
-        tuple(_burst("a", random.choice((1, 3)), gap=0.5)), (fault,), Policy(switch=0.1),
     )  # fmt: skip
 
 
@@ -155,7 +146,6 @@ _SHARES: Final[Mapping[Callable[[Random, int], Plan], int]] = {
     _break_in_a_burst: 8,
     _kill_while_the_spool_is_sent: 2,
     _full_spool: 2,
-    _ring_without_origin_paths: 1,
     _equal_messages_both_ways: 2,
     _removed_while_away: 1,
 }

@@ -26,7 +26,6 @@ SCENARIOS = [
     (scenarios.echo_of_a_failed_send, range(8)),
     (scenarios.gap_forgotten_by_a_kill, range(4)),
     (scenarios.echo_of_an_unanswered_copy, range(8)),
-    (scenarios.ring_without_origin_paths, range(4)),
 ]
 CASES = [pytest.param(scenario, seeds, id=scenario.__name__) for scenario, seeds in SCENARIOS]
 CASES += [

@@ -42,7 +42,7 @@ CHECK: Final = 0.5  # seconds between two looks at the books
 SMALL: Final = {
     "MAX_HELD_BYTES": 6_000, "READ_BYTES": 1_500, "MAX_JOINED": 4,
     "SEND_INTERVAL": 0.5, "RECEIVE_TIMEOUT": 0.5, "CHECK_INTERVAL": 0.5, "POLL_INTERVAL": 0.05,
-    "MAX_ROUNDS": 8, "MAX_FAST_ROUNDS": 8, "RESERVE_BYTES": 49_152,
+    "RESERVE_BYTES": 49_152,
     "MAX_COMMIT_BYTES": 2_500, "MAX_PART_BYTES": 2_500,
 }  # fmt: skip  # limits of the product, scaled down
 _WITH_IDS: Final = {"identified": "header"}

@@ -44,11 +44,6 @@ GAP_RULES: Final[Mapping[str, FindingAdvice]] = {
         "Messages of brokers that keep nothing are lost in this interval. Start the gateway"
         " again; plan a stop while publishers are quiet, or let the broker keep a session.",
     ),
-    GapRule.LOOP_LIMIT.value: FindingAdvice(
-        "equal messages came back so often that the gateway took them for a loop and cut some",
-        "Find the gateways that return them: the log has the name. If an application repeats"
-        " the message, set loop_window: 0 on the endpoint, and ask it to send the value again.",
-    ),
     GapRule.AWAY.value: FindingAdvice(
         "the source was away, and its broker kept the session; nothing was lost by itself",
         "Nothing, unless the broker's limit of queued messages was reached.",

@@ -19,12 +19,10 @@ from gateway.routing.route import Route
 from gateway.routing.router import Delivery, RouteMatch, Router
 from gateway.runtime.delivery.copy_paths import DEFAULT_RULES, CopyPath, PathCheck, PathRules
 from gateway.runtime.delivery.duplicates import DuplicateFilter
-from gateway.runtime.delivery.loop_limit import LoopLimit
 from gateway.runtime.delivery.received_batch import EarlierBatch, ReceivedBatch
 from gateway.runtime.delivery.rows import Cut, fingerprint
 
 LOOP: Final = "loop"
-LOOP_LIMIT: Final = "loop-limit"  # it went round, and no path shows that
 DUPLICATE: Final = "duplicate"
 IGNORED: Final = "ignored"  # retained, and its route takes no such message
 UNSELECTED: Final = "unselected"
@@ -48,8 +46,7 @@ class AdmissionRules:
 
     `removes` says whether the source had the only message of a name. `echo_broker` is the key of a
     broker that returns our own messages without their origin path, or empty. Two messages with
-    the same name and payload within `echo_window` count as one. With `loop_window` equal messages
-    may be a loop; 0 where a path shows loops.
+    the same name and payload within `echo_window` count as one.
     Units: seconds.
     """
 
@@ -57,7 +54,6 @@ class AdmissionRules:
     removes: Callable[[str], bool] = never
     echo_broker: str = ""
     echo_window: float = 0.0
-    loop_window: float = 0.0
 
 
 class Admission:
@@ -77,14 +73,13 @@ class Admission:
         self._duplicates = duplicates
         self._take_origin = take_origin
         self._path_rules = path_rules
-        self._loop_limit = LoopLimit()
         self._seen: set[tuple[str, ...]] = set()  # paths
         self.same_addresses: set[BrokerAddress] = set()  # that another gateway reads, too
 
     def recognise(
         self, batch: ReceivedBatch, rules: AdmissionRules, known_as: EarlierBatch
     ) -> None:
-        """Mark the echoes, duplicates and loops among the messages of a `batch`.
+        """Mark the echoes and duplicates among the messages of a `batch`.
 
         A message that equals no digest begins a new path. An echo gets its origin path back. A
         duplicate is marked as redelivered; later ones find this batch as `known_as`. Waits for the
@@ -109,13 +104,6 @@ class Admission:
                     if headers.redelivered or not rules.removes(message.address):
                         batch.earlier[position] = earlier
                     changed[position] = replace(message, headers=replace(headers, redelivered=True))
-        if rules.loop_window:
-            rounds = self._loop_limit.find(messages, changed, known_as.arrived, rules.loop_window)
-            batch.loops = rounds.cut
-            for position, mode in rounds.marked.items():
-                message = messages[position]
-                headers = replace(message.headers, mode=mode)
-                changed[position] = replace(message, headers=headers)
         if changed:
             batch.messages = [changed.get(at, message) for at, message in enumerate(messages)]
 
@@ -130,8 +118,7 @@ class Admission:
             _refuse_unrouted(batch, rules)
         distinct = {id(message.headers): message.headers for message in messages}
         plain = not any(each.origin or each.retained for each in distinct.values())
-        unmarked = not (batch.earlier or batch.loops or batch.paths)
-        if plain and unmarked and not router.selective:
+        if plain and not batch.earlier and not batch.paths and not router.selective:
             return
         for position in range(len(messages)):
             try:
@@ -173,7 +160,6 @@ class Admission:
         """The matches whose routes admit the message, without deliveries that make a loop."""
         headers = batch.messages[position].headers
         recognised_as = DUPLICATE if position in batch.earlier else ""
-        recognised_as = LOOP_LIMIT if position in batch.loops else recognised_as
         kept: list[RouteMatch] = []
         left: list[tuple[RouteMatch, str]] = []
         for match in batch.matches[position]:

@@ -68,10 +68,11 @@ class ReceivedBatch:
     """The messages of one source, with the marks of their admission, and their rows.
 
     Admission sets the messages that it marks, their `matches` and what became of the others:
-    `earlier` has the batch that had a duplicate before, by its position, and `loops` the positions
-    of messages that have gone round too often. `paths` are those of messages that a gateway sent.
-    `cuts` are the copies that routes leave out; each has its row. `left_out` are pairs of a route
-    and the reason why it has no copy. `failures` are faults of ours, each on one message.
+    `earlier` has the batch that had a duplicate before, by its position, and `paths` what gateways
+    say of the messages that they sent. `cuts` are the copies that routes leave out: loops, dropped
+    duplicates, unwanted messages, and equal ones beyond a limit; each has its row. `left_out` are
+    pairs of a route and the reason why it has no copy. `failures` are faults of ours, each on one
+    message.
 
     A delivered row has the hash of the payload as it was sent. The hash of the receipt stands for
     it only when both payloads are the same immutable object. Maps are mutable, so they are hashed
@@ -94,7 +95,6 @@ class ReceivedBatch:
         self.identities = identities  # those that the broker gave, or none
         self.origin = origin
         self.earlier: dict[int, EarlierBatch] = {}
-        self.loops: Sequence[int] = ()
         self.paths: dict[int, CopyPath] = {}  # of the messages with a proof
         self.matches: list[tuple[RouteMatch, ...]] = []
         self.cuts: list[Cut] = []

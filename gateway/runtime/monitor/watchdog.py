@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from time import monotonic
 from typing import Final, Protocol
 
+from gateway.clock import now
 from gateway.model.message import DeliveryMode, Headers, Message
 from gateway.routing.route import WhenFull
 from gateway.runtime.delivery.outbound_batch import OutboundBatch, PendingRow
@@ -25,6 +26,7 @@ from gateway.runtime.record.counters import ConnectionState, EndpointState
 class Heartbeat:
     """The heartbeat of one route, with the times it was last received and delivered.
 
+    Its number is the time of its sending, so no other run, and no other instance, has the same one.
     Ages count from the start until the first heartbeat.
     Mutable: written by the pump, the lanes and the watchdog; every write is one assignment.
     Units: seconds of the monotonic clock.
@@ -37,25 +39,43 @@ class Heartbeat:
         self.endpoint = endpoint  # the source of the route; heartbeats are sent to it
         self.name = name
         self.targets: Sequence[str] = ()  # endpoints of the route; set by each reload
+        self.copies = 1  # subscriptions that bring a copy of each heartbeat; likewise
         self._lanes = lanes
         self._prefix = f"gateway-heartbeat {gateway}/{route} ".encode()
-        self._sent = 0
+        self._receipts: dict[bytes, int] = {}  # of the latest heartbeats, by number
+        self._sent = 0  # number of the last one
         self._received_at = self._delivered_at = self.acted_at = monotonic()
 
     def next_message(self) -> Message:
         """Create the next heartbeat."""
-        self._sent += 1
-        headers = Headers(mode=DeliveryMode.AT_LEAST_ONCE)
-        return Message(self.name, self._prefix + str(self._sent).encode(), headers)
+        self._sent = max(self._sent + 1, now())
+        number = str(self._sent).encode()
+        self._receipts[number] = 0
+        if len(self._receipts) > MAX_HEARTBEATS:
+            del self._receipts[next(iter(self._receipts))]
+        return Message(self.name, self._prefix + number, Headers(mode=DeliveryMode.AT_LEAST_ONCE))
 
     def is_ours(self, message: Message) -> bool:
-        """Return whether `message` is a heartbeat of this gateway and route."""
-        is_named = message.address == self.name
-        return is_named and payload_bytes(message.payload).startswith(self._prefix)
+        """Return whether `message` is one of the heartbeats that were sent here."""
+        return message.address == self.name and self._number(message) in self._receipts
 
-    def note_received(self) -> None:
-        """Note that a heartbeat was received from the source."""
-        self._received_at = monotonic()
+    def note_received(self, message: Message) -> bool:
+        """Note that a heartbeat was received; return whether it proves a loop.
+
+        It does when it comes once more than the subscriptions bring it, and the broker does not
+        say that it delivers it again.
+        """
+        number, is_again = self._number(message), message.headers.redelivered
+        receipts = self._receipts.get(number, 0)
+        if not receipts:
+            self._received_at = monotonic()
+        if number in self._receipts and not is_again:
+            self._receipts[number] = receipts + 1
+        return receipts >= self.copies and not is_again
+
+    def _number(self, message: Message) -> bytes:
+        payload = payload_bytes(message.payload)
+        return payload[len(self._prefix) :] if payload.startswith(self._prefix) else b""
 
     def note_delivered(self) -> None:
         """Note that a heartbeat was settled; a spooled one does not count as delivered."""
@@ -83,6 +103,7 @@ log = logging.getLogger(__name__)
 CHECK_INTERVAL: Final = 0.5  # seconds between two checks of all lanes and heartbeats
 SEND_INTERVAL: Final = 0.1  # seconds between two checks for messages to send
 MAX_QUEUED: Final = 1_000  # copies of dead letters that wait to be published
+MAX_HEARTBEATS: Final = 1_000  # of a route, whose return is noticed
 MAX_MISSED: Final = 3  # heartbeats in a row; without them a route counts as stuck
 
 

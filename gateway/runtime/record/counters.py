@@ -18,10 +18,10 @@ from gateway.runtime.delivery.admission import (
     DUPLICATE,
     IGNORED,
     LOOP,
-    LOOP_LIMIT,
     UNSELECTED,
 )
 from gateway.runtime.delivery.backoff import Backoff
+from gateway.runtime.delivery.loop_limit import LOOP_LIMIT
 from gateway.runtime.delivery.received_batch import Count
 
 log = logging.getLogger(__name__)

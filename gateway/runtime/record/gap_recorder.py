@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from time import monotonic
 from typing import Final
 
-from gateway.archive.gaps import MOMENTARY, GapRule
+from gateway.archive.gaps import GapRule
 from gateway.archive.heads import Outage, SourceConnection
 from gateway.clock import moment
 from gateway.endpoints.base import Source
@@ -27,8 +26,6 @@ from gateway.errors import (
     SubscriptionRefusedError,
     TakenOverError,
 )
-from gateway.runtime.delivery.admission import LOOP_LIMIT
-from gateway.runtime.delivery.rows import Cut
 from gateway.runtime.record.connection_log import ConnectionLog
 from gateway.runtime.record.gap_rows import Watched, gap_rows
 from gateway.runtime.record.ledger import Ledger
@@ -158,15 +155,6 @@ class GapRecorder:
             heard = min(heard, self._oldest_unsettled() or heard)
         self._save(heard, durable=False)
 
-    def cut(self, cuts: Sequence[Cut]) -> None:
-        """Record the messages that the loop limit cut: an application may have repeated them."""
-        cut_by_route = Counter(each.route for each in cuts if each.rule == LOOP_LIMIT)
-        reason = "equal messages came back again and again, as in a ring of gateways"
-        for each in self._watched if cut_by_route else ():  # a source may have 10,000 routes
-            if count := cut_by_route[each.route]:
-                found = Outage(self._clock(), GapRule.LOOP_LIMIT.value, reason)
-                self._write(found, found.begin, count, watched=[each])
-
     @property
     def keeps_nothing(self) -> bool:
         """Whether the source is connected, and its broker keeps nothing for it."""
@@ -252,21 +240,19 @@ class GapRecorder:
         end: int,
         lost: int | None = None,
         *,
-        watched: Sequence[Watched] | None = None,
         then: Callable[[], None] = lambda: None,
     ) -> None:
-        """Append a row for each of `watched`, or of all, then call `then`.
+        """Append a row for each route, then call `then`.
 
         Only a closed archive refuses.
         """
-        watched = self._watched if watched is None else watched
         if self._archive is None:
             then()
             return
-        if outage.rule not in MOMENTARY:
+        if outage.rule != GapRule.DROPPED.value:
             self._last_row = end
         try:
-            self._archive([gap_rows(watched, outage, end, lost)], then)
+            self._archive([gap_rows(self._watched, outage, end, lost)], then)
         except ArchiveError as error:
             log.warning("a gap is not recorded: %s", error, extra={"endpoint": self._endpoint})
 

@@ -8,6 +8,7 @@ import pytest
 
 from gateway.errors import NotConnectedError
 from gateway.runtime.delivery import admission
+from gateway.runtime.delivery.loop_limit import LOOP_LIMIT
 from gateway.runtime.delivery.received_batch import Count
 from gateway.runtime.record.counters import EndpointState, RouteCounters, RouteTotals
 from tests.waiting import PATIENCE
@@ -48,7 +49,7 @@ def test_the_pause_after_an_attempt_that_was_hastened_ends() -> None:
     ("reason", "counter"),
     [
         (admission.LOOP, "loops"),
-        (admission.LOOP_LIMIT, "loops"),
+        (LOOP_LIMIT, "loops"),
         (admission.DUPLICATE, "duplicates"),
         (admission.IGNORED, "ignored"),
         (admission.UNSELECTED, "unselected"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import NoReturn, cast
+from typing import cast
 
 import pytest
 
@@ -25,11 +25,10 @@ from gateway.errors import (
     NotConnectedError,
     TakenOverError,
 )
-from gateway.runtime.delivery.rows import Cut
 from gateway.runtime.record import connection_log
 from gateway.runtime.record.connection_log import ConnectionLog
 from gateway.runtime.record.gap_recorder import GapRecorder
-from gateway.runtime.record.gap_rows import Watched, watched_by
+from gateway.runtime.record.gap_rows import watched_by
 from gateway.runtime.record.ledger import Ledger
 from gateway.runtime.wiring import make_source_binding
 from tests.runtime.one_route import ONE_ROUTE
@@ -162,32 +161,6 @@ def test_the_rule_of_an_outage_follows_from_what_the_broker_kept(
     assert recording.rules == [(rule, 77)]
     (first, *_) = recording.rows
     assert first.values("id") == [bytes(16)]
-
-
-def test_messages_that_the_loop_limit_cut_are_a_gap_each_time(recording: Recording) -> None:
-    recording.connect(Retention.KEPT)
-    cuts = [Cut(0, "all", "loop-limit"), Cut(3, "all", "loop-limit"), Cut(4, "all", "duplicate")]
-    recording.recorder.cut(cuts)
-    recording.time += SECOND
-    recording.recorder.cut(cuts[:1])
-    recording.recorder.cut(cuts[2:])
-
-    found = [(gap.rule, gap.route, gap.lost, gap.counts) for gap in recording.gaps]
-    assert found == [("loop-limit", "all", 2, True), ("loop-limit", "all", 1, True)]
-
-
-class UnreadRoutes(list[Watched]):
-    """Routes that nobody may look at."""
-
-    def __iter__(self) -> NoReturn:
-        raise AssertionError("a source may have many routes, and cut messages in every batch")
-
-
-def test_duplicates_and_marked_loops_cost_no_look_at_all_routes(recording: Recording) -> None:
-    recording.recorder.attach(cast(Source, recording.source), UnreadRoutes())
-    recording.recorder.cut([Cut(0, "all", "duplicate"), Cut(1, "all", "loop")])
-
-    assert not recording.gaps
 
 
 def test_an_outage_begins_with_the_last_sign_of_the_broker(recording: Recording) -> None:

@@ -1,0 +1,53 @@
+"""The log lines about the messages that routes cut: one a minute for each route and rule."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Iterable
+from typing import Final
+
+from gateway.runtime.delivery.admission import DUPLICATE, LOOP
+from gateway.runtime.delivery.loop_limit import LOOP_LIMIT
+
+log = logging.getLogger(__name__)
+
+SAID: Final = frozenset({LOOP, LOOP_LIMIT, DUPLICATE})  # the mapping itself asks for other cuts
+LOG_INTERVAL: Final = 60.0  # seconds between two lines about one route and rule
+
+
+class CutLog:
+    """Counts the cuts of the routes of one source, until a line says them.
+
+    Mutable: owned by the source's thread. Units: seconds of a monotonic clock.
+    """
+
+    def __init__(self, endpoint: str) -> None:
+        self._endpoint = endpoint
+        self.two_way: Collection[str] = ()  # routes that receive the echoes of their reverse route
+        self.waiting: dict[tuple[str, str], tuple[int, str]] = {}  # not said: number, example name
+        self._said: dict[tuple[str, str], float] = {}
+
+    def count(self, cuts: Iterable[tuple[str, str, str]]) -> None:
+        """Count cut messages, each with route, rule and name."""
+        for route, rule, name in cuts:
+            if rule not in SAID:
+                continue
+            number, example = self.waiting.get((route, rule), (0, name))
+            self.waiting[route, rule] = number + 1, example
+
+    def say(self, now: float, *, at_end: bool = False) -> None:
+        """Log the counts that are due, or all of them `at_end`."""
+        self._said = {key: at for key, at in self._said.items() if now - at < LOG_INTERVAL}
+        for key in [key for key in self.waiting if at_end or key not in self._said]:
+            self._said[key] = now
+            self._log(*key, *self.waiting.pop(key))
+
+    def _log(self, route: str, rule: str, number: int, example: str) -> None:
+        """The echoes of a route in both directions, and duplicates, are usual."""
+        usual = rule == DUPLICATE or route in self.two_way
+        log.log(
+            logging.INFO if usual else logging.WARNING,
+            "route %r cut %d messages with the rule %r since the last such line, for example %r",
+            route, number, rule, example,
+            extra={"endpoint": self._endpoint},
+        )  # fmt: skip
