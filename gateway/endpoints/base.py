@@ -42,7 +42,8 @@ class Batch:
 
     `settle` takes one settlement per message, in their order. Any thread may call it, also long
     after the next batch was received. A later `receive` returns a retried message again, marked as
-    redelivered and before every newer message. After the connection that brought the batch is
+    redelivered and before every newer message. A rejected one is acknowledged like an accepted one:
+    the gateway keeps its dead letter, and the broker is not to keep another. After the connection that brought the batch is
     gone, `settle` has no effect: the broker delivers again what it must.
 
     `identities` is for brokers that number messages without a header that carries the number: one

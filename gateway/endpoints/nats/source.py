@@ -36,7 +36,7 @@ from gateway.errors import (
 )
 from gateway.model.message import Headers, Message
 
-ACK, NAK, TERM, PROGRESS = b"+ACK", b"-NAK", b"+TERM", b"+WPI"
+ACK, NAK, PROGRESS = b"+ACK", b"-NAK", b"+WPI"
 PULL: Final = 500  # messages of one request
 PULL_EXPIRES: Final = 5.0  # seconds
 MAX_RETURNED: Final = 100_000  # messages; the server redelivers older ones after `ack_wait`
@@ -148,13 +148,16 @@ class NatsSource:
             connection.run(self._answer(connection, settled))
 
     async def _answer(self, connection: NatsConnection, settled: Sequence[NatsMessage]) -> None:
-        """Send the answers; the server takes them in order, so it confirms the last for all."""
+        """Acknowledge; the server takes answers in order, so it confirms the last for all.
+
+        Dead letters, too: of a `+TERM` the server tells those who send such messages again.
+        """
         sync = self._settings.ack_sync
         for each in settled[: len(settled) - sync]:
-            await connection.client.publish(each.receipt, TERM if each.is_dead else ACK)
+            await connection.client.publish(each.receipt, ACK)
         if sync:
-            last, timeout = settled[-1], self._settings.answer_timeout
-            await connection.client.request(last.receipt, TERM if last.is_dead else ACK, timeout)
+            timeout = self._settings.answer_timeout
+            await connection.client.request(settled[-1].receipt, ACK, timeout)
 
     async def _subscribe(self, connection: NatsConnection, queue: Inbox) -> None:
         """Subscribe in core NATS; of several patterns that select a message, the first takes it."""
