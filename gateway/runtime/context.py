@@ -43,12 +43,14 @@ class GatewayContext:
 class SourceBinding:
     """A source, the rules for the messages that it receives, and its back-off in seconds.
 
-    `short_names` has the names that its routes shorten, None if they shorten none. `readers_ready`:
-    no source of the same reload misses what its routes send.
+    `short_names` has the names that its routes shorten, None if they shorten none. `removes`: at
+    this address, a message is gone for others once it is settled. `readers_ready`: no source of the
+    same reload misses what its routes send.
     """
 
     source: Source
     rules: AdmissionRules
     backoff: tuple[float, float]
     short_names: ShortNames | None
+    removes: Callable[[str], bool]
     readers_ready: Callable[[], bool] = lambda: True

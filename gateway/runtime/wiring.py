@@ -20,7 +20,7 @@ from gateway.config.nodes import KeyPath
 from gateway.config.process import ArchiveSettings
 from gateway.endpoints.base import Source, Subscription
 from gateway.endpoints.continuity import KeepsSubscriptions, SubscriptionStore
-from gateway.endpoints.registry import find_kind, make_sink, make_source
+from gateway.endpoints.registry import find_kind, make_sink, make_source, removal
 from gateway.endpoints.settings.base import EndpointSettings
 from gateway.routing.name_rules import to_rules
 from gateway.routing.route import Route
@@ -94,8 +94,9 @@ def make_source_binding(
     endpoint = configuration.endpoints[name]
     settings = endpoint.settings
     routes, wanted = _routes_and_subscriptions(configuration, name)
+    source = source or _remembering(make_source(settings, wanted), sessions)
     return SourceBinding(
-        source or _remembering(make_source(settings, wanted), sessions),
+        source,
         AdmissionRules(
             Router(routes[0].dialect, routes, dictionary_for(configuration, name)),
             echo_brokers(configuration).get(name, ""),
@@ -104,6 +105,7 @@ def make_source_binding(
         ),
         (settings.backoff_min, settings.backoff_max),
         configuration.dictionary if _shortens(routes, target_endpoints(configuration)) else None,
+        removal(source, settings, wanted),
     )
 
 

@@ -11,8 +11,8 @@ from time import monotonic
 
 import pytest
 
-from gateway.endpoints.base import Batch, Sink, Source
-from gateway.endpoints.registry import ENDPOINT_KINDS
+from gateway.endpoints.base import Batch, Sink, Source, Subscription
+from gateway.endpoints.registry import ENDPOINT_KINDS, removal
 from gateway.errors import NotConnectedError
 from gateway.model.message import Headers, Message
 from gateway.model.outcome import ACCEPTED, RETRY, Outcome, rejected
@@ -268,6 +268,8 @@ def test_two_sources_of_one_pattern_both_get_every_message(system: System) -> No
 
         assert payloads(collect(first, 2)) == [b"1", b"2"]
         assert payloads(collect(second, 2)) == [b"1", b"2"]
+        removes = removal(first, system.settings, [Subscription(system.rest(("t",)))])
+        assert not removes(system.address("t", "x"))
 
 
 @pytest.mark.parametrize("exclude", [True, False])

@@ -16,7 +16,7 @@ from functools import partial
 from hashlib import blake2b
 from typing import Any, Final, TypeAlias
 
-from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy
+from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy, RetentionPolicy
 from nats.js.errors import NotFoundError
 
 from gateway.endpoints.base import Batch, Subscription
@@ -78,6 +78,7 @@ class NatsSource:
         self._live: list[Any] = []  # the library's subscriptions of core NATS
         self._stream = self._inbox = ""
         self._exact = False  # every message of the stream is ours
+        self._keeps_unread = False  # the stream keeps only what its consumers have not read
         self._is_new = False  # the consumer was absent at this attempt, or at one that failed
         self._most = PULL  # messages of a request: the server may have a limit
         self._fits = True  # the next message is within the bytes of a request
@@ -118,6 +119,10 @@ class NatsSource:
         if connection is not None:
             self._place.keep_exactly()
             connection.close()
+
+    def removes(self, address: str) -> bool:
+        """Return whether a queue group divides messages, or the stream keeps unread ones only."""
+        return self._keeps_unread or self._settings.removes(address)
 
     def end_intake(self) -> None:
         if self._live and self._connection is not None:
@@ -237,6 +242,7 @@ class NatsSource:
         except NotFoundError as error:
             raise EndpointError(f"{settings.name}: no stream {self._stream!r}") from error
         stream = await jetstream.stream_info(self._stream)
+        self._keeps_unread = stream.config.retention != RetentionPolicy.LIMITS
         self._exact = only is None or stream.config.subjects == [only]
         self._last_delivery = info.delivered.consumer_seq
         floor, end = info.ack_floor.stream_seq, info.delivered.stream_seq

@@ -91,6 +91,10 @@ class RabbitmqSource:
             for place in self._places.values():
                 place.save(self.subscription_store)
 
+    def removes(self, address: str) -> bool:
+        """Return whether it is a queue that others fill; a stream keeps what was read."""
+        return address.startswith(QUEUE) and address.removeprefix(QUEUE) in self._others
+
     def _new_queue(self) -> ReceivedMessages[Receipt]:
         return ReceivedMessages(self._settings.receive_window_bytes, self._confirm)
 
