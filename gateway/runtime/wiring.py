@@ -148,10 +148,7 @@ def _routes_and_subscriptions(
 ) -> tuple[Sequence[Route], Sequence[Subscription]]:
     settings = configuration.endpoints[name].settings
     routes = [route for route in configuration.routes if route.endpoint == name]
-    selector = ""
-    if find_kind(settings).evaluates_selectors and routes[0].selector is not None:
-        texts = {route.selector.text if route.selector else "" for route in routes}
-        selector = texts.pop() if len(texts) == 1 else ""
+    selector = configuration.broker_selector(name)
     wanted = subscriptions(routes, selector)
     if selector:  # the broker evaluates it, with its own rules
         routes = [replace(route, selector=None) for route in routes]
