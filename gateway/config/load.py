@@ -16,6 +16,7 @@ from gateway.config.named_files import WrittenPath
 from gateway.config.nodes import KeyPath, SourceLocation
 from gateway.config.schema import MappingTest
 from gateway.dialects.base import parse_subject
+from gateway.endpoints.registry import find_kind
 from gateway.errors import ConfigError, ConfigErrors
 from gateway.routing.route import Route, WhenFull
 from gateway.translate.shorten import ShortNamesInMemory
@@ -56,6 +57,17 @@ class Configuration:
                 if same != other:
                     found = {end: same if key == other else key for end, key in found.items()}
         return found
+
+    def broker_selector(self, name: str) -> str:
+        """Return the selector that the broker of the endpoint `name` evaluates; "" for none.
+
+        Where its routes do not have the same one, the gateway evaluates each.
+        """
+        if not find_kind(self.endpoints[name].settings).evaluates_selectors:
+            return ""
+        routes = (route for route in self.routes if route.endpoint == name)
+        texts = {route.selector.text if route.selector else "" for route in routes}
+        return texts.pop() if len(texts) == 1 else ""
 
     def location_of(self, at: KeyPath) -> SourceLocation:
         """Return the location of a key, or of the nearest key above it that a file contains."""

@@ -42,8 +42,9 @@ class Batch:
 
     `settle` takes one settlement per message, in their order. Any thread may call it, also long
     after the next batch was received. A later `receive` returns a retried message again, marked as
-    redelivered and before every newer message. After the connection that brought the batch is
-    gone, `settle` has no effect: the broker delivers again what it must.
+    redelivered and before every newer message. A rejected one is acknowledged like an accepted one:
+    the gateway keeps its dead letter, and the broker is not to keep another. After the connection
+    that brought the batch is gone, `settle` has no effect: the broker delivers again what it must.
 
     `identities` is for brokers that number messages without a header that carries the number: one
     identity per message, the same at each delivery; empty where headers carry it.
@@ -102,6 +103,17 @@ class EndsIntake(Protocol):
     @property
     def intake_ended(self) -> bool:
         """Whether the answer has come: `receive` waits for nothing more."""
+
+
+@runtime_checkable
+class Removes(Protocol):
+    """A source that knows better than its settings where it takes messages from others.
+
+    It has subscriptions of both sorts, or its broker decides.
+    """
+
+    def removes(self, address: str) -> bool:
+        """Return whether a message that came with this address is gone for others once settled."""
 
 
 class Sink(Protocol):

@@ -11,7 +11,6 @@ from gateway.endpoints.base import Batch, Settlements
 from gateway.endpoints.redelivery_queue import MAX_BATCH, RedeliveryQueue, mark_redelivered
 from gateway.model.memory_size import messages_size
 from gateway.model.message import Message
-from gateway.model.outcome import Outcome
 
 OVERHEAD: Final = 300  # bytes of memory of an entry beside its message
 T = TypeVar("T")
@@ -21,14 +20,13 @@ T = TypeVar("T")
 class ReceivedMessage(Generic[T]):
     """A message, and the `receipt` by which its broker settles it.
 
-    Mutable: the message becomes one that is marked as redelivered, or a dead letter.
+    Mutable: the message becomes one that is marked as redelivered.
     """
 
     message: Message
     receipt: T
     number: int = -1  # in a stream
     identity: str = ""
-    is_dead: bool = False
 
 
 # Answers messages that were handed out together, and returns their settlements in the queue.
@@ -49,9 +47,9 @@ class ReceivedMessages(RedeliveryQueue[ReceivedMessage[T]]):
         answer_each: AnswerEach[T] | None = None,
     ) -> None:
         super().__init__(capacity, _measure, _mark, self._pass_on)
-        self._settling = self._settle_received
+        self._settling = answer_each
         self.unanswered: deque[ReceivedMessage[T]] = deque()
-        self._answer, self._answer_each = answer, answer_each
+        self._answer = answer
 
     def put(self, items: Sequence[ReceivedMessage[T]]) -> None:
         """Add messages as `RedeliveryQueue.put` does."""
@@ -72,15 +70,6 @@ class ReceivedMessages(RedeliveryQueue[ReceivedMessage[T]]):
     def _pass_on(self, count: int) -> None:
         if self._answer is not None:
             self._answer([self.unanswered.popleft() for _ in range(count)])
-
-    def _settle_received(
-        self, items: Sequence[ReceivedMessage[T]], settlements: Settlements
-    ) -> Settlements:
-        if self._answer_each is not None:
-            return self._answer_each(items, settlements)
-        for each, settlement in zip(items, settlements, strict=True):
-            each.is_dead = settlement.outcome is Outcome.REJECTED
-        return settlements
 
 
 def _measure(received: Sequence[ReceivedMessage[T]], *, opaque: bool = True) -> int:

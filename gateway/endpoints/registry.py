@@ -10,7 +10,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, Final, cast
 
-from gateway.endpoints.base import Sink, Source, Subscription
+from gateway.endpoints.base import Removes, Sink, Source, Subscription
 from gateway.endpoints.kind import EndpointKind, Starter
 from gateway.endpoints.settings.base import EndpointSettings
 from gateway.endpoints.settings.jms import JmsSettings
@@ -200,6 +200,20 @@ def make_source(
     """
     make = _function(settings, "open_source")
     return cast(Source, make(settings, tuple(subscriptions), instance=instance))
+
+
+def removal(
+    source: Source, settings: EndpointSettings, subscriptions: Sequence[Subscription]
+) -> Callable[[str], bool]:
+    """Return the function that tells of an address whether `source` removes what came with it.
+
+    Such a message is gone for others once it is settled: so the gateway keeps a dead letter of what
+    it does not deliver.
+    """
+    if isinstance(source, Removes):
+        return source.removes
+    removes = any(settings.removes(each.pattern) for each in subscriptions)
+    return lambda _address: removes
 
 
 def make_sink(settings: EndpointSettings, *, instance: str = "") -> Sink:

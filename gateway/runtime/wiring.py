@@ -21,7 +21,7 @@ from gateway.config.process import ArchiveSettings
 from gateway.dialects.base import parse_subject
 from gateway.endpoints.base import Source, Subscription
 from gateway.endpoints.continuity import KeepsSubscriptions, SubscriptionStore
-from gateway.endpoints.registry import find_kind, make_sink, make_source
+from gateway.endpoints.registry import find_kind, make_sink, make_source, removal
 from gateway.endpoints.settings.base import EndpointSettings
 from gateway.routing.name_rules import to_rules
 from gateway.routing.origin_path import GatewayIdentity
@@ -101,10 +101,12 @@ def make_source_binding(
     endpoint = configuration.endpoints[name]
     settings = endpoint.settings
     routes, wanted = _routes_and_subscriptions(configuration, name)
+    source = source or _remembering(make_source(settings, wanted), sessions)
     return SourceBinding(
-        source or _remembering(make_source(settings, wanted), sessions),
+        source,
         AdmissionRules(
             Router(routes[0].dialect, routes, dictionary_for(configuration, name), identity),
+            removal(source, settings, wanted),
             echo_broker=echo_brokers(configuration).get(name, ""),
             echo_window=endpoint.echo_window,
         ),
@@ -153,10 +155,7 @@ def _routes_and_subscriptions(
 ) -> tuple[Sequence[Route], Sequence[Subscription]]:
     settings = configuration.endpoints[name].settings
     routes = [route for route in configuration.routes if route.endpoint == name]
-    selector = ""
-    if find_kind(settings).evaluates_selectors and routes[0].selector is not None:
-        texts = {route.selector.text if route.selector else "" for route in routes}
-        selector = texts.pop() if len(texts) == 1 else ""
+    selector = configuration.broker_selector(name)
     wanted = subscriptions(routes, selector)
     if selector:  # the broker evaluates it, with its own rules
         routes = [replace(route, selector=None) for route in routes]

@@ -11,8 +11,8 @@ from time import monotonic
 
 import pytest
 
-from gateway.endpoints.base import Batch, Sink, Source
-from gateway.endpoints.registry import ENDPOINT_KINDS
+from gateway.endpoints.base import Batch, Sink, Source, Subscription
+from gateway.endpoints.registry import ENDPOINT_KINDS, removal
 from gateway.errors import NotConnectedError
 from gateway.model.message import Headers, Message
 from gateway.model.outcome import ACCEPTED, RETRY, Outcome, rejected
@@ -156,12 +156,26 @@ def test_settled_messages_are_not_redelivered(system: System) -> None:
     with opened(source, sink):
         send(sink, *(say(system, i) for i in range(10)))
         collect(source, 10, ACCEPTED)
-        collect(source, 0, rejected("rule", "reason"))
+        send(sink, *(say(system, i) for i in range(10, 12)))
+        collect(source, 2, rejected("rule", "reason"))
     source = system.source("t")
     with opened(source):
         left = source.receive(QUIET)
 
     assert left is None
+
+
+def test_the_broker_sets_no_copy_of_a_dead_letter_aside(system: System) -> None:
+    """The gateway keeps it: where a broker kept it, too, somebody would send it twice."""
+    if system.set_aside is None:
+        pytest.skip("its brokers show no place for dead letters")
+    aside = system.set_aside()
+    source, sink = system.source("t"), system.sink()
+    with opened(aside, source, sink):
+        send(sink, say(system, 1), say(system, 2), say(system, 3))
+        collect(source, 3, rejected("rule", "reason"))
+
+        assert aside.receive(2 * QUIET) is None
 
 
 def test_a_second_settlement_of_a_batch_has_no_effect(system: System) -> None:
@@ -254,6 +268,8 @@ def test_two_sources_of_one_pattern_both_get_every_message(system: System) -> No
 
         assert payloads(collect(first, 2)) == [b"1", b"2"]
         assert payloads(collect(second, 2)) == [b"1", b"2"]
+        removes = removal(first, system.settings, [Subscription(system.rest(("t",)))])
+        assert not removes(system.address("t", "x"))
 
 
 @pytest.mark.parametrize("exclude", [True, False])

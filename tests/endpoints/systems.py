@@ -29,6 +29,8 @@ class System:
 
     `stop` and `start` end the broker in good order and bring it back; None where there is no
     broker to end. `spell` joins levels; `rest` is a pattern for all below some levels.
+    `set_aside` has the broker set aside what the source "one" rejects, and returns a source of that
+    place; None where brokers of the kind set nothing aside, or where no client may read it.
     """
 
     settings: EndpointSettings
@@ -39,6 +41,7 @@ class System:
     retained: bool = False
     stop: Callable[[], None] | None = None
     start: Callable[[], None] | None = None
+    set_aside: Callable[[], Source] | None = None
 
     def address(self, *levels: str) -> str:
         return self.spell(levels)
@@ -150,6 +153,9 @@ def _jms(request: pytest.FixtureRequest) -> System:
         illegal="a.*.b",
         stop=broker.stop,
         start=broker.start,
+        set_aside=lambda: make_source(
+            broker.settings(), [Subscription("queue:ActiveMQ.DLQ")], instance="dead"
+        ),
     )
 
 
@@ -170,6 +176,8 @@ def _solace(request: pytest.FixtureRequest) -> System:
 
 def _nats(request: pytest.FixtureRequest) -> System:
     server = request.getfixturevalue("nats_server")
+    core = NatsSettings(name="nats", url=server.url, jetstream=False)
+    terminated = "$JS.EVENT.ADVISORY.CONSUMER.MSG_TERMINATED.>"  # of which archives are made
     return System(
         NatsSettings(
             name="nats", url=server.url, stream="T", create_stream=True, subjects=("t.>",)
@@ -179,11 +187,20 @@ def _nats(request: pytest.FixtureRequest) -> System:
         illegal="a.*.b",
         stop=server.stop,
         start=server.start,
+        set_aside=lambda: make_source(core, [Subscription(terminated)]),
     )
 
 
 def _rabbitmq(request: pytest.FixtureRequest) -> System:
     vhost = request.getfixturevalue("rabbitmq")
+
+    def set_aside() -> Source:
+        arguments = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"}
+        for name, wanted in (("dead", {}), ("gateway-one", arguments)):
+            body = {"durable": True, "arguments": wanted}
+            vhost.api("PUT", "queues", f"/{name}", body)
+        return make_source(vhost.settings, [Subscription("queue:dead")])
+
     return System(
         replace(vhost.settings, queue="gateway", on_unroutable="drop"),
         spell=".".join,
@@ -191,6 +208,7 @@ def _rabbitmq(request: pytest.FixtureRequest) -> System:
         illegal="a.*.b",
         stop=vhost.server.stop,
         start=vhost.server.start,
+        set_aside=set_aside,
     )
 
 

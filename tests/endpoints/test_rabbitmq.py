@@ -18,7 +18,7 @@ from gateway.endpoints.registry import make_sink, make_source
 from gateway.endpoints.settings.rabbitmq import RabbitmqSettings
 from gateway.errors import EndpointError, NotConnectedError
 from gateway.model.message import DeliveryMode, Headers, Message
-from gateway.model.outcome import ACCEPTED, NO_ROOM, RETRY, Outcome, rejected
+from gateway.model.outcome import ACCEPTED, NO_ROOM, RETRY, Outcome
 from gateway.runtime.inbound.session_file import SessionFile
 from gateway.trial.brokers.listening import free_port
 from tests.brokers.rabbitmq_server import RabbitmqServer, Vhost
@@ -400,27 +400,6 @@ def test_a_frozen_server_is_noticed(rabbitmq: Vhost) -> None:
         rabbitmq.server.freeze()
         wait_for_loss(source)
         rabbitmq.server.thaw()
-
-
-def test_a_dead_letter_goes_to_the_exchange_of_its_queue(rabbitmq: Vhost) -> None:
-    source, sink = source_of(rabbitmq.settings, "queue:work"), make_sink(rabbitmq.settings)
-    with plain_channel(rabbitmq) as channel:
-        channel.queue_declare("dead")
-        arguments = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"}
-        channel.queue_declare("work", arguments=arguments)
-        with opened(source, sink):
-            send(sink, *(say(number, "queue:work") for number in range(4)))
-            for batch in hold(source, 4):
-                batch.settle(
-                    [
-                        rejected("rule", "reason") if each in ([1], [3]) else ACCEPTED
-                        for each in ([number] for number in numbers(list(batch.messages)))
-                    ]
-                )
-            until(lambda: channel.queue_declare("dead", passive=True).method.message_count == 2)
-        bodies = [channel.basic_get("dead", auto_ack=True)[2] for _ in range(2)]
-
-    assert bodies == [b"1", b"3"]
 
 
 def test_a_stream_is_read_on_from_its_position_with_offsets_as_identities(

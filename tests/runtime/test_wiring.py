@@ -52,6 +52,25 @@ def test_a_route_looks_at_the_retained_flag_only_where_the_broker_sets_it(
     assert {route.take_retained for route in routes} == takes
 
 
+@pytest.mark.parametrize(
+    ("kind", "removed"),
+    [pytest.param("mqtt", ["b/x"], id="a-share"), pytest.param("memory", [], id="no-such-kind")],
+)
+def test_a_binding_says_where_its_source_removes_what_it_reads(
+    tmp_path: Path, kind: str, removed: list[str]
+) -> None:
+    file = tmp_path / "gateway.yaml"
+    file.write_text(
+        f"endpoints:\n  a: {{kind: {kind}}}\n  b: {{kind: memory, broker: b}}\nroutes:\n"
+        '  r: {from: {endpoint: a, pattern: "a/{x}"}, to: {endpoint: b}}\n'
+        '  s: {from: {endpoint: a, pattern: "$share/g/b/{x}"}, to: {endpoint: b}}\n'
+    )
+
+    removes = make_source_binding(load(file), "a").rules.removes
+
+    assert [each for each in ("a/x", "b/x") if removes(each)] == removed
+
+
 def test_endpoints_with_one_broker_id_share_the_echoes_of_their_broker(tmp_path: Path) -> None:
     """A proxy or a second address hides that both are one broker; MQTT 3.1.1 has no path."""
     file = tmp_path / "gateway.yaml"

@@ -244,6 +244,14 @@ class JmsSource:
         connection.connection.start()
         return ReceivingSession(connection, receiver, settings, together=mode != ACK_EACH)
 
+    def removes(self, address: str) -> bool:
+        """Return whether a queue or a shared subscription had the message.
+
+        A bridge may bring the messages of a topic into a queue, which keep the topic's name.
+        """
+        queues_only = all(each.kind == QUEUE for each in self._consumers)
+        return queues_only or self._settings.removes(address)
+
     def receive(self, timeout: float) -> Batch | None:
         deadline = monotonic() + timeout
         while True:

@@ -41,6 +41,7 @@ class MqttSource:
         self._settings, self._subscriptions = settings, tuple(subscriptions)
         self._client_id = client_id(settings, instance)
         self._filters = [each.pattern for each in subscriptions]
+        self._shares = [*filter(settings.removes, self._filters)]
         counts = settings.dropped_topic
         if any_selects(map(inner_filter, self._filters), counts):
             counts = ""  # a route selects the counts: they come once
@@ -145,6 +146,13 @@ class MqttSource:
         if self._kept.has_qos_0:
             self._continuity.retention = Retention.NOTHING
         return self._continuity
+
+    def removes(self, address: str) -> bool:
+        """Return whether a shared subscription selects the topic.
+
+        A message does not tell which subscription it came by.
+        """
+        return any_selects(map(inner_filter, self._shares), address)
 
     def end_intake(self) -> None:
         state = self._state

@@ -16,7 +16,7 @@ from functools import partial
 from hashlib import blake2b
 from typing import Any, Final, TypeAlias
 
-from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy
+from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy, RetentionPolicy
 from nats.js.errors import NotFoundError
 
 from gateway.endpoints.base import Batch, Subscription
@@ -36,7 +36,7 @@ from gateway.errors import (
 )
 from gateway.model.message import Headers, Message
 
-ACK, NAK, TERM, PROGRESS = b"+ACK", b"-NAK", b"+TERM", b"+WPI"
+ACK, NAK, PROGRESS = b"+ACK", b"-NAK", b"+WPI"
 PULL: Final = 500  # messages of one request
 PULL_EXPIRES: Final = 5.0  # seconds
 MAX_RETURNED: Final = 100_000  # messages; the server redelivers older ones after `ack_wait`
@@ -78,6 +78,7 @@ class NatsSource:
         self._live: list[Any] = []  # the library's subscriptions of core NATS
         self._stream = self._inbox = ""
         self._exact = False  # every message of the stream is ours
+        self._keeps_unread = False  # the stream keeps only what its consumers have not read
         self._is_new = False  # the consumer was absent at this attempt, or at one that failed
         self._most = PULL  # messages of a request: the server may have a limit
         self._fits = True  # the next message is within the bytes of a request
@@ -119,6 +120,10 @@ class NatsSource:
             self._place.keep_exactly()
             connection.close()
 
+    def removes(self, address: str) -> bool:
+        """Return whether a queue group divides messages, or the stream keeps unread ones only."""
+        return self._keeps_unread or self._settings.removes(address)
+
     def end_intake(self) -> None:
         if self._live and self._connection is not None:
             self._connection.run(self._drain(self._live, self._queue))
@@ -148,13 +153,16 @@ class NatsSource:
             connection.run(self._answer(connection, settled))
 
     async def _answer(self, connection: NatsConnection, settled: Sequence[NatsMessage]) -> None:
-        """Send the answers; the server takes them in order, so it confirms the last for all."""
+        """Acknowledge; the server takes answers in order, so it confirms the last for all.
+
+        Dead letters, too: of a `+TERM` the server tells those who send such messages again.
+        """
         sync = self._settings.ack_sync
         for each in settled[: len(settled) - sync]:
-            await connection.client.publish(each.receipt, TERM if each.is_dead else ACK)
+            await connection.client.publish(each.receipt, ACK)
         if sync:
-            last, timeout = settled[-1], self._settings.answer_timeout
-            await connection.client.request(last.receipt, TERM if last.is_dead else ACK, timeout)
+            timeout = self._settings.answer_timeout
+            await connection.client.request(settled[-1].receipt, ACK, timeout)
 
     async def _subscribe(self, connection: NatsConnection, queue: Inbox) -> None:
         """Subscribe in core NATS; of several patterns that select a message, the first takes it."""
@@ -234,6 +242,7 @@ class NatsSource:
         except NotFoundError as error:
             raise EndpointError(f"{settings.name}: no stream {self._stream!r}") from error
         stream = await jetstream.stream_info(self._stream)
+        self._keeps_unread = stream.config.retention != RetentionPolicy.LIMITS
         self._exact = only is None or stream.config.subjects == [only]
         self._last_delivery = info.delivered.consumer_seq
         floor, end = info.ack_floor.stream_seq, info.delivered.stream_seq

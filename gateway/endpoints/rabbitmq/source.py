@@ -91,6 +91,10 @@ class RabbitmqSource:
             for place in self._places.values():
                 place.save(self.subscription_store)
 
+    def removes(self, address: str) -> bool:
+        """Return whether it is a queue that others fill; a stream keeps what was read."""
+        return address.startswith(QUEUE) and address.removeprefix(QUEUE) in self._others
+
     def _new_queue(self) -> ReceivedMessages[Receipt]:
         return ReceivedMessages(self._settings.receive_window_bytes, self._confirm)
 
@@ -220,19 +224,9 @@ class RabbitmqSource:
             connection.spawn(lambda: self._answer(connection, settled))
 
     def _answer(self, connection: RabbitmqConnection, settled: Sequence[AmqpMessage]) -> None:
-        """Acknowledge; a dead letter of ours goes to the queue's dead-letter exchange, if any."""
-        channel, last = connection.channel, 0
+        """Acknowledge, dead letters too: a dead-letter exchange would get them a second time."""
         try:
-            for each in settled:
-                if not each.is_dead:
-                    last, _ = each.receipt
-                    continue
-                if last:
-                    channel.basic_ack(last, multiple=True)
-                channel.basic_reject(each.receipt[0], requeue=False)
-                last = 0
-            if last:
-                channel.basic_ack(last, multiple=True)
+            connection.channel.basic_ack(settled[-1].receipt[0], multiple=True)
         except (AMQPError, OSError) as error:
             connection.end(first_line(error))
             return

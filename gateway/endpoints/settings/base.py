@@ -149,6 +149,14 @@ class EndpointSettings(ABC):
         """Return a name of the readers that divide the messages of `pattern`; empty without."""
         return ""
 
+    def removes(self, pattern: str) -> bool:  # noqa: ARG002  # for kinds with queues or groups
+        """Return whether others put messages into what `pattern` names, or divide them.
+
+        What a reader takes from there is gone for the others. False for messages that the broker
+        keeps for this endpoint alone: its own subscriptions, and the queue that they fill.
+        """
+        return False
+
     def faults(self) -> Iterator[SettingFault]:
         """Yield the faults that only a connection would show."""
         yield from ()

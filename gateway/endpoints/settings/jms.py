@@ -222,6 +222,10 @@ class JmsSettings(EndpointSettings):
             return pattern.removeprefix("queue:")
         return self.shared.replace("{pattern}", pattern)
 
+    def removes(self, pattern: str) -> bool:
+        """Return whether `pattern` is a queue, or its subscription is shared."""
+        return bool(self.group(pattern))
+
     @property
     def broker_key(self) -> str:
         """Address of the broker; equal for two endpoints of the same broker."""

@@ -16,6 +16,7 @@ from gateway.endpoints.settings.base import (
 )
 from gateway.model.message import DeliveryMode
 from gateway.setting import optional, seconds, secret, setting, size, timeout, window_bytes
+from gateway.wire.mqtt.topic_filters import SHARED
 
 MAX_PACKET_IN = 16_777_216  # bytes: longer ones cost the other messages seconds
 MQTT_PACKET = 268_435_460  # bytes: 268,435,455 after a fixed header of 5 (MQTT 5.0, 2.1.4)
@@ -126,6 +127,10 @@ class MqttSettings(EndpointSettings):
             if not host or "/" in host or " " in host or port > U16:
                 hint = "write HOST or HOST:PORT; `port` and `tls` have keys of their own"
                 yield SettingFault("host", f"{text.strip()!r} is no host name", hint)
+
+    def removes(self, pattern: str) -> bool:
+        """Return whether the subscription is shared."""
+        return pattern.startswith(SHARED)
 
     @property
     def each_address(self) -> tuple[MqttSettings, ...]:

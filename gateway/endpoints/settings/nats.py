@@ -130,6 +130,10 @@ class NatsSettings(EndpointSettings):
         if not self.jetstream and self.stream:
             yield SettingFault("stream", "core NATS has no streams", "remove it or `jetstream`")
 
+    def removes(self, _pattern: str) -> bool:
+        """Return whether a queue group divides the messages; a source asks its stream itself."""
+        return bool(self.queue_group) and not self.jetstream
+
     @property
     def broker_key(self) -> str:
         """Address of the server; equal for two endpoints of the same server."""

@@ -125,6 +125,10 @@ class RabbitmqSettings(EndpointSettings):
             reason = "queues of this name belong to the server"
             yield SettingFault("queue", reason, "begin it with something else than `amq.`")
 
+    def removes(self, pattern: str) -> bool:
+        """Return whether `pattern` is a queue; a source finds out whether that is a stream."""
+        return pattern.startswith(QUEUE)
+
     @property
     def urls(self) -> tuple[str, ...]:
         """Addresses of the servers, with log-in."""

@@ -143,6 +143,12 @@ class SolaceSettings(EndpointSettings):
         """Name of the readers that divide messages: those of a queue, or of a share."""
         return (self.queue or f"gateway/{self.name}") if self.guaranteed else self.share
 
+    def removes(self, _pattern: str) -> bool:
+        """Return whether others fill the queue or read it, or a share divides the messages."""
+        if self.guaranteed:
+            return not (self.subscribe_queue and self.exclusive_queue)
+        return bool(self.share)
+
     @property
     def broker_key(self) -> str:
         """Address of the broker; equal for two endpoints of the same broker."""

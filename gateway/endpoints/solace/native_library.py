@@ -24,7 +24,8 @@ _DIRECT, _PERSISTENT = 0x00, 0x10  # delivery modes
 _WAIT: Final = 1  # a request: until the broker answers
 _CONNECTION_ATTEMPTS: Final = 20  # a statistic
 _GROUP_ID_SIZE: Final = 16  # bytes
-_ANSWERS: Final = {Outcome.ACCEPTED: 0, Outcome.RETRY: 2, Outcome.REJECTED: 3}
+# a broker would put a rejected message into its dead message queue, beside the dead letters
+_ANSWERS: Final = {Outcome.ACCEPTED: 0, Outcome.REJECTED: 0, Outcome.RETRY: 2}
 
 Pointer: TypeAlias = ctypes.c_void_p
 

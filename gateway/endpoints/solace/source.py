@@ -217,7 +217,7 @@ class SolaceSource:
     def _make_guaranteed(self, connection: SolaceConnection) -> Any:  # noqa: ANN401  # the driver's receiver
         settings, exclusive = self._settings, self._settings.exclusive_queue
         builder = connection.service.create_persistent_message_receiver_builder()
-        builder = builder.with_required_message_outcome_support(Required.FAILED, Required.REJECTED)
+        builder = builder.with_required_message_outcome_support(Required.FAILED)
         if settings.create_queue:
             session = connection.service.session.session_pointer
             if self._native.create_queue(session, self._queue, exclusive=exclusive):

@@ -130,6 +130,30 @@ def test_a_queue_or_a_durable_subscription_keeps_messages(
     assert open_source(settings, [Subscription(pattern)]).continuity.retention is retention
 
 
+@pytest.mark.parametrize(
+    ("settings", "patterns", "removing", "own"),
+    [
+        pytest.param(EMS, ["queue:q", "a.>"], ["queue:q"], ["a.b"], id="a-queue-beside-a-topic"),
+        pytest.param(
+            replace(EMS, destination="queue"),
+            ["q", "topic:a.>"],
+            ["q"],
+            ["topic:a.b"],
+            id="default",
+        ),
+        pytest.param(EMS, ["queue:q"], ["queue:q", "a.b"], [], id="a-bridge-from-a-topic"),
+        pytest.param(replace(EMS, shared="s"), ["a.>"], ["a.b"], [], id="shared"),
+        pytest.param(replace(EMS, durable="d", client_id="c"), ["a.>"], [], ["a.b"], id="durable"),
+    ],
+)
+def test_a_queue_and_a_shared_subscription_are_removed_from(
+    settings: JmsSettings, patterns: list[str], removing: list[str], own: list[str]
+) -> None:
+    source = open_source(settings, [Subscription(each) for each in patterns], instance="")
+
+    assert [each for each in [*removing, *own] if source.removes(each)] == removing
+
+
 def test_each_pattern_gets_its_own_durable_name() -> None:
     settings = replace(EMS, durable="gw-{pattern}", client_id="c")
     patterns = [Subscription(each) for each in ("a.*", "a.>", "a._2a_", "queue:q")]

@@ -11,7 +11,7 @@ import pytest
 from gateway.dialects.registry import DIALECTS
 from gateway.endpoints.base import Source, Subscription
 from gateway.endpoints.nats.source import NatsSource
-from gateway.endpoints.registry import make_sink
+from gateway.endpoints.registry import make_sink, removal
 from gateway.endpoints.settings.nats import NatsSettings
 from gateway.errors import EndpointError
 from gateway.model.message import DeliveryMode, Headers, Message
@@ -100,6 +100,36 @@ def test_a_message_from_before_a_smaller_limit_of_the_server_arrives(
     with opened(source):
         got = collect(source, 5)
     assert [len(bytes(each.payload)) for each in got] == [1, *[4 << 20] * 3, 1]  # type: ignore[arg-type]  # bytes were sent
+
+
+@pytest.mark.parametrize("retention", ["limits", "interest", "workqueue"])
+def test_a_source_says_whether_its_stream_keeps_what_it_has_read(
+    settings: NatsSettings, retention: str
+) -> None:
+    async def make(jetstream: Any) -> None:  # noqa: ANN401  # the driver's
+        await jetstream.add_stream(name="T", subjects=["t.>"], retention=retention)
+
+    def kept() -> int:
+        found: list[int] = []
+
+        async def look(jetstream: Any) -> None:  # noqa: ANN401  # the driver's
+            found.append((await jetstream.stream_info("T")).state.messages)
+
+        ask(settings, look)
+        return found[0]
+
+    ask(settings, make)
+    source, sink = source_of(replace(settings, ack_sync=True)), make_sink(settings)
+    with opened(source, sink):
+        send(sink, say(1), say(2), say(3))
+        hold(source, 3)
+    with opened(source):
+        again = collect(source, 3)
+        said = removal(source, settings, [])("t.x")
+        until(lambda: kept() == (0 if said else 3))
+
+    assert said == (retention != "limits")
+    assert all(each.headers.redelivered for each in again)
 
 
 def test_a_full_stream_has_no_room(settings: NatsSettings) -> None:

@@ -66,7 +66,10 @@ def test_a_route_without_a_limit_cuts_nothing() -> None:
 
 def test_only_the_route_with_the_limit_cuts() -> None:
     batch = ReceivedBatch([ON] * 5, ORIGIN)
-    both = RouteMatch(ALL, (Delivery(ALL, None, "x"),)), RouteMatch(LIMITED, ())
+    both = (
+        RouteMatch(ALL, (Delivery(ALL, None, "x"),)),
+        RouteMatch(LIMITED, (Delivery(LIMITED, None, "x"),)),
+    )
     batch.matches = [both] * 5
 
     LoopLimit().cut(batch, 1.0)
