@@ -14,6 +14,7 @@ import pytest
 from gateway.endpoints.base import Batch, Sink, Source
 from gateway.endpoints.registry import ENDPOINT_KINDS
 from gateway.errors import NotConnectedError
+from gateway.model.dead_letter_rule import PAYLOAD
 from gateway.model.message import Headers, Message
 from gateway.model.outcome import ACCEPTED, RETRY, Outcome, rejected
 from tests.endpoints.exchange import (
@@ -156,7 +157,7 @@ def test_settled_messages_are_not_redelivered(system: System) -> None:
     with opened(source, sink):
         send(sink, *(say(system, i) for i in range(10)))
         collect(source, 10, ACCEPTED)
-        collect(source, 0, rejected("rule", "reason"))
+        collect(source, 0, rejected(PAYLOAD, "reason"))
     source = system.source("t")
     with opened(source):
         left = source.receive(QUIET)

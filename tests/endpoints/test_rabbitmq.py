@@ -17,6 +17,7 @@ from gateway.endpoints.continuity import SubscriptionStore
 from gateway.endpoints.registry import make_sink, make_source
 from gateway.endpoints.settings.rabbitmq import RabbitmqSettings
 from gateway.errors import EndpointError, NotConnectedError
+from gateway.model.dead_letter_rule import PAYLOAD
 from gateway.model.message import DeliveryMode, Headers, Message
 from gateway.model.outcome import ACCEPTED, NO_ROOM, RETRY, Outcome, rejected
 from gateway.runtime.inbound.session_file import SessionFile
@@ -413,7 +414,7 @@ def test_a_dead_letter_goes_to_the_exchange_of_its_queue(rabbitmq: Vhost) -> Non
             for batch in hold(source, 4):
                 batch.settle(
                     [
-                        rejected("rule", "reason") if each in ([1], [3]) else ACCEPTED
+                        rejected(PAYLOAD, "reason") if each in ([1], [3]) else ACCEPTED
                         for each in ([number] for number in numbers(list(batch.messages)))
                     ]
                 )

@@ -8,6 +8,7 @@ from typing import Final, TypeAlias
 
 from xxhash import xxh3_128_digest
 
+from gateway.model.dead_letter_rule import INTERNAL
 from gateway.model.message import Headers, Message, identity_of
 from gateway.routing.route import Route
 from gateway.routing.router import Delivery, RouteMatch, Router
@@ -193,4 +194,4 @@ def _refuse(error: Exception, batch: ReceivedBatch) -> tuple[RouteMatch, ...]:
     """A fault of ours: this message becomes a dead letter, the others are routed."""
     batch.failures.append(error)
     reason = f"{type(error).__name__} while routing; this is a fault of the gateway"
-    return (RouteMatch(None, (Delivery(None, None, "", rule="internal", reason=reason),)),)
+    return (RouteMatch(None, (Delivery(None, None, "", rule=INTERNAL, reason=reason),)),)
