@@ -14,7 +14,7 @@ from typing import Final, Self
 
 
 class Cause(Enum):
-    """What has to change before a message can be delivered; the value is the advice."""
+    """The thing that keeps a message from its target; the value is the advice."""
 
     MESSAGE = "correct the mapping or the sender"
     SURROUNDINGS = "remove the cause, then send it again"
@@ -89,7 +89,7 @@ WHITE_SPACE: Final = _of_message("white-space")
 WILDCARD: Final = _of_message("wildcard")
 WILDCARD_IN_NAME: Final = _of_message("wildcard-in-name")
 
-# What a route makes of a name.
+# A name that a route makes, or does not take.
 DESTINATION_KIND: Final = _of_message("destination-kind")
 HIDDEN: Final = _of_message("hidden")
 MISSING_PART: Final = _of_message("missing-part")
@@ -190,11 +190,16 @@ BLAMING: Final = frozenset(
 )
 
 
+def advice_of(label: str) -> str:
+    """Return what to do about the dead letters of a rule."""
+    return RULES[label].advice if label in RULES else cause_of(label).value
+
+
 def cause_of(label: str) -> Cause:
     """Return the cause of the rule with a label; a row of the archive has no more of a rule.
 
-    A label that stands in no row of the table is of a kind from outside, or of a later gateway. It
-    blames the surroundings: who sends the message again loses nothing, and learns the reason anew
-    if the message is to blame. Who corrects a mapping in vain leaves the message undelivered.
+    A label outside the table is of a kind from outside, or of a later gateway. Its cause counts as
+    the surroundings: a message that is sent again is delivered, or refused with the same reason.
+    The other advice would leave a message undelivered that needs no other mapping.
     """
     return Cause.MESSAGE if label in BLAMING else Cause.SURROUNDINGS

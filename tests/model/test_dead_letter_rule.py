@@ -25,7 +25,7 @@ from gateway.model.dead_letter_rule import (
 GATEWAY = Path(__file__).parents[2] / "gateway"
 LABEL = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 
-# What a user must do decides. The rules of brokers are those that an operator ends there.
+# A user ends the cause of these rules, and sends the message again.
 SURROUNDINGS = [
     "target-removed", "unstorable", "spool-full", "spool-age", "spool-damaged", "internal",
     "expired", "poisoned", "broker-exception", "no-stream", "unroutable", "destination", "queue",
