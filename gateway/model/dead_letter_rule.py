@@ -180,7 +180,8 @@ UNSTORABLE: Final = _around("unstorable", "end the outage of the target")
 RULES: Final[Mapping[str, DeadLetterRule]] = {
     each: each for each in list(globals().values()) if isinstance(each, DeadLetterRule) and each
 }
-JOINED_SYSTEMS: Final = ("rv", "smartsockets")  # to which a server of EMS forwards names
+# EMS imports names from these systems and exports names to them (User's Guide, 15 and 16).
+JOINED_SYSTEMS: Final = ("rv", "smartsockets")
 # The labels of the rules that blame the message.
 BLAMING: Final = frozenset(
     str(label)
