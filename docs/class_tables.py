@@ -1,10 +1,12 @@
-"""The tables of the classes of a night, from `gateway/model/copy_class.py`."""
+"""The tables of classes and of rules of dead letters, from `gateway/model/`."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from gateway.model.copy_class import CLASSES, ClassFacts, Severity
+from gateway.model.dead_letter_rule import RULES as DEAD_LETTER_RULES
+from gateway.model.dead_letter_rule import Cause
 from gateway.reconcile.classify.copy_classes import RULES
 
 
@@ -28,6 +30,17 @@ def advice(arguments: Sequence[str], lines: Sequence[str]) -> list[str]:
         if facts.advice:
             rows.append(f"| {name} | {facts.meaning} | {facts.advice}{command} |")
     return rows
+
+
+def dead_letter_rules(arguments: Sequence[str], lines: Sequence[str]) -> list[str]:
+    """One row for each rule that a user ends, and one for all that blame the message."""
+    del arguments, lines
+    rows = ["| rule | what to do |", "|---|---|"]
+    by_label = sorted(DEAD_LETTER_RULES.items())
+    around = [each for _, each in by_label if each.cause is Cause.SURROUNDINGS]
+    rows += [f"| `{each}` | {each.advice} |" for each in around]
+    blaming = ", ".join(f"`{label}`" for label, each in by_label if each.cause is Cause.MESSAGE)
+    return [*rows, f"| {blaming} | {Cause.MESSAGE.value} |"]
 
 
 def _breaks(facts: ClassFacts) -> str:

@@ -10,6 +10,8 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from difflib import get_close_matches
 
+from gateway.model.dead_letter_rule import DeadLetterRule
+
 MAX_QUOTED = 120  # characters of the user's text in an error message
 
 
@@ -53,10 +55,22 @@ class SubjectError(GatewayError):
         self.rule, self.reason = rule, reason
 
 
+class IllegalNameError(SubjectError):
+    """A received name is not legal in its system, or never leaves it; `rule` is of dead letters."""
+
+    rule: DeadLetterRule
+
+    def __init__(
+        self, dialect: str, text: str, offset: int, rule: DeadLetterRule, reason: str
+    ) -> None:
+        super().__init__(dialect, text, offset, rule, reason)
+        self.rule = rule
+
+
 class TranslationError(GatewayError):
     """A value is legal at the source and has no form at the target; `rule` is the broken rule."""
 
-    def __init__(self, target: str, text: str, rule: str, reason: str) -> None:
+    def __init__(self, target: str, text: str, rule: DeadLetterRule, reason: str) -> None:
         super().__init__(f"{target}: {quoted(text)}: {reason}")
         self.target, self.text, self.rule, self.reason = target, text, rule, reason
 
@@ -65,7 +79,7 @@ class LimitError(TranslationError):
     """A rendered value exceeds a limit of the target; `unit` is the unit of both figures."""
 
     def __init__(  # noqa: PLR0913, PLR0917  # the facts of one refusal
-        self, target: str, text: str, rule: str, unit: str, actual: int, maximum: int
+        self, target: str, text: str, rule: DeadLetterRule, unit: str, actual: int, maximum: int
     ) -> None:
         super().__init__(target, text, rule, f"is {actual} {unit}, limit {maximum}")
         self.unit, self.actual, self.maximum = unit, actual, maximum

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from gateway.dialects.escape import CharacterSearch, Codec, character_search, make_codec
 from gateway.dialects.first_character import PrefixMapping, PrefixRule
 from gateway.dialects.name_limits import Refusals
+from gateway.model.dead_letter_rule import NUL, WILDCARD_IN_NAME, DeadLetterRule
 from gateway.model.limits import Limit, Unit
 from gateway.model.pattern import NO_EXCLUSIONS, WildcardExclusions
 
@@ -33,19 +34,19 @@ class WildcardPlacement(Enum):
 class Prohibition(NamedTuple):
     """The rule that forbids a character: its short name for scripts and its text for people."""
 
-    rule: str
+    rule: DeadLetterRule
     reason: str
 
 
 def wildcards_forbidden(characters: str) -> dict[str, Prohibition]:
     """Forbid wildcard characters in names; `Dialect.forbidden` takes the result."""
     return {
-        char: Prohibition("wildcard-in-name", f"{char!r} is a wildcard, and this is a name")
+        char: Prohibition(WILDCARD_IN_NAME, f"{char!r} is a wildcard, and this is a name")
         for char in characters
     }
 
 
-NUL_FORBIDDEN: Mapping[str, Prohibition] = {"\0": Prohibition("nul", "NUL cannot stand in it")}
+NUL_FORBIDDEN: Mapping[str, Prohibition] = {"\0": Prohibition(NUL, "NUL cannot stand in it")}
 
 
 @dataclass(frozen=True)  # no slots: cached properties need a __dict__

@@ -6,6 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
+from gateway.model.dead_letter_rule import (
+    FORBIDDEN_CHARACTER,
+    FORBIDDEN_FIRST_LEVEL,
+    FORBIDDEN_PATTERN,
+    RESERVED,
+    DeadLetterRule,
+)
 from gateway.model.limits import Unit
 from gateway.model.matching import matches
 from gateway.model.pattern import Pattern
@@ -79,21 +86,21 @@ class Refusals:
     server_levels: tuple[str, ...] = ()
     patterns: tuple[tuple[str, Pattern], ...] = ()
 
-    def fault(self, levels: Sequence[str]) -> tuple[str, str] | None:
+    def fault(self, levels: Sequence[str]) -> tuple[DeadLetterRule, str] | None:
         """Return the rule that refuses a name with these levels, and the reason."""
         if levels[0] in self.server_levels:
-            return "reserved", f"names that begin with {levels[0]!r} belong to the broker"
+            return RESERVED, f"names that begin with {levels[0]!r} belong to the broker"
         joined = "".join(levels) if self.limits.forbidden_characters else ""
         if found := [each for each in self.limits.forbidden_characters if each in joined]:
             char = min(found, key=joined.index)
-            return "forbidden-character", f"the limits of the endpoint forbid {char!r}"
+            return FORBIDDEN_CHARACTER, f"the limits of the endpoint forbid {char!r}"
         refused, taken = self.limits.forbidden_first_levels, self.limits.allowed_first_levels
         if refused and _is_one_of(levels[0], refused) and not _is_one_of(levels[0], taken):
             reason = f"the limits of the endpoint forbid the first {levels[0]!r}"
-            return "forbidden-first-level", reason
+            return FORBIDDEN_FIRST_LEVEL, reason
         for text, pattern in self.patterns:
             if matches(pattern, levels):
-                return "forbidden-pattern", f"the limits of the endpoint forbid {text!r}"
+                return FORBIDDEN_PATTERN, f"the limits of the endpoint forbid {text!r}"
         return None
 
 

@@ -6,7 +6,19 @@ from collections.abc import Sequence
 
 from gateway.dialects.dialect import TAG_SEPARATOR, Dialect
 from gateway.dialects.name_size import exceeded_limit
-from gateway.errors import LimitError, SubjectError, TranslationError, quoted
+from gateway.errors import IllegalNameError, LimitError, TranslationError, quoted
+from gateway.model.dead_letter_rule import (
+    EMPTY_ELEMENT,
+    EMPTY_NAME,
+    FORBIDDEN_FIRST,
+    INBOX,
+    LOCAL,
+    NO_LEADING_SEPARATOR,
+    RESERVED,
+    SURROGATE,
+    WILDCARD_IN_NAME,
+    DeadLetterRule,
+)
 from gateway.model.pattern import Literal, Pattern
 from gateway.model.subject import Subject
 
@@ -18,28 +30,28 @@ def read_name(text: str, dialect: Dialect) -> tuple[str, ...]:
     `check_name` accepts only names to which a client may send.
 
     Raises:
-        SubjectError: the text violates a rule of the dialect.
+        IllegalNameError: the text violates a rule of the dialect.
     """
     levels = split_levels(text, dialect)
     found = dialect.find_forbidden(text)
     if found is not None:
         prohibition = dialect.forbidden[found[0]]
-        raise SubjectError(dialect.name, text, found.start(), *prohibition)
+        raise IllegalNameError(dialect.name, text, found.start(), *prohibition)
     _check_levels(levels, text, dialect)
     check_limits(text, levels, dialect)
     return levels
 
 
 def check_name(text: str, dialect: Dialect) -> None:
-    """Raise SubjectError unless a client may publish to `text`, a name or a tag list."""
+    """Raise IllegalNameError unless a client may publish to `text`, a name or a tag list."""
     for levels in read_tags(text, dialect):
         for rule in dialect.prefix_rules:
             if levels[0].startswith(rule.system_prefixes):
                 reason = f"names that begin with {levels[0]!r} belong to the system"
-                raise SubjectError(dialect.name, text, 0, "reserved", reason)
+                raise IllegalNameError(dialect.name, text, 0, RESERVED, reason)
 
 
-def system_fault(levels: Sequence[str], dialect: Dialect) -> tuple[str, str] | None:
+def system_fault(levels: Sequence[str], dialect: Dialect) -> tuple[DeadLetterRule, str] | None:
     """Return why a name stays in its system, as rule and reason; None for an ordinary name.
 
     `levels` are canonical. A route may take such a name when its pattern names it
@@ -47,9 +59,9 @@ def system_fault(levels: Sequence[str], dialect: Dialect) -> tuple[str, str] | N
     """
     if levels and levels[0].startswith(dialect.system_starts):
         (first,) = dialect.codec.encode(levels[:1])
-        return "reserved", f"names that begin with {first!r} belong to the system"
+        return RESERVED, f"names that begin with {first!r} belong to the system"
     if not dialect.system_levels.isdisjoint(levels):
-        return "inbox", f"a {dialect.inbox_levels[0]!r} level is the inbox of one client"
+        return INBOX, f"a {dialect.inbox_levels[0]!r} level is the inbox of one client"
     return None
 
 
@@ -75,7 +87,7 @@ def parse_subject(text: str, dialect: Dialect) -> Subject:
     """Parse a name into the canonical form, which all systems share.
 
     Raises:
-        SubjectError: the name is illegal, or never leaves its system (Rendezvous `_LOCAL`).
+        IllegalNameError: the name is illegal, or never leaves its system (Rendezvous `_LOCAL`).
     """
     return Subject(canonical_levels(read_name(text, dialect), text, dialect))
 
@@ -85,7 +97,7 @@ def canonical_levels(levels: tuple[str, ...], text: str, dialect: Dialect) -> tu
     for rule in dialect.prefix_rules:
         if rule.local and levels[0].startswith(rule.local):
             reason = f"{levels[0]!r} names never leave the system"
-            raise SubjectError(dialect.name, text, 0, "local", reason)
+            raise IllegalNameError(dialect.name, text, 0, LOCAL, reason)
     codec = dialect.codec
     if codec.may_need_decoding(text) is None and (levels[0][:1] not in codec.rule_characters):
         return levels
@@ -103,7 +115,7 @@ def render_subject(subject: Subject, dialect: Dialect, *, replies: bool = False)
         LimitError: the name exceeds a limit.
     """
     if not subject.levels:
-        raise TranslationError(dialect.name, "", "empty-name", "a subject has one level at least")
+        raise TranslationError(dialect.name, "", EMPTY_NAME, "a subject has one level at least")
     return render_levels(dialect.codec.encode(subject.levels), dialect, replies=replies)
 
 
@@ -111,7 +123,7 @@ def render_levels(levels: Sequence[str], dialect: Dialect, *, replies: bool = Fa
     """Join escaped `levels` and check the result; raises as `render_subject` does."""
     text = dialect.leading + dialect.separator.join(levels)
     if not text and not dialect.tag_lists:
-        raise TranslationError(dialect.name, text, "empty-name", "the whole name is empty")
+        raise TranslationError(dialect.name, text, EMPTY_NAME, "the whole name is empty")
     refuse_surrogate(text, dialect)
     refuse_reserved(levels, text, dialect, replies=replies)
     if dialect.refusals is not None and (fault := dialect.refusals.fault(levels)) is not None:
@@ -126,7 +138,7 @@ def render_levels(levels: Sequence[str], dialect: Dialect, *, replies: bool = Fa
 def refuse_surrogate(text: str, dialect: Dialect) -> None:
     """Raise TranslationError when the text has no UTF-8."""
     if find_surrogate(text) is not None:
-        raise TranslationError(dialect.name, text, "surrogate", "a surrogate is no character")
+        raise TranslationError(dialect.name, text, SURROGATE, "a surrogate is no character")
 
 
 def too_long(
@@ -146,11 +158,11 @@ def refuse_reserved(levels: Sequence[str], text: str, dialect: Dialect, *, repli
         prefixes = rule.reserved if replies else rule.system_prefixes
         if levels[0].startswith(prefixes):
             reason = f"names that begin with {levels[0]!r} belong to the system"
-            raise TranslationError(dialect.name, text, "reserved", reason)
+            raise TranslationError(dialect.name, text, RESERVED, reason)
     inboxes = dialect.inbox_levels
     if inboxes and not replies and any(level in inboxes for level in levels):
         reason = f"a {inboxes[0]!r} level is the inbox of one client"
-        raise TranslationError(dialect.name, text, "inbox", reason)
+        raise TranslationError(dialect.name, text, INBOX, reason)
 
 
 def split_levels(text: str, dialect: Dialect) -> tuple[str, ...]:
@@ -158,18 +170,18 @@ def split_levels(text: str, dialect: Dialect) -> tuple[str, ...]:
     check_text(text, dialect)
     if dialect.leading and not text.startswith(dialect.leading):
         reason = f"it does not begin with {dialect.leading!r}"
-        raise SubjectError(dialect.name, text, 0, "no-leading-separator", reason)
+        raise IllegalNameError(dialect.name, text, 0, NO_LEADING_SEPARATOR, reason)
     return tuple(text.removeprefix(dialect.leading).split(dialect.separator))
 
 
 def check_text(text: str, dialect: Dialect) -> None:
-    """Raise SubjectError for text that is illegal in every system: surrogates, an empty name."""
+    """Raise IllegalNameError for a text that no system takes: a surrogate, an empty name."""
     at = find_surrogate(text)
     if at is not None:
         reason = "a surrogate is no character and has no UTF-8"
-        raise SubjectError(dialect.name, text, at, "surrogate", reason)
+        raise IllegalNameError(dialect.name, text, at, SURROGATE, reason)
     if not text and not dialect.tag_lists:
-        raise SubjectError(dialect.name, text, 0, "empty-name", "it is empty")
+        raise IllegalNameError(dialect.name, text, 0, EMPTY_NAME, "it is empty")
 
 
 def find_surrogate(text: str) -> int | None:
@@ -189,24 +201,26 @@ def _check_levels(levels: tuple[str, ...], text: str, dialect: Dialect) -> None:
         index = next(at for at, level in enumerate(levels) if level in dialect.reserved_levels)
         reason = f"{levels[index]!r} is a wildcard when it fills a {dialect.level_noun}"
         offset = level_offset(levels, index, dialect)
-        raise SubjectError(dialect.name, text, offset, "wildcard-in-name", reason)
+        raise IllegalNameError(dialect.name, text, offset, WILDCARD_IN_NAME, reason)
     check_first_character(levels[0], text, dialect)
 
 
 def check_first_character(level: str, text: str, dialect: Dialect) -> None:
-    """Raise SubjectError when no name of the system may begin with this first level."""
+    """Raise IllegalNameError when no name of the system may begin with this first level."""
     for rule in dialect.forbidden_prefix_rules:
         if level.startswith(rule.character) and not level.startswith(rule.allowed_prefixes):
             reason = f"{rule.character!r} cannot be the first character"
-            raise SubjectError(dialect.name, text, len(dialect.leading), "forbidden-first", reason)
+            raise IllegalNameError(
+                dialect.name, text, len(dialect.leading), FORBIDDEN_FIRST, reason
+            )
 
 
-def empty_level_error(levels: Sequence[str], text: str, dialect: Dialect) -> SubjectError:
+def empty_level_error(levels: Sequence[str], text: str, dialect: Dialect) -> IllegalNameError:
     """Return the error for the first empty level of `text`."""
     index = levels.index("")
     reason = f"{dialect.level_noun} {index + 1} is empty"
     offset = level_offset(levels, index, dialect)
-    return SubjectError(dialect.name, text, offset, "empty-element", reason)
+    return IllegalNameError(dialect.name, text, offset, EMPTY_ELEMENT, reason)
 
 
 def level_offset(levels: Sequence[str], index: int, dialect: Dialect) -> int:
@@ -216,9 +230,9 @@ def level_offset(levels: Sequence[str], index: int, dialect: Dialect) -> int:
 
 
 def check_limits(text: str, levels: Sequence[str], dialect: Dialect) -> None:
-    """Raise SubjectError when a received text exceeds a limit."""
+    """Raise IllegalNameError when a received text exceeds a limit."""
     if (error := too_long(text, levels, dialect, made=False)) is not None:
-        raise SubjectError(dialect.name, text, 0, error.rule, error.reason)
+        raise IllegalNameError(dialect.name, text, 0, error.rule, error.reason)
 
 
 def respelled(levels: Sequence[str], dialect: Dialect, other: Dialect) -> str:
@@ -235,14 +249,14 @@ def respelled(levels: Sequence[str], dialect: Dialect, other: Dialect) -> str:
 
 
 def check_joined(levels: Sequence[str], text: str, dialect: Dialect) -> None:
-    """Raise SubjectError when the name is illegal in a system joined with `dialect`."""
+    """Raise IllegalNameError when the name is illegal in a system joined with `dialect`."""
     for other in dialect.joined:
         there = respelled(levels, dialect, other)
         try:
             parse_subject(there, other)
-        except SubjectError as error:
+        except IllegalNameError as error:
             fault = _rule_and_reason(there, other, error)
-            raise SubjectError(dialect.name, text, 0, *fault) from error
+            raise IllegalNameError(dialect.name, text, 0, *fault) from error
 
 
 def refuse_joined(levels: Sequence[str], text: str, dialect: Dialect, *, replies: bool) -> None:
@@ -253,14 +267,14 @@ def refuse_joined(levels: Sequence[str], text: str, dialect: Dialect, *, replies
             found = read_name(there, other)
             canonical_levels(found, there, other)
             refuse_reserved(found, there, other, replies=replies)
-        except (SubjectError, TranslationError) as error:
+        except (IllegalNameError, TranslationError) as error:
             fault = _rule_and_reason(there, other, error)
             raise TranslationError(dialect.name, text, *fault) from error
 
 
 def _rule_and_reason(
-    there: str, other: Dialect, error: SubjectError | TranslationError
-) -> tuple[str, str]:
+    there: str, other: Dialect, error: IllegalNameError | TranslationError
+) -> tuple[DeadLetterRule, str]:
     """Return the rule, prefixed with the name of the refusing system, and the reason."""
     reason = f"{other.name} does not take {quoted(there)}: {error.reason}"
-    return f"{other.name}-{error.rule}", reason
+    return error.rule.joined(other.name), reason

@@ -17,6 +17,7 @@ from gateway.dialects.names import (
 )
 from gateway.dialects.tag_patterns import read_any_tag, read_tag_pattern
 from gateway.errors import SubjectError, TranslationError
+from gateway.model.dead_letter_rule import NO_SUCH_PATTERN
 from gateway.model.matching import matches
 from gateway.model.pattern import AnyMany, AnyOne, Glob, Level, Literal, Pattern
 
@@ -93,10 +94,10 @@ def render_pattern(pattern: Pattern, dialect: Dialect) -> str:
     try:
         same = parse_pattern(text, dialect) == (pattern,)
     except SubjectError as error:
-        raise TranslationError(dialect.name, text, error.rule, error.reason) from error
+        raise TranslationError(dialect.name, text, NO_SUCH_PATTERN, error.reason) from error
     if not same:
         reason = "no subscription selects exactly this"
-        raise TranslationError(dialect.name, text, "no-such-pattern", reason)
+        raise TranslationError(dialect.name, text, NO_SUCH_PATTERN, reason)
     return text
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol, TypeAlias, runtime_checkable
 
 from gateway.errors import TranslationError
+from gateway.model.dead_letter_rule import UNWRITABLE
 from gateway.model.message import Message
 from gateway.model.outcome import Settlement, rejected
 
@@ -22,7 +23,7 @@ def unwritable(endpoint: str, error: Exception) -> Settlement:
     if isinstance(error, TranslationError):
         text = str(error) if error.text else f"{endpoint}: {error.reason}"
         return rejected(error.rule, text)
-    return rejected("unwritable", f"{endpoint}: {type(error).__name__}: {error}")
+    return rejected(UNWRITABLE, f"{endpoint}: {type(error).__name__}: {error}")
 
 
 @dataclass(frozen=True, slots=True)

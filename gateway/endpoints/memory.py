@@ -18,7 +18,7 @@ from gateway.dialects.registry import find_dialect
 from gateway.endpoints.base import Batch, Settle, Subscription
 from gateway.endpoints.redelivery_queue import MAX_BATCH, RedeliveryQueue, message_queue
 from gateway.endpoints.settings.memory import MemorySettings
-from gateway.errors import EndpointError, NotConnectedError, SubjectError
+from gateway.errors import EndpointError, IllegalNameError, NotConnectedError, SubjectError
 from gateway.model.limited_cache import LimitedCache
 from gateway.model.matching import matches
 from gateway.model.memory_size import text_size
@@ -122,7 +122,7 @@ class MemoryBroker:
         try:
             check_name(address, self.dialect)
             recipients = tuple(q.messages for q in self._queues.values() if q.selects(address))
-        except SubjectError as error:
+        except IllegalNameError as error:
             recipients = rejected(error.rule, str(error))
         return self._recipients.add(address, recipients, text_size(address))
 

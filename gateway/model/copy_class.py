@@ -126,8 +126,8 @@ class CopyClass(Enum):
     DEAD = ClassFacts(
         name="dead-lettered",
         severity=Severity.ACCOUNTED,
-        condition="another rule dead-lettered it, such as a full spool or a failure of a broker; a"
-        " message without a route counts once, without a target",
+        condition="any other rule dead-lettered it, such as a full spool or a failure of a broker;"
+        " a message without a route counts once, without a target",
         meaning="could not be delivered and are dead letters with a reason",
         advice="When the cause is removed, send them again; they become recovered.",
         command="gateway dead-letters replay CONFIG",
@@ -137,7 +137,8 @@ class CopyClass(Enum):
     REFUSED = ClassFacts(
         name="refused",
         severity=Severity.ACCOUNTED,
-        condition="a rule about its name, size, headers or payload dead-lettered it",
+        condition="a rule that blames the message dead-lettered it: its name, headers, payload or"
+        " size",
         meaning="break a rule of the target (a name, a limit, a payload) and are dead letters",
         advice="The report lists the rules. Correct the mapping; gateway explain shows each name.",
         dead_letter=True,

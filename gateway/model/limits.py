@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+from gateway.model.dead_letter_rule import LEVEL_TOO_LONG, TOO_DEEP, TOO_LONG, DeadLetterRule
+
 
 class Unit(Enum):
     """The unit of a limit; the value is the word printed after the figure."""
@@ -16,10 +18,10 @@ class Unit(Enum):
 
 
 RULES = {
-    Unit.BYTES: "too-long",
-    Unit.CHARACTERS: "too-long",
-    Unit.LEVELS: "too-deep",
-    Unit.LEVEL_CHARACTERS: "level-too-long",
+    Unit.BYTES: TOO_LONG,
+    Unit.CHARACTERS: TOO_LONG,
+    Unit.LEVELS: TOO_DEEP,
+    Unit.LEVEL_CHARACTERS: LEVEL_TOO_LONG,
 }
 
 
@@ -47,5 +49,5 @@ class Limit:
         return self.maximum + (-self.reserve * levels) // self.reserve_levels
 
     @property
-    def rule(self) -> str:
+    def rule(self) -> DeadLetterRule:
         return RULES[self.unit]

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+from gateway.model.dead_letter_rule import DeadLetterRule
+
 
 class Outcome(Enum):
     ACCEPTED = "accepted"  # the receiver has taken responsibility
@@ -28,5 +30,5 @@ NO_ROOM = Settlement(Outcome.RETRY, "no-room", "the broker has no room now")  # 
 SPOOLED = Settlement(Outcome.SPOOLED)
 
 
-def rejected(rule: str, reason: str) -> Settlement:
+def rejected(rule: DeadLetterRule, reason: str) -> Settlement:
     return Settlement(Outcome.REJECTED, rule, reason)

@@ -12,6 +12,7 @@ from typing import Final
 from gateway.archive.journal.records import Rows
 from gateway.config.load import Configuration
 from gateway.errors import TranslationError
+from gateway.model.dead_letter_rule import NO_ENDPOINT, NO_ROUTE
 from gateway.model.message import Message
 from gateway.model.outcome import Outcome, Settlement, rejected
 from gateway.replay.replay_archive import Targets
@@ -100,15 +101,13 @@ class Resend:
         if letter.endpoint in self._configuration.endpoints:
             return ResendAttempt(letter, letter.endpoint, letter.message)
         reason = f"the configuration has no endpoint {letter.endpoint!r} any more"
-        return ResendAttempt(
-            letter, letter.endpoint, letter.message, rejected("no-endpoint", reason)
-        )
+        return ResendAttempt(letter, letter.endpoint, letter.message, rejected(NO_ENDPOINT, reason))
 
     def _translated(self, letter: DeadLetter) -> Iterator[ResendAttempt]:
         deliveries = [each for each in self._deliveries(letter) if each.target is not None]
         if not deliveries:
             reason = "no route of the configuration takes it to that target"
-            yield ResendAttempt(letter, "", letter.message, rejected("no-route", reason))
+            yield ResendAttempt(letter, "", letter.message, rejected(NO_ROUTE, reason))
         for delivery in deliveries:
             yield self._attempt(letter, delivery)
 

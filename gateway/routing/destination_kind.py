@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from gateway.dialects.base import Dialect
 from gateway.errors import TranslationError
+from gateway.model.dead_letter_rule import DESTINATION_KIND
 from gateway.routing.source_pattern import SourcePattern
 from gateway.routing.template import Template
 
@@ -28,4 +29,4 @@ def refuse_kind_chosen_by_publisher(name: str, kind: str, dialect: Dialect) -> N
     found = dialect.find_kind(name)
     if found != kind:
         reason = f"only a template's own text may begin with {found!r}; begin it with that text"
-        raise TranslationError(dialect.name, name, "destination-kind", reason)
+        raise TranslationError(dialect.name, name, DESTINATION_KIND, reason)

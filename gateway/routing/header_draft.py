@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Any, Final, cast
 
 from gateway.errors import TranslationError
+from gateway.model.dead_letter_rule import HEADER
 from gateway.model.message import DeliveryMode, Headers, Value
 
 FIELD_NAMES: Final = (
@@ -170,4 +171,4 @@ def _mode_value(name: HeaderName, value: Value) -> DeliveryMode:
 
 
 def _refusal(name: HeaderName, reason: str) -> TranslationError:
-    return TranslationError("headers", name.text, "header", f"the value {reason}")
+    return TranslationError("headers", name.text, HEADER, f"the value {reason}")

@@ -8,6 +8,7 @@ from functools import partial
 from types import MappingProxyType
 
 from gateway.errors import SubjectError, TranslationError
+from gateway.model.dead_letter_rule import HEADER
 from gateway.model.message import NO_HEADERS, Headers, Value
 from gateway.routing.header_draft import HeaderDraft, HeaderName, parse_header_name, simple_text
 from gateway.routing.source_pattern import SourcePattern
@@ -50,7 +51,7 @@ class HeaderRules:
             self._drop(name, draft)
         for name, wanted in self.sets:
             if isinstance(wanted, TextTemplate):
-                raise TranslationError("headers", name.text, "header", "its captures are not bound")
+                raise TranslationError("headers", name.text, HEADER, "its captures are not bound")
             draft.write(name, wanted)
         return draft.finish()
 

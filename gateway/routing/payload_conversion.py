@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from gateway.errors import SubjectError, TranslationError
+from gateway.model.dead_letter_rule import PAYLOAD
 from gateway.model.message import Payload, Value
 from gateway.routing.selectors.ast import LONG_MAX, LONG_MIN
 
@@ -202,4 +203,4 @@ def _too_deep(conversion: PayloadConversion) -> TranslationError:
 
 
 def _refused(conversion: PayloadConversion, reason: str) -> TranslationError:
-    return TranslationError("payload", conversion.form.value, "payload", reason)
+    return TranslationError("payload", conversion.form.value, PAYLOAD, reason)

@@ -10,6 +10,7 @@ from functools import cached_property
 from gateway.dialects.base import Dialect, parse_subject
 from gateway.dialects.names import names_system, system_fault
 from gateway.errors import TranslationError
+from gateway.model.dead_letter_rule import NOT_ALLOWED
 from gateway.model.subject import Subject
 from gateway.routing.destination_kind import refuse_kind_chosen_by_publisher
 from gateway.routing.header_draft import REPLY_TO
@@ -105,7 +106,7 @@ class Target:
             sent = parse_subject(name, self.renderer.dialect).levels
             if not any(pattern.selects(sent) for pattern in self.allow):
                 reason = "is outside of what the endpoint allows"
-                raise TranslationError(self.system, name, "not-allowed", reason)
+                raise TranslationError(self.system, name, NOT_ALLOWED, reason)
         return name
 
     def reply_name(self, dialect: Dialect, name: str) -> str:

@@ -9,7 +9,8 @@ from itertools import count
 from typing import Final
 
 from gateway.dialects.base import Dialect
-from gateway.errors import SubjectError, TranslationError
+from gateway.errors import IllegalNameError, TranslationError
+from gateway.model.dead_letter_rule import NO_RULE, DeadLetterRule
 from gateway.model.limited_cache import LimitedCache
 from gateway.model.memory_size import text_size
 from gateway.model.subject import Subject
@@ -38,7 +39,7 @@ class Delivery:
     target: Target | None
     address: str
     label: str = ""
-    rule: str = ""
+    rule: DeadLetterRule = NO_RULE
     reason: str = ""
     rules: HeaderRules = NO_RULES  # with the captures of the name and the unused tags
     source_mark: str = ""  # of the source's broker and the name there, for the origin path
@@ -117,7 +118,7 @@ class Router(LimitedCache[str, tuple[RouteMatch, ...]]):
     def _matches(self, name: str) -> tuple[RouteMatch, ...]:
         try:
             tags = [self._resolved(tag) for tag in parse_tags(name, self.dialect)]
-        except (SubjectError, TranslationError) as error:
+        except (IllegalNameError, TranslationError) as error:
             return (
                 RouteMatch(None, (Delivery(None, None, "", rule=error.rule, reason=str(error)),)),
             )

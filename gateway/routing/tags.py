@@ -13,6 +13,7 @@ from enum import Enum
 from gateway.dialects.base import Dialect, parse_subject, read_tags
 from gateway.dialects.names import canonical_levels
 from gateway.errors import TranslationError
+from gateway.model.dead_letter_rule import MISSING_TAG
 from gateway.model.subject import Subject
 from gateway.routing.source_pattern import SourcePattern, named
 from gateway.routing.template_functions import Levels
@@ -114,4 +115,4 @@ def _required_tag(tags: Sequence[Tag], pattern: SourcePattern) -> Tag:
         if pattern.selects(tag.subject.levels):
             return tag
     listed = ",".join(tag.text for tag in tags)
-    raise TranslationError("tags", listed, "missing-tag", f"no tag matches {pattern.text!r}")
+    raise TranslationError("tags", listed, MISSING_TAG, f"no tag matches {pattern.text!r}")

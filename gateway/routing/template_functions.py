@@ -15,6 +15,7 @@ from hashlib import blake2b
 from typing import TypeAlias
 
 from gateway.errors import SubjectError, TranslationError, nearest, quoted
+from gateway.model.dead_letter_rule import MISSING_PART
 
 Levels: TypeAlias = tuple[str, ...]
 LevelFunction: TypeAlias = Callable[[Levels], Levels]
@@ -174,7 +175,7 @@ def _split(arguments: Sequence[str], _single_level: bool) -> LevelFunction:
         parts = levels[0].split(separator)
         if not -len(parts) <= index < len(parts):
             reason = f"{len(parts)} parts at {quoted(separator)}, and none with index {index}"
-            raise TranslationError("template", levels[0], "missing-part", reason)
+            raise TranslationError("template", levels[0], MISSING_PART, reason)
         return (parts[index],)
 
     return run

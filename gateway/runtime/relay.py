@@ -11,6 +11,7 @@ from typing import Final
 
 from gateway.endpoints.base import Batch
 from gateway.errors import ArchiveError
+from gateway.model.dead_letter_rule import TARGET_REMOVED
 from gateway.routing.router import RouteMatch
 from gateway.runtime.context import GatewayContext, SourceBinding, TraceBatch
 from gateway.runtime.delivery.admission import Admission
@@ -124,7 +125,7 @@ class Relay:
             if lane is None:  # a reload removed it while this thread waited
                 for at, each in zip(*copies, strict=True):
                     reason = "a reload removed it"
-                    refused.append((at, replace(each, rule="target-removed", reason=reason)))
+                    refused.append((at, replace(each, rule=TARGET_REMOVED, reason=reason)))
                 continue
             made = make_copies(self._mapper, in_flight, copies, when_full, lane.binding.carries)
             if made.messages:

@@ -20,7 +20,8 @@ from gateway.dialects.names import (
     system_fault,
     too_long,
 )
-from gateway.errors import GatewayError, LimitError, SubjectError, TranslationError
+from gateway.errors import GatewayError, IllegalNameError, LimitError, TranslationError
+from gateway.model.dead_letter_rule import EMPTY_NAME, TAG_LIST, UNSPELLABLE
 from gateway.model.limited_cache import LimitedCache
 from gateway.model.memory_size import text_size
 from gateway.model.subject import Subject
@@ -93,12 +94,12 @@ class Renderer:
             if self.on_unmappable is not OnUnmappable.REJECT:
                 return self._shorten_long(levels, error)
         if not levels:
-            raise TranslationError(name, "", "empty-name", "a subject has one level at least")
+            raise TranslationError(name, "", EMPTY_NAME, "a subject has one level at least")
         if self.on_unmappable is OnUnmappable.REJECT and (
             lost := self.dialect.codec.unspellable(levels)
         ):
             reason = f"{', '.join(map(repr, lost))} cannot be spelled here and is not to be escaped"
-            raise TranslationError(name, self.dialect.separator.join(levels), "unspellable", reason)
+            raise TranslationError(name, self.dialect.separator.join(levels), UNSPELLABLE, reason)
         spelled = self._spell(levels)
         if self.on_too_long is OnTooLong.REFUSE:
             return render_levels(spelled, self.dialect, replies=self.replies)
@@ -175,12 +176,12 @@ class Translator:
         if self.source.tag_lists and TAG_SEPARATOR in text:
             read_tags(text, self.source)
             reason = "a list of several tags is no single name; translate each tag"
-            raise TranslationError(self.target.name, text, "tag-list", reason)
+            raise TranslationError(self.target.name, text, TAG_LIST, reason)
         canonical = parse_subject(text, self.source).levels
         if not self.renderer.replies and (fault := system_fault(canonical, self.source)):
-            raise SubjectError(self.source.name, text, 0, *fault)
+            raise IllegalNameError(self.source.name, text, 0, *fault)
         if canonical == ("",):
-            raise TranslationError(self.target.name, text, "empty-name", "the whole name is empty")
+            raise TranslationError(self.target.name, text, EMPTY_NAME, "the whole name is empty")
         if self.renderer.on_too_long is OnTooLong.SHORTEN:
             canonical = resolved(canonical, text, self.source, self.renderer.dictionary)
         return Subject(canonical)

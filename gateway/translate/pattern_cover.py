@@ -15,6 +15,7 @@ from gateway.dialects.globs import convert_glob
 from gateway.dialects.names import refuse_reserved
 from gateway.dialects.patterns import level_text
 from gateway.errors import TranslationError
+from gateway.model.dead_letter_rule import HIDDEN_FIRST, SHARED_SUBSCRIPTION
 from gateway.model.pattern import AnyMany, AnyOne, Glob, Level, Literal, Pattern
 
 Levels = tuple[Level, ...]
@@ -185,13 +186,13 @@ def _check(variant: Sequence[Level], spelled: Sequence[Level], target: Dialect) 
     refuse_reserved(texts, text, target, replies=False)
     if isinstance(first, Literal) and target.is_unsubscribable(first.text):
         reason = "it means a shared subscription there"
-        raise TranslationError(target.name, text, "shared-subscription", reason)
+        raise TranslationError(target.name, text, SHARED_SUBSCRIPTION, reason)
     source = variant[0]
     start = source.parts[0] if isinstance(source, Glob) else ""
     hidden = target.exclusions.first_level_prefixes
     if start and isinstance(first, AnyOne) and start.startswith(hidden):
         reason = f"wildcards do not reach names that begin with {start[0]!r}"
-        raise TranslationError(target.name, f"{start}*", "hidden-first", reason)
+        raise TranslationError(target.name, f"{start}*", HIDDEN_FIRST, reason)
 
 
 def _not_excluded(pattern: Pattern, spelled: Sequence[Level], target: Dialect) -> list[str]:

@@ -16,6 +16,7 @@ from typing import Final, Protocol
 from gateway.dialects.dialect import Dialect
 from gateway.dialects.name_size import exceeded_limit
 from gateway.errors import TranslationError
+from gateway.model.dead_letter_rule import UNKNOWN_DIGEST
 from gateway.model.limited_cache import LimitedCache
 from gateway.model.memory_size import texts_size
 
@@ -134,7 +135,7 @@ def resolved(
         found = dictionary.recall(last)
         if found is None:
             reason = f"{last!r} is a short name that the dictionary does not contain"
-            raise TranslationError(dialect.name, text, "unknown-digest", reason)
+            raise TranslationError(dialect.name, text, UNKNOWN_DIGEST, reason)
         return found
     if LOOKS_SHORTENED.fullmatch(last):
         return (*levels[:-1], last[1:])

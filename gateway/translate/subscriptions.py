@@ -12,6 +12,7 @@ from gateway.dialects.names import split_levels, too_long
 from gateway.dialects.patterns import level_text, matches_text, read_pattern
 from gateway.dialects.tag_patterns import read_tag_pattern
 from gateway.errors import SearchBudgetExceeded, TranslationError
+from gateway.model.dead_letter_rule import HIDDEN
 from gateway.model.matching import matches
 from gateway.model.pattern import AnyMany, AnyOne, Glob, Level, Literal, Pattern
 from gateway.model.subject_search import covers
@@ -102,7 +103,7 @@ class Covering:
         if holds and not any(reached):
             target = self.translator.target.name
             reason = f"wildcards of {target} do not reach it; subscribe to it in full"
-            raise TranslationError(target, name, "hidden", reason)
+            raise TranslationError(target, name, HIDDEN, reason)
         return holds
 
     def reaches(self, translated: str) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Final, TypeAlias
 
+from gateway.model.dead_letter_rule import advice_of
 from gateway.runtime.record.counters import Refusal
 from gateway.runtime.status import EndpointStatus, RouteStatus, Status
 from gateway.web.flow_state import MICROSECONDS, Moment, flows_of
@@ -149,4 +150,5 @@ def refusal_json(route: str, refusal: Refusal, redact: Redact) -> Json:
         "name": redact(refusal.name)[:MAX_TEXT],
         "rule": refusal.rule,
         "reason": redact(refusal.reason)[:MAX_TEXT],
+        "advice": advice_of(refusal.rule),
     }

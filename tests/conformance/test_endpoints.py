@@ -14,6 +14,7 @@ import pytest
 from gateway.endpoints.base import Batch, Sink, Source, Subscription
 from gateway.endpoints.registry import ENDPOINT_KINDS, removal
 from gateway.errors import NotConnectedError
+from gateway.model.dead_letter_rule import PAYLOAD
 from gateway.model.message import Headers, Message
 from gateway.model.outcome import ACCEPTED, RETRY, Outcome, rejected
 from tests.endpoints.exchange import (
@@ -157,7 +158,7 @@ def test_settled_messages_are_not_redelivered(system: System) -> None:
         send(sink, *(say(system, i) for i in range(10)))
         collect(source, 10, ACCEPTED)
         send(sink, *(say(system, i) for i in range(10, 12)))
-        collect(source, 2, rejected("rule", "reason"))
+        collect(source, 2, rejected(PAYLOAD, "reason"))
     source = system.source("t")
     with opened(source):
         left = source.receive(QUIET)
@@ -173,7 +174,7 @@ def test_the_broker_sets_no_copy_of_a_dead_letter_aside(system: System) -> None:
     source, sink = system.source("t"), system.sink()
     with opened(aside, source, sink):
         send(sink, say(system, 1), say(system, 2), say(system, 3))
-        collect(source, 3, rejected("rule", "reason"))
+        collect(source, 3, rejected(PAYLOAD, "reason"))
 
         assert aside.receive(2 * QUIET) is None
 

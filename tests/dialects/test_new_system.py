@@ -24,6 +24,7 @@ from gateway.dialects.dialect import NUL_FORBIDDEN, Dialect, Prohibition, wildca
 from gateway.dialects.first_character import PrefixMapping, PrefixRule
 from gateway.dialects.registry import DIALECTS, check, find_dialect
 from gateway.errors import GatewayError
+from gateway.model import dead_letter_rule as rules
 from gateway.model.limits import Limit, Unit
 from gateway.web.lookup import look_up
 from tests.dialects.rules import dotted_selects, legal_dotted_pattern
@@ -47,7 +48,7 @@ INVENTED = Dialect(
     empty_levels_in_patterns=False,
     forbidden={
         **wildcards_forbidden("*>"),
-        **dict.fromkeys(WHITE_SPACE, Prohibition("white-space", "white space ends a subject")),
+        **dict.fromkeys(WHITE_SPACE, Prohibition(rules.WHITE_SPACE, "white space ends a subject")),
         **NUL_FORBIDDEN,
     },
     prefix_rules=(PrefixRule("$", PrefixMapping.SWAP, reserved=("$SYS", "$JS")),),

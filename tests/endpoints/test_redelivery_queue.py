@@ -13,12 +13,13 @@ from hypothesis import strategies as st
 from gateway.endpoints.base import Batch
 from gateway.endpoints.redelivery_queue import MAX_BATCH_PARSED, RedeliveryQueue, message_queue
 from gateway.errors import NotConnectedError
+from gateway.model.dead_letter_rule import PAYLOAD
 from gateway.model.memory_size import messages_size
 from gateway.model.message import DeliveryMode, Headers, Message
 from gateway.model.outcome import ACCEPTED, RETRY, Outcome, Settlement, rejected
 from tests.waiting import PATIENCE
 
-REFUSED = rejected("rule", "reason")
+REFUSED = rejected(PAYLOAD, "reason")
 OUTCOMES = st.sampled_from([ACCEPTED, RETRY, REFUSED])
 LARGE = 1_000_000
 

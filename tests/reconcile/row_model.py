@@ -19,8 +19,8 @@ Copy: TypeAlias = tuple[str, str, str, bytes]  # gateway, route, target, id
 
 HOUR = 3_600_000_000  # microseconds
 DAY = 24 * HOUR
-OTHER_FAILURES = {"spool-full"}  # rules of dead letters that are no fault of the message
 BREAKING = {"unexpected", "altered", "duplicated", "lost in target", "out of order", "missing"}
+MESSAGE_FAULTS = {"empty-element", "empty-name", "too-long"}  # rules that blame the message
 MARKED = "duplicated, marked"
 COLUMNS = (
     "gateway", "route", "leg", "target", "targets", "name", "source_name", "id", "origin_id",
@@ -166,8 +166,8 @@ def _class(
     if _of(rows, "delivered"):
         return _class_of_delivered(copy, rows, limits, taps, overtaken=overtaken)
     if dead := _of(rows, "dead"):
-        failed = all(row["rule"] in OTHER_FAILURES for row in dead)
-        return "dead-lettered" if failed else "refused"
+        is_blamed = any(row["rule"] in MESSAGE_FAULTS for row in dead)
+        return "refused" if is_blamed else "dead-lettered"
     receipt = _receipt(copy, rows)
     spooled = bool(_of(rows, "spooled")) and receipt >= limits.spooled_since
     # A row counts by its own receipt: all rows of a copy have the same.

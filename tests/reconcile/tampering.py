@@ -196,7 +196,7 @@ def _add(
         plan.rows[gateway].append(
             {
                 **shared, "route": "", "leg": "dead", "endpoint": "plant", "system": "mqtt",
-                "name": name, "time": arrival, "outcome": "rejected", "rule": "no-route",
+                "name": name, "time": arrival, "outcome": "rejected", "rule": "empty-name",
             }
         )  # fmt: skip
         if MIDNIGHT <= arrival < NEXT_MIDNIGHT:

@@ -83,3 +83,20 @@ def test_with_an_absent_segment_nobody_knows_how_many_arrived(
     assert "<dt>rows absent or not proven</dt><dd>100</dd>" in page
     assert "Not arrived by hour, all routes: none known" in page
     assert json.loads((tmp_path / "summary.json").read_text())["proof"]["unproven"] == 100
+
+
+def test_a_night_blames_a_removed_target_and_not_the_message(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    archive(
+        tmp_path,
+        received(range(3)),
+        delivered(range(3), leg="dead", outcome="rejected", rule="target-removed", reason="gone"),
+    )
+
+    status, lines, page = night(tmp_path, capsys)
+
+    assert (status, lines[0]) == (0, "0 of 3 deliveries arrived; 3 dead-lettered")
+    assert "configure the target again" in page
+    assert "send them again" in page
+    assert "Correct the mapping" not in page

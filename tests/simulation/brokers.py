@@ -18,6 +18,7 @@ from gateway.dialects.registry import find_dialect
 from gateway.endpoints.continuity import Retention
 from gateway.endpoints.yami4.bodies import BodyReader
 from gateway.errors import EndpointError, NotConnectedError
+from gateway.model.dead_letter_rule import PUBLISH_ACL, UNROUTABLE
 from gateway.model.matching import matches
 from gateway.model.message import Message, Payload
 from gateway.model.outcome import ACCEPTED, NO_ROOM, REPEATED, Settlement, rejected
@@ -30,7 +31,7 @@ from tests.simulation.scheduler import Process, Scheduler
 from tests.simulation.semantics import ACK_WAIT, PLAIN, Semantics
 from tests.simulation.sessions import Entry, Session, is_tap
 
-_REASONS: Final = {ACCEPTED.rule: 0x00, NO_ROOM.rule: 0x97, "acl": 0x87}  # of an answer
+_REASONS: Final = {ACCEPTED.rule: 0x00, NO_ROOM.rule: 0x97, PUBLISH_ACL: 0x87}  # of an answer
 KEEPALIVE: Final = 2.0  # seconds until a silent connection counts as lost
 
 
@@ -373,9 +374,9 @@ class Broker:
         payload = message.payload
         if isinstance(payload, bytes) and any(each in payload for each in self.denied):
             self.log("denied", f"{self.name}: denies a message")
-            return rejected("acl", f"{self.name}: not allowed")
+            return rejected(PUBLISH_ACL, f"{self.name}: not allowed")
         if self.unbound:
-            return rejected("unroutable", f"{self.name}: no queue has a binding")
+            return rejected(UNROUTABLE, f"{self.name}: no queue has a binding")
         if self.retrying or connection.refusing:
             connection.refusing = self.semantics.sticky
             if not self.semantics.sticky:

@@ -16,6 +16,7 @@ from gateway.clock import now
 from gateway.config.process import TracingSettings
 from gateway.endpoints.jms.property_names import encode_property_name
 from gateway.endpoints.solace.message_properties import build_properties
+from gateway.model.dead_letter_rule import TOO_LONG
 from gateway.model.message import Headers, Message
 from gateway.model.outcome import ACCEPTED, SPOOLED, Settlement, rejected
 from gateway.runtime.delivery.lane import LaneLimits
@@ -95,7 +96,7 @@ def lanes(
     [
         pytest.param(ACCEPTED, "", id="accepted"),
         pytest.param(SPOOLED, "", id="spooled"),
-        pytest.param(rejected("too-long", "secret"), "too-long", id="refused"),
+        pytest.param(rejected(TOO_LONG, "secret"), "too-long", id="refused"),
     ],
 )
 def test_a_span_has_the_outcome_of_its_message(answer: Settlement, rule: str) -> None:

@@ -49,6 +49,14 @@ def test_the_latest_refusals_of_all_routes_come_first_and_are_bounded() -> None:
     assert (shown[0]["route"], shown[0]["name"]) == ("r4", "n4")
 
 
+def test_a_refusal_says_what_to_do() -> None:
+    removed = refusal(rule="target-removed")
+
+    (shown,) = seen(status(routes=(route(refusals=(removed,)),)))["refusals"]
+
+    assert shown["advice"] == "configure the target again"
+
+
 def test_long_texts_are_cut() -> None:
     long = refusal("n" * 1_000, reason="r" * 1_000)
 

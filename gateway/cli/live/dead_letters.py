@@ -7,16 +7,17 @@ import json
 import sqlite3
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from gateway.cli.parsers import CONFIG, CommandParser, add_command
 from gateway.clock import moment
 from gateway.config.load import Configuration, load
 from gateway.errors import GatewayError, SpoolError
+from gateway.model.dead_letter_rule import advice_of
 from gateway.model.outcome import Outcome, Settlement
 from gateway.replay.resend_dead_letters import RECOVERED, Resend, ResendAttempt
 from gateway.replay.sender import archived_names, one_replay
@@ -57,25 +58,33 @@ def run_list(args: argparse.Namespace) -> int:
                 print(json.dumps(_facts(letter)))
             return 0
         found = _print_table(_letters(database, args))
-    print_line(f"{found} dead letter{'' if found == 1 else 's'}")
+    print_line(f"{found.total()} dead letter{'' if found.total() == 1 else 's'}")
+    _print_advice(found)
     return 0
 
 
-def _print_table(letters: Iterator[DeadLetter]) -> int:
-    """Print a table of the letters; return their number."""
+def _print_table(letters: Iterator[DeadLetter]) -> Counter[str]:
+    """Print a table of the letters; return their number by rule."""
     from gateway.terminal.console import open_console, print_lines  # noqa: PLC0415  # not for --json
     from gateway.terminal.table import Column, Table  # noqa: PLC0415
 
     keys = (Column(head, key=True) for head in ("number", "time", "route", "target"))
     table = Table(*keys, Column("rule"), Column("name", note=True))
+    found: Counter[str] = Counter()
     for letter in letters:
+        found[letter.rule] += 1
         target = letter.target or "(no route)"
         cells = (str(letter.number), _time(letter.time), letter.route, target, letter.rule)
         table.add_row(*cells, letter.source_name)
     if len(table):
         console = open_console()
         print_lines(table.lines(console), console)
-    return len(table)
+    return found
+
+
+def _print_advice(rules: Iterable[str], file: TextIO | None = None) -> None:
+    for rule in sorted(rules):
+        print_line(f"{rule}: {advice_of(rule)}", file)
 
 
 def run_show(args: argparse.Namespace) -> int:
@@ -108,10 +117,14 @@ def run_replay(args: argparse.Namespace) -> int:
                 print_line(_line(attempt, attempt.settlement))
             return _exit_status(len(plan))
         outcomes: Counter[Outcome] = Counter()
+        kept: set[str] = set()
         for attempt, settlement in resend.send(plan):
             outcomes[settlement.outcome] += 1
             if settlement.outcome is not Outcome.ACCEPTED:
                 print_line(_line(attempt, settlement), sys.stderr)
+            if settlement.outcome is Outcome.REJECTED:
+                kept.add(settlement.rule)
+    _print_advice(kept, sys.stderr)
     delivered, total = outcomes[Outcome.ACCEPTED], outcomes.total()
     recovered = sum(each.settlement is RECOVERED for each in plan)
     print_line(f"{delivered - recovered} delivered, {total - delivered} kept")
@@ -164,6 +177,7 @@ def _rows(
 def _facts(letter: DeadLetter) -> dict[str, object]:
     facts = {each.name: getattr(letter, each.name) for each in fields(letter)}
     del facts["message"]
+    facts["advice"] = advice_of(letter.rule)
     return facts | {"time": _time(letter.time), "id": letter.id.hex()}
 
 

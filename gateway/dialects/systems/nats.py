@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from gateway.dialects.dialect import NUL_FORBIDDEN, Dialect, Prohibition, WildcardPlacement
 from gateway.dialects.first_character import PrefixMapping, PrefixRule
+from gateway.model.dead_letter_rule import CONTROL_CHARACTER, WHITE_SPACE
 from gateway.model.limits import Limit, Unit
 
 PAGE = "NATS documentation, Subject-Based Messaging"
 CONTROL_LINE = 4_096  # bytes: MAX_CONTROL_LINE_SIZE of server/const.go
 REST_OF_LINE = 96  # bytes: the verb, a reply subject of a client library, and the sizes
 _CONTROLS = (*map(chr, range(0x01, 0x20)), "\x7f")
-_NO_SPACE = Prohibition("white-space", "white space ends a subject")
-_NO_CONTROL = Prohibition("control-character", "a control character cannot stand in it")
+_NO_SPACE = Prohibition(WHITE_SPACE, "white space ends a subject")
+_NO_CONTROL = Prohibition(CONTROL_CHARACTER, "a control character cannot stand in it")
 
 NATS = Dialect(
     name="nats",

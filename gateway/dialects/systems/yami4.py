@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gateway.dialects.dialect import NUL_FORBIDDEN, Dialect, Prohibition, WildcardPlacement
 from gateway.dialects.first_character import PrefixMapping, PrefixRule
+from gateway.model.dead_letter_rule import TAG_LIST
 from gateway.model.limits import Limit, Unit
 
 BOOK = "Programming Distributed Systems with YAMI4, 7.2.1"
@@ -18,7 +19,7 @@ YAMI4 = Dialect(
     reference=BOOK,
     wildcard_placement=WildcardPlacement.TAG,
     forbidden={
-        ",": Prohibition("tag-list", "a comma separates tags, and this is one name"),
+        ",": Prohibition(TAG_LIST, "a comma separates tags, and this is one name"),
         **NUL_FORBIDDEN,  # the broker would cut the tag list there
     },
     prefix_rules=(PrefixRule("$", PrefixMapping.SWAP),),

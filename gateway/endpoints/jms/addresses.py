@@ -12,6 +12,18 @@ from itertools import chain
 from typing import Final
 
 from gateway.endpoints.settings.jms import KIND_PREFIXES
+from gateway.model.dead_letter_rule import (
+    DOLLAR_FIRST,
+    ELEMENT_LENGTH,
+    EMPTY,
+    EMPTY_ELEMENT,
+    FORBIDDEN_FIRST,
+    LENGTH,
+    RESERVED,
+    WILDCARD,
+    WILDCARD_IN_NAME,
+    DeadLetterRule,
+)
 
 NO_DESTINATION, TOPIC, QUEUE, TEMPORARY_TOPIC, TEMPORARY_QUEUE = range(5)  # as in BatchPacker.java
 DESTINATION_KINDS: Final = {"topic": TOPIC, "queue": QUEUE}
@@ -55,7 +67,7 @@ def import_mark(broker: str, topic: str) -> str:
 
 def find_name_error(
     name: str, *, ems: bool, pattern: bool = False, joined: Sequence[str] = ()
-) -> tuple[str, str] | None:
+) -> tuple[DeadLetterRule, str] | None:
     """Return the rule that `name` breaks and the reason, or None for a usable name.
 
     The dialect checks the naming rules of a system. These checks protect the connection, and
@@ -64,11 +76,11 @@ def find_name_error(
     """
     size = len(name.encode("utf-8", "surrogatepass"))
     if not name:
-        return "empty", "the name is empty"
+        return EMPTY, "the name is empty"
     if size > MAX_NAME_BYTES:
-        return "length", f"the name is {size} bytes, limit {MAX_NAME_BYTES}"
+        return LENGTH, f"the name is {size} bytes, limit {MAX_NAME_BYTES}"
     if name.startswith(ADVISORY_PREFIX) and not pattern:
-        return "reserved", "ActiveMQ reserves these names for its advisory messages"
+        return RESERVED, "ActiveMQ reserves these names for its advisory messages"
     if not ems:
         return None
     elements = name.split(".")
@@ -76,23 +88,27 @@ def find_name_error(
     return next(chain(errors, _find_joined_errors(elements, joined)), None)
 
 
-def _find_ems_errors(name: str, elements: list[str], *, pattern: bool) -> Iterator[tuple[str, str]]:
+def _find_ems_errors(
+    name: str, elements: list[str], *, pattern: bool
+) -> Iterator[tuple[DeadLetterRule, str]]:
     if name.startswith("$") and not (pattern and name.startswith("$sys.")):
-        yield "dollar-first", "EMS reserves names that begin with '$'"
+        yield DOLLAR_FIRST, "EMS reserves names that begin with '$'"
     if "" in elements:
-        yield "empty-element", "EMS has no empty elements"
+        yield EMPTY_ELEMENT, "EMS has no empty elements"
     if len(name) > EMS_MAX_NAME or len(elements) > EMS_MAX_ELEMENTS:
-        yield "length", f"{len(name)} characters in {len(elements)} elements, limit 249 in 64"
+        yield LENGTH, f"{len(name)} characters in {len(elements)} elements, limit 249 in 64"
     if max(map(len, elements)) > EMS_MAX_ELEMENT:
-        yield "element-length", f"an element is longer than {EMS_MAX_ELEMENT} characters"
+        yield ELEMENT_LENGTH, f"an element is longer than {EMS_MAX_ELEMENT} characters"
     if not pattern and not {"*", ">"}.isdisjoint(elements):
-        yield "wildcard", "EMS takes wildcards only in subscriptions"
+        yield WILDCARD, "EMS takes wildcards only in subscriptions"
 
 
-def _find_joined_errors(elements: list[str], joined: Sequence[str]) -> Iterator[tuple[str, str]]:
+def _find_joined_errors(
+    elements: list[str], joined: Sequence[str]
+) -> Iterator[tuple[DeadLetterRule, str]]:
     """Yield the rules of Rendezvous and SmartSockets that EMS itself does not have."""
     if "rv" in joined and elements[0].startswith("_") and not elements[0].startswith(RV_INBOX):
-        yield "rv-forbidden-first", "Rendezvous reserves names that begin with '_'"
+        yield FORBIDDEN_FIRST.joined("rv"), "Rendezvous reserves names that begin with '_'"
     if "smartsockets" in joined and SMARTSOCKETS_ALL_LEVELS in elements:
         reason = f"{SMARTSOCKETS_ALL_LEVELS!r} is a wildcard in SmartSockets"
-        yield "smartsockets-wildcard-in-name", reason
+        yield WILDCARD_IN_NAME.joined("smartsockets"), reason

@@ -37,6 +37,17 @@ from gateway.endpoints.jms.value_codec import (
     write_value,
 )
 from gateway.endpoints.settings.jms import JmsSettings
+from gateway.model.dead_letter_rule import (
+    CORRELATION_SIZE,
+    IMPORTED_LOOP,
+    INTEGER_SIZE,
+    JMS_TYPE,
+    MESSAGE_SIZE,
+    PRIORITY,
+    PROPERTY,
+    REPLY_TO,
+    DeadLetterRule,
+)
 from gateway.model.limited_cache import LimitedCache
 from gateway.model.memory_size import headers_size, text_size
 from gateway.model.message import NO_HEADERS, DeliveryMode, Headers, Message, Payload, Value
@@ -83,11 +94,11 @@ class MessageWriter:
         form, body = self._pack_body(message.payload, headers)
         if len(body) > self._settings.max_message:
             limit = self._settings.max_message
-            raise UnsendableError("message-size", f"the body is {len(body)} bytes, limit {limit}")
+            raise UnsendableError(MESSAGE_SIZE, f"the body is {len(body)} bytes, limit {limit}")
         mode = self._weaker_mode if headers.mode is DeliveryMode.AT_MOST_ONCE else self._best_mode
         priority = DEFAULT_PRIORITY if headers.priority is None else headers.priority
         if not 0 <= priority <= 9:  # noqa: PLR2004  # JMS 2.0, 3.4.10
-            raise UnsendableError("priority", f"the priority {priority} is outside 0..9")
+            raise UnsendableError(PRIORITY, f"the priority {priority} is outside 0..9")
         expiry = 0 if headers.expiry is None else max(1, -(-headers.expiry // MICROSECONDS_PER_MS))
         head = _HEAD.pack(form, kind, priority, mode, expiry)
         extra, imported = self._pack_extra(headers)
@@ -105,7 +116,7 @@ class MessageWriter:
         self._addresses.add(address, found, text_size(address) + len(found[1]))
         return found
 
-    def _find_error(self, kind: int, name: str) -> tuple[str, str] | None:
+    def _find_error(self, kind: int, name: str) -> tuple[DeadLetterRule, str] | None:
         ems = self._settings.is_ems and kind <= QUEUE
         return find_name_error(name, ems=ems, joined=self._settings.joined)
 
@@ -113,7 +124,7 @@ class MessageWriter:
         _, topic = split_address(address, self._default)
         if import_mark(self._settings.broker_key, topic) in imported:
             reason = f"the server imported it to {topic!r} and would export it again"
-            raise UnsendableError("imported-loop", reason)
+            raise UnsendableError(IMPORTED_LOOP, reason)
 
     def _pack_body(self, payload: Payload, headers: Headers) -> tuple[int, bytes]:
         form_name = headers.properties.get(names.BODY_FORM) if headers.properties else None
@@ -149,10 +160,10 @@ class MessageWriter:
         if headers.reply_to is not None:
             kind, reply = split_address(headers.reply_to, self._default)
             if error := self._find_error(kind, reply):
-                raise UnsendableError("reply-to", error[1])
+                raise UnsendableError(REPLY_TO, error[1])
         jms_type = headers.properties.get(names.JMS_TYPE)
         if not isinstance(jms_type, str | None) or len(jms_type or "") * 3 > MAX_TYPE_BYTES:
-            raise UnsendableError("jms-type", "the property JMSType is no text, or too long")
+            raise UnsendableError(JMS_TYPE, "the property JMSType is no text, or too long")
         if not properties and correlation is None and reply is None and jms_type is None:
             return b""
         parts = [write_value(correlation), bytes((kind or 0,)), write_value(reply)]
@@ -195,7 +206,7 @@ class MessageWriter:
         size = len(text.encode("utf-8", SURROGATES))
         limit = self._settings.max_correlation
         if size > limit:
-            raise UnsendableError("correlation-size", f"the id is {size} bytes, limit {limit}")
+            raise UnsendableError(CORRELATION_SIZE, f"the id is {size} bytes, limit {limit}")
         return text, form
 
 
@@ -220,9 +231,9 @@ def _flatten(value: Value) -> tuple[Value, str]:
             try:
                 return json.dumps(value), "json"
             except (TypeError, ValueError) as error:
-                raise UnsendableError("property", "bytes inside a list or map") from error
+                raise UnsendableError(PROPERTY, "bytes inside a list or map") from error
             except RecursionError as error:
-                raise UnsendableError("property", "is nested too deep") from error
+                raise UnsendableError(PROPERTY, "is nested too deep") from error
 
 
 def _decimal_digits(value: int) -> str:
@@ -230,4 +241,4 @@ def _decimal_digits(value: int) -> str:
         return str(value)
     except ValueError as error:  # Python refuses to convert very many digits
         reason = f"an integer of {value.bit_length()} bits is too large"
-        raise UnsendableError("integer-size", reason) from error
+        raise UnsendableError(INTEGER_SIZE, reason) from error

@@ -26,6 +26,7 @@ from gateway.endpoints.jms.value_codec import UnsendableError
 from gateway.endpoints.sent_messages import write_each
 from gateway.endpoints.settings.jms import JmsSettings
 from gateway.errors import NotConnectedError
+from gateway.model.dead_letter_rule import MESSAGE_SIZE, REFUSED, RULES
 from gateway.model.message import Message
 from gateway.model.outcome import ACCEPTED, NO_ROOM, RETRY, Outcome, Settlement, rejected
 
@@ -163,7 +164,7 @@ class JmsSink:
         record, persistent = self._writer.write(message)
         if len(record) > self._max_record:
             reason = f"{len(record)} bytes, more than an eighth of Java's heap: raise -Xmx"
-            raise UnsendableError("message-size", f"{reason} in `jvm_options`")
+            raise UnsendableError(MESSAGE_SIZE, f"{reason} in `jvm_options`")
         return record, persistent
 
     def _run(self, connection: JmsConnection, sender: JavaSender) -> None:
@@ -238,7 +239,10 @@ class JmsSink:
         rule, _, reason = str(fault).partition("\n")
         if rule == NO_ROOM.rule:
             return replace(NO_ROOM, reason=reason)
-        return RETRY if rule == "retry" else rejected(rule, f"{self._settings.name}: {reason}")
+        if rule == "retry":
+            return RETRY
+        # Sender.java gives labels of the table
+        return rejected(RULES.get(rule, REFUSED), f"{self._settings.name}: {reason}")
 
     def _disconnect(self, connection: JmsConnection | None) -> None:
         """Close the connection; settle every message without an answer as `RETRY`."""

@@ -12,6 +12,7 @@ from struct import error as StructError  # noqa: N812  # the class has a lower-c
 from typing import Final
 
 from gateway.errors import TranslationError, WireError
+from gateway.model.dead_letter_rule import INTEGER_SIZE, MAP_NAME, NESTING, DeadLetterRule
 from gateway.model.message import Value
 
 SURROGATES: Final = "surrogatepass"  # Java's text may contain lone surrogates
@@ -53,7 +54,7 @@ _NARROW: Final[Mapping[type, int]] = {JavaByte: BYTE, JavaShort: SHORT}
 class UnsendableError(TranslationError):
     """A message that JMS or EMS cannot carry; `rule` is the short name of the broken rule."""
 
-    def __init__(self, rule: str, reason: str) -> None:
+    def __init__(self, rule: DeadLetterRule, reason: str) -> None:
         super().__init__("jms", "", rule, reason)
 
 
@@ -69,7 +70,7 @@ def write_value(value: Value, depth: int = 0) -> bytes:  # noqa: C901, PLR0911  
         UnsendableError: an integer needs more than 64 bits, or values are nested too deep.
     """
     if depth > MAX_NESTING:
-        raise UnsendableError("nesting", f"values are nested deeper than {MAX_NESTING}")
+        raise UnsendableError(NESTING, f"values are nested deeper than {MAX_NESTING}")
     match value:
         case None:
             return bytes((NULL,))
@@ -97,7 +98,7 @@ def write_value(value: Value, depth: int = 0) -> bytes:  # noqa: C901, PLR0911  
 def _write_int(value: int) -> bytes:
     if not -INT64 <= value < INT64:
         reason = f"an integer of {value.bit_length()} bits does not fit into 64 bits"
-        raise UnsendableError("integer-size", reason)
+        raise UnsendableError(INTEGER_SIZE, reason)
     if value.__class__ is JavaLong or not -INT32 <= value < INT32:
         return _TAGGED64.pack(LONG, value)
     return _TAGGED32.pack(_NARROW.get(value.__class__, INT), value)
@@ -107,7 +108,7 @@ def _write_map(value: Mapping[str, Value], depth: int) -> bytes:
     parts = [_TAGGED32.pack(MAP, len(value))]
     for name, each in value.items():
         if not name:
-            raise UnsendableError("map-name", "a value of a map has no name")
+            raise UnsendableError(MAP_NAME, "a value of a map has no name")
         parts += (write_text(name), write_value(each, depth + 1))
     return b"".join(parts)
 

@@ -6,6 +6,17 @@ from collections.abc import Mapping
 
 from gateway.endpoints.mqtt.session import BrokerLimits
 from gateway.endpoints.settings.mqtt import MqttSettings
+from gateway.model.dead_letter_rule import (
+    EMPTY_NAME,
+    EXPIRED,
+    NUL,
+    PACKET_SIZE,
+    PAYLOAD_KIND,
+    RETAIN,
+    SURROGATE,
+    TOO_LONG,
+    WILDCARD_IN_NAME,
+)
 from gateway.model.limited_cache import LimitedCache
 from gateway.model.message import NO_HEADERS, Headers, Message
 from gateway.wire.mqtt.packet_fields import (
@@ -69,14 +80,14 @@ class PublishEncoder:
             self._topics.add(message.address, topic, 2 * len(topic))
         qos = self._qos[headers.mode]
         if headers.retained and not self._retain:
-            raise unsendable_error("retain", "the broker keeps no retained messages")
+            raise unsendable_error(RETAIN, "the broker keeps no retained messages")
         tail = packet_id.to_bytes(2, "big") if qos else b""
         if self._five or headers.expiry is not None:
             tail += self._encode_properties(headers, text=text)
         size = len(topic) + len(tail) + len(payload)
         if size + MAX_FIXED_HEADER > self._max_packet:
             raise unsendable_error(
-                "packet-size",
+                PACKET_SIZE,
                 f"a packet of {size + MAX_FIXED_HEADER} bytes, limit {self._max_packet}",
             )
         key = size << 4 | qos << 1 | headers.retained
@@ -98,7 +109,7 @@ class PublishEncoder:
     def _encode_properties(self, headers: Headers, *, text: bool) -> bytes:
         if not self._five:
             if headers.expiry is not None and headers.expiry <= self.now:
-                raise unsendable_error("expired", "the message expired before it could be sent")
+                raise unsendable_error(EXPIRED, "the message expired before it could be sent")
             return b""
         if headers is NO_HEADERS and not text:
             return NO_PROPERTIES
@@ -122,25 +133,25 @@ def _as_bytes(payload: object) -> bytes:
         try:
             return payload.encode()
         except UnicodeEncodeError as error:
-            raise unsendable_error("surrogate", "the text holds a lone surrogate") from error
+            raise unsendable_error(SURROGATE, "the text holds a lone surrogate") from error
     kind = "a map" if isinstance(payload, Mapping) else type(payload)
-    raise unsendable_error("payload-kind", f"MQTT carries bytes or text, not {kind}")
+    raise unsendable_error(PAYLOAD_KIND, f"MQTT carries bytes or text, not {kind}")
 
 
 def _topic(address: str) -> bytes:
     """Return a topic name with its length (MQTT 5.0, 4.7.1 and 4.7.3)."""
     if not address:
-        raise unsendable_error("empty-name", "a topic name has at least one character")
+        raise unsendable_error(EMPTY_NAME, "a topic name has at least one character")
     for character in "+#":
         if character in address:
-            raise unsendable_error("wildcard-in-name", f"{character!r} in a topic name")
+            raise unsendable_error(WILDCARD_IN_NAME, f"{character!r} in a topic name")
     if "\0" in address:
-        raise unsendable_error("nul", "U+0000 in a topic name")
+        raise unsendable_error(NUL, "U+0000 in a topic name")
     try:
         raw = address.encode()
     except UnicodeEncodeError as error:
-        raise unsendable_error("surrogate", "a lone surrogate in a topic name") from error
+        raise unsendable_error(SURROGATE, "a lone surrogate in a topic name") from error
     refuse_closing(address, "topic name")
     if len(raw) > MAX_TEXT:
-        raise unsendable_error("too-long", f"{len(raw)} bytes of topic name, limit {MAX_TEXT}")
+        raise unsendable_error(TOO_LONG, f"{len(raw)} bytes of topic name, limit {MAX_TEXT}")
     return U16.pack(len(raw)) + raw

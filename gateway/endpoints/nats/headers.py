@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from gateway.endpoints.header_fields import read_fields
 from gateway.errors import TranslationError
+from gateway.model.dead_letter_rule import PROPERTY
 from gateway.model.message import Headers, Value
 
 FIELDS: Final = "Gateway-Fields"
@@ -92,7 +93,7 @@ def _encode(value: Value) -> Any:  # noqa: ANN401  # what json takes
             return [_encode(each) for each in value]
         case None | bool() | int() | float() | str():
             return value
-    raise TranslationError("nats", "", "property", f"no form for a {type(value).__name__}")
+    raise TranslationError("nats", "", PROPERTY, f"no form for a {type(value).__name__}")
 
 
 def _decode(found: dict[str, Any]) -> Any:  # noqa: ANN401  # what json gives

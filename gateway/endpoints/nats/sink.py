@@ -21,6 +21,13 @@ from gateway.endpoints.nats.subjects import refuse_long_line, refuse_reply, refu
 from gateway.endpoints.sent_messages import CHECK_INTERVAL, SendWindow, SentBatch, write_each
 from gateway.endpoints.settings.nats import NatsSettings
 from gateway.errors import NotConnectedError, TranslationError
+from gateway.model.dead_letter_rule import (
+    MESSAGE_BYTES,
+    NO_STREAM,
+    NOT_AUTHORISED,
+    PAYLOAD_KIND,
+    STREAM,
+)
 from gateway.model.limited_cache import LimitedCache
 from gateway.model.memory_size import text_size
 from gateway.model.message import Message, identity_of
@@ -117,7 +124,7 @@ class NatsSink:
         if isinstance(payload, str):
             payload = payload.encode()
         if not isinstance(payload, bytes):
-            raise TranslationError("nats", subject, "payload-kind", "NATS carries bytes or text")
+            raise TranslationError("nats", subject, PAYLOAD_KIND, "NATS carries bytes or text")
         headers = write_headers(message.headers)
         reply = ""
         if self._settings.jetstream:
@@ -132,7 +139,7 @@ class NatsSink:
         size = len(payload) + sum(len(key) + len(value) + 4 for key, value in headers.items()) + 12
         if size > limit:
             reason = f"payload and headers are {size} bytes, limit {limit}"
-            raise TranslationError("nats", subject, "message-bytes", reason)
+            raise TranslationError("nats", subject, MESSAGE_BYTES, reason)
         return subject, payload, headers, reply
 
     async def _publish(
@@ -180,7 +187,7 @@ class NatsSink:
             await connection.jetstream.find_stream_name_by_subject(subject)
         except NotFoundError:
             reason = f"no stream has the subject {subject!r}"
-            return rejected("no-stream", f"{self._settings.name}: {reason}")
+            return rejected(NO_STREAM, f"{self._settings.name}: {reason}")
         except (TimeoutError, NatsError, OSError):
             pass  # JetStream itself does not answer: the message is sent again
         return replace(NO_ROOM, reason="the stream has no leader now")
@@ -190,7 +197,7 @@ class NatsSink:
         found = {n: each.content for n, each in window.messages() if each.content.lower() == denied}
         if len(subjects := {*found.values()}) == 1:  # of others, the connection's end tells nothing
             reason = f"no permission to publish to {subjects.pop()!r}"
-            window.settle(found, rejected("not-authorised", f"{self._settings.name}: {reason}"))
+            window.settle(found, rejected(NOT_AUTHORISED, f"{self._settings.name}: {reason}"))
 
     async def _look(self, connection: NatsConnection, window: SendWindow[str]) -> None:
         """End the connection when the oldest message has had no answer for too long."""
@@ -245,4 +252,4 @@ def _settlement(name: str, answer: dict[str, Any]) -> Settlement:
     passes = error.get("code", 0) >= _SERVER_FAULT or error.get("err_code") in _OF_THE_MOMENT
     if passes and not _TOO_LARGE.search(reason):
         return replace(NO_ROOM, reason=reason)
-    return rejected("stream", f"{name}: {reason}")
+    return rejected(STREAM, f"{name}: {reason}")

@@ -6,6 +6,13 @@ import re
 from typing import Final
 
 from gateway.errors import TranslationError
+from gateway.model.dead_letter_rule import (
+    EMPTY_ELEMENT,
+    SURROGATE,
+    TOO_LONG,
+    WHITE_SPACE,
+    WILDCARD_IN_NAME,
+)
 
 CONTROL_LINE: Final = 4_096  # bytes
 MAX_BYTES: Final = CONTROL_LINE - 96  # the verb, a reply subject of a client library, and sizes
@@ -17,9 +24,9 @@ def refuse_subject(subject: str) -> None:
     refuse_reply(subject)
     tokens = subject.split(".")
     if {"*", ">"} & {*tokens}:
-        raise TranslationError("nats", subject, "wildcard-in-name", "a token is a wildcard")
+        raise TranslationError("nats", subject, WILDCARD_IN_NAME, "a token is a wildcard")
     if "" in tokens:
-        raise TranslationError("nats", subject, "empty-element", "a token is empty")
+        raise TranslationError("nats", subject, EMPTY_ELEMENT, "a token is empty")
 
 
 def refuse_long_line(subject: str, reply: str) -> None:
@@ -27,19 +34,19 @@ def refuse_long_line(subject: str, reply: str) -> None:
     size = len(subject.encode()) + len(reply.encode())
     if size > MAX_BYTES:
         reason = f"subject and reply subject are {size} bytes, limit {MAX_BYTES}"
-        raise TranslationError("nats", subject, "too-long", reason)
+        raise TranslationError("nats", subject, TOO_LONG, reason)
 
 
 def refuse_reply(subject: str) -> None:
     """Raise TranslationError for text that would break the line of a command."""
     if not subject or _FORBIDDEN.search(subject):
-        raise TranslationError("nats", subject, "white-space", "it is empty or has white space")
+        raise TranslationError("nats", subject, WHITE_SPACE, "it is empty or has white space")
     try:
         size = len(subject.encode())
     except UnicodeEncodeError as error:
-        raise TranslationError("nats", subject, "surrogate", "it has no UTF-8") from error
+        raise TranslationError("nats", subject, SURROGATE, "it has no UTF-8") from error
     if size > MAX_BYTES:
-        raise TranslationError("nats", subject, "too-long", f"is {size} bytes, limit {MAX_BYTES}")
+        raise TranslationError("nats", subject, TOO_LONG, f"is {size} bytes, limit {MAX_BYTES}")
 
 
 def selects(pattern: str, subject: str) -> bool:

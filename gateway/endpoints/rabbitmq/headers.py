@@ -15,6 +15,7 @@ from typing import Any, Final, TypeAlias
 from gateway.endpoints.rabbitmq.tables import MAX_SHORT, TableReader, encode_table, short_text
 from gateway.endpoints.settings.rabbitmq import QUEUE, RabbitmqSettings
 from gateway.errors import TranslationError, WireError
+from gateway.model.dead_letter_rule import PROPERTY_NAME
 from gateway.model.message import DeliveryMode, Headers, Value, identity_of
 
 ORIGIN, TIME, EXPIRY = "gateway_origin", "gateway_time", "gateway_expiry"
@@ -64,7 +65,7 @@ def write_properties(headers: Headers, settings: RabbitmqSettings, now: int) -> 
     for name, value in headers.properties.items():
         if name in _OWN:
             reason = f"the property name {name!r} is the gateway's"
-            raise TranslationError("rabbitmq", "", "property-name", reason)
+            raise TranslationError("rabbitmq", "", PROPERTY_NAME, reason)
         field = name.removeprefix(PREFIX)
         if name.startswith(PREFIX) and field in _EXTRA and isinstance(value, str):
             fields[field] = value

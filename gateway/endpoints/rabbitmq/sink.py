@@ -17,6 +17,16 @@ from gateway.endpoints.rabbitmq.topology import find_exchange
 from gateway.endpoints.sent_messages import CHECK_INTERVAL, SendWindow, SentBatch, write_each
 from gateway.endpoints.settings.rabbitmq import MAX_SHORT, QUEUE, RabbitmqSettings
 from gateway.errors import NotConnectedError, TranslationError, first_line
+from gateway.model.dead_letter_rule import (
+    EMPTY_NAME,
+    HEADER_BYTES,
+    MESSAGE_BYTES,
+    PAYLOAD_KIND,
+    SURROGATE,
+    TOO_LONG,
+    UNROUTABLE,
+    WILDCARD_IN_NAME,
+)
 from gateway.model.limited_cache import LimitedCache
 from gateway.model.memory_size import text_size
 from gateway.model.message import Message
@@ -117,15 +127,15 @@ class RabbitmqSink:
             payload = payload.encode()
         if not isinstance(payload, bytes):
             reason = "RabbitMQ carries bytes or text"
-            raise TranslationError("rabbitmq", address, "payload-kind", reason)
+            raise TranslationError("rabbitmq", address, PAYLOAD_KIND, reason)
         if len(payload) > self._settings.max_message:
             reason = f"the payload is {len(payload)} bytes, limit {self._settings.max_message}"
-            raise TranslationError("rabbitmq", address, "message-bytes", reason)
+            raise TranslationError("rabbitmq", address, MESSAGE_BYTES, reason)
         properties = write_properties(message.headers, self._settings, at)
         size = len(properties) + HEADER_START
         if size > limit:
             reason = f"the headers are {size} bytes, and a frame has {limit}"
-            raise TranslationError("rabbitmq", address, "header-bytes", reason)
+            raise TranslationError("rabbitmq", address, HEADER_BYTES, reason)
         return _Outgoing(*place, properties, payload)
 
     def _publish(self, connection: RabbitmqConnection, written: _Written) -> None:
@@ -174,7 +184,7 @@ class RabbitmqSink:
         reason = f"no queue is bound to {message.exchange!r} for {message.key!r}"
         if not message.exchange:
             reason = f"there is no queue {message.key!r}"
-        return rejected("unroutable", f"{self._settings.name}: {reason}")
+        return rejected(UNROUTABLE, f"{self._settings.name}: {reason}")
 
     def _look(self, connection: RabbitmqConnection, window: SendWindow[_Outgoing]) -> None:
         """End the connection when the oldest message has had no answer for too long."""
@@ -194,15 +204,15 @@ def _place_of(address: str, exchange: str) -> tuple[str, str]:
     """
     name = address.removeprefix(QUEUE)
     if not name:
-        raise TranslationError("rabbitmq", address, "empty-name", "it is empty")
+        raise TranslationError("rabbitmq", address, EMPTY_NAME, "it is empty")
     try:
         size = len(name.encode())
     except UnicodeEncodeError as error:
-        raise TranslationError("rabbitmq", address, "surrogate", "it has no UTF-8") from error
+        raise TranslationError("rabbitmq", address, SURROGATE, "it has no UTF-8") from error
     if size > MAX_SHORT:
-        raise TranslationError("rabbitmq", address, "too-long", f"is {size} bytes, limit 255")
+        raise TranslationError("rabbitmq", address, TOO_LONG, f"is {size} bytes, limit 255")
     if name is not address:
         return "", name
     if not {"*", "#"}.isdisjoint(name.split(".")):
-        raise TranslationError("rabbitmq", address, "wildcard-in-name", "a word is a wildcard")
+        raise TranslationError("rabbitmq", address, WILDCARD_IN_NAME, "a word is a wildcard")
     return exchange, name

@@ -13,6 +13,7 @@ from math import isfinite
 from typing import Final
 
 from gateway.errors import TranslationError, WireError
+from gateway.model.dead_letter_rule import HEADER_BYTES, PROPERTY, SURROGATE
 from gateway.model.message import Value
 
 MAX_DEPTH: Final = 64  # tables and arrays in each other
@@ -49,7 +50,7 @@ def short_text(text: str | bytes, what: str) -> bytes:
     data = text if isinstance(text, bytes) else _utf8(text)
     if len(data) > MAX_SHORT:
         reason = f"{what} is {len(data)} bytes, limit {MAX_SHORT}"
-        raise TranslationError("rabbitmq", "", "header-bytes", reason)
+        raise TranslationError("rabbitmq", "", HEADER_BYTES, reason)
     return bytes((len(data),)) + data
 
 
@@ -57,7 +58,7 @@ def _utf8(text: str) -> bytes:
     try:
         return text.encode()
     except UnicodeEncodeError as error:
-        raise TranslationError("rabbitmq", "", "surrogate", "a header has no UTF-8") from error
+        raise TranslationError("rabbitmq", "", SURROGATE, "a header has no UTF-8") from error
 
 
 def _with_length(data: bytes) -> bytes:
@@ -66,7 +67,7 @@ def _with_length(data: bytes) -> bytes:
 
 def _encode(value: Value, depth: int) -> bytes:  # noqa: PLR0911  # one type each
     if depth > MAX_DEPTH:
-        raise TranslationError("rabbitmq", "", "property", "a header is nested too deeply")
+        raise TranslationError("rabbitmq", "", PROPERTY, "a header is nested too deeply")
     match value:
         case None:
             return b"V"
@@ -87,7 +88,7 @@ def _encode(value: Value, depth: int) -> bytes:  # noqa: PLR0911  # one type eac
         case _:
             pass
     kind = type(value).__name__
-    raise TranslationError("rabbitmq", "", "property", f"no form for this {kind} in a header")
+    raise TranslationError("rabbitmq", "", PROPERTY, f"no form for this {kind} in a header")
 
 
 class TableReader:

@@ -14,6 +14,7 @@ from gateway.endpoints.settings.base import (
     TlsSettings,
     address_faults,
 )
+from gateway.model.dead_letter_rule import JOINED_SYSTEMS
 from gateway.model.message import DeliveryMode
 from gateway.setting import choice, optional, seconds, secret, setting, size, timeout, window_bytes
 
@@ -22,7 +23,6 @@ EMS_FACTORY = "com.tibco.tibjms.TibjmsConnectionFactory"
 EMS_MESSAGE = 536_870_912  # bytes: 512 MB (EMS User's Guide, "Maximum Message Size")
 EMS_CORRELATION = 4_096  # bytes: 4 KB (EMS User's Guide, table 4, JMSCorrelationID)
 SYSTEMS = ("ems", "rv", "ibm", "smf")
-JOINED = ("rv", "smartsockets")  # EMS imports from and exports to them (User's Guide, 15 and 16)
 
 # Setters of a connection factory for the address of its server (IBM MQ's MQConnectionFactory,
 # ActiveMQ's), in lower case.
@@ -171,11 +171,11 @@ class JmsSettings(EndpointSettings):
         """
         alone = len(self.dialects) == 1 and self.dialects[0] in SYSTEMS
         different = len(set(self.dialects)) == len(self.dialects)
-        behind_ems = self.dialects[:1] == ("ems",) and set(self.joined) <= set(JOINED)
+        behind_ems = self.dialects[:1] == ("ems",) and set(self.joined) <= set(JOINED_SYSTEMS)
         if not (alone or (behind_ems and different)):
             raise ValueError(
                 f"`dialect` is {list(self.dialects)}; write one of {', '.join(SYSTEMS)}, or a list"
-                f" of ems and systems it exports to: {', '.join(JOINED)}"
+                f" of ems and systems it exports to: {', '.join(JOINED_SYSTEMS)}"
             )
 
     @property

@@ -14,6 +14,15 @@ from solace.messaging.errors.pubsubplus_client_error import (
 from gateway.endpoints.settings.solace import SolaceSettings
 from gateway.endpoints.tls import encryption_hint
 from gateway.errors import EndpointError, NotConnectedError
+from gateway.model.dead_letter_rule import (
+    LIBRARY,
+    MESSAGE_BYTES,
+    NO_SUBSCRIPTION,
+    PUBLISH_ACL,
+    QUEUE,
+    TOPIC,
+    TOPIC_BYTES,
+)
 from gateway.model.outcome import NO_ROOM, RETRY, Outcome, Settlement, rejected
 
 _SUBCODE: Final = re.compile("SOLCLIENT_SUBCODE_([A-Z_0-9]*)")
@@ -43,17 +52,17 @@ _PERMANENT: Final = frozenset(
     }
 )
 _REJECTION_RULES: Final = {  # refusals of one message
-    "PUBLISH_ACL_DENIED": "publish-acl",
-    "NO_SUBSCRIPTION_MATCH": "no-subscription",
-    "MESSAGE_TOO_LARGE": "message-bytes",
-    "INVALID_TOPIC_SYNTAX": "topic",
-    "TOPIC_TOO_LARGE": "topic-bytes",
-    "QUEUE_NOT_FOUND": "queue",
-    "UNKNOWN_QUEUE_NAME": "queue",
-    "PARAM_OUT_OF_RANGE": "library",  # this one and the next: refused before sending
-    "PARAM_CONFLICT": "library",
-    "PARAM_NULL_PTR": "library",
-    "INSUFFICIENT_SPACE": "library",
+    "PUBLISH_ACL_DENIED": PUBLISH_ACL,
+    "NO_SUBSCRIPTION_MATCH": NO_SUBSCRIPTION,
+    "MESSAGE_TOO_LARGE": MESSAGE_BYTES,
+    "INVALID_TOPIC_SYNTAX": TOPIC,
+    "TOPIC_TOO_LARGE": TOPIC_BYTES,
+    "QUEUE_NOT_FOUND": QUEUE,
+    "UNKNOWN_QUEUE_NAME": QUEUE,
+    "PARAM_OUT_OF_RANGE": LIBRARY,  # this one and the next: refused before sending
+    "PARAM_CONFLICT": LIBRARY,
+    "PARAM_NULL_PTR": LIBRARY,
+    "INSUFFICIENT_SPACE": LIBRARY,
 }
 _NO_ANSWER: Final = frozenset(  # errors that are no answer of the broker
     {"", "OK", "COMMUNICATION_ERROR", "KEEP_ALIVE_FAILURE", "PROTOCOL_ERROR", "TIMEOUT"}

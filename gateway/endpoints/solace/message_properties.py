@@ -10,6 +10,15 @@ from solace.messaging.config.solace_properties import message_properties as keys
 from gateway.endpoints.solace import property_names as names
 from gateway.endpoints.solace.topic_rules import find_topic_error
 from gateway.errors import TranslationError
+from gateway.model.dead_letter_rule import (
+    EMPTY_NAME,
+    EXPIRED,
+    INTEGER_RANGE,
+    NESTING,
+    NOT_UTF_8,
+    NUL,
+    PRIORITY,
+)
 from gateway.model.message import DeliveryMode, Headers, Value
 
 _INTEGERS: Final = range(-(2**63), 2**64)
@@ -40,7 +49,7 @@ def build_properties(headers: Headers, key: str, now: TimeSource) -> dict[str, A
     if headers.priority is not None:
         if headers.priority not in _PRIORITIES:
             reason = f"the priority {headers.priority} is outside 0..255"
-            raise TranslationError("solace", "priority", "priority", reason)
+            raise TranslationError("solace", "priority", PRIORITY, reason)
         found[keys.PRIORITY] = headers.priority
     if headers.content_type is not None:
         found[keys.HTTP_CONTENT_TYPE] = check_text(headers.content_type, "content type")
@@ -52,7 +61,7 @@ def build_properties(headers: Headers, key: str, now: TimeSource) -> dict[str, A
 def _expiry_properties(expiry: int, mode: DeliveryMode, now: TimeSource) -> dict[str, int]:
     left = (expiry - now()) // names.MICROSECONDS_PER_MS
     if left <= 0:
-        raise TranslationError("solace", "expiry", "expired", "the message has expired")
+        raise TranslationError("solace", "expiry", EXPIRED, "the message has expired")
     found = {keys.PERSISTENT_EXPIRATION: expiry // names.MICROSECONDS_PER_MS}
     if expiry % names.MICROSECONDS_PER_MS:
         found[names.EXPIRY] = expiry
@@ -89,7 +98,7 @@ def prepared_key(headers: Headers) -> Hashable:
     except ValueError as error:  # Python refuses to show an integer of many digits
         raise _too_large("properties") from error
     except RecursionError as error:
-        raise TranslationError("solace", "properties", "nesting", "is nested too deep") from error
+        raise TranslationError("solace", "properties", NESTING, "is nested too deep") from error
 
 
 def _gateway_properties(headers: Headers) -> dict[str, Any]:
@@ -139,7 +148,7 @@ def _is_misread(name: str) -> bool:
 def check_text(text: str, what: str) -> str:
     """Return `text` if a C string in UTF-8 can hold it."""
     if "\0" in text:
-        raise TranslationError("solace", text, "nul", f"the {what} would be cut at its NUL")
+        raise TranslationError("solace", text, NUL, f"the {what} would be cut at its NUL")
     encode_text(text, what)
     return text
 
@@ -148,7 +157,7 @@ def encode_text(text: str, what: str) -> bytes:
     try:
         return text.encode()
     except UnicodeEncodeError as error:
-        raise TranslationError("solace", text, "not-utf-8", f"the {what} is no UTF-8") from error
+        raise TranslationError("solace", text, NOT_UTF_8, f"the {what} is no UTF-8") from error
 
 
 def convert_map(values: Mapping[str, Value], what: str) -> dict[str, Any]:
@@ -158,7 +167,7 @@ def convert_map(values: Mapping[str, Value], what: str) -> dict[str, Any]:
 
 def _check_name(name: str, what: str) -> str:
     if not name:
-        raise TranslationError("solace", name, "empty-name", f"a name in {what} is empty")
+        raise TranslationError("solace", name, EMPTY_NAME, f"a name in {what} is empty")
     return check_text(name, f"name in {what}")
 
 
@@ -182,5 +191,5 @@ def _convert(value: Value, what: str) -> Any:  # noqa: ANN401  # what the driver
 
 def _too_large(what: str) -> TranslationError:
     return TranslationError(
-        "solace", "integer", "integer-range", f"a number in {what} does not fit into 64 bits"
+        "solace", "integer", INTEGER_RANGE, f"a number in {what} does not fit into 64 bits"
     )

@@ -20,6 +20,7 @@ from gateway.endpoints.solace import property_names as names
 from gateway.endpoints.solace.error_codes import error_text
 from gateway.endpoints.solace.native_library import NativeLibrary, Pointer, message_pointer
 from gateway.errors import TranslationError
+from gateway.model.dead_letter_rule import LIBRARY
 from gateway.model.limited_cache import LimitedCache
 from gateway.model.memory_size import headers_size
 from gateway.model.message import DeliveryMode, Headers, Message, Payload
@@ -159,7 +160,7 @@ class SolaceMessageWriter:
         try:
             built = self._builder.build(content, properties)
         except (PubSubPlusClientError, ValueError, ctypes.ArgumentError) as error:
-            raise TranslationError("solace", "message", "library", error_text(error)) from error
+            raise TranslationError("solace", "message", LIBRARY, error_text(error)) from error
         pointer = message_pointer(built)
         if headers.reply_to and names.REPLY_TO not in properties:
             self._native.set_reply_to(pointer, headers.reply_to)

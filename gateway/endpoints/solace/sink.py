@@ -17,6 +17,7 @@ from gateway.endpoints.solace.native_library import NativeLibrary, NativeTopic, 
 from gateway.endpoints.solace.publisher_session import PublisherSession
 from gateway.endpoints.solace.topic_rules import refuse_topic
 from gateway.errors import EndpointError, NotConnectedError
+from gateway.model.dead_letter_rule import LIBRARY, MESSAGE_BYTES
 from gateway.model.limited_cache import LimitedCache
 from gateway.model.memory_size import text_size
 from gateway.model.message import DeliveryMode, Message
@@ -97,7 +98,7 @@ class SolaceSink:
             return topic
         size, limit = len(message.payload), self._settings.max_message
         if size > limit:
-            return rejected("message-bytes", f"solace: payload is {size} bytes, limit {limit}")
+            return rejected(MESSAGE_BYTES, f"solace: payload is {size} bytes, limit {limit}")
         try:
             prepared = session.writer.write(message)
         except Exception as error:  # noqa: BLE001  # of this message; the others are sent
@@ -109,7 +110,7 @@ class SolaceSink:
         except NotConnectedError:
             raise
         except EndpointError as error:  # the library refuses a field, and would again
-            return rejected("library", str(error))
+            return rejected(LIBRARY, str(error))
 
     def _read_topic(self, address: str) -> NativeTopic | Settlement:
         topic = refuse_topic(address) or native_topic(address)

@@ -9,6 +9,14 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Final
 
+from gateway.model.dead_letter_rule import (
+    EMPTY,
+    NOT_UTF_8,
+    NUL,
+    TOPIC_BYTES,
+    TOPIC_LEVELS,
+    DeadLetterRule,
+)
 from gateway.model.outcome import Settlement, rejected
 
 MAX_TOPIC: Final = 250  # bytes of UTF-8; the library counts characters
@@ -26,20 +34,20 @@ def refuse_topic(topic: str) -> Settlement | None:
     return rejected(found[0], f"solace: topic {topic[:300]!r}: {found[1]}") if found else None
 
 
-def find_topic_error(topic: str) -> tuple[str, str] | None:
+def find_topic_error(topic: str) -> tuple[DeadLetterRule, str] | None:
     """Return the rule that a topic or pattern breaks and the reason, or None."""
     if not topic:
-        return "empty", "is empty"
+        return EMPTY, "is empty"
     if "\0" in topic:
-        return "nul", "the library would cut it at its NUL"
+        return NUL, "the library would cut it at its NUL"
     try:
         size = len(topic.encode())
     except UnicodeEncodeError:
-        return "not-utf-8", "cannot be written as UTF-8"
+        return NOT_UTF_8, "cannot be written as UTF-8"
     if size > MAX_TOPIC:
-        return "topic-bytes", f"is {size} bytes, limit {MAX_TOPIC}"
+        return TOPIC_BYTES, f"is {size} bytes, limit {MAX_TOPIC}"
     if (levels := topic.count("/") + 1) > MAX_LEVELS:
-        return "topic-levels", f"has {levels} levels, limit {MAX_LEVELS}"
+        return TOPIC_LEVELS, f"has {levels} levels, limit {MAX_LEVELS}"
     return None
 
 
@@ -64,7 +72,7 @@ def find_pattern_error(pattern: str) -> tuple[str, str] | None:
 def find_queue_error(name: str) -> tuple[str, str] | None:
     """As `find_topic_error`, for the name of a durable queue."""
     found = find_topic_error(name)
-    if found and found[0] in {"empty", "nul", "not-utf-8"}:
+    if found and found[0] in {EMPTY, NUL, NOT_UTF_8}:
         return found
     if (size := len(name.encode())) > MAX_QUEUE:
         return "queue-bytes", f"is {size} bytes, limit {MAX_QUEUE}"

@@ -12,6 +12,7 @@ from typing import Final, cast
 
 from gateway.endpoints.header_fields import FIELD_CHECKS, read_fields
 from gateway.errors import WireError
+from gateway.model.dead_letter_rule import NO_RULE, NOT_UTF_8, NUL, DeadLetterRule
 from gateway.model.limited_cache import LimitedCache
 from gateway.model.message import NO_HEADERS, Headers, Payload, Value
 from gateway.wire.yami4.parameters import (
@@ -45,15 +46,15 @@ _UNDECODED_HEADERS = Headers(properties=MappingProxyType({UNDECODED: True}))
 _MAX_CACHED = 2 << 20  # bytes of tails
 
 
-def find_address_fault(address: str) -> str:
-    """Return the rule that a tag list or a pattern list violates, or an empty string."""
+def find_address_fault(address: str) -> DeadLetterRule:
+    """Return the rule that a tag list or a pattern list violates, or NO_RULE."""
     if "\0" in address:
-        return "nul"  # the broker would end the list there
+        return NUL  # the broker would end the list there
     try:
         address.encode()
     except UnicodeEncodeError:
-        return "not-utf-8"
-    return ""
+        return NOT_UTF_8
+    return NO_RULE
 
 
 class BodyWriter:

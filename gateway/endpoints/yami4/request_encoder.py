@@ -12,6 +12,7 @@ from gateway.endpoints.sent_messages import SentBatch, finish_runs
 from gateway.endpoints.settings.yami4 import Yami4Settings
 from gateway.endpoints.yami4.bodies import BodyWriter, find_address_fault
 from gateway.errors import LimitError, TranslationError
+from gateway.model.dead_letter_rule import MESSAGE_SIZE
 from gateway.model.limited_cache import LimitedCache
 from gateway.model.message import DeliveryMode, Message
 from gateway.model.outcome import Settlement
@@ -119,7 +120,7 @@ class RequestEncoder:
         body = self._bodies.write(message.payload, message.headers)
         size = len(head) + len(body)
         if size > self._limit:
-            raise LimitError(self._name, address, "message-size", "bytes", size, self._limit)
+            raise LimitError(self._name, address, MESSAGE_SIZE, "bytes", size, self._limit)
         return self._frame(head, body)
 
     def _frame(self, head: bytes, body: bytes) -> bytes:

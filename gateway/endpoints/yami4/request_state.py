@@ -21,6 +21,7 @@ from gateway.endpoints.yami4.request_encoder import (
     settle_all,
 )
 from gateway.errors import NotConnectedError
+from gateway.model.dead_letter_rule import BROKER_EXCEPTION
 from gateway.model.message import Message
 from gateway.model.outcome import ACCEPTED, NO_ROOM, RETRY, Settlement, rejected
 from gateway.wire.yami4.frames import Packet
@@ -263,7 +264,7 @@ class RequestState:
         if heading.reason in _TEMPORARY:
             return NO_ROOM
         reason = heading.reason.decode("utf-8", "replace")
-        return rejected("broker-exception", f"{self._settings.name}: {reason}")
+        return rejected(BROKER_EXCEPTION, f"{self._settings.name}: {reason}")
 
     def _check_overdue(self, now: float, answered: int | None) -> None:
         """Raise when the oldest pending answer is overdue and cannot be under way.

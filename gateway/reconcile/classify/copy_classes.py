@@ -16,6 +16,7 @@ from pyspark.sql import functions as F
 
 from gateway.archive.schema import Leg
 from gateway.model.copy_class import CopyClass
+from gateway.model.dead_letter_rule import BLAMING
 from gateway.model.outcome import REPEAT
 from gateway.reconcile.classify.result_tables import EXCEPTIONS
 from gateway.reconcile.grouping import TARGET_KEYS
@@ -28,12 +29,6 @@ _BLOCK_BITS: Final = 16  # of the counter of an id within its block
 _BLOCK: Final = ("stream", "run", "block")
 _BEFORE: Final = (Window.unboundedPreceding, -1)  # the rows before each one
 
-# Rules of dead letters with a cause outside the message: a failure of a broker or the gateway.
-# Every other rule refuses a name, a header, a payload or a size.
-FAILURES: Final = (
-    "broker-exception", "expired", "internal", "library", "no-subscription", "not-authorised",
-    "poisoned", "publish-acl", "queue", "spool-age", "spool-full",
-)  # fmt: skip
 _IS_DELIVERED: Final = "deliveries + replays > 0"
 # A hash of later rows is not that of the rows before them, in one of its words.
 _DIFFERS: Final = " OR ".join(
@@ -121,7 +116,7 @@ def copies(rows: DataFrame, *, tapped: bool = False, detailed: bool = False) -> 
     new = own & (F.coalesce("rule", F.lit("")) != REPEAT)  # the target kept no second one
     receipt = F.coalesce(F.min(F.when(received, F.col("receipt_time"))), F.min("receipt_time"))
     first_attempt = F.coalesce("attempt", F.lit(1)) <= 1
-    refused = ~F.coalesce("rule", F.lit("")).isin(*FAILURES)
+    refused = F.coalesce("rule", F.lit("")).isin(*sorted(BLAMING))
     hashed = {
         "received": received, "sent": delivered & ~F.col("converted"), "arrived": delivered,
         "seen": seen,

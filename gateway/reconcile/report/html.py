@@ -20,6 +20,7 @@ from markupsafe import Markup, escape
 
 from gateway.errors import GatewayError, ReconcileError
 from gateway.model import copy_class
+from gateway.model.dead_letter_rule import advice_of
 from gateway.reconcile.report import (
     actions,
     advice,
@@ -108,7 +109,7 @@ def environment() -> Environment:
         keep_trailing_newline=True,
     )
     shown = (formatting.amount, formatting.duration, formatting.time_of_day, timelines.clock)
-    made.filters |= {each.__name__: each for each in (attribute, digest, marked, *shown)}
+    made.filters |= {each.__name__: each for each in (advice_of, attribute, digest, marked, *shown)}
     for module in _MODULES:
         made.globals |= {name: each for name, each in vars(module).items() if name[0] != "_"}
     return made

@@ -15,10 +15,11 @@ from rich.console import Console
 from rich.text import Text
 
 from gateway.model.copy_class import CLASSES, COLUMNS, HOP_CLASSES, Severity
+from gateway.model.dead_letter_rule import advice_of
 from gateway.reconcile.by_key import by_key
 from gateway.reconcile.report.gaps import ReportedOutage, outages, rule_of
 from gateway.reconcile.report.report import Report, became_breach
-from gateway.reconcile.report.rows import Row, Rows, count, hop_ends
+from gateway.reconcile.report.rows import Row, Rows, count, hop_ends, word
 from gateway.reconcile.report.timelines import Turn, clock
 from gateway.reconcile.report.verdict import headline, state
 from gateway.terminal.console import print_lines, unlimited_off_terminal
@@ -125,13 +126,14 @@ def _number(name: str, value: int) -> Text:
 
 
 def _print_dead_letters(rows: Rows, console: Console) -> None:
-    """Print a line for each rule, and below it its reason."""
+    """Print a line for each rule, and below it its reason and what to do."""
     console.print(Text("dead letters", style="italic"))
     for row in rows:
         route, target = _keys(row)
         line = f"{count(row, 'copies'):,} [{row['rule'] or '-'}] {route} -> {target}"
         console.print(Text(visible(line)), soft_wrap=True)  # a name must not begin a line
         console.print(Text(f"    {shortened(str(row['reason'] or '-'))}"), soft_wrap=True)
+        console.print(Text(f"    to do: {advice_of(word(row, 'rule'))}"), soft_wrap=True)
 
 
 def _gap_line(outage: ReportedOutage, day: date) -> str:

@@ -13,6 +13,14 @@ from typing import Final, TypeAlias
 
 from xxhash import xxh3_128_digest
 
+from gateway.model.dead_letter_rule import (
+    HOPS,
+    INTERNAL,
+    LOOP,
+    NO_ROUTE,
+    UNSELECTED,
+    DeadLetterRule,
+)
 from gateway.model.message import Headers, Message, identity_of
 from gateway.routing.origin_path import BrokerAddress, GatewayIdentity
 from gateway.routing.route import Route
@@ -22,17 +30,17 @@ from gateway.runtime.delivery.duplicates import DuplicateFilter
 from gateway.runtime.delivery.received_batch import EarlierBatch, ReceivedBatch
 from gateway.runtime.delivery.rows import Cut, fingerprint
 
-LOOP: Final = "loop"
 DUPLICATE: Final = "duplicate"
 IGNORED: Final = "ignored"  # retained, and its route takes no such message
-UNSELECTED: Final = "unselected"
-HOPS: Final = "hops"
-NO_ROUTE: Final = "no-route"
 RETAINED: Final = "retained: a broker sends it again to each new subscription"
 NO_PATH: Final = CopyPath()
 MAX_SEEN: Final = 1_000  # paths that were looked at for the address of a broker
 
 TakeOrigin: TypeAlias = Callable[[str, Message], tuple[str, ...]]  # of an echo from a broker
+
+
+_CAME_BACK: Final = "it came back to a route that has sent it, and its source had the only one"
+_NOT_WANTED: Final = "no selector of a route takes it, and its source had the only one"
 
 
 def never(_: str) -> bool:
@@ -264,8 +272,10 @@ def _left_out(
     message = batch.messages[position]
     removed = rules.removes(message.address)
     for match, reason in left:
-        if removed and (reason == LOOP or (reason == UNSELECTED and sole)):
-            yield _refused(match, reason, _REMOVED[reason])
+        if removed and reason == LOOP:
+            yield _refused(match, LOOP, _CAME_BACK)
+        elif removed and reason == UNSELECTED and sole:
+            yield _refused(match, UNSELECTED, _NOT_WANTED)
         elif match.route is not None:
             why = RETAINED if message.headers.retained else ""
             signed = batch.paths.get(position, NO_PATH).signed
@@ -273,14 +283,7 @@ def _left_out(
             batch.cuts += [Cut(position, name, each, reason, why, signed) for each in match.labels]
 
 
-_REMOVED: Final = {
-    LOOP: "it came back to a route that has sent it, and its source had the only one: find what"
-    " returns it, then send it again",
-    UNSELECTED: "no selector of a route takes it, and its source had the only one",
-}
-
-
-def _refused(match: RouteMatch, rule: str, reason: str) -> RouteMatch:
+def _refused(match: RouteMatch, rule: DeadLetterRule, reason: str) -> RouteMatch:
     """The same deliveries as dead letters of `rule`."""
     return replace(
         match,
@@ -308,4 +311,4 @@ def _refuse(error: Exception, batch: ReceivedBatch) -> tuple[RouteMatch, ...]:
     """A fault of ours: this message becomes a dead letter, the others are routed."""
     batch.failures.append(error)
     reason = f"{type(error).__name__} while routing; this is a fault of the gateway"
-    return (RouteMatch(None, (Delivery(None, None, "", rule="internal", reason=reason),)),)
+    return (RouteMatch(None, (Delivery(None, None, "", rule=INTERNAL, reason=reason),)),)

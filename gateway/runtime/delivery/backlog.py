@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Final, TypeAlias
 
+from gateway.model.dead_letter_rule import SPOOL_AGE, SPOOL_FULL
 from gateway.model.outcome import SPOOLED, rejected
 from gateway.routing.route import WhenFull
 from gateway.runtime.delivery.actions import Finish, Mark, Read, Store
@@ -177,7 +178,7 @@ class SpoolBacklog:
             return self._next_read()
         oldest = self._returned.pop(0) if self._returned else self._take_rows()
         reason = f"the spool of {self._name} is full, and this was its oldest"
-        oldest.settle_rest(rejected("spool-full", reason))
+        oldest.settle_rest(rejected(SPOOL_FULL, reason))
         return Finish(oldest)
 
     def take_expired(self, wall: int) -> Finish | Read | None:
@@ -198,7 +199,7 @@ class SpoolBacklog:
         times = [row.time for row in batch.rows for _ in row.messages]
         expired = [each for each in batch.unsettled if times[each] < oldest]
         reason = f"it waited longer than {self.limits.seconds:g} s for {self._name}"
-        batch.settle(expired, [rejected("spool-age", reason)] * len(expired))
+        batch.settle(expired, [rejected(SPOOL_AGE, reason)] * len(expired))
         return None if batch.unsettled else Finish(self._returned.pop(0))
 
     def empty(self) -> bool:

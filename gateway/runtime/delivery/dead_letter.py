@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Final
 
 from gateway.model.message import Message, Value
-
-SPOOL_DAMAGED: Final = "spool-damaged"  # the rule of a row whose content the disk changed
 
 
 @dataclass(frozen=True, slots=True)

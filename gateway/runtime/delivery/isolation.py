@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from gateway.model.dead_letter_rule import POISONED
 from gateway.model.outcome import rejected
 from gateway.runtime.delivery.actions import Send
 from gateway.runtime.delivery.outbound_batch import OutboundBatch
@@ -96,5 +97,5 @@ def reject_poisoned(batch: OutboundBatch, target: str) -> bool:
     """Reject the messages of a batch that broke the connection to `target` alone, if any."""
     poisoned = [at for at in batch.unsettled if batch.solo_losses[at] >= MAX_SOLO_LOSSES]
     reason = f"the connection to {target} broke each time it was sent"
-    batch.settle(poisoned, [rejected("poisoned", reason)] * len(poisoned))
+    batch.settle(poisoned, [rejected(POISONED, reason)] * len(poisoned))
     return bool(poisoned)

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from gateway.model.dead_letter_rule import SPOOL_FULL, TARGET_REMOVED
 from gateway.model.outcome import NO_ROOM, Outcome, Settlement, rejected
 from gateway.routing.route import WhenFull
 from gateway.runtime.delivery.actions import Action, Finish, Lost, Mark, Read, Send, Step, Wait
@@ -281,7 +282,7 @@ class LaneState:
         if batch.when_full is WhenFull.OLDEST:
             return disk.take_oldest() or Wait(None)
         batch.number = self.backlog.next_number()
-        batch.settle_rest(rejected("spool-full", f"the spool of {self._name} is full"))
+        batch.settle_rest(rejected(SPOOL_FULL, f"the spool of {self._name} is full"))
         return Finish(batch)
 
     def _pause(self, now: float, jitter: float, *, refused: bool) -> None:
@@ -401,5 +402,5 @@ class LaneState:
 
     def _refuse_removed(self, batch: OutboundBatch) -> Finish:
         reason = f"a reload removed the target {self._name}"
-        batch.settle_rest(rejected("target-removed", reason))
+        batch.settle_rest(rejected(TARGET_REMOVED, reason))
         return Finish(batch)

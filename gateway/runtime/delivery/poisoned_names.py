@@ -5,6 +5,7 @@ from __future__ import annotations
 from sys import maxsize
 from typing import Final
 
+from gateway.model.dead_letter_rule import POISONED
 from gateway.model.outcome import Outcome
 from gateway.runtime.delivery.outbound_batch import OutboundBatch
 
@@ -38,7 +39,7 @@ class PoisonedNames:
         if self.poisoned + self._taken > MAX_NAMES:
             return ""
         for message, settlement in zip(batch.messages, batch.settlements, strict=True):
-            if settlement.rule == "poisoned":
+            if settlement.rule == POISONED:
                 self._add_poisoned(message.address)
             elif settlement.outcome is Outcome.ACCEPTED:
                 self._add_taken(message.address)

@@ -9,6 +9,7 @@ from typing import Final, TypeAlias
 from gateway.clock import now
 from gateway.dialects.base import Dialect
 from gateway.errors import TranslationError
+from gateway.model.dead_letter_rule import INTERNAL
 from gateway.model.limited_cache import LimitedCache
 from gateway.model.memory_size import headers_size, text_size
 from gateway.model.message import GATEWAY_ID, GATEWAY_TRACE, NO_HEADERS, Headers, Message
@@ -140,7 +141,7 @@ def make_copies(
         except Exception as error:
             log.exception("internal error while translating", extra={"endpoint": endpoint})
             reason = f"{type(error).__name__} while translating; this is a fault of the gateway"
-            in_flight.refuse(position, replace(delivery, rule="internal", reason=reason))
+            in_flight.refuse(position, replace(delivery, rule=INTERNAL, reason=reason))
             continue
         positions.append(position)
         deliveries.append(delivery)

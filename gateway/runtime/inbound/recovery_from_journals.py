@@ -17,8 +17,8 @@ from gateway.archive.durable import read_regular
 from gateway.archive.journal.records import Damage, Rows, is_journal, read_records
 from gateway.archive.layout import is_instance, journals, parse_journal_name
 from gateway.archive.schema import Leg
+from gateway.model.dead_letter_rule import LOOP
 from gateway.routing.origin_path import GatewayIdentity
-from gateway.runtime.delivery.admission import LOOP
 from gateway.runtime.delivery.duplicates import Identity
 from gateway.runtime.delivery.echoes import COPY_LIFETIME, EchoKey, SentCopy
 from gateway.runtime.inbound.saved_echoes import saved_echoes

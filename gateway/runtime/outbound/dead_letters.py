@@ -8,8 +8,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from gateway.errors import SpoolError
+from gateway.model.dead_letter_rule import SPOOL_DAMAGED
 from gateway.model.message import Headers, Message
-from gateway.runtime.delivery.dead_letter import SPOOL_DAMAGED, DeadLetter
+from gateway.runtime.delivery.dead_letter import DeadLetter
 from gateway.runtime.delivery.rows import header_map, payload_bytes
 from gateway.runtime.outbound.spool_codec import check, checksum, pack_message, unpack_message
 from gateway.runtime.outbound.spool_db import Change, Durable, SpoolDatabase

@@ -11,11 +11,12 @@ from typing import Final, TypeAlias
 
 from gateway.clock import now
 from gateway.errors import SpoolError
+from gateway.model.dead_letter_rule import SPOOL_DAMAGED, UNSTORABLE
 from gateway.model.message import Message
 from gateway.model.outcome import rejected
 from gateway.runtime.delivery.actions import Read
 from gateway.runtime.delivery.backlog import SpoolBacklog, SpoolLimits, SpoolTotals
-from gateway.runtime.delivery.dead_letter import SPOOL_DAMAGED, DeadLetter
+from gateway.runtime.delivery.dead_letter import DeadLetter
 from gateway.runtime.delivery.outbound_batch import OutboundBatch, PendingRow, SpoolRow
 from gateway.runtime.outbound.spool_codec import (
     check,
@@ -115,7 +116,7 @@ class Spool:
         except SpoolError:
             unstorable = [at for at in batch.unsettled if not _is_storable(batch.messages_at([at]))]
             reason = f"{self._endpoint} is away, and a value has no form on disk"
-            batch.settle(unstorable, [rejected("unstorable", reason)] * len(unstorable))
+            batch.settle(unstorable, [rejected(UNSTORABLE, reason)] * len(unstorable))
             return _pack_unsettled(batch)
 
     def write(self, number: int, messages: int, packed: Packed, durable: Durable) -> None:

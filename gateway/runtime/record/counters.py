@@ -14,11 +14,10 @@ from time import monotonic
 from typing import Final
 
 from gateway.errors import ClientIdDisputeError, GatewayError, TakenOverError
+from gateway.model.dead_letter_rule import LOOP, UNSELECTED
 from gateway.runtime.delivery.admission import (
     DUPLICATE,
     IGNORED,
-    LOOP,
-    UNSELECTED,
 )
 from gateway.runtime.delivery.backoff import Backoff
 from gateway.runtime.delivery.loop_limit import LOOP_LIMIT

@@ -6,7 +6,8 @@ import logging
 from collections.abc import Collection, Iterable
 from typing import Final
 
-from gateway.runtime.delivery.admission import DUPLICATE, LOOP
+from gateway.model.dead_letter_rule import LOOP
+from gateway.runtime.delivery.admission import DUPLICATE
 from gateway.runtime.delivery.loop_limit import LOOP_LIMIT
 
 log = logging.getLogger(__name__)

@@ -33,6 +33,7 @@ const refusals = new Table("refusals", [
   ["rule", "", (refusal) => refusal.rule, () => "bad"],
   ["name", "long mono", (refusal) => refusal.name],
   ["reason", "long", (refusal) => refusal.reason],
+  ["to do", "long", (refusal) => refusal.advice],
 ]);
 
 function connectionMark(end) { return { connected: "good", connecting: "warn" }[end.connection] || "bad"; }

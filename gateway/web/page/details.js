@@ -14,6 +14,7 @@ const detailRefusals = new Table("details-refusals", [
   ["rule", "", (refusal) => refusal.rule, () => "bad"],
   ["name", "long mono", (refusal) => refusal.name],
   ["reason", "long", (refusal) => refusal.reason],
+  ["to do", "long", (refusal) => refusal.advice],
 ]);
 
 function openDetails(chosen) {

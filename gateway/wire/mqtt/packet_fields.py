@@ -7,6 +7,13 @@ from functools import lru_cache
 from struct import Struct
 
 from gateway.errors import TranslationError, WireError
+from gateway.model.dead_letter_rule import (
+    CONTROL_CHARACTER,
+    NUL,
+    PROPERTY_SIZE,
+    SURROGATE,
+    DeadLetterRule,
+)
 
 MAX_TEXT = 65_535  # bytes
 
@@ -20,7 +27,7 @@ _find_closing = re.compile(f"[{_CLOSING}]").search
 U16, U32 = Struct(">H"), Struct(">I")
 
 
-def unsendable_error(rule: str, reason: str) -> TranslationError:
+def unsendable_error(rule: DeadLetterRule, reason: str) -> TranslationError:
     """Return the error of a message without a legal form in MQTT; `rule` is the short name."""
     return TranslationError("mqtt", "", rule, reason)
 
@@ -34,7 +41,7 @@ def refuse_closing(text: str, field_name: str) -> None:
     """Raise TranslationError for such a character."""
     if not text.isprintable() and (found := _find_closing(text)) is not None:
         reason = f"the {field_name} holds U+{ord(found[0]):04X}, and a broker may hang up for it"
-        raise unsendable_error("control-character", reason)
+        raise unsendable_error(CONTROL_CHARACTER, reason)
 
 
 @lru_cache(maxsize=4096)
@@ -74,7 +81,7 @@ def encode_binary(raw: bytes, field_name: str) -> bytes:
     """
     if len(raw) > MAX_TEXT:
         reason = f"the {field_name} is {len(raw)} bytes, limit {MAX_TEXT}"
-        raise unsendable_error("property-size", reason)
+        raise unsendable_error(PROPERTY_SIZE, reason)
     return U16.pack(len(raw)) + raw
 
 
@@ -87,9 +94,9 @@ def encode_text(text: str, field_name: str) -> bytes:
     try:
         raw = text.encode()
     except UnicodeEncodeError as error:
-        raise unsendable_error("surrogate", f"the {field_name} holds a lone surrogate") from error
+        raise unsendable_error(SURROGATE, f"the {field_name} holds a lone surrogate") from error
     if b"\0" in raw:
-        raise unsendable_error("nul", f"the {field_name} holds U+0000")
+        raise unsendable_error(NUL, f"the {field_name} holds U+0000")
     refuse_closing(text, field_name)
     return encode_binary(raw, field_name)
 

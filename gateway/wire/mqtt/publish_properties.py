@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from gateway.model.dead_letter_rule import EXPIRED, REPLY_TO
 from gateway.model.message import DeliveryMode, Headers
 from gateway.wire.mqtt.packet_fields import (
     U32,
@@ -96,7 +97,7 @@ def encode_properties(headers: Headers, *, text: bool, now: int) -> bytes:
     if headers.expiry is not None:
         left = -(-(headers.expiry - now) // SECOND)
         if left <= 0:
-            raise unsendable_error("expired", "the message expired before it could be sent")
+            raise unsendable_error(EXPIRED, "the message expired before it could be sent")
         out += bytes((EXPIRY,)) + U32.pack(min(left, MAX_EXPIRY))
     if headers.content_type is not None:
         out += bytes((CONTENT_TYPE,)) + encode_text(headers.content_type, "content type")
@@ -114,5 +115,5 @@ def encode_properties(headers: Headers, *, text: bool, now: int) -> bytes:
 
 def _encode_reply_to(topic: str) -> bytes:
     if not topic or "+" in topic or "#" in topic:  # MQTT 5.0, 3.3.2.3.5
-        raise unsendable_error("reply-to", f"the reply-to {topic[:80]!r} is not a topic name")
+        raise unsendable_error(REPLY_TO, f"the reply-to {topic[:80]!r} is not a topic name")
     return encode_text(topic, "reply-to")

@@ -6,6 +6,14 @@ MQTT 3.1.1, 3.2.2.3 and MQTT 5.0, 2.4.
 from __future__ import annotations
 
 from gateway.errors import EndpointError, GatewayError, NotConnectedError, TakenOverError
+from gateway.model.dead_letter_rule import (
+    NOT_AUTHORISED,
+    PACKET_SIZE,
+    PAYLOAD_FORMAT,
+    QOS,
+    RETAIN,
+    TOPIC_INVALID,
+)
 from gateway.model.outcome import ACCEPTED, NO_ROOM, RETRY, Settlement, rejected
 
 CONNACK_5 = {  # reason -> whether it is permanent, text
@@ -38,15 +46,13 @@ PERMANENT_DISCONNECTS = frozenset({0x87, 0x8A, 0x9D})
 # By the reason of a PUBACK or PUBREC; others may be over soon. MQTT 5.0, 3.4.2.1 and 3.5.2.1, do
 # not list 0x95, 0x9A and 0x9B, but brokers send them; they are about one message.
 FAILURES = {
-    0x87: rejected("not-authorised", "the broker does not let us publish there"),
-    0x90: rejected("topic-invalid", "the broker rejects this topic name"),
-    0x95: rejected("packet-size", "the packet is too large for the broker"),
+    0x87: rejected(NOT_AUTHORISED, "the broker does not let us publish there"),
+    0x90: rejected(TOPIC_INVALID, "the broker rejects this topic name"),
+    0x95: rejected(PACKET_SIZE, "the packet is too large for the broker"),
     0x97: NO_ROOM,  # quota exceeded
-    0x99: rejected(
-        "payload-format", "the broker reports that the payload is not UTF-8 as declared"
-    ),
-    0x9A: rejected("retain", "the broker keeps no retained messages"),
-    0x9B: rejected("qos", "the broker does not accept this QoS"),
+    0x99: rejected(PAYLOAD_FORMAT, "the broker reports that the payload is not UTF-8 as declared"),
+    0x9A: rejected(RETAIN, "the broker keeps no retained messages"),
+    0x9B: rejected(QOS, "the broker does not accept this QoS"),
 }
 FAILURE = 0x80  # reasons from here on are failures
 _NAMES = {  # of a SUBACK and a DISCONNECT (MQTT 5.0, 2.4)

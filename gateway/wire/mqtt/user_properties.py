@@ -11,6 +11,7 @@ import json
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Mapping
 
+from gateway.model.dead_letter_rule import PROPERTY_NAME, PROPERTY_VALUE
 from gateway.model.message import NO_PROPERTIES, Headers, Value
 from gateway.wire.mqtt.packet_fields import has_closing, unsendable_error
 
@@ -97,7 +98,7 @@ def join_pairs(headers: Headers) -> list[tuple[str, str]]:
     types: dict[str, str] = {}
     for name, value in headers.properties.items():
         if name in _OWN_NAMES:
-            raise unsendable_error("property-name", f"the property name {name!r} is the gateway's")
+            raise unsendable_error(PROPERTY_NAME, f"the property name {name!r} is the gateway's")
         if isinstance(value, str) and not has_closing(value):
             pairs.append((name, value))
         elif (texts := _text_list(value)) is not None:
@@ -145,7 +146,7 @@ def _json(name: str, value: Value) -> str:
     try:
         text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     except (TypeError, ValueError, RecursionError) as error:
-        raise unsendable_error("property-value", f"the property {name!r}: {error}") from error
+        raise unsendable_error(PROPERTY_VALUE, f"the property {name!r}: {error}") from error
     if has_closing(text):  # then escapes replace all that is not ASCII, and DEL
         text = json.dumps(value, separators=(",", ":")).replace("\x7f", "\\u007f")
     return text

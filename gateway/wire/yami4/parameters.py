@@ -11,6 +11,16 @@ from enum import IntEnum
 from typing import Final
 
 from gateway.errors import TranslationError, WireError
+from gateway.model.dead_letter_rule import (
+    FIELD_NAME,
+    INTEGER_RANGE,
+    MIXED_LIST,
+    NESTED_LIST,
+    NESTING,
+    NOT_UTF_8,
+    NULL_VALUE,
+    VALUE_TYPE,
+)
 from gateway.model.message import Value
 
 WORD: Final = struct.Struct("<i")
@@ -70,11 +80,11 @@ def encode_parameters(values: Mapping[str, Value]) -> bytes:
 
 def _append_object(parts: list[bytes], values: Mapping[str, Value], depth: int) -> None:
     if depth >= MAX_DEPTH:
-        raise TranslationError("yami4", "", "nesting", f"is nested deeper than {MAX_DEPTH}")
+        raise TranslationError("yami4", "", NESTING, f"is nested deeper than {MAX_DEPTH}")
     parts.append(WORD.pack(len(values)))
     for name, value in values.items():
         if not isinstance(name, str):
-            raise TranslationError("yami4", repr(name), "field-name", "a name must be text")
+            raise TranslationError("yami4", repr(name), FIELD_NAME, "a name must be text")
         code = _type_code(name, value)
         parts.append(entry_head(name, code))
         if code is TypeCode.OBJECT and isinstance(value, Mapping):
@@ -107,7 +117,7 @@ def _type_code(name: str, value: Value) -> TypeCode:
         return _array_code(name, value)
     code = next((code for kind, code in _TYPE_CODES if isinstance(value, kind)), None)
     if code is None:
-        rule = "null-value" if value is None else "value-type"
+        rule = NULL_VALUE if value is None else VALUE_TYPE
         raise TranslationError("yami4", name, rule, f"no type for {type(value).__name__}")
     if isinstance(value, int) and code is TypeCode.INTEGER:
         return _integer_code(name, value)
@@ -116,20 +126,20 @@ def _type_code(name: str, value: Value) -> TypeCode:
 
 def _integer_code(name: str, value: int) -> TypeCode:
     if not -(2**63) <= value < 2**63:
-        raise TranslationError("yami4", name, "integer-range", "is outside 64 bits")
+        raise TranslationError("yami4", name, INTEGER_RANGE, "is outside 64 bits")
     small = -(2**31) <= value < 2**31 and not isinstance(value, Long)
     return TypeCode.INTEGER if small else TypeCode.LONG
 
 
 def _array_code(name: str, items: list[Value] | tuple[Value, ...]) -> TypeCode:
     if any(isinstance(item, list | tuple) for item in items):
-        raise TranslationError("yami4", name, "nested-list", "a list holds no lists here")
+        raise TranslationError("yami4", name, NESTED_LIST, "a list holds no lists here")
     codes = {_type_code(name, item) for item in items} or {TypeCode.INTEGER}
     if codes == {TypeCode.INTEGER, TypeCode.LONG}:
         return TypeCode.LONGS
     if len(codes) > 1:
         kinds = ", ".join(sorted(code.name.lower() for code in codes))
-        raise TranslationError("yami4", name, "mixed-list", f"one list holds {kinds}")
+        raise TranslationError("yami4", name, MIXED_LIST, f"one list holds {kinds}")
     return _ARRAY_CODES[codes.pop()]
 
 
@@ -137,7 +147,7 @@ def _utf8(text: str) -> bytes:
     try:
         return text.encode()
     except UnicodeEncodeError as error:
-        raise TranslationError("yami4", text, "not-utf-8", "is no valid Unicode") from error
+        raise TranslationError("yami4", text, NOT_UTF_8, "is no valid Unicode") from error
 
 
 def decode_parameters(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -39,3 +40,26 @@ def test_a_shown_letter_has_no_empty_line(
     lines = [line.split() for line in capsys.readouterr().out.splitlines() if line]
     assert ["source_name", "orders/1/2"] in lines
     assert [line for line in lines if len(line) == 1] == []
+
+
+def test_a_list_says_for_each_rule_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with running(CONFIG) as gateway:
+        client = BrokerClient("letters", "mqtt")
+        for name in ("orders/1/2", "orders/3/4"):
+            client.publish(Message(name, b"x"))
+        client.close()
+        until(lambda: gateway.counters["orders"].dead == 2)
+
+    assert main(["dead-letters", "list", "gateway.yaml"]) == 0
+    *_, number, advice = capsys.readouterr().out.splitlines()
+    assert number == "2 dead letters"
+    assert advice == "too-deep: correct the mapping or the sender"
+    assert main(["dead-letters", "list", "gateway.yaml", "--json"]) == 0
+    letters = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert {each["advice"] for each in letters} == {"correct the mapping or the sender"}
+
+    assert main(["dead-letters", "replay", "gateway.yaml"]) == 1
+    assert capsys.readouterr().err.splitlines()[-1] == advice

@@ -12,6 +12,7 @@ import pytest
 from gateway.endpoints.base import Source
 from gateway.endpoints.registry import make_sink
 from gateway.endpoints.settings.nats import NatsSettings
+from gateway.model.dead_letter_rule import PAYLOAD
 from gateway.model.outcome import ACCEPTED, rejected
 from gateway.runtime.inbound.session_file import SessionFile
 from tests.brokers.nats_server import NatsServer
@@ -272,7 +273,7 @@ def test_a_dead_letter_is_not_delivered_again(settings: NatsSettings) -> None:
     source, sink = source_of(settings), make_sink(settings)
     with opened(source, sink):
         send(sink, say(1))
-        receive(source).settle([rejected("rule", "reason")])
+        receive(source).settle([rejected(PAYLOAD, "reason")])
         assert source.receive(1.5) is None
 
 

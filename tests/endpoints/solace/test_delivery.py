@@ -15,6 +15,7 @@ from solace.messaging.receiver._impl._persistent_message_receiver import _Persis
 
 from gateway.endpoints.continuity import DroppedMessages
 from gateway.errors import EndpointError, NotConnectedError, SubscriptionRefusedError
+from gateway.model.dead_letter_rule import PAYLOAD
 from gateway.model.message import Headers, Message
 from gateway.model.outcome import ACCEPTED, RETRY, Outcome, rejected
 from gateway.runtime.inbound.session_file import SessionFile
@@ -285,7 +286,7 @@ def test_settlements_reach_the_broker(system: RestartableBroker) -> None:
         batches = hold(source, 3)
         for batch in batches:
             batch.settle(
-                [rejected("r", "x") if m.payload == b"1" else ACCEPTED for m in batch.messages]
+                [rejected(PAYLOAD, "x") if m.payload == b"1" else ACCEPTED for m in batch.messages]
             )
         until(lambda: system.depth() == 0, "all are settled")
 

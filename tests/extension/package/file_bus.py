@@ -13,7 +13,8 @@ from gateway.endpoints.base import Batch, Settle, Subscription
 from gateway.endpoints.kind import EndpointKind
 from gateway.endpoints.redelivery_queue import MAX_BATCH, RedeliveryQueue, message_queue
 from gateway.endpoints.settings.base import EndpointSettings
-from gateway.errors import NotConnectedError, SubjectError
+from gateway.errors import IllegalNameError, NotConnectedError
+from gateway.model.dead_letter_rule import PAYLOAD
 from gateway.model.limits import Limit, Unit
 from gateway.model.message import DeliveryMode, Headers, Message
 from gateway.model.outcome import ACCEPTED, Settlement, rejected
@@ -159,10 +160,10 @@ class Sink:
 def _answer(message: Message) -> Settlement:
     try:
         check_name(message.address, DIALECT)
-    except SubjectError as error:
+    except IllegalNameError as error:
         return rejected(error.rule, str(error))
     is_legal = isinstance(message.payload, bytes)
-    return ACCEPTED if is_legal else rejected("payload", "the bus carries bytes alone")
+    return ACCEPTED if is_legal else rejected(PAYLOAD, "the bus carries bytes alone")
 
 
 def open_source(

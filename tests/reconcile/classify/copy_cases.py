@@ -37,7 +37,30 @@ CASES = [
     Case(
         [received(1), dead(1, rule="spool-full")], {(1, "erp"): "dead-lettered"}, id="dead-lettered"
     ),
-    Case([received(1), dead(1, rule=None)], {(1, "erp"): "refused"}, id="dead-without-a-rule"),
+    *(
+        Case([received(1), dead(1, rule=rule)], {(1, "erp"): "dead-lettered"}, id=f"dead-{rule}")
+        for rule in (
+            "target-removed",
+            "unstorable",
+            "no-stream",
+            "unroutable",
+            "destination",
+            "queue",
+            "publish-acl",
+            "no-subscription",
+            "not-authorized",
+            "loop",
+            "hops",
+            "rule-of-a-plug-in",
+        )
+    ),
+    *(
+        Case([received(1), dead(1, rule=rule)], {(1, "erp"): "refused"}, id=f"refused-{rule}")
+        for rule in ("too-long", "rv-forbidden-first", "library", "unselected")
+    ),
+    Case(
+        [received(1), dead(1, rule=None)], {(1, "erp"): "dead-lettered"}, id="dead-without-a-rule"
+    ),
     Case([received(1), spooled(1)], {(1, "erp"): "in flight"}, id="spooled"),
     Case([received(1), spooled(1), delivered(1)], {(1, "erp"): "delivered"}, id="was-spooled"),
     Case([spooled(1), delivered(1)], {(1, "erp"): "delivered"}, id="receipt-died-with-the-process"),

@@ -159,3 +159,16 @@ def test_the_name_of_a_file_adds_no_line() -> None:
 
     assert "missing 7" not in lines
     assert lines[-1] == "missing 0"
+
+
+def test_a_dead_letter_has_what_to_do() -> None:
+    letter = {"route": "orders", "target": "e", "copies": 3, "reason": "a reload removed it"}
+    rows: list[Row] = [{**letter, "rule": "target-removed"}, {**letter, "rule": "of-a-plug-in"}]
+
+    lines = printed(replace(clean(), dead_letters=rows))
+
+    at = lines.index("3 [target-removed] orders -> e")
+    assert lines[at + 1 : at + 3] == [
+        "    a reload removed it", "    to do: configure the target again",
+    ]  # fmt: skip
+    assert "    to do: remove the cause, then send it again" in lines

@@ -5,14 +5,15 @@ from collections.abc import Sequence
 import pytest
 import yaml
 
+from gateway.model import dead_letter_rule as rules
 from gateway.model.message import Message
 from gateway.model.outcome import ACCEPTED, Settlement, rejected
 from gateway.runtime.delivery.outbound_batch import OutboundBatch
 from gateway.runtime.delivery.poisoned_names import PoisonedNames
 from tests.runtime.outbound_batches import batch_of
 
-POISONED = rejected("poisoned", "the connection broke each time it was sent")
-OTHER = rejected("not-authorized", "the broker refused it")
+POISONED = rejected(rules.POISONED, "the connection broke each time it was sent")
+OTHER = rejected(rules.NOT_AUTHORIZED, "the broker refused it")
 
 
 def batch(

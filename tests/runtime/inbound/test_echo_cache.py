@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import pytest
 
+from gateway.model.dead_letter_rule import PUBLISH_ACL
 from gateway.model.message import NO_HEADERS, Message
 from gateway.model.outcome import ACCEPTED, RETRY, Settlement, rejected
 from gateway.runtime.delivery import echoes
@@ -89,7 +90,7 @@ def test_a_copy_can_be_sent_again_after_it_came_back() -> None:
         assert [take_back(cache, "x") for _ in range(3)] == [(f"g/{number}",), (f"h/{number}",), ()]
 
 
-@pytest.mark.parametrize("answer", [RETRY, rejected("acl", "not allowed")], ids=str)
+@pytest.mark.parametrize("answer", [RETRY, rejected(PUBLISH_ACL, "not allowed")], ids=str)
 def test_a_copy_that_was_not_accepted_is_forgotten(answer: Settlement) -> None:
     """An echo of it is treated as a message: cheaper than a message treated as an echo."""
     cache = EchoCache()
@@ -100,7 +101,7 @@ def test_a_copy_that_was_not_accepted_is_forgotten(answer: Settlement) -> None:
 
 @pytest.mark.parametrize(
     ("answer", "origin"),
-    [(ACCEPTED, ("g/r",)), (RETRY, ()), (rejected("acl", "not allowed"), ())],
+    [(ACCEPTED, ("g/r",)), (RETRY, ()), (rejected(PUBLISH_ACL, "not allowed"), ())],
     ids=["accepted", "lost", "rejected"],
 )
 def test_a_message_that_equals_an_unanswered_copy_waits_for_its_answer(

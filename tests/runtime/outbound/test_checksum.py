@@ -7,8 +7,9 @@ from dataclasses import replace
 import pytest
 
 from gateway.errors import SpoolError
+from gateway.model.dead_letter_rule import SPOOL_DAMAGED
 from gateway.model.message import Headers, Message
-from gateway.runtime.delivery.dead_letter import SPOOL_DAMAGED, DeadLetter
+from gateway.runtime.delivery.dead_letter import DeadLetter
 from gateway.runtime.outbound.dead_letters import from_row, to_row
 from gateway.runtime.outbound.spool_codec import check, checksum, pack_batch, unpack_batch
 

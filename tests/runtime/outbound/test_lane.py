@@ -8,6 +8,7 @@ from contextlib import contextmanager
 
 import pytest
 
+from gateway.model.dead_letter_rule import PACKET_SIZE, PUBLISH_ACL
 from gateway.model.message import Message
 from gateway.model.outcome import ACCEPTED, Outcome, Settlement, rejected
 from gateway.runtime.delivery import lane as lane_states
@@ -157,13 +158,13 @@ def checked(lane: Lane) -> bool:
 
 def test_a_rejection_is_final_and_concerns_one_message() -> None:
     sink, answers = ScriptedSink(), RecordedAnswers()
-    no = rejected("too-large", "it is")
+    no = rejected(PACKET_SIZE, "it is")
     sink.answer = lambda message: no if message.address == "big" else ACCEPTED
     with open_lane(sink) as lane:
         lane.deliver(answers.batch("a", "big", "b"))
         until(lambda: len(answers.outcomes) == 3)
 
-    assert answers.rules == {"a": "", "big": "too-large", "b": ""}
+    assert answers.rules == {"a": "", "big": "packet-size", "b": ""}
     assert len(sink.received) == 3
 
 
@@ -226,7 +227,7 @@ def test_the_answers_of_every_send_are_reported_once() -> None:
     """A message that equals a copy is an echo of it, or not, as this answer says."""
     sink, answers, reported = ScriptedSink(), RecordedAnswers(), list[tuple[str, Outcome]]()
     sent: list[str] = []
-    no = rejected("acl", "not allowed")
+    no = rejected(PUBLISH_ACL, "not allowed")
     sink.answer = lambda message: no if message.address == "denied" else ACCEPTED
 
     def note(messages: Sequence[Message]) -> AfterSend:

@@ -12,6 +12,7 @@ import pytest
 from gateway.archive.journal.records import MAGIC, Damage, pack, read_records
 from gateway.archive.schema import REQUIRED
 from gateway.errors import SpoolError
+from gateway.model.dead_letter_rule import REFUSED
 from gateway.model.message import Message, Value
 from gateway.model.outcome import Outcome, Settlement, rejected
 from gateway.routing.route import WhenFull
@@ -314,7 +315,7 @@ def test_dead_letters_of_the_spool_do_not_wait_for_its_own_thread(
     """The thread that makes a batch durable also records its dead letters."""
     monkeypatch.setattr(spool_db, "MAX_QUEUED_BYTES", 10_000)
     with spool_rig(tmp_path) as rig:
-        rig.sink.answer = lambda _: rejected("no", "because")
+        rig.sink.answer = lambda _: rejected(REFUSED, "because")
         for number in range(200):
             rig.deliver(f"m/{number}", payload=b"x" * 1_000)
         rig.sink.up = True
@@ -324,7 +325,7 @@ def test_dead_letters_of_the_spool_do_not_wait_for_its_own_thread(
 
 def test_the_oldest_dead_letters_are_deleted_and_counted(tmp_path: Path) -> None:
     with spool_rig(tmp_path, letters=5_000) as rig:
-        rig.sink.answer = lambda _: rejected("no", "because")
+        rig.sink.answer = lambda _: rejected(REFUSED, "because")
         for number in range(10):
             rig.deliver(f"m/{number}", payload=b"x" * 1_000)
         until(lambda: len(rig.settled) == 10)

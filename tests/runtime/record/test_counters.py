@@ -7,6 +7,7 @@ from dataclasses import fields
 import pytest
 
 from gateway.errors import NotConnectedError
+from gateway.model import dead_letter_rule
 from gateway.runtime.delivery import admission
 from gateway.runtime.delivery.loop_limit import LOOP_LIMIT
 from gateway.runtime.delivery.received_batch import Count
@@ -48,11 +49,11 @@ def test_the_pause_after_an_attempt_that_was_hastened_ends() -> None:
 @pytest.mark.parametrize(
     ("reason", "counter"),
     [
-        (admission.LOOP, "loops"),
+        (dead_letter_rule.LOOP, "loops"),
         (LOOP_LIMIT, "loops"),
         (admission.DUPLICATE, "duplicates"),
         (admission.IGNORED, "ignored"),
-        (admission.UNSELECTED, "unselected"),
+        (dead_letter_rule.UNSELECTED, "unselected"),
     ],
 )
 def test_each_reason_to_leave_a_message_out_has_its_counter(reason: str, counter: str) -> None:

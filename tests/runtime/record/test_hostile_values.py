@@ -10,6 +10,7 @@ from typing import cast
 import pytest
 
 from gateway.archive.journal.records import pack
+from gateway.model.dead_letter_rule import POISONED
 from gateway.model.message import Headers, Message, Value
 from gateway.routing.router import Delivery, RouteMatch
 from gateway.runtime.delivery.dead_letter import DeadLetter
@@ -22,7 +23,7 @@ from tests.threads import on_a_thread
 from tests.waiting import PATIENCE, until
 
 ORIGIN = BatchOrigin("here", "solace", 1, 2, 0)
-NO_ROUTE = Delivery(None, None, "", rule="poisoned", reason="it broke")
+NO_ROUTE = Delivery(None, None, "", rule=POISONED, reason="it broke")
 HUGE = 1 << 16_000  # more digits than Python converts
 
 
