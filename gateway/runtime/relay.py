@@ -12,6 +12,7 @@ from typing import Final
 from gateway.endpoints.base import Batch
 from gateway.errors import ArchiveError
 from gateway.model.dead_letter_rule import TARGET_REMOVED
+from gateway.routing.origin_path import BrokerAddress
 from gateway.routing.router import RouteMatch
 from gateway.runtime.context import GatewayContext, SourceBinding, TraceBatch
 from gateway.runtime.delivery.admission import Admission
@@ -58,6 +59,7 @@ class Relay:
         )
         self._loop_limit, self.cut_log = LoopLimit(), CutLog(state.name)
         self._repeat_watch = RepeatWatch(random.random)
+        self._asked: set[BrokerAddress] = set()
         self.rebind(binding)
 
     def rebind(self, binding: SourceBinding) -> None:
@@ -143,6 +145,9 @@ class Relay:
             repeat = self._repeat_watch.add(received.messages, in_flight.arrived)
             if repeat is not None:
                 self._suspect(repeat)
+        for each in self._admission.same_addresses - self._asked:
+            self._ask_for_broker_id(each.endpoint)
+            self._asked.add(each)
         for route, reason in received.left_out:
             self._context.ledger.counters[route].count_left_out(reason)
         for failure in received.failures:
@@ -159,6 +164,15 @@ class Relay:
         reason = f"with an equal payload comes {repeat.rate:.0f} times a second"
         for route in sorted(each for each in routes if each not in self._context.heartbeats):
             self._context.suspicions.note(self._state.name, route, repeat.name, reason)
+
+    def _ask_for_broker_id(self, endpoint: str) -> None:
+        """Say once that another gateway reads a broker with the address of this one."""
+        text = (
+            f"another gateway reads a broker with the address of {endpoint!r}; if it is one broker,"
+            " write `broker_id: X` at that endpoint of both, so that no message passes it twice"
+        )
+        log.warning("%s", text, extra={"endpoint": endpoint})
+        self._state.question = text
 
     def _store_short_names(self, in_flight: InFlightBatch, short_names: ShortNames) -> None:
         """Make the names durable that the batch has shortened; wait while the disk is full.

@@ -61,6 +61,7 @@ class EndpointState:
     messages: int = 0  # received, or answered by the target
     retry_at: float | None = None  # the next attempt of a source to connect; monotonic seconds
     is_disputed: bool = False  # another client uses its id, as the last connection ended
+    question: str = ""  # about its broker, for the administrator
     _backoff: Backoff = field(default_factory=Backoff, init=False, repr=False, compare=False)
     _hastened: threading.Event = field(
         default_factory=threading.Event, init=False, repr=False, compare=False
@@ -108,11 +109,14 @@ class EndpointState:
 
     @property
     def shown_reason(self) -> str:
-        """The reason of a lost connection; that of a dispute stays while it may go on."""
+        """The reason of a lost connection, or a question about the broker of a connected one.
+
+        The reason of a dispute stays while it may go on.
+        """
         if self.connection is ConnectionState.CONNECTED and (
             not self.is_disputed or monotonic() - self.since > DISPUTE_SECONDS
         ):
-            return ""
+            return self.question
         return self.reason
 
 

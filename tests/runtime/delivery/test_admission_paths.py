@@ -1,0 +1,266 @@
+"""Admission by origin path: every copy goes on, is cut with a row, or becomes a dead letter."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+
+from gateway.config.load import load
+from gateway.model.copy_proof import SourceMark, content_digest, render_proof
+from gateway.model.message import Headers, Message
+from gateway.routing.origin_path import BrokerName, GatewayIdentity
+from gateway.runtime.delivery.admission import Admission, AdmissionRules, never
+from gateway.runtime.delivery.copy_paths import DEFAULT_RULES, PathRules
+from gateway.runtime.delivery.duplicates import DuplicateFilter, SettledBatch
+from gateway.runtime.delivery.received_batch import ReceivedBatch
+from gateway.runtime.delivery.rows import BatchOrigin, fingerprint
+from gateway.runtime.inbound.echo_cache import EchoCache
+from gateway.runtime.wiring import make_source_binding
+from tests.runtime.test_pump import OneBatchSource
+
+TWO_TARGETS = """\
+gateway: {name: test}
+endpoints:
+  here: {kind: memory, dialect: mqtt}
+  work: {kind: memory, dialect: mqtt, broker_id: work}
+  audit: {kind: memory, dialect: mqtt, broker_id: audit}
+routes:
+  all:
+    from: {endpoint: here, pattern: "a/{rest...}"SELECTOR}
+    to:
+      - {endpoint: work, template: "b/{rest...}"}
+      - {endpoint: audit, template: "c/{rest...}"}
+"""
+BATCH = BatchOrigin("here", "mqtt", 1, 2, 0)
+US, OTHERS = GatewayIdentity("test", "1" * 32), GatewayIdentity("test", "2" * 32)
+FIRST, LAST = "f" * 32, "e" * 32
+WORK = US.mark(BrokerName("work"), "b\0" + "1\0")
+ROUND = (OTHERS.entry("x"),)  # a path that is no reason to cut
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of one message, by its targets."""
+
+    sent: Sequence[str]
+    cut: Sequence[tuple[str, str]]  # target and rule
+    dead: Sequence[tuple[str, str]]
+    redelivered: bool
+    origin: Sequence[str]
+
+
+@dataclass
+class Source:
+    """The admission of one source. Mutable: it remembers what came before."""
+
+    folder: Path
+    removes: Callable[[str], bool] = never
+    selector: str = ""
+    path_rules: PathRules = DEFAULT_RULES
+
+    def __post_init__(self) -> None:
+        file = self.folder / "gateway.yaml"
+        file.write_text(TWO_TARGETS.replace("SELECTOR", self.selector))
+        binding = make_source_binding(load(file), "here", OneBatchSource(), identity=US)
+        self.rules: AdmissionRules = replace(binding.rules, removes=self.removes)
+        take_origin = EchoCache().take_origin
+        self.admission = Admission(US, DuplicateFilter(), take_origin, self.path_rules)
+
+    def admit(self, message: Message) -> Outcome:
+        batch = ReceivedBatch([message], BATCH)
+        self.admission.recognise(batch, self.rules, SettledBatch())
+        self.admission.match(batch, self.rules)
+        deliveries = [each for match in batch.matches[0] for each in match.deliveries]
+        return Outcome(
+            [each.label for each in deliveries if not each.rule],
+            [(each.target, each.rule) for each in batch.cuts],
+            [(each.label, each.rule) for each in deliveries if each.rule],
+            batch.messages[0].headers.redelivered,
+            batch.messages[0].headers.origin,
+        )
+
+    def wire(self, name: str) -> bytes:
+        return self.rules.router.wire_name(name)
+
+
+def copy(source: Source, origin: Sequence[str], *, hops: int = 1, first: str = FIRST) -> Message:
+    """A copy as another gateway sends it to `a/1`."""
+    digest = content_digest(source.wire("a/1"), fingerprint(b"on")[1])
+    proof = render_proof(first, LAST, hops, digest)
+    return Message("a/1", b"on", Headers(origin=(*origin,)), proof)
+
+
+BOTH = ["work", "audit"]
+
+
+def test_a_copy_of_our_own_is_cut_for_each_target(tmp_path: Path) -> None:
+    source = Source(tmp_path)
+
+    found = source.admit(copy(source, [US.entry("all")]))
+
+    assert found.sent == []
+    assert found.cut == [("work", "loop"), ("audit", "loop")]
+
+
+def test_one_target_that_had_the_message_is_cut_and_the_other_one_gets_it(tmp_path: Path) -> None:
+    source = Source(tmp_path)
+
+    found = source.admit(copy(source, [WORK, OTHERS.entry("all")]))
+
+    assert found.sent == ["audit"]
+    assert found.cut == [("work", "loop")]
+
+
+DERIVED = [
+    pytest.param({"payload": b"off"}, id="payload"),
+    pytest.param({"address": "a/2"}, id="name"),
+    pytest.param({"proof": ""}, id="without-a-proof"),
+    pytest.param({"proof": "x" * 101}, id="no-proof"),
+]
+
+
+@pytest.mark.parametrize("changed", DERIVED)
+@pytest.mark.parametrize("path", [US.entry("all"), WORK])
+def test_a_message_that_is_no_copy_begins_a_new_path(
+    tmp_path: Path, changed: dict[str, object], path: str
+) -> None:
+    source = Source(tmp_path)
+
+    found = source.admit(replace(copy(source, [path]), **changed))  # type: ignore[arg-type]  # fields
+
+    assert (found.sent, found.cut, list(found.origin)) == (BOTH, [], [])
+
+
+def test_the_marks_of_the_source_outlive_a_refused_path(tmp_path: Path) -> None:
+    source = Source(tmp_path)
+    mark = SourceMark("~imported/1")
+
+    derived = replace(copy(source, [US.entry("all"), mark]), payload=b"off")
+
+    assert source.admit(derived).origin == (mark,)
+
+
+def test_a_mark_of_a_source_that_travelled_is_a_word_like_any_other(tmp_path: Path) -> None:
+    source = Source(tmp_path)
+
+    derived = replace(copy(source, ["~imported/1"]), payload=b"off")
+
+    assert source.admit(derived).origin == ()
+
+
+@pytest.mark.parametrize(
+    ("hops", "limit", "ends"),
+    [(7, 8, False), (8, 8, True), (255, 8, True), (255, 0, False), (1, 1, True)],
+)
+@pytest.mark.parametrize("payload", [b"on", b"derived"])
+def test_hops_end_a_message_proven_or_not(
+    tmp_path: Path, hops: int, limit: int, payload: bytes, *, ends: bool
+) -> None:
+    source = Source(tmp_path, path_rules=PathRules(limit))
+
+    found = source.admit(replace(copy(source, ROUND, hops=hops), payload=payload))
+
+    assert found.dead == ([(each, "hops") for each in BOTH] if ends else [])
+    assert found.sent == ([] if ends else BOTH)
+
+
+def test_one_original_is_taken_once_by_whatever_way_it_comes(tmp_path: Path) -> None:
+    source = Source(tmp_path)
+    assert source.admit(copy(source, ROUND)).sent == BOTH
+
+    again = source.admit(copy(source, [OTHERS.entry("y")], hops=2))
+    another = source.admit(copy(source, ROUND, first="d" * 32))
+
+    assert again.cut == [("work", "duplicate"), ("audit", "duplicate")]
+    assert another.sent == BOTH
+
+
+def test_the_first_id_of_a_message_that_is_no_copy_drops_nothing(tmp_path: Path) -> None:
+    source = Source(tmp_path)
+    derived = replace(copy(source, ROUND), payload=b"derived")
+
+    assert [source.admit(each).sent for each in (derived, derived)] == [BOTH, BOTH]
+
+
+def test_at_a_source_that_removes_a_loop_is_a_dead_letter(tmp_path: Path) -> None:
+    source = Source(tmp_path, removes=lambda name: name == "a/1")
+
+    found = source.admit(copy(source, [US.entry("all")]))
+    part = source.admit(copy(source, [WORK, OTHERS.entry("all")]))
+
+    assert found.dead == [("work", "loop"), ("audit", "loop")]
+    assert (part.sent, part.dead) == (["audit"], [("work", "loop")])
+
+
+@pytest.mark.parametrize(
+    ("removes", "cut", "dead"),
+    [
+        pytest.param(never, [(each, "unselected") for each in BOTH], [], id="leaves"),
+        pytest.param(lambda _: True, [], [(each, "unselected") for each in BOTH], id="removes"),
+    ],
+)
+def test_a_message_that_no_selector_takes_has_a_row(
+    tmp_path: Path,
+    removes: Callable[[str], bool],
+    cut: Sequence[tuple[str, str]],
+    dead: Sequence[tuple[str, str]],
+) -> None:
+    source = Source(tmp_path, removes, ', selector: "n = 1"')
+
+    found = source.admit(Message("a/1", b"on"))
+
+    assert (found.sent, found.cut, found.dead) == ([], cut, dead)
+
+
+def test_a_name_that_no_route_takes_is_a_dead_letter_where_the_source_removes(
+    tmp_path: Path,
+) -> None:
+    source = Source(tmp_path, lambda _: True)
+
+    assert source.admit(Message("z", b"")).dead == [("", "no-route")]
+    assert Source(tmp_path).admit(Message("z", b"")).dead == []
+
+
+@pytest.mark.parametrize("redelivered", [False, True])
+def test_an_equal_message_in_a_queue_is_a_duplicate_only_if_its_broker_says_so(
+    tmp_path: Path, *, redelivered: bool
+) -> None:
+    source = Source(tmp_path, lambda _: True)
+    message = Message("a/1", b"on", Headers(source_id="ID:1"))
+    source.admit(message)
+
+    headers = replace(message.headers, redelivered=redelivered)
+    found = source.admit(replace(message, headers=headers))
+
+    assert found.sent == ([] if redelivered else BOTH)
+    assert found.cut == ([(each, "duplicate") for each in BOTH] if redelivered else [])
+    assert found.redelivered
+
+
+def test_a_signed_path_is_told_from_one_that_anybody_can_write(tmp_path: Path) -> None:
+    keyed = PathRules(keys=(b"new", b"old"))
+    source = Source(tmp_path, path_rules=keyed)
+    headers = Headers(origin=(US.entry("all"),))
+    digest = fingerprint(b"on")[1]
+    proofs = {
+        name: rules.prove(FIRST, LAST, 1, source.wire("a/1"), digest, headers)
+        for name, rules in {
+            "signed": keyed, "before": PathRules(keys=(b"old",)), "plain": PathRules(),
+            "another key": PathRules(keys=(b"x",)),
+        }.items()
+    }  # fmt: skip
+
+    batch = ReceivedBatch([Message("a/1", b"on", headers, each) for each in proofs.values()], BATCH)
+    source.admission.recognise(batch, source.rules, SettledBatch())
+    source.admission.match(batch, source.rules)
+
+    cut = {
+        name: [each.signed for each in batch.cuts if each.position == at]
+        for at, name in enumerate(proofs)
+    }
+    assert cut == {
+        "signed": [True, True], "before": [True, True], "plain": [False, False], "another key": [],
+    }  # fmt: skip
