@@ -118,7 +118,7 @@ class NatsSink:
             payload = payload.encode()
         if not isinstance(payload, bytes):
             raise TranslationError("nats", subject, "payload-kind", "NATS carries bytes or text")
-        headers = write_headers(message.headers)
+        headers = write_headers(message.headers, message.proof)
         reply = ""
         if self._settings.jetstream:
             if (identity := identity_of(message.headers)) is not None:
