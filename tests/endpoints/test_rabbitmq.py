@@ -167,6 +167,7 @@ def test_an_address_without_a_place_is_refused(rabbitmq: Vhost, address: str, ru
         (Message("t.x", b"", Headers(properties={"x": 1 << 63})), "property"),
         (Message("t.x", b"", Headers(properties={"x": float("inf")})), "property"),
         (Message("t.x", b"", Headers(properties={"gateway_origin": "a"})), "property-name"),
+        (Message("t.x", b"", Headers(properties={"gateway_proof": "a"})), "property-name"),
         (Message("t.x", {"a": 1}), "payload-kind"),
         (Message("t.x", b"x" * 1_001), "message-bytes"),
     ],

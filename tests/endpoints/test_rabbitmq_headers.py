@@ -14,6 +14,7 @@ from gateway.endpoints.rabbitmq.tables import MAX_DEPTH, TableReader, encode_tab
 from gateway.endpoints.settings.rabbitmq import RabbitmqSettings
 from gateway.errors import TranslationError, WireError
 from gateway.model.message import DeliveryMode, Headers, Value
+from tests.copy_proofs import PROOF, PROOFS
 
 SETTINGS = RabbitmqSettings()
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
@@ -54,7 +55,7 @@ def test_no_bytes_raise_anything_but_an_error_of_the_wire(
 
 @given(st.binary(max_size=300))
 def test_malformed_properties_are_a_property(data: bytes) -> None:
-    headers, of_server = read_properties(data, SETTINGS, {"p": 1}, now=0, redelivered=True)
+    headers, _, of_server = read_properties(data, SETTINGS, {"p": 1}, now=0, redelivered=True)
 
     assert headers.redelivered
     assert headers.properties["p"] == 1
@@ -118,13 +119,20 @@ HEADERS = st.builds(
 )
 
 
-@given(HEADERS)
-def test_headers_are_read_as_they_were_written(headers: Headers) -> None:
-    data = write_properties(headers, SETTINGS, 1_000)
-    found, of_server = read_properties(data, SETTINGS, {}, now=2_000, redelivered=False)
+@given(HEADERS, PROOFS)
+def test_headers_and_proof_are_read_as_they_were_written(headers: Headers, proof: str) -> None:
+    data = write_properties(headers, SETTINGS, 1_000, proof)
 
-    assert found == headers
-    assert not of_server
+    assert read_properties(data, SETTINGS, {}, now=2_000, redelivered=False) == (headers, proof, {})
+
+
+@pytest.mark.parametrize("value", [5, "!", b"a", "a" * 129, [PROOF], {"a": PROOF}, None])
+def test_a_header_that_is_no_proof_is_left_out(value: Value) -> None:
+    table = encode_table({"gateway_proof": value, "k": "v"})
+
+    found, proof, _ = read_properties(b"\x20\0" + table, SETTINGS, {}, now=0, redelivered=False)
+
+    assert (found.properties, proof) == ({"k": "v"}, "")
 
 
 def test_the_id_of_a_gateway_is_taken_and_that_of_a_publisher_is_not() -> None:

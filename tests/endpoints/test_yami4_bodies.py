@@ -1,12 +1,15 @@
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from gateway.endpoints.yami4.bodies import UNDECODED, BodyReader, BodyWriter, find_address_fault
 from gateway.errors import TranslationError
 from gateway.model.message import NO_HEADERS, DeliveryMode, Headers, Payload, Value
+from gateway.model.proof_text import USUAL_PROOF
 from gateway.wire.yami4.parameters import (
     EMPTY,
     WORD,
@@ -16,6 +19,7 @@ from gateway.wire.yami4.parameters import (
     encode_parameters,
     entry_head,
 )
+from tests.copy_proofs import OTHER_PROOF, PROOF, PROOFS
 
 FULL = Headers(
     mode=DeliveryMode.EXACTLY_ONCE,
@@ -54,29 +58,105 @@ HEADERS = st.one_of(
 )
 
 
-@given(st.lists(st.tuples(PAYLOADS, HEADERS), max_size=6))
-def test_a_written_body_is_read_as_it_was(rows: list[tuple[Payload, Headers]]) -> None:
+@given(st.lists(st.tuples(PAYLOADS, HEADERS, PROOFS), max_size=6))
+def test_a_written_body_is_read_as_it_was(rows: list[tuple[Payload, Headers, str]]) -> None:
     writer, reader = BodyWriter(), BodyReader()
-    for payload, headers in rows:
-        body = writer.write(payload, headers)
+    for payload, headers, proof in rows:
+        body = writer.write(payload, headers, proof)
         assert len(body) % 4 == 0
-        assert reader.read(body) == (payload, headers)
-        assert BodyReader().read(body + bytes(4)) == (payload, headers)  # trailing bytes
+        assert reader.read(body) == (payload, headers, proof)
+        assert BodyReader().read(body + bytes(4)) == (payload, headers, proof)  # trailing bytes
+
+
+def test_bodies_with_other_proofs_share_their_headers() -> None:
+    writer, reader = BodyWriter(), BodyReader()
+
+    (_, one, first), (_, two, second) = (
+        reader.read(writer.write(b"x", FULL, proof)) for proof in (PROOF, OTHER_PROOF)
+    )
+
+    assert one is two
+    assert (first, second) == (PROOF, OTHER_PROOF)
+
+
+HIDDEN = (entry_head("proof", TypeCode.STRING) + encode_blob(PROOF.encode())).decode()
+FIELDS = st.dictionaries(  # of `_gateway`, by others: a name may be a proof's, or a value hold one
+    st.sampled_from(["version", "proof", "properties", "mode"]),
+    st.one_of(
+        st.just(1),
+        PROOFS,
+        TEXT,
+        st.sampled_from([HIDDEN, HIDDEN.replace(PROOF, OTHER_PROOF)]),
+        st.dictionaries(st.sampled_from(["proof", "a"]), PROOFS | st.just(HIDDEN)),
+    ),
+    max_size=4,
+)
+
+
+def tail_of(fields: Mapping[str, Value]) -> bytes:
+    return encode_parameters({"_gateway": {"version": 1, **fields}})[4:]
+
+
+def hidden_beside(hidden: str, proof: str) -> bytes:
+    """Return headers with a proof whose name is padded as no gateway does, and one in a value."""
+    fields = tail_of({"properties": {"a": HIDDEN.replace(PROOF, hidden)}, "proof": proof})
+    before, name, after = fields.rpartition(b"proof\0\0\0")
+    return before + name.replace(b"\0", b"x") + after
+
+
+def hidden_alone(hidden: str) -> bytes:
+    return tail_of({"properties": {"a": HIDDEN.replace(PROOF, hidden)}})
+
+
+JUNK = b"!" * USUAL_PROOF  # behind the parameters
+WITH_PROOF = tail_of({"proof": PROOF})
+
+
+@example([hidden_alone(hidden) for hidden in (PROOF, OTHER_PROOF)])
+@example([hidden_beside(hidden, PROOF) for hidden in (PROOF, OTHER_PROOF)])
+@example(
+    [
+        tail_of({"proof": PROOF}) + JUNK,
+        tail_of({"proof": PROOF}).replace(PROOF.encode(), b"") + JUNK,
+    ]
+)
+@given(tails=st.lists(FIELDS.map(tail_of), min_size=1, max_size=4))
+def test_headers_are_read_alike_with_and_without_kept_ones(tails: list[bytes]) -> None:
+    reader = BodyReader()
+    start = BodyWriter().write(b"x", NO_HEADERS)[4:]
+    for tail in (*tails, *tails):
+        body = WORD.pack(2) + start + tail
+        assert reader.read(body) == BodyReader().read(body)
+
+
+@pytest.mark.parametrize("value", [5, "!", b"a", "a" * 129, [PROOF], {"a": PROOF}])
+def test_what_is_no_proof_changes_nothing_else(value: Value) -> None:
+    body = (
+        WORD.pack(2)
+        + BodyWriter().write(b"x", NO_HEADERS)[4:]
+        + tail_of({"priority": 3, "proof": value})
+    )
+
+    assert BodyReader().read(body) == (b"x", Headers(priority=3), "")
 
 
 @given(MAPS)
 def test_a_foreign_body_is_written_as_it_was_read(values: dict[str, Value]) -> None:
     body = encode_parameters(values)
-    payload, headers = BodyReader().read(body)
+    payload, headers, proof = BodyReader().read(body)
 
     if "_gateway" not in values:
-        assert BodyWriter().write(payload, headers) == body
-    assert BodyReader().read(BodyWriter().write(payload, headers)) == (payload, headers)
+        assert BodyWriter().write(payload, headers, proof) == body
+    assert BodyReader().read(BodyWriter().write(payload, headers, proof)) == (
+        payload,
+        headers,
+        proof,
+    )
 
 
 @given(st.binary(max_size=200))
 def test_any_body_is_read(body: bytes) -> None:
-    payload, headers = BodyReader().read(body)
+    payload, headers, _ = BodyReader().read(body)
 
     assert payload == body or headers.properties.get(UNDECODED) is None
 
@@ -109,11 +189,11 @@ FOREIGN = [
 
 @pytest.mark.parametrize(("values", "payload"), FOREIGN)
 def test_foreign_bodies(values: dict[str, Value], payload: Payload) -> None:
-    assert BodyReader().read(encode_parameters(values)) == (payload, NO_HEADERS)
+    assert BodyReader().read(encode_parameters(values)) == (payload, NO_HEADERS, "")
 
 
 def test_a_body_that_cannot_be_decoded_is_a_marked_payload() -> None:
-    payload, headers = BodyReader().read(b"\xff" * 8)
+    payload, headers, _ = BodyReader().read(b"\xff" * 8)
 
     assert (payload, headers.properties) == (b"\xff" * 8, {UNDECODED: True})
 
@@ -121,7 +201,7 @@ def test_a_body_that_cannot_be_decoded_is_a_marked_payload() -> None:
 def test_a_body_with_text_that_is_not_utf_8_is_a_marked_payload() -> None:
     body = WORD.pack(1) + entry_head("payload", TypeCode.STRING) + encode_blob(b"\xff")
 
-    assert BodyReader().read(body) == (body, Headers(properties={UNDECODED: True}))
+    assert BodyReader().read(body) == (body, Headers(properties={UNDECODED: True}), "")
 
 
 def test_the_parameters_of_a_written_body() -> None:
@@ -132,6 +212,10 @@ def test_the_parameters_of_a_written_body() -> None:
     assert decode_parameters(writer.write({"a": 1}, Headers(priority=4))) == {
         "a": 1,
         "_gateway": {"version": 1, "priority": 4},
+    }
+    assert decode_parameters(writer.write(b"x", NO_HEADERS, PROOF)) == {
+        "payload": b"x",
+        "_gateway": {"version": 1, "proof": PROOF},
     }
     assert decode_parameters(writer.write({"payload": "x"}, NO_HEADERS)) == {
         "payload": {"payload": "x"},

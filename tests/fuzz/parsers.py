@@ -34,6 +34,7 @@ from gateway.routing.template import parse_template
 from gateway.web import http_connection as web
 from gateway.web.application import WebApplication
 from gateway.web.exchange import HttpRequest, HttpResponse
+from tests.copy_proofs import PROOF
 from tests.endpoints.jms.test_message_reader import packed
 from tests.fuzz.file_parsers import (
     archive_texts,
@@ -99,7 +100,7 @@ def rabbitmq_properties() -> Parser:
         "rabbitmq.properties",
         parse,
         (),
-        [write_properties(headers, settings, 0)],
+        [write_properties(headers, settings, 0, proof) for proof in ("", PROOF)],
         (b"\xff\xff\xff\xff", b"A\0\0\0\5", b"F\0\0\0\0", b"D\xff", b"T", b"d"),
         large,
     )
@@ -114,6 +115,7 @@ def jms_batch() -> Parser:
         "b": "[1]",
         "c": "AA==",
         "gateway_origin": "x,y",
+        "gateway_proof": PROOF,
         "gateway_time": 5,
         "gateway_correlation": "hex",
         "_x4a_MS": 1,

@@ -31,6 +31,7 @@ from gateway.wire.smf.subscriptions import decode_subscription
 from gateway.wire.yami4 import frames as yami4_frames
 from gateway.wire.yami4.messages import HeaderReader, encode_request
 from gateway.wire.yami4.parameters import Long, decode_parameters, encode_parameters
+from tests.copy_proofs import PROOF
 from tests.fuzz.inputs import around
 from tests.fuzz.parser import Parser, in_two
 from tests.wire.smf_dumps import DUMPS, dump
@@ -71,6 +72,7 @@ PROPERTIES: Final = (
     + user_property(b"c", b"[1,{}]")
     + user_property(b"gateway-priority", b"5")
     + user_property(b"gateway-origin", b"x,y")
+    + user_property(b"gateway-proof", PROOF.encode())
 )
 
 
@@ -398,6 +400,11 @@ def yami4_bodies() -> Parser:
         "yami4.bodies",
         reader.read,
         (),
-        [writer.write(payload, each) for payload in payloads for each in (headers, Headers())],
+        [
+            writer.write(payload, each, proof)
+            for payload in payloads
+            for each in (headers, Headers())
+            for proof in ("", PROOF)
+        ],
         large=yami4_large,
     )

@@ -73,9 +73,9 @@ def replacements(connect: Connect, payloads: Sequence[bytes]) -> dict[int, objec
             return super().write(message)
 
     class FailingBodyWriter(BodyWriter):
-        def write(self, payload: Payload, headers: Headers) -> bytes:
+        def write(self, payload: Payload, headers: Headers, proof: str = "") -> bytes:
             check(payload)
-            return super().write(payload, headers)
+            return super().write(payload, headers, proof)
 
     def write_native(message: Message) -> Message:
         check(message.payload)

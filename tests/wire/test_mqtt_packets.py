@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import tracemalloc
+from collections.abc import Mapping
 from contextlib import suppress
 from itertools import pairwise
 from time import process_time
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from gateway.endpoints.mqtt import publish_encoder
@@ -16,7 +18,8 @@ from gateway.endpoints.mqtt.publish_encoder import PublishEncoder
 from gateway.endpoints.mqtt.session import BrokerLimits
 from gateway.endpoints.settings.mqtt import MqttSettings
 from gateway.errors import TranslationError, WireError
-from gateway.model.message import DeliveryMode, Headers, Message, Value
+from gateway.model.message import NO_HEADERS, DeliveryMode, Headers, Message, Value
+from gateway.model.proof_text import USUAL_PROOF
 from gateway.wire.mqtt.packet_fields import encode_length, has_closing
 from gateway.wire.mqtt.packets import (
     LARGE,
@@ -27,8 +30,15 @@ from gateway.wire.mqtt.packets import (
     PacketTooLargeError,
     encode_acks,
 )
-from gateway.wire.mqtt.publish_properties import MAX_USER_PROPERTIES, encode_properties
+from gateway.wire.mqtt.publish_properties import (
+    MAX_USER_PROPERTIES,
+    PROOF_MARK,
+    PROOF_NAME,
+    decode_headers,
+    encode_properties,
+)
 from gateway.wire.mqtt.user_properties import join_pairs, parse_whole_number, split_pairs
+from tests.copy_proofs import OTHER_PROOF, PROOF, PROOFS, USUAL_PROOFS
 
 VERSIONS = ["3.1.1", "5"]
 VALUES = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=12)
@@ -72,7 +82,7 @@ HEADERS = st.builds(
     properties=PROPERTIES,
 )
 MESSAGES = st.lists(
-    st.builds(Message, TOPICS, st.binary(max_size=300) | VALUES, HEADERS), max_size=6
+    st.builds(Message, TOPICS, st.binary(max_size=300) | VALUES, HEADERS, PROOFS), max_size=6
 )
 LONGEST = 400
 
@@ -114,6 +124,7 @@ def test_encoded_messages_are_decoded_from_any_slices(
     packets = decode("5", *(data[a:b] for a, b in pairwise(bounds)), large=large)
 
     assert packets.messages == messages
+    assert [m.proof for m in packets.messages] == [m.proof for m in messages]
     expected = [
         (0, 0x4002_0000, 0x5002_0000)[m.headers.mode] + (number if m.headers.mode else 0)
         for number, m in enumerate(messages, 1)
@@ -272,6 +283,122 @@ def test_headers_of_thousands_of_names_are_encoded_once(monkeypatch: pytest.Monk
     encode("5", named * 2)
 
     assert len(encoded) == len(named)
+
+
+def user_property(name: bytes, value: bytes) -> bytes:
+    return b"\x26" + b"".join(len(each).to_bytes(2, "big") + each for each in (name, value))
+
+
+def publish(properties: bytes, first: int = 0x30) -> bytes:
+    """Return a PUBLISH of 5.0 with encoded properties."""
+    body = b"\x00\x01t" + encode_length(len(properties)) + properties
+    return bytes([first]) + encode_length(len(body)) + body
+
+
+def test_messages_with_other_proofs_share_their_headers() -> None:
+    headers = Headers(content_type="c", properties={"a": "b"})
+    sent = [Message("t", b"", headers, PROOF.replace("a", digit)) for digit in "abc"]
+
+    got = decode("5", encode("5", sent)).messages
+
+    assert [m.proof for m in got] == [m.proof for m in sent]
+    assert len({id(m.headers) for m in got}) == 1
+    assert got[0].headers == headers
+
+
+def test_a_proof_needs_no_other_property() -> None:
+    sent = Message("t", b"x", NO_HEADERS, PROOF)
+
+    (got,) = decode("5", encode("5", [sent])).messages
+
+    assert (got.headers, got.payload, got.proof) == (NO_HEADERS, b"x", PROOF)
+
+
+def test_a_proof_counts_for_the_size_of_a_packet() -> None:
+    encoder = PublishEncoder(MqttSettings(version="5", max_packet=200), BrokerLimits())
+    encoder.add(Message("t", bytes(150)), 0)
+
+    with pytest.raises(TranslationError, match="packet of 278 bytes, limit 200"):
+        encoder.add(Message("t", bytes(150), NO_HEADERS, PROOF), 0)
+
+
+def hidden_property(proof: str) -> bytes:
+    """Return a property of an application, whose value is what a gateway writes for a proof."""
+    return user_property(b"k", PROOF_MARK + proof.encode())
+
+
+# A value of an application may hold what begins a proof, and a proof may be cut short.
+PIECES = st.lists(
+    st.one_of(
+        USUAL_PROOFS.map(lambda proof: PROOF_MARK + proof.encode()),
+        st.text("0af.Gg\0&").map(lambda text: user_property(b"gateway-proof", text.encode())),
+        st.binary(max_size=140).map(lambda value: user_property(b"gateway-proof", value)),
+        USUAL_PROOFS.map(hidden_property),
+        USUAL_PROOFS.map(lambda proof: user_property(b"&\0\x0dgateway-proof", proof.encode())),
+        st.sampled_from(
+            [PROOF_NAME, PROOF_MARK, b"\x26\0", b"\x03\x00\x01c", b"\x01\x01", b"\x0b\x80\x01",
+             b"\x02\0\0\0\x09", user_property(b"k", b"v"), user_property(b"gateway-origin", b"a")]
+        ),
+    ),
+    max_size=4,
+).map(b"".join)  # fmt: skip
+
+
+PROPERTY = PROOF_MARK + PROOF.encode()
+AS_LONG_AS_A_PROOF = user_property(b"k", bytes(USUAL_PROOF - 6))
+
+
+@example([hidden_property(each) + PROPERTY for each in (PROOF, OTHER_PROOF)], 0x30)
+@example([PROPERTY + AS_LONG_AS_A_PROOF, PROOF_MARK + AS_LONG_AS_A_PROOF], 0x30)
+@given(pieces=st.lists(PIECES, min_size=1, max_size=4), first=st.sampled_from([0x30, 0x39]))
+def test_properties_are_read_alike_with_and_without_kept_ones(
+    pieces: list[bytes], first: int
+) -> None:
+    decoder = PacketDecoder("5", lambda: 0)
+    for properties in (*pieces, *pieces):
+        try:
+            headers, _, proof = decode_headers(first, properties, lambda: 0)
+        except WireError as error:
+            with pytest.raises(WireError, match=re.escape(str(error))):
+                decoder.feed(publish(properties, first))
+        else:
+            (got,) = decoder.feed(publish(properties, first)).messages
+            assert (got.headers, got.proof) == (headers, proof)
+
+
+ORDINARY = user_property(b"k", b"v")
+HIDDEN = hidden_property(PROOF)
+
+
+@pytest.mark.parametrize(
+    ("properties", "proof", "others"),
+    [
+        pytest.param(PROPERTY, PROOF, {}, id="alone"),
+        pytest.param(ORDINARY + PROPERTY, PROOF, {"k": "v"}, id="last"),
+        pytest.param(PROPERTY + ORDINARY, PROOF, {"k": "v"}, id="first"),
+        pytest.param(HIDDEN, "", {"k": PROPERTY.decode()}, id="in-a-value"),
+        pytest.param(HIDDEN + PROPERTY, PROOF, {"k": PROPERTY.decode()}, id="in-a-value-and-one"),
+        pytest.param(PROPERTY + PROOF_MARK + OTHER_PROOF.encode(), OTHER_PROOF, {}, id="two"),
+        pytest.param(PROPERTY + user_property(b"gateway-proof", b"a."), "a.", {}, id="two-lengths"),
+        pytest.param(PROPERTY + user_property(b"gateway-proof", b"!"), "", {}, id="a-bad-one-last"),
+        pytest.param(user_property(b"gateway-proof", b"a" * 128), "a" * 128, {}, id="longest"),
+        pytest.param(user_property(b"gateway-proof", b"a" * 129), "", {}, id="too-long"),
+        pytest.param(user_property(b"gateway-proof", b"A" * 101), "", {}, id="capital-letters"),
+        pytest.param(user_property(b"gateway-proof", b"\0" * 101), "", {}, id="nul"),
+        pytest.param(user_property(b"gateway-proof", b"\xff" * 101), "", {}, id="no-utf-8"),
+        pytest.param(user_property(b"gateway-proof", b""), "", {}, id="empty"),
+        pytest.param(
+            user_property(b"Gateway-proof", b"a"), "", {"Gateway-proof": "a"}, id="another-name"
+        ),
+    ],
+)
+def test_any_property_is_read_as_a_proof_or_none(
+    properties: bytes, proof: str, others: Mapping[str, Value]
+) -> None:
+    decoder = PacketDecoder("5", lambda: 0)
+    for _ in range(2):
+        (got,) = decoder.feed(publish(properties)).messages
+        assert (got.proof, got.headers.properties) == (proof, others)
 
 
 def test_the_dup_flag_marks_a_redelivery() -> None:

@@ -28,6 +28,7 @@ from gateway.model.copy_proof import SourceMark
 from gateway.model.limited_cache import LimitedCache
 from gateway.model.memory_size import text_size
 from gateway.model.message import NO_PROPERTIES, DeliveryMode, Headers, Message, Payload, Value
+from gateway.model.proof_text import read_proof
 
 TEXT, BYTES, MAP, STREAM, OBJECT, NONE, NULL_TEXT, UNREADABLE = range(8)  # as in BatchPacker.java
 EXTRA_UNREADABLE = 4  # flag: a reason stands in place of the properties
@@ -133,6 +134,7 @@ class BatchReader:
                 None,
                 data[begin : begin + id_size].decode("utf-8", SURROGATES) if id_size else None,
             )
+            proof = ""
             if more or form > MAP:
                 reason = b""
                 if form == UNREADABLE:
@@ -141,9 +143,9 @@ class BatchReader:
                 end += more
                 if flags & EXTRA_UNREADABLE:
                     extra, reason = b"", extra
-                headers = self._with_extra(headers, form, extra, reason)
+                headers, proof = self._with_extra(headers, form, extra, reason)
                 headers = self._mark_imported(headers, key)
-            add(Message(address, payload, headers))
+            add(Message(address, payload, headers, proof))
         return batch
 
     def _read_address(self, key: tuple[int, int, bytes]) -> str | None:
@@ -155,22 +157,27 @@ class BatchReader:
         self._addresses.add(key, address, len(raw) + text_size(address))
         return address
 
-    def _with_extra(self, headers: Headers, form: int, extra: bytes, reason: bytes) -> Headers:
-        """Return `headers` with all that `extra` has; with a `reason` the message is unreadable."""
+    def _with_extra(
+        self, headers: Headers, form: int, extra: bytes, reason: bytes
+    ) -> tuple[Headers, str]:
+        """Return `headers` with all that `extra` has, and the proof.
+
+        With a `reason` the message is unreadable.
+        """
         try:
-            headers = self._read_extra(headers, form, extra)
+            headers, proof = self._read_extra(headers, form, extra)
         except WireError as error:  # nested too deep
-            headers = self._read_extra(headers, form, b"")
+            headers, proof = self._read_extra(headers, form, b"")
             reason = str(error).encode()
         if not reason:
-            return headers
+            return headers, proof
         self._counts["unreadable"] += 1
         text = reason.decode("utf-8", SURROGATES)
         properties = MappingProxyType({**headers.properties, names.BODY_ERROR: text})
-        return replace(headers, properties=properties)
+        return replace(headers, properties=properties), proof
 
-    def _read_extra(self, headers: Headers, form: int, more: bytes) -> Headers:
-        """Return `headers` with the fields and properties that only some messages have."""
+    def _read_extra(self, headers: Headers, form: int, more: bytes) -> tuple[Headers, str]:
+        """Return `headers` with all fields and properties that only some messages have."""
         properties: Values = {}
         own: Values = {}
         correlation = reply_to = None
@@ -196,7 +203,8 @@ class BatchReader:
             correlation = found if isinstance(found, str) else None
         if (form_name := _BODY_FORMS.get(form)) is not None:
             properties[names.BODY_FORM] = form_name
-        return _complete_headers(headers, correlation, reply_to, own, properties)
+        proof = read_proof(own.pop(names.PROOF, None))
+        return _complete_headers(headers, correlation, reply_to, own, properties), proof
 
     def _mark_imported(self, headers: Headers, key: tuple[int, int, bytes]) -> Headers:
         """Add the topic to the origin path: the server would export a copy sent back to it."""

@@ -72,8 +72,9 @@ class MessageWriter:
         self._settings = settings
         self._default = default
         self._addresses: LimitedCache[str, tuple[int, bytes]] = LimitedCache(MAX_REMEMBERED_SIZE)
-        # by id() of the kept headers
-        self._extras: LimitedCache[int, tuple[Headers, Extra]] = LimitedCache(MAX_REMEMBERED_SIZE)
+        # by id() of the kept headers, and whether a proof follows
+        self._extras: LimitedCache[tuple[int, bool], tuple[Headers, Extra]]
+        self._extras = LimitedCache(MAX_REMEMBERED_SIZE)
         self._weaker_mode = RELIABLE if settings.delivery == "reliable" else NON_PERSISTENT
         self._best_mode = PERSISTENT if settings.delivery == "persistent" else self._weaker_mode
         requests: tuple[tuple[str, Value, bool], ...] = (
@@ -101,7 +102,10 @@ class MessageWriter:
             raise UnsendableError(PRIORITY, f"the priority {priority} is outside 0..9")
         expiry = 0 if headers.expiry is None else max(1, -(-headers.expiry // MICROSECONDS_PER_MS))
         head = _HEAD.pack(form, kind, priority, mode, expiry)
-        extra, imported = self._pack_extra(headers)
+        proof = message.proof
+        extra, imported = self._pack_extra(headers, has_proof=proof != "")
+        if proof:
+            extra += write_value(proof)
         if imported and kind == TOPIC:
             self._refuse_loop(message.address, imported)
         size = 4 + len(head) + len(name) + 4 + len(body) + len(extra)
@@ -140,18 +144,20 @@ class MessageWriter:
                 return STREAM, write_value(values)
         return MAP, write_value(payload)
 
-    def _pack_extra(self, headers: Headers) -> Extra:
-        if headers is NO_HEADERS and not self._ems_properties:
+    def _pack_extra(self, headers: Headers, *, has_proof: bool) -> Extra:
+        """Return what stands behind the body: all of it, or all before the text of the proof."""
+        if headers is NO_HEADERS and not self._ems_properties and not has_proof:
             return _NO_EXTRA
-        found = self._extras.get(id(headers))
+        key = (id(headers), has_proof)
+        found = self._extras.get(key)
         if found is not None and found[0] is headers:
             return found[1]
         imported = (mark for mark in headers.origin if mark.startswith(IMPORT_MARK))
-        extra = (self._write_extra(headers), frozenset(imported))
-        self._extras.add(id(headers), (headers, extra), headers_size(headers) + len(extra[0]))
+        extra = (self._write_extra(headers, has_proof=has_proof), frozenset(imported))
+        self._extras.add(key, (headers, extra), headers_size(headers) + len(extra[0]))
         return extra
 
-    def _write_extra(self, headers: Headers) -> bytes:
+    def _write_extra(self, headers: Headers, *, has_proof: bool) -> bytes:
         properties = self._jms_properties(headers)
         correlation, form = self._correlation_text(headers.correlation_id)
         if form is not None:
@@ -164,12 +170,15 @@ class MessageWriter:
         jms_type = headers.properties.get(names.JMS_TYPE)
         if not isinstance(jms_type, str | None) or len(jms_type or "") * 3 > MAX_TYPE_BYTES:
             raise UnsendableError(JMS_TYPE, "the property JMSType is no text, or too long")
-        if not properties and correlation is None and reply is None and jms_type is None:
+        count = len(properties) + has_proof
+        if not count and correlation is None and reply is None and jms_type is None:
             return b""
         parts = [write_value(correlation), bytes((kind or 0,)), write_value(reply)]
-        parts += (write_value(jms_type), _SIZE.pack(len(properties)))
+        parts += (write_value(jms_type), _SIZE.pack(count))
         for name, value in properties:
             parts += (write_text(name), write_value(value))
+        if has_proof:
+            parts.append(write_text(names.PROOF))
         return b"".join(parts)
 
     def _jms_properties(self, headers: Headers) -> list[tuple[str, Value]]:

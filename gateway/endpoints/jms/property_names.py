@@ -13,6 +13,7 @@ from gateway.model.message import GATEWAY_ID, GATEWAY_TRACE
 GATEWAY_PREFIX: Final = "gateway_"  # names of properties for headers that are no field of JMS
 ORIGIN, TIME, SOURCE_ID = (f"{GATEWAY_PREFIX}{name}" for name in ("origin", "time", "source_id"))
 EXPIRY, CONTENT_TYPE = f"{GATEWAY_PREFIX}expiry", f"{GATEWAY_PREFIX}content_type"
+PROOF: Final = f"{GATEWAY_PREFIX}proof"
 CORRELATION_FORM, PROPERTY_TYPES = f"{GATEWAY_PREFIX}correlation", f"{GATEWAY_PREFIX}types"
 IDS: Final = frozenset({GATEWAY_ID, GATEWAY_TRACE})  # properties, with their own names
 BODY_FORM: Final = "jms.body"  # property of the gateway's message: the type of the JMS body

@@ -26,13 +26,12 @@ from gateway.wire.mqtt.packet_fields import (
     refuse_closing,
     unsendable_error,
 )
-from gateway.wire.mqtt.publish_properties import encode_properties
+from gateway.wire.mqtt.publish_properties import encode_proof, encode_properties
 
 MAX_CACHED_TOPICS, MAX_CACHED_FIXED_HEADERS = 16 << 20, 1 << 20  # bytes
 MAX_CACHED_PROPERTIES = 8 << 20  # bytes, with their headers
 LARGE = 16_384  # bytes of a payload that is written separately instead of copied
 MAX_FIXED_HEADER = 5  # bytes
-NO_PROPERTIES = b"\0"
 
 
 class PublishEncoder:
@@ -82,8 +81,10 @@ class PublishEncoder:
         if headers.retained and not self._retain:
             raise unsendable_error(RETAIN, "the broker keeps no retained messages")
         tail = packet_id.to_bytes(2, "big") if qos else b""
-        if self._five or headers.expiry is not None:
-            tail += self._encode_properties(headers, text=text)
+        if self._five:
+            tail += self._encode_properties(headers, message.proof, text=text)
+        elif headers.expiry is not None and headers.expiry <= self.now:
+            raise unsendable_error(EXPIRED, "the message expired before it could be sent")
         size = len(topic) + len(tail) + len(payload)
         if size + MAX_FIXED_HEADER > self._max_packet:
             raise unsendable_error(
@@ -106,13 +107,17 @@ class PublishEncoder:
         self._parts, self._pieces, self.size = [], [], 0
         return pieces
 
-    def _encode_properties(self, headers: Headers, *, text: bool) -> bytes:
-        if not self._five:
-            if headers.expiry is not None and headers.expiry <= self.now:
-                raise unsendable_error(EXPIRED, "the message expired before it could be sent")
-            return b""
+    def _encode_properties(self, headers: Headers, proof: str, *, text: bool) -> bytes:
+        """Return the properties with their length."""
+        properties = self._shared_properties(headers, text=text)
+        if proof:
+            properties += encode_proof(proof)
+        return encode_length(len(properties)) + properties
+
+    def _shared_properties(self, headers: Headers, *, text: bool) -> bytes:
+        """Return the properties that messages with these headers share: all but the proof."""
         if headers is NO_HEADERS and not text:
-            return NO_PROPERTIES
+            return b""
         key = (id(headers), text)
         known = self._properties.get(key)
         if known is not None:

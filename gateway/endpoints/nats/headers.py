@@ -1,7 +1,8 @@
 """Headers of a message to headers of NATS and back.
 
 A property that is a plain text is a header of its own. All else stands in the header
-`Gateway-Fields` as one line of JSON, in ASCII; bytes in it are `{"base64": ...}`.
+`Gateway-Fields` as one line of JSON, in ASCII; bytes in it are `{"base64": ...}`. The proof of a
+copy has a header of its own.
 """
 
 from __future__ import annotations
@@ -17,8 +18,10 @@ from gateway.endpoints.header_fields import read_fields
 from gateway.errors import TranslationError
 from gateway.model.dead_letter_rule import PROPERTY
 from gateway.model.message import Headers, Value
+from gateway.model.proof_text import read_proof
 
 FIELDS: Final = "Gateway-Fields"
+PROOF: Final = "Gateway-Proof"
 MESSAGE_ID: Final = "Nats-Msg-Id"
 _KEY: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,256}")  # a token of HTTP: the library's
 _VALUE: Final = re.compile(r"(?:[!-~](?:[ -~]*[!-~])?)?")  # the library strips blanks
@@ -28,7 +31,7 @@ _PLAIN: Final = (
 FIELD_NAMES: Final = (*_PLAIN, "correlation_id", "origin", "properties", "retained")
 
 
-def write_headers(headers: Headers) -> dict[str, str]:
+def write_headers(headers: Headers, proof: str = "") -> dict[str, str]:
     """Return the headers of NATS.
 
     Raises:
@@ -53,26 +56,29 @@ def write_headers(headers: Headers) -> dict[str, str]:
     }
     if fields:
         found[FIELDS] = json.dumps(fields, separators=(",", ":"))
+    if proof:
+        found[PROOF] = proof
     return found
 
 
-def read_headers(found: Mapping[str, str] | None, own: Headers) -> Headers:
-    """Return `own` with the headers of a received message, which come first.
+def read_headers(found: Mapping[str, str] | None, own: Headers) -> tuple[Headers, str]:
+    """Return `own` with the headers of a received message, which come first, and the proof.
 
     A malformed `Gateway-Fields` is a property.
     """
     if not found:
-        return own
+        return own, ""
     properties: dict[str, Value] = {
         name: value for name, value in found.items() if not name.startswith("Nats-")
     }
+    proof = read_proof(properties.pop(PROOF, None))
     fields: dict[str, Any] = {}
     if (text := properties.get(FIELDS)) is not None:
         fields = _read_fields(str(text))
         if fields:
             del properties[FIELDS]
             properties |= fields.pop("properties", {})
-    return replace(own, properties=properties, **fields)
+    return replace(own, properties=properties, **fields), proof
 
 
 def _read_fields(text: str) -> dict[str, Any]:

@@ -125,7 +125,7 @@ class NatsSink:
             payload = payload.encode()
         if not isinstance(payload, bytes):
             raise TranslationError("nats", subject, PAYLOAD_KIND, "NATS carries bytes or text")
-        headers = write_headers(message.headers)
+        headers = write_headers(message.headers, message.proof)
         reply = ""
         if self._settings.jetstream:
             if (identity := identity_of(message.headers)) is not None:

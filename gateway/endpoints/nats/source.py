@@ -186,9 +186,9 @@ class NatsSource:
             self.continuity.report_loss("the gateway dropped messages of core NATS", 1)
             return
         own = Headers(self._settings.mode, reply_to=message.reply or None)
-        headers = read_headers(message.headers, own)
+        found = Message(message.subject, message.data, *read_headers(message.headers, own))
         self.continuity.heard = self.continuity.clock()
-        queue.put([ReceivedMessage(Message(message.subject, message.data, headers), "")])
+        queue.put([ReceivedMessage(found, "")])
 
     async def _start(self, connection: NatsConnection, queue: Inbox) -> None:
         client = connection.client
@@ -301,7 +301,7 @@ class NatsSource:
             time=nanoseconds // 1_000,
             source_id=identity,
         )
-        found = Message(message.subject, message.data, read_headers(message.headers, own))
+        found = Message(message.subject, message.data, *read_headers(message.headers, own))
         arrival = ReceivedMessage(found, message.reply, number, identity)
         self.continuity.heard = self.continuity.clock()
         patterns, subject = self._patterns, message.subject

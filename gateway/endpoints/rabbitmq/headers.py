@@ -15,15 +15,15 @@ from typing import Any, Final, TypeAlias
 from gateway.endpoints.rabbitmq.tables import MAX_SHORT, TableReader, encode_table, short_text
 from gateway.endpoints.settings.rabbitmq import QUEUE, RabbitmqSettings
 from gateway.errors import TranslationError, WireError
-from gateway.model.dead_letter_rule import PROPERTY_NAME
-from gateway.model.message import DeliveryMode, Headers, Value, identity_of
+from gateway.model.message import DeliveryMode, Headers, Properties, Value, identity_of
+from gateway.model.proof_text import read_proof
 
-ORIGIN, TIME, EXPIRY = "gateway_origin", "gateway_time", "gateway_expiry"
+ORIGIN, PROOF, TIME, EXPIRY = "gateway_origin", "gateway_proof", "gateway_time", "gateway_expiry"
 PROPERTIES: Final = "gateway_properties"
 PREFIX: Final = "amqp_"  # of properties that are fields of AMQP alone
 MALFORMED: Final = f"{PREFIX}malformed"  # property with the reason of unreadable headers
 STREAM_OFFSET: Final = "x-stream-offset"
-_OWN: Final = frozenset({ORIGIN, TIME, EXPIRY, PROPERTIES})
+_OWN: Final = frozenset({ORIGIN, PROOF, TIME, EXPIRY, PROPERTIES})
 _SERVER: Final = re.compile(r"CC|BCC|x-.*", re.DOTALL)  # headers that the server reads or sets
 _MICROSECONDS: Final = 1_000_000
 _PER_MS: Final = 1_000
@@ -47,7 +47,9 @@ _EXTRA: Final = ("content_encoding", "type", "app_id")  # properties both ways, 
 _READ_ONLY: Final = ("user_id", "cluster_id")  # the server compares `user_id` with the log-in
 
 
-def write_properties(headers: Headers, settings: RabbitmqSettings, now: int) -> bytes:
+def write_properties(
+    headers: Headers, settings: RabbitmqSettings, now: int, proof: str = ""
+) -> bytes:
     """Return the encoded properties; `now` is in microseconds.
 
     Raises:
@@ -60,19 +62,7 @@ def write_properties(headers: Headers, settings: RabbitmqSettings, now: int) -> 
         "correlation_id": headers.correlation_id,
         "message_id": _message_id(headers),
     }
-    table: dict[str, Value] = {}
-    hidden: dict[str, Value] = {}
-    for name, value in headers.properties.items():
-        if name in _OWN:
-            reason = f"the property name {name!r} is the gateway's"
-            raise TranslationError("rabbitmq", "", PROPERTY_NAME, reason)
-        field = name.removeprefix(PREFIX)
-        if name.startswith(PREFIX) and field in _EXTRA and isinstance(value, str):
-            fields[field] = value
-        elif _SERVER.fullmatch(name):
-            hidden[name] = value
-        else:
-            table[name] = value
+    table = _place_properties(headers.properties, fields)
     if headers.reply_to is not None:
         fields["reply_to"] = _reply_text(headers.reply_to, settings.exchange)
     if headers.time is not None:
@@ -83,8 +73,8 @@ def write_properties(headers: Headers, settings: RabbitmqSettings, now: int) -> 
         fields["expiration"] = str(min(max(0, -(-(headers.expiry - now) // _PER_MS)), _MAX_TTL))
     if headers.origin:
         table[ORIGIN] = ",".join(headers.origin)
-    if hidden:
-        table[PROPERTIES] = hidden
+    if proof:
+        table[PROOF] = proof
     fields["headers"] = table or None
     return _encode({name: value for name, value in fields.items() if value is not None})
 
@@ -96,8 +86,8 @@ def read_properties(
     *,
     now: int,
     redelivered: bool,
-) -> tuple[Headers, Mapping[str, Value]]:
-    """Return the headers of a received message, and the server's own headers (`x-...`).
+) -> tuple[Headers, str, Mapping[str, Value]]:
+    """Return headers and proof of a received message, and the server's own headers (`x-...`).
 
     `place` are further properties. Malformed headers are a property with the reason, and the
     payload goes on.
@@ -107,14 +97,14 @@ def read_properties(
     except WireError as error:
         properties: dict[str, Value] = {**place, MALFORMED: str(error)}
         mode = DeliveryMode.AT_LEAST_ONCE
-        return Headers(mode=mode, redelivered=redelivered, properties=properties), {}
+        return Headers(mode=mode, redelivered=redelivered, properties=properties), "", {}
     found: dict[str, Value] = fields.pop("headers", {})
     of_server = {name: found.pop(name) for name in tuple(found) if name.startswith("x-")}
     for name in (*_EXTRA, *_READ_ONLY):
         if name in fields:
             found[PREFIX + name] = fields[name]
     origin, time, expiry = found.pop(ORIGIN, None), found.pop(TIME, None), found.pop(EXPIRY, None)
-    hidden = found.pop(PROPERTIES, None)
+    hidden, proof = found.pop(PROPERTIES, None), read_proof(found.pop(PROOF, None))
     if isinstance(hidden, Mapping):
         found |= hidden
     found |= place
@@ -142,7 +132,27 @@ def read_properties(
         origin=tuple(origin.split(",")) if isinstance(origin, str) and origin else (),
         properties=found,
     )
-    return headers, of_server
+    return headers, proof, of_server
+
+
+def _place_properties(properties: Properties, fields: dict[str, Any]) -> dict[str, Value]:
+    """Return the table of `properties`, and put those that AMQP has fields for into `fields`."""
+    table: dict[str, Value] = {}
+    hidden: dict[str, Value] = {}
+    for name, value in properties.items():
+        if name in _OWN:
+            reason = f"the property name {name!r} is the gateway's"
+            raise TranslationError("rabbitmq", "", PROPERTY_NAME, reason)
+        field = name.removeprefix(PREFIX)
+        if name.startswith(PREFIX) and field in _EXTRA and isinstance(value, str):
+            fields[field] = value
+        elif _SERVER.fullmatch(name):
+            hidden[name] = value
+        else:
+            table[name] = value
+    if hidden:
+        table[PROPERTIES] = hidden
+    return table
 
 
 def _message_id(headers: Headers) -> str | None:

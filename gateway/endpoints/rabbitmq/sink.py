@@ -131,7 +131,7 @@ class RabbitmqSink:
         if len(payload) > self._settings.max_message:
             reason = f"the payload is {len(payload)} bytes, limit {self._settings.max_message}"
             raise TranslationError("rabbitmq", address, MESSAGE_BYTES, reason)
-        properties = write_properties(message.headers, self._settings, at)
+        properties = write_properties(message.headers, self._settings, at, message.proof)
         size = len(properties) + HEADER_START
         if size > limit:
             reason = f"the headers are {size} bytes, and a frame has {limit}"

@@ -179,10 +179,10 @@ class RabbitmqSource:
         origin: dict[str, Value] = {}
         if address:
             origin = {"amqp_exchange": _read_key(method.exchange), "amqp_routing_key": key}
-        headers, of_server = read_properties(
+        headers, proof, of_server = read_properties(
             properties.encoded, self._settings, origin, now=at, redelivered=method.redelivered
         )
-        message, offset, identity = Message(address or key, payload, headers), -1, ""
+        message, offset, identity = Message(address or key, payload, headers, proof), -1, ""
         found = of_server.get(STREAM_OFFSET)  # a shovel copies it to other queues
         if place is None and found is not None and self._is_doubtful(address):
             connection.end("a queue may have become a stream")

@@ -113,7 +113,7 @@ def _chunk(connection: RabbitmqConnection, queue: str, place: str) -> list[tuple
     found: Future[None] = Future()
 
     def take(_channel: object, _method: object, properties: Any, payload: bytes) -> None:  # noqa: ANN401
-        _, of_server = read_properties(properties.encoded, settings, {}, now=0, redelivered=False)
+        *_, of_server = read_properties(properties.encoded, settings, {}, now=0, redelivered=False)
         offset = of_server.get(STREAM_OFFSET)
         number = offset if isinstance(offset, int) else 0
         chunk.append((number, crc32(payload)))

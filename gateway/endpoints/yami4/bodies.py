@@ -15,22 +15,26 @@ from gateway.errors import WireError
 from gateway.model.dead_letter_rule import NO_RULE, NOT_UTF_8, NUL, DeadLetterRule
 from gateway.model.limited_cache import LimitedCache
 from gateway.model.message import NO_HEADERS, Headers, Payload, Value
+from gateway.model.proof_text import USUAL_PROOF, cut_proof, is_shared, read_proof
 from gateway.wire.yami4.parameters import (
     PADDING,
     WORD,
     Long,
     TypeCode,
     decode_parameters,
+    encode_blob,
     encode_parameters,
     entry_head,
 )
 
 PAYLOAD: Final = "payload"  # parameter: a payload of bytes or text
 RESERVED: Final = "_gateway"  # parameter: the headers
+PROOF: Final = "proof"  # the last field of the headers
 VERSION: Final = 1
 UNDECODED: Final = "yami4.undecoded"  # property: the payload is a body that cannot be decoded
 
 _ONE, _TWO = WORD.pack(1), WORD.pack(2)
+_EMPTY_TEXT = encode_blob(b"")
 _BINARY = entry_head(PAYLOAD, TypeCode.BINARY)
 _STRING = entry_head(PAYLOAD, TypeCode.STRING)
 _OBJECT = entry_head(PAYLOAD, TypeCode.OBJECT)
@@ -43,6 +47,9 @@ _COMMON_STARTS = {  # start of a body -> number of parameters, whether the paylo
     _TWO + _STRING: (2, True),
 }
 _UNDECODED_HEADERS = Headers(properties=MappingProxyType({UNDECODED: True}))
+_PROOF_NAME = encode_blob(PROOF.encode()).rstrip(b"\0")  # another client may pad it otherwise
+_PROOF_MARK = entry_head(PROOF, TypeCode.STRING) + WORD.pack(USUAL_PROOF)
+_NOTHING = (NO_HEADERS, "")  # headers and proof of a body without them
 _MAX_CACHED = 2 << 20  # bytes of tails
 
 
@@ -64,16 +71,19 @@ class BodyWriter:
     """
 
     def __init__(self) -> None:
-        # by id(); the value keeps the headers, so that id() is not reused
-        self._tails: LimitedCache[int, tuple[Headers, bytes]] = LimitedCache(_MAX_CACHED)
+        # by id() and whether a proof follows; the value keeps the headers: id() is not reused
+        self._tails: LimitedCache[tuple[int, bool], tuple[Headers, bytes]]
+        self._tails = LimitedCache(_MAX_CACHED)
 
-    def write(self, payload: Payload, headers: Headers) -> bytes:
+    def write(self, payload: Payload, headers: Headers, proof: str = "") -> bytes:
         """Return the body of a message.
 
         Raises:
             TranslationError: YAMI4 has no type for a value.
         """
-        tail = self._tail(headers)
+        tail = self._tail(headers, has_proof=proof != "")
+        if proof:
+            tail += encode_blob(proof.encode())
         if isinstance(payload, bytes):
             size = len(payload)
             head = _TWO_BINARY if tail else _ONE_BINARY
@@ -87,14 +97,18 @@ class BodyWriter:
             return content
         return WORD.pack(len(payload) + 1) + content[4:] + tail
 
-    def _tail(self, headers: Headers) -> bytes:
-        if headers is NO_HEADERS:
+    def _tail(self, headers: Headers, *, has_proof: bool) -> bytes:
+        """Return the encoded headers, up to the proof if they have one."""
+        if headers is NO_HEADERS and not has_proof:
             return b""
-        known = self._tails.get(id(headers))
+        key = (id(headers), has_proof)
+        known = self._tails.get(key)
         if known is not None:
             return known[1]
-        tail = b"" if headers == NO_HEADERS else _encode_tail(headers)
-        self._tails.add(id(headers), (headers, tail), 4 * len(tail))
+        tail = b""
+        if has_proof or headers != NO_HEADERS:
+            tail = _encode_tail(headers, has_proof=has_proof)
+        self._tails.add(key, (headers, tail), 4 * len(tail))
         return tail
 
 
@@ -107,7 +121,7 @@ def _must_be_wrapped(payload: Mapping[str, Value], tail: bytes) -> bool:
     return len(payload) == 1 and isinstance(value, kinds)
 
 
-def _encode_tail(headers: Headers) -> bytes:
+def _encode_tail(headers: Headers, *, has_proof: bool = False) -> bytes:
     values: dict[str, Value] = {"version": VERSION}
     for name in FIELD_CHECKS:
         value = getattr(headers, name)
@@ -116,7 +130,10 @@ def _encode_tail(headers: Headers) -> bytes:
     for name in ("expiry", "time"):  # always `long long`, also for a small number
         if name in values:
             values[name] = Long(cast(int, values[name]))
-    return encode_parameters({RESERVED: values})[4:]
+    if has_proof:
+        values[PROOF] = ""
+    encoded = encode_parameters({RESERVED: values})
+    return encoded[4 : -len(_EMPTY_TEXT)] if has_proof else encoded[4:]
 
 
 class BodyReader:
@@ -126,10 +143,15 @@ class BodyReader:
     """
 
     def __init__(self) -> None:
-        self._tails: LimitedCache[bytes, Headers] = LimitedCache(_MAX_CACHED)
+        # by the bytes without a proof, and whether one was cut out
+        self._tails: LimitedCache[tuple[bytes, bool], tuple[Headers, str]]
+        self._tails = LimitedCache(_MAX_CACHED)
 
-    def read(self, body: bytes) -> tuple[Payload, Headers]:
-        """Return payload and headers; a body that cannot be decoded is the payload itself."""
+    def read(self, body: bytes) -> tuple[Payload, Headers, str]:
+        """Return payload, headers and proof.
+
+        A body that cannot be decoded is the payload itself.
+        """
         common = _COMMON_STARTS.get(body[:_HEAD_SIZE])
         if common is not None and len(body) >= _HEAD_SIZE + 4:
             count, is_text = common
@@ -137,45 +159,48 @@ class BodyReader:
             end = start + WORD.unpack_from(body, _HEAD_SIZE)[0]
             padded = end + (-end & 3)  # the head is whole words
             if start <= end and padded <= len(body):
-                headers = NO_HEADERS if count == 1 else self._headers(body[padded:])
-                if headers is not None:
+                found = _NOTHING if count == 1 else self._read_tail(body, padded)
+                if found is not None:
                     try:
-                        return body[start:end].decode() if is_text else body[start:end], headers
+                        return body[start:end].decode() if is_text else body[start:end], *found
                     except UnicodeDecodeError:
-                        return body, _UNDECODED_HEADERS
+                        return body, _UNDECODED_HEADERS, ""
         return _read_all(body)
 
-    def _headers(self, tail: bytes) -> Headers | None:
-        headers = self._tails.get(tail)
-        if headers is not None:
-            return headers
+    def _read_tail(self, body: bytes, start: int) -> tuple[Headers, str] | None:
+        """Return headers and proof from `start` on; None where no gateway wrote them."""
+        rest, cut = cut_proof(body, start, len(body), _PROOF_MARK)
+        key = (rest, cut != "")
+        known = self._tails.get(key)
+        if known is not None:
+            return (known[0], cut) if cut else known
+        tail = body[start:]
         try:
-            headers = _read_headers(decode_parameters(_ONE + tail).get(RESERVED))
+            found = _read_headers(decode_parameters(_ONE + tail).get(RESERVED))
         except WireError:
             return None
-        if headers is not None:
-            self._tails.add(tail, headers, 4 * len(tail))
-        return headers
+        if found is not None and is_shared(tail, _PROOF_NAME, cut, found[1]):
+            self._tails.add(key, found, 4 * len(tail))
+        return found
 
 
-def _read_all(body: bytes) -> tuple[Payload, Headers]:
+def _read_all(body: bytes) -> tuple[Payload, Headers, str]:
     try:
         fields = decode_parameters(body)
     except WireError:
-        return body, _UNDECODED_HEADERS
-    headers = _read_headers(fields.get(RESERVED))
-    if headers is not None:
+        return body, _UNDECODED_HEADERS, ""
+    found = _read_headers(fields.get(RESERVED))
+    if found is not None:
         del fields[RESERVED]
     value = fields.get(PAYLOAD)
-    kinds = (bytes, str) if headers is None else (bytes, str, Mapping)
-    if len(fields) == 1 and isinstance(value, kinds):
-        return value, headers or NO_HEADERS
-    return fields, headers or NO_HEADERS
+    kinds = (bytes, str) if found is None else (bytes, str, Mapping)
+    payload = value if len(fields) == 1 and isinstance(value, kinds) else fields
+    return payload, *(found or _NOTHING)
 
 
-def _read_headers(found: Value) -> Headers | None:
-    """Return the headers if a gateway wrote `found`; fields of later versions are skipped."""
+def _read_headers(found: Value) -> tuple[Headers, str] | None:
+    """Return headers and proof if a gateway wrote `found`; other fields are skipped."""
     if not isinstance(found, Mapping) or found.get("version") != VERSION:
         return None
     fields = read_fields(found)
-    return None if fields is None else Headers(**fields)
+    return None if fields is None else (Headers(**fields), read_proof(found.get(PROOF)))

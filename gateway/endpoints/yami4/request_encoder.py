@@ -117,7 +117,7 @@ class RequestEncoder:
     def _encode(self, message: Message, *, confirm: bool) -> bytes:
         address = message.address
         head = self._heads[confirm].get(address) or self._head(address, confirm)
-        body = self._bodies.write(message.payload, message.headers)
+        body = self._bodies.write(message.payload, message.headers, message.proof)
         size = len(head) + len(body)
         if size > self._limit:
             raise LimitError(self._name, address, MESSAGE_SIZE, "bytes", size, self._limit)

@@ -241,10 +241,10 @@ class Yami4Source:
             if found is None:
                 continue
             address, properties = found
-            payload, headers = read(body)
+            payload, headers, proof = read(body)
             if properties:
                 headers = replace(headers, properties={**headers.properties, **properties})
-            messages.append(Message(address, payload, headers))
+            messages.append(Message(address, payload, headers, proof))
         if messages:
             self._update_seen = True
             self._queue.put(messages)

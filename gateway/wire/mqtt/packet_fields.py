@@ -61,6 +61,12 @@ def decode_length(buffer: bytes, position: int, end: int) -> tuple[int, int]:
     Raises:
         WireError: it has more than four bytes (MQTT 5.0, 1.5.5).
     """
+    if position + 1 < end:
+        size, more = buffer[position], buffer[position + 1]
+        if size < 128:  # noqa: PLR2004  # as below; most lengths have one byte or two
+            return size, position + 1
+        if more < 128:  # noqa: PLR2004
+            return size & 127 | more << 7, position + 2
     size = shift = 0
     for index in range(position, min(position + 4, end)):
         byte = buffer[index]

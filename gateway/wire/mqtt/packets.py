@@ -12,8 +12,14 @@ from struct import Struct, pack, unpack_from
 from gateway.errors import WireError
 from gateway.model.limited_cache import LimitedCache
 from gateway.model.message import Headers, Message, Payload
+from gateway.model.proof_text import cut_proof, is_shared
 from gateway.wire.mqtt.packet_fields import decode_length, decode_utf8, encode_length
-from gateway.wire.mqtt.publish_properties import HEADERS_BY_FLAGS, decode_headers
+from gateway.wire.mqtt.publish_properties import (
+    HEADERS_BY_FLAGS,
+    PROOF_MARK,
+    PROOF_NAME,
+    decode_headers,
+)
 
 PUBLISH, PUBACK, PUBREC, PUBREL, PUBCOMP, PINGRESP = 3, 4, 5, 6, 7, 13  # packet types
 PUBACK_PREFIX = 0x4002_0000  # a successful PUBACK without its packet id
@@ -65,9 +71,9 @@ class PacketDecoder:
         self._have = 0  # bytes in `_parts`
         self._need = 2  # bytes before it can be decoded
         self._topics: LimitedCache[bytes, str] = LimitedCache(MAX_CACHED_TOPICS)
-        self._headers: LimitedCache[tuple[int, bytes], tuple[Headers, bool]] = LimitedCache(
-            MAX_CACHED_HEADERS
-        )  # by flags and properties
+        # by flags, properties without a proof, and whether one was cut out
+        self._headers: LimitedCache[tuple[int, bytes, bool], tuple[Headers, bool, str]]
+        self._headers = LimitedCache(MAX_CACHED_HEADERS)
 
     def feed(self, data: bytes) -> DecodedPackets:
         """Decode the next bytes of the stream.
@@ -118,7 +124,7 @@ class PacketDecoder:
         whole = b"".join((parts[0][start:], *parts[1:]))
         parts.clear()
         payload = _as_text(whole) if isinstance(empty.payload, str) else whole
-        packets.messages.append(Message(empty.address, payload, empty.headers))
+        packets.messages.append(Message(empty.address, payload, empty.headers, empty.proof))
         return True
 
     def _payload_start(self, first: bytes) -> tuple[int, int]:
@@ -204,13 +210,13 @@ class PacketDecoder:
                 raise WireError(_TOO_SHORT)
             raw = buffer[start:after]
             address = known(raw) or topics.add(raw, decode_utf8(raw), 2 * len(raw))
-            headers, text = by_flags, False
+            headers, text, proof = by_flags, False, ""
             if five and data < stop and buffer[data] == 0:  # no properties
                 data += 1
             elif five:
-                headers, text, data = self._decode_headers(first, buffer, data, stop)
+                headers, text, proof, data = self._decode_headers(first, buffer, data, stop)
             payload = buffer[data:stop]
-            add_message(Message(address, _as_text(payload) if text else payload, headers))
+            add_message(Message(address, _as_text(payload) if text else payload, headers, proof))
             add_ack(ack | buffer[after] << 8 | buffer[after + 1] if ack else 0)
         if stop == position:
             raise WireError(_TOO_SHORT)
@@ -218,18 +224,21 @@ class PacketDecoder:
 
     def _decode_headers(
         self, first: int, buffer: bytes, position: int, stop: int
-    ) -> tuple[Headers, bool, int]:
-        """Return headers, whether the payload is text, and the start of the payload."""
+    ) -> tuple[Headers, bool, str, int]:
+        """Return headers, whether the payload is text, the proof, and the start of the payload."""
         size, start = decode_length(buffer, position, stop)
         end = start + size
         if not start or end > stop:
             raise WireError("mqtt: the properties of a PUBLISH are longer than the packet")
-        key = (first & 15, buffer[start:end])
+        rest, cut = cut_proof(buffer, start, end, PROOF_MARK)
+        key = (first & 15, rest, cut != "")
         known = self._headers.get(key)
-        if known is None:
-            known = decode_headers(first, key[1], self._now)
-            if known[0].expiry is None:
-                self._headers.add(key, known, 4 * size)
+        if known is not None:
+            return known[0], known[1], cut or known[2], end
+        properties = buffer[start:end]
+        known = headers, _, proof = decode_headers(first, properties, self._now)
+        if headers.expiry is None and is_shared(properties, PROOF_NAME, cut, proof):
+            self._headers.add(key, known, 4 * size)
         return (*known, end)
 
 

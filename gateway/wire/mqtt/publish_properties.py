@@ -7,11 +7,12 @@ from typing import Any
 
 from gateway.model.dead_letter_rule import EXPIRED, REPLY_TO
 from gateway.model.message import DeliveryMode, Headers
+from gateway.model.proof_text import USUAL_PROOF, proof_of
 from gateway.wire.mqtt.packet_fields import (
+    U16,
     U32,
     decode_utf8,
     encode_binary,
-    encode_length,
     encode_text,
     unsendable_error,
 )
@@ -19,6 +20,7 @@ from gateway.wire.mqtt.properties import IN_PUBLISH, USER_PROPERTY, decode_prope
 from gateway.wire.mqtt.user_properties import (
     ORIGIN,
     PRIORITY,
+    PROOF,
     SOURCE_ID,
     TIME,
     join_pairs,
@@ -31,6 +33,9 @@ SECOND = 1_000_000  # microseconds
 MAX_EXPIRY = 4_294_967_295  # seconds
 MAX_USER_PROPERTIES = 10_000
 _REFUSAL = "property 0x{:02x} is not allowed in a PUBLISH to us"
+_PROOF = PROOF.encode()
+PROOF_NAME = bytes((USER_PROPERTY,)) + encode_text(PROOF, "property name")
+PROOF_MARK = PROOF_NAME + U16.pack(USUAL_PROOF)
 ERROR = "mqtt.error"  # property of the gateway's message: why the sender's are left out
 
 HEADERS_BY_FLAGS = [  # by the low four bits of a PUBLISH (MQTT 5.0, 3.3.1); shared values
@@ -43,8 +48,8 @@ HEADERS_BY_FLAGS = [  # by the low four bits of a PUBLISH (MQTT 5.0, 3.3.1); sha
 ]
 
 
-def decode_headers(flags: int, data: bytes, now: Callable[[], int]) -> tuple[Headers, bool]:
-    """Return the headers of a PUBLISH, and whether its payload is declared as UTF-8.
+def decode_headers(flags: int, data: bytes, now: Callable[[], int]) -> tuple[Headers, bool, str]:
+    """Return the headers of a PUBLISH, whether its payload is declared as UTF-8, and its proof.
 
     `data` has its properties, without their length. `now` gives microseconds; it is called only
     for an expiry interval.
@@ -54,10 +59,13 @@ def decode_headers(flags: int, data: bytes, now: Callable[[], int]) -> tuple[Hea
     """
     found: dict[int, Any] = {}
     pairs: list[tuple[str, str]] = []
+    proof = ""
     excess = 0  # user properties beyond `MAX_USER_PROPERTIES`
     for kind, value in decode_properties(data, 0, IN_PUBLISH, _REFUSAL, " in a PUBLISH"):
         if kind != USER_PROPERTY:
             found[kind] = value
+        elif value[0] == _PROOF:
+            proof = proof_of(value[1])
         elif len(pairs) < MAX_USER_PROPERTIES:
             pairs.append((decode_utf8(value[0]), decode_utf8(value[1])))
         else:
@@ -82,11 +90,11 @@ def decode_headers(flags: int, data: bytes, now: Callable[[], int]) -> tuple[Hea
         origin=tuple(own[ORIGIN].split(",")) if own.get(ORIGIN) else (),
         properties=properties,
     )
-    return headers, found.get(PAYLOAD_FORMAT) == 1
+    return headers, found.get(PAYLOAD_FORMAT) == 1, proof
 
 
 def encode_properties(headers: Headers, *, text: bool, now: int) -> bytes:
-    """Return the properties of a PUBLISH with their length; `now` is in microseconds.
+    """Return the properties of a PUBLISH except its proof; `now` is in microseconds.
 
     Raises:
         TranslationError: a value has no legal form, or the message has expired.
@@ -110,7 +118,12 @@ def encode_properties(headers: Headers, *, text: bool, now: int) -> bytes:
     for name, value in join_pairs(headers):
         out.append(USER_PROPERTY)
         out += encode_text(name, "property name") + encode_text(value, name)
-    return encode_length(len(out)) + out
+    return bytes(out)
+
+
+def encode_proof(proof: str) -> bytes:
+    """Return the property of a proof, which stands behind the others."""
+    return PROOF_NAME + U16.pack(len(proof)) + proof.encode()
 
 
 def _encode_reply_to(topic: str) -> bytes:

@@ -17,7 +17,7 @@ from gateway.wire.mqtt.packet_fields import has_closing, unsendable_error
 
 PREFIX = "gateway-"
 TYPES, ORIGIN, PRIORITY = f"{PREFIX}types", f"{PREFIX}origin", f"{PREFIX}priority"
-TIME, SOURCE_ID = f"{PREFIX}time", f"{PREFIX}id"
+TIME, SOURCE_ID, PROOF = f"{PREFIX}time", f"{PREFIX}id", f"{PREFIX}proof"
 MAX_NUMBER = 2**63 - 1  # a row of the archive holds no more
 MAX_DIGITS = len(str(MAX_NUMBER))
 
@@ -77,7 +77,7 @@ _RESTORE: Mapping[str, Callable[[str], Value]] = {
     "bytes": lambda text: b64decode(text, validate=True),
     "json": _parse_json,
 }
-_OWN_NAMES = frozenset({TYPES, ORIGIN, PRIORITY, TIME, SOURCE_ID})
+_OWN_NAMES = frozenset({TYPES, ORIGIN, PRIORITY, TIME, SOURCE_ID, PROOF})
 
 
 def parse_whole_number(text: str | None) -> int | None:

@@ -19,6 +19,7 @@ from gateway.endpoints.jms.value_codec import (
 )
 from gateway.endpoints.settings.jms import JmsSettings
 from gateway.model.message import Message, Value
+from tests.copy_proofs import PROOF
 
 EMPTY_LIST = bytes((LIST, 0, 0, 0, 0))
 
@@ -72,6 +73,24 @@ def test_a_property_that_no_gateway_wrote_stays_text(form: str, text: str) -> No
     (message,), _ = read((BYTES, b"x", {"p": text, names.PROPERTY_TYPES: types}))
 
     assert message.headers.properties["p"] == text
+
+
+@pytest.mark.parametrize(
+    ("value", "proof"),
+    [
+        pytest.param(PROOF, PROOF, id="a-proof"),
+        pytest.param("!", "", id="another-text"),
+        pytest.param("a" * 129, "", id="too-long"),
+        pytest.param(b"a", "", id="bytes"),
+        pytest.param(5, "", id="number"),
+        pytest.param(None, "", id="null"),
+    ],
+)
+def test_a_property_is_read_as_a_proof_or_none(value: Value, proof: str) -> None:
+    (first, message), _ = read((BYTES, b"1", {}), (BYTES, b"x", {names.PROOF: value, "k": "v"}))
+
+    assert (first.proof, message.proof) == ("", proof)
+    assert message.headers.properties == {"k": "v"}
 
 
 def test_values_without_a_form_in_jms_are_refused() -> None:

@@ -7,11 +7,20 @@ from dataclasses import replace
 import pytest
 
 from gateway.endpoints.jms.addresses import DESTINATION_KINDS, TOPIC, import_mark
+from gateway.endpoints.jms.message_reader import BYTES, RECORD, BatchReader
 from gateway.endpoints.jms.message_writer import MessageWriter
-from gateway.endpoints.jms.value_codec import UnsendableError
+from gateway.endpoints.jms.value_codec import (
+    UnsendableError,
+    ValueReader,
+    write_text,
+    write_value,
+)
 from gateway.endpoints.settings.jms import EMS_MESSAGE, JmsSettings
 from gateway.model.message import NO_HEADERS, DeliveryMode, Headers, Message
+from tests.copy_proofs import OTHER_PROOF, PROOF
 
+_HEAD_END = 16  # bytes of a record before the name
+_NO_FIELDS = 4  # bytes for correlation id, reply-to and type that are absent
 AT_LEAST_ONCE = Headers(mode=DeliveryMode.AT_LEAST_ONCE)
 
 
@@ -87,6 +96,38 @@ def test_equal_headers_are_packed_once() -> None:
     headers = Headers(content_type="text/plain")
 
     assert writer.write(Message("a", b"x", headers)) == writer.write(Message("a", b"x", headers))
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        pytest.param(NO_HEADERS, id="none"),
+        pytest.param(Headers(content_type="a/b"), id="a-field"),
+        pytest.param(Headers(properties={"gateway_proof": "x"}), id="a-property-of-its-name"),
+    ],
+)
+def test_a_proof_is_the_last_property(headers: Headers) -> None:
+    writer = MessageWriter(JmsSettings(), TOPIC)
+    packed = [writer.write(Message("a", b"x", headers, proof))[0] for proof in (PROOF, OTHER_PROOF)]
+    read = read_back(packed[0])
+
+    for record, proof in zip(packed, (PROOF, OTHER_PROOF), strict=True):
+        assert record.endswith(write_text("gateway_proof") + write_value(proof))
+    assert packed[0].replace(PROOF.encode(), OTHER_PROOF.encode()) == packed[1]
+    assert (read.headers, read.proof) == (headers, PROOF)
+
+
+def read_back(record: bytes) -> Message:
+    """Return a message without other fields as a source reads it; Java adds a delivery time."""
+    reader = ValueReader(record, _HEAD_END)
+    name, size = reader.read_text(), reader.read_int()
+    body = record[reader.position : reader.position + size]
+    extra = record[reader.position + size :]
+    extra = extra[:_NO_FIELDS] + bytes(8) + extra[_NO_FIELDS:]
+    head = RECORD.pack(BYTES, TOPIC << 4, 4, 0, 0, 0, 0, len(name), size, len(extra))
+    data = b"\0\0\0\1" + head + name.encode() + body + extra
+    (message,) = BatchReader(JmsSettings(), [(TOPIC, ">")]).read(data).messages
+    return message
 
 
 THIS_BROKER = JmsSettings().broker_key

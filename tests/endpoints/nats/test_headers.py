@@ -9,10 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.model.message import DeliveryMode, Headers, Value
+from tests.copy_proofs import PROOF, PROOFS
 
 headers = pytest.importorskip("gateway.endpoints.nats.headers")
 OWN = Headers(DeliveryMode.AT_LEAST_ONCE, time=1, source_id="nats T 1")
-FIELDS = headers.FIELDS
+FIELDS, PROOF_NAME = headers.FIELDS, headers.PROOF
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 NUMBERS = st.integers(-(2**63) + 1, 2**63 - 1)
 VALUES: st.SearchStrategy[Value] = (
@@ -42,14 +43,40 @@ JSON = st.recursive(
 )
 
 
-@given(WRITTEN)
-def test_headers_come_back_equal(written: Headers) -> None:
-    assert headers.read_headers(headers.write_headers(written), OWN) == written
+@given(WRITTEN, PROOFS)
+def test_headers_and_proof_come_back_equal(written: Headers, proof: str) -> None:
+    assert headers.read_headers(headers.write_headers(written, proof), OWN) == (written, proof)
+
+
+@pytest.mark.parametrize(
+    ("found", "proof"),
+    [
+        pytest.param({PROOF_NAME: PROOF}, PROOF, id="alone"),
+        pytest.param({PROOF_NAME: PROOF, FIELDS: "{"}, PROOF, id="beside-other-fields"),
+        pytest.param({PROOF_NAME: PROOF.upper()}, "", id="capital-letters"),
+        pytest.param({PROOF_NAME: "a" * 129}, "", id="too-long"),
+        pytest.param({}, "", id="absent"),
+        pytest.param(None, "", id="no-headers"),
+    ],
+)
+def test_a_header_is_read_as_a_proof_or_none(found: dict[str, str] | None, proof: str) -> None:
+    read, got = headers.read_headers(found, OWN)
+
+    assert got == proof
+    assert PROOF_NAME not in read.properties
+
+
+def test_a_property_with_the_name_of_the_proof_stands_in_the_fields() -> None:
+    named = Headers(OWN.mode, time=1, source_id="i", properties={PROOF_NAME: "x"})
+    written = headers.write_headers(named, PROOF)
+
+    assert written[PROOF_NAME] == PROOF
+    assert headers.read_headers(written, OWN) == (named, PROOF)
 
 
 @given(JSON.map(json.dumps) | TEXTS)
 def test_fields_of_a_stranger_never_raise_and_have_their_types(text: str) -> None:
-    found = headers.read_headers({FIELDS: text, "plain": "x"}, OWN)
+    found, _ = headers.read_headers({FIELDS: text, "plain": "x"}, OWN)
 
     assert found.properties["plain"] == "x"
     numbers = (found.priority, found.time, found.expiry)
