@@ -24,7 +24,7 @@ LOCAL = {"host": "127.0.0.1:8047"}
 
 
 SUSPECTED = SuspectedLoop(
-    "plant", "telemetry", "line/1", "its heartbeat came back", START * 1_000_000
+    "plant", "telemetry", "line/1", "is its heartbeat, and came back", START * 1_000_000
 )
 HOLDER = PairStatus("a", "holder", 7, 60.0, "a", ("b",))
 STANDBY = PairStatus("b", "standby", 6, 60.0, "a", (), "lease: the disk is away")

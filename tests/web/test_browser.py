@@ -90,7 +90,7 @@ def test_the_page_says_a_suspected_loop_while_it_lasts(browser: webdriver.Chrome
         (text,) = page.texts("#suspicions li")
         assert text == (
             "a loop is suspected since 2026-09-21 14:13:20 UTC: route telemetry from plant,"
-            f' "{HOSTILE}" its heartbeat came back'
+            f' "{HOSTILE}" is its heartbeat, and came back'
         )
         assert page.run("return document.images.length") == 0
         assert page.find("#reasons").is_displayed() is False

@@ -57,7 +57,7 @@ def test_a_suspected_loop_is_said_beside_the_reasons() -> None:
 
     assert lines[1:3] == [
         "    a loop is suspected since 2026-09-21 14:13:20 UTC: route telemetry from plant,"
-        f' "{name}" its heartbeat came back'
+        f' "{name}" is its heartbeat, and came back'
         for name in ("line/1", "\\x1b[2J")
     ]
 
