@@ -147,6 +147,11 @@ def _endpoints(status: Status) -> Iterator[_Series]:
     sinks = [end for end in ends if end.side == "sink"]
     for name, doc, read in _TARGET_METRICS:
         yield name, doc, ("endpoint",), [((end.name,), read(end)) for end in sinks]
+    suspected = {loop.endpoint for loop in status.suspected_loops}
+    sources = [end for end in ends if end.side == "source"]
+    doc = "1 while a loop through a route of the source is suspected."
+    loops = [((end.name,), end.name in suspected) for end in sources]
+    yield "gateway_loop_suspected", doc, ("endpoint",), loops
     events = [
         ((end.name, end.side, event), count)
         for end in ends

@@ -9,6 +9,7 @@ from typing import Final, TypeAlias
 
 from gateway.model.dead_letter_rule import advice_of
 from gateway.runtime.record.counters import Refusal
+from gateway.runtime.record.loop_suspicions import SuspectedLoop
 from gateway.runtime.status import EndpointStatus, RouteStatus, Status
 from gateway.web.flow_state import MICROSECONDS, Moment, flows_of
 
@@ -65,6 +66,7 @@ def snapshot_json(snapshot: StatusSnapshot) -> Json:
         ],
         "routes": [_route(parts, moment) for parts in by_name(status.routes)],
         "refusals": snapshot.refusals,
+        "suspected_loops": [_suspected_loop(each) for each in status.suspected_loops],
         "archive": {"queued": status.archive_queued, "failure": status.archive_failure},
         "spool_failure": status.spool_failure,
         "thread_failure": status.thread_failure,
@@ -127,6 +129,16 @@ def _route(parts: list[RouteStatus], moment: Moment) -> Json:
         "lag": round(lag(parts), 1),
         "both": parts[0].has_reverse,
         "flows": [[each.source, each.target, each.state.value] for each in flows_of(parts, moment)],
+    }
+
+
+def _suspected_loop(loop: SuspectedLoop) -> Json:
+    return {
+        "route": loop.route,
+        "endpoint": loop.endpoint,
+        "name": loop.name[:MAX_TEXT],
+        "reason": loop.reason,
+        "since": loop.since / MICROSECONDS,
     }
 
 

@@ -102,6 +102,9 @@ def redacted(status: Status, redact: Callable[[str], str]) -> Status:
     return replace(
         status,
         endpoints=tuple(replace(end, reason=redact(end.reason)) for end in status.endpoints),
+        suspected_loops=tuple(
+            replace(loop, name=redact(loop.name)) for loop in status.suspected_loops
+        ),
         archive_failure=redact(status.archive_failure),
         spool_failure=redact(status.spool_failure),
         thread_failure=redact(status.thread_failure),

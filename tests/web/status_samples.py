@@ -10,6 +10,7 @@ from dataclasses import fields, replace
 from gateway.config.process import WebSettings
 from gateway.routing.route import Route
 from gateway.runtime.record.counters import LATENCY_BUCKETS, Refusal, RouteTotals
+from gateway.runtime.record.loop_suspicions import SuspectedLoop
 from gateway.runtime.status import EndpointStatus, PairStatus, RouteStatus, Status
 from gateway.web.application import WebApplication
 from gateway.web.rate_history import RateHistory
@@ -22,6 +23,9 @@ START = 1_790_000_000
 LOCAL = {"host": "127.0.0.1:8047"}
 
 
+SUSPECTED = SuspectedLoop(
+    "plant", "telemetry", "line/1", "is its heartbeat, and came back", START * 1_000_000
+)
 HOLDER = PairStatus("a", "holder", 7, 60.0, "a", ("b",))
 STANDBY = PairStatus("b", "standby", 6, 60.0, "a", (), "lease: the disk is away")
 

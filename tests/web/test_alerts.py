@@ -53,6 +53,33 @@ def test_the_times_of_the_alert_for_a_broker_add_up() -> None:
     assert CONNECTION_LOSS_TIME + sum(times) <= ALERT_TIMEOUT
 
 
+SUSPECTED: Final = """\
+evaluation_interval: 30s
+tests:
+  - interval: 15s
+    input_series:
+      - series: 'gateway_loop_suspected{job="gateway", instance="a", endpoint="b"}'
+        values: "0 0 0 0 1x20 0x20"
+    alert_rule_test:
+      - {eval_time: 30s, alertname: GatewayLoopSuspected, exp_alerts: []}
+      - eval_time: 90s
+        alertname: GatewayLoopSuspected
+        exp_alerts:
+          - exp_labels: {job: gateway, instance: a, endpoint: b, severity: warning}
+            exp_annotations:
+              summary: "a: messages from b may go round"
+      - {eval_time: 480s, alertname: GatewayLoopSuspected, exp_alerts: []}
+"""
+
+
+@pytest.mark.skipif(PROMTOOL is None, reason="no promtool")
+def test_a_suspected_loop_alerts_at_once_and_ends(tmp_path: Path) -> None:
+    file = tmp_path / "test.yaml"
+    write_test(file, SUSPECTED)
+
+    promtool("test", "rules", str(file))
+
+
 SERIES: Final = '{job="gateway", instance="a", endpoint="b", side="sink"}'
 RULE_TEST: Final = """\
 evaluation_interval: 30s
@@ -93,6 +120,7 @@ BEGINNINGS: Final = [  # the alert, a series that begins with the second minute,
     ("GatewayNoStandby", 'gateway_lease_standbys{I, gateway="g"}', "0x90"),
     ("GatewayHeartbeatMissing", 'gateway_route_heartbeat_age_seconds{I, route="r"}', "60x24"),
     ("GatewayNotReady", "gateway_ready{I}", "0x90"),
+    ("GatewayLoopSuspected", 'gateway_loop_suspected{I, endpoint="b"}', "1x24"),
     ("GatewayReloadRefused", "gateway_reload_successful{I}", "0x24"),
     ("GatewayCertificateExpiring", EXPIRY, "604800x24"),
     ("GatewayConversionFailing", "gateway_archive_failed_conversions_total{I}", "0 7x23"),

@@ -20,6 +20,7 @@ from tests.web.status_samples import (
     HOLDER,
     STANDBY,
     START,
+    SUSPECTED,
     FakeStatus,
     busy,
     endpoint,
@@ -76,6 +77,26 @@ def test_the_page_shows_the_status_and_the_problems(browser: webdriver.Chrome) -
         assert [part for part in parts if part not in text] == []
         assert HOSTILE in text  # as text
         assert page.run("return document.images.length") == 0
+        assert page.errors() == []
+
+
+def test_the_page_says_a_suspected_loop_while_it_lasts(browser: webdriver.Chrome) -> None:
+    circling = replace(SUSPECTED, name=HOSTILE)
+    shown = FakeStatus(status(suspected_loops=(circling,)))
+    with served(shown) as server:
+        page = Page(browser, server.url)
+        page.until(lambda: "✓ ready" in page.find("#state").text)
+
+        (text,) = page.texts("#suspicions li")
+        assert text == (
+            "a loop is suspected since 2026-09-21 14:13:20 UTC: route telemetry from plant,"
+            f' "{HOSTILE}" is its heartbeat, and came back'
+        )
+        assert page.run("return document.images.length") == 0
+        assert page.find("#reasons").is_displayed() is False
+
+        shown.status = status()
+        page.until(lambda: not page.find("#suspicions").is_displayed())
         assert page.errors() == []
 
 

@@ -8,7 +8,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from gateway.archive.journal.rolling import Backlog
 from gateway.runtime.status import Status
 from gateway.web.metrics import make_registry
-from tests.web.status_samples import HOLDER, START, FakeStatus, endpoint, route, status
+from tests.web.status_samples import HOLDER, START, SUSPECTED, FakeStatus, endpoint, route, status
 
 
 def samples(now: Status) -> dict[tuple[str, ...], float]:
@@ -43,7 +43,7 @@ def test_every_number_of_the_status_has_a_series() -> None:
         ),
         dead_letters=6, dead_letter_bytes=66, dead_letters_dropped=1, archive_queued=42,
         archive_failure="disk full", pair=HOLDER, reload_refused=True,
-        journals=Backlog(journals=3, failed=2, buffer_share=0.5),
+        journals=Backlog(journals=3, failed=2, buffer_share=0.5), suspected_loops=(SUSPECTED,),
     )  # fmt: skip
 
     found = samples(full)
@@ -70,6 +70,7 @@ def test_every_number_of_the_status_has_a_series() -> None:
         ("gateway_endpoint_connected", "office", "sink", "mqtt"): 0,
         ("gateway_endpoint_reconnects_total", "office", "sink", "mqtt"): 4,
         ("gateway_endpoint_events_total", "plant", "unasked", "source"): 2,
+        ("gateway_loop_suspected", "plant"): 1,
         ("gateway_target_held_bytes", "office"): 9,
         ("gateway_spool_messages", "office"): 7,
         ("gateway_spool_bytes", "office"): 700,
@@ -96,6 +97,13 @@ def test_every_number_of_the_status_has_a_series() -> None:
     }
     assert {key: found.get(key) for key in expected} == expected
     assert ("process_resident_memory_bytes",) in found
+
+
+def test_a_source_without_a_suspicion_is_zero_and_a_target_has_none() -> None:
+    found = samples(status(suspected_loops=()))
+
+    assert found["gateway_loop_suspected", "plant"] == 0
+    assert ("gateway_loop_suspected", "office") not in found
 
 
 def test_any_text_can_be_a_label() -> None:

@@ -1,7 +1,7 @@
 """The limit of a route on equal messages: what comes more often within a minute is cut.
 
 A count: route, name and payload hash -> start of its minute, and messages in it. Begun: by the
-first message. Begun anew: by the first message after the minute. Deleted: when all counts need
+first message. Begun again: by the first message after the minute. Deleted: when all counts need
 more than `MAX_SIZE`, the oldest first; their messages begin again and pass.
 """
 

@@ -45,7 +45,7 @@ class CutLog:
 
     def _log(self, route: str, rule: str, number: int, example: str) -> None:
         """The echoes of a route in both directions, and duplicates, are usual."""
-        usual = rule == DUPLICATE or route in self.two_way
+        usual = rule == DUPLICATE or (rule == LOOP and route in self.two_way)
         log.log(
             logging.INFO if usual else logging.WARNING,
             "route %r cut %d messages with the rule %r since the last such line, for example %r",

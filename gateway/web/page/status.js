@@ -79,7 +79,8 @@ function show(status) {
   const standby = status.pair !== null && status.pair.role === "standby";
   showState(!status.ready ? "✗ not ready" : standby ? "✓ standby" : "✓ ready", status.ready ? "good" : "bad");
   showPair(status.pair);
-  showReasons(status.reasons);
+  showList("reasons", status.reasons);
+  showList("suspicions", status.suspected_loops.map(suspicion));
   showFigures(status);
   endpoints.show(status.endpoints, endpointKey);
   routes.show(status.routes, (route) => route.name);
@@ -93,13 +94,17 @@ function show(status) {
   showRefusals(status.refusals);
 }
 
-function showReasons(reasons) {
-  const list = byId("reasons");
-  list.hidden = reasons.length === 0;
-  const text = reasons.join("\n");
+function suspicion(loop) {
+  return `a loop is suspected since ${clock(loop.since)} UTC: route ${loop.route} from ${loop.endpoint}, "${loop.name}" ${loop.reason}`;
+}
+
+function showList(id, lines) {
+  const list = byId(id);
+  list.hidden = lines.length === 0;
+  const text = lines.join("\n");
   if (list.dataset.text === text) return;
   list.dataset.text = text;
-  list.replaceChildren(...reasons.map((reason) => make("li", reason)));
+  list.replaceChildren(...lines.map((line) => make("li", line)));
 }
 
 // Newest first. The key of a row is its position, so that a new refusal changes texts only.

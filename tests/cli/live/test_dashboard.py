@@ -15,6 +15,7 @@ from gateway.web.snapshot import snapshot_json
 from tests.web.status_samples import (
     HOLDER,
     STANDBY,
+    SUSPECTED,
     FakeStatus,
     busy,
     endpoint,
@@ -49,6 +50,16 @@ def routes_of(lines: list[str]) -> list[str]:
     """Return the names of the routes, in order."""
     start = next(n for n, line in enumerate(lines) if line.startswith("route"))
     return [line.split()[0] for line in lines[start + 1 :] if line and line[0] not in " ."]
+
+
+def test_a_suspected_loop_is_said_beside_the_reasons() -> None:
+    lines = shown(status(suspected_loops=(SUSPECTED, replace(SUSPECTED, name="\x1b[2J"))), None)
+
+    assert lines[1:3] == [
+        "    a loop is suspected since 2026-09-21 14:13:20 UTC: route telemetry from plant,"
+        f' "{name}" is its heartbeat, and came back'
+        for name in ("line/1", "\\x1b[2J")
+    ]
 
 
 def test_routes_in_trouble_come_first() -> None:

@@ -57,6 +57,7 @@ def test_an_end_says_what_no_line_has_said(lines: pytest.LogCaptureFixture) -> N
         ("all", "loop-limit", logging.WARNING),
         ("all", "duplicate", logging.INFO),
         ("both", "loop", logging.INFO),
+        ("both", "loop-limit", logging.WARNING),
     ],
 )
 def test_what_is_usual_is_no_warning(

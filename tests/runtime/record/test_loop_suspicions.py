@@ -9,7 +9,7 @@ import pytest
 from gateway.runtime.record import loop_suspicions
 from gateway.runtime.record.loop_suspicions import FORGET, LOG_INTERVAL, LoopSuspicions
 
-BACK = "its heartbeat came back"
+BACK = "is its heartbeat, and came back"
 
 
 class Clock:
