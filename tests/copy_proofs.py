@@ -6,12 +6,13 @@ from typing import Final
 
 from hypothesis import strategies as st
 
-from gateway.model.proof_text import MAX_PROOF, USUAL_PROOF
+from gateway.model.copy_proof import PROOF_SIZE
+from gateway.model.proof_text import MAX_PROOF
 
 PROOF: Final = f"{'a1' * 16}.{'b2' * 16}.01.{'c3' * 16}"
 OTHER_PROOF: Final = PROOF.replace("a", "d")
 _DIGITS: Final = "0123456789abcdef."
-USUAL_PROOFS: Final = st.sampled_from([PROOF, OTHER_PROOF]) | st.text(
-    _DIGITS, min_size=USUAL_PROOF, max_size=USUAL_PROOF
+WHOLE_PROOFS: Final = st.sampled_from([PROOF, OTHER_PROOF]) | st.text(
+    _DIGITS, min_size=PROOF_SIZE, max_size=PROOF_SIZE
 )
-PROOFS: Final = st.just("") | st.text(_DIGITS, max_size=MAX_PROOF) | USUAL_PROOFS
+PROOFS: Final = st.just("") | st.text(_DIGITS, max_size=MAX_PROOF) | WHOLE_PROOFS

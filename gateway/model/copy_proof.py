@@ -23,7 +23,7 @@ from typing import Final
 
 from xxhash import xxh3_128_digest
 
-SIZE: Final = 101  # characters of a proof
+PROOF_SIZE: Final = 101  # characters of a proof
 MAX_HOPS: Final = 0xFF
 DIGEST_SIZE: Final = 16  # bytes
 _FORM: Final = re.compile(r"([0-9a-f]{32})\.([0-9a-f]{32})\.([0-9a-f]{2})\.([0-9a-f]{32})")

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from gateway.model.copy_proof import SIZE
+from gateway.model.copy_proof import PROOF_SIZE
 
 MAX_PROOF: Final = 128  # characters
 # what it changes is no character of a proof
@@ -37,7 +37,7 @@ def cut_proof(data: bytes, start: int, end: int, mark: bytes) -> tuple[bytes, st
     at = data.find(mark, start, end)
     if at >= 0:
         at += len(mark)
-        stop = at + SIZE
+        stop = at + PROOF_SIZE
         proof = data[at:stop]
         if stop <= end and proof.translate(_DIGITS) == proof:
             return data[start:at] + data[stop:end], proof.decode()

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from gateway.endpoints.yami4.bodies import UNDECODED, BodyReader, BodyWriter, find_address_fault
 from gateway.errors import TranslationError
+from gateway.model.copy_proof import PROOF_SIZE
 from gateway.model.message import NO_HEADERS, DeliveryMode, Headers, Payload, Value
-from gateway.model.proof_text import USUAL_PROOF
 from gateway.wire.yami4.parameters import (
     EMPTY,
     WORD,
@@ -108,7 +108,7 @@ def hidden_alone(hidden: str) -> bytes:
     return tail_of({"properties": {"a": HIDDEN.replace(PROOF, hidden)}})
 
 
-JUNK = b"!" * USUAL_PROOF  # behind the parameters
+JUNK = b"!" * PROOF_SIZE  # behind the parameters
 WITH_PROOF = tail_of({"proof": PROOF})
 
 

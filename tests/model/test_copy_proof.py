@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.model.copy_proof import (
-    SIZE,
+    PROOF_SIZE,
     CopyProof,
     content_digest,
     parse_proof,
@@ -33,7 +33,7 @@ NO_PROOF = [
 def test_a_proof_is_read_as_it_was_written() -> None:
     assert render_proof(FIRST, LAST, 7, DIGEST) == TEXT
     assert parse_proof(TEXT) == CopyProof(FIRST, LAST, 7, DIGEST)
-    assert len(TEXT) == SIZE
+    assert len(TEXT) == PROOF_SIZE
 
 
 @pytest.mark.parametrize("text", NO_PROOF)

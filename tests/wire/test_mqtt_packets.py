@@ -18,8 +18,8 @@ from gateway.endpoints.mqtt.publish_encoder import PublishEncoder
 from gateway.endpoints.mqtt.session import BrokerLimits
 from gateway.endpoints.settings.mqtt import MqttSettings
 from gateway.errors import TranslationError, WireError
+from gateway.model.copy_proof import PROOF_SIZE
 from gateway.model.message import NO_HEADERS, DeliveryMode, Headers, Message, Value
-from gateway.model.proof_text import USUAL_PROOF
 from gateway.wire.mqtt.packet_fields import encode_length, has_closing
 from gateway.wire.mqtt.packets import (
     LARGE,
@@ -38,7 +38,7 @@ from gateway.wire.mqtt.publish_properties import (
     encode_properties,
 )
 from gateway.wire.mqtt.user_properties import join_pairs, parse_whole_number, split_pairs
-from tests.copy_proofs import OTHER_PROOF, PROOF, PROOFS, USUAL_PROOFS
+from tests.copy_proofs import OTHER_PROOF, PROOF, PROOFS, WHOLE_PROOFS
 
 VERSIONS = ["3.1.1", "5"]
 VALUES = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=12)
@@ -330,11 +330,11 @@ def hidden_property(proof: str) -> bytes:
 # A value of an application may hold what begins a proof, and a proof may be cut short.
 PIECES = st.lists(
     st.one_of(
-        USUAL_PROOFS.map(lambda proof: PROOF_MARK + proof.encode()),
+        WHOLE_PROOFS.map(lambda proof: PROOF_MARK + proof.encode()),
         st.text("0af.Gg\0&").map(lambda text: user_property(b"gateway-proof", text.encode())),
         st.binary(max_size=140).map(lambda value: user_property(b"gateway-proof", value)),
-        USUAL_PROOFS.map(hidden_property),
-        USUAL_PROOFS.map(lambda proof: user_property(b"&\0\x0dgateway-proof", proof.encode())),
+        WHOLE_PROOFS.map(hidden_property),
+        WHOLE_PROOFS.map(lambda proof: user_property(b"&\0\x0dgateway-proof", proof.encode())),
         st.sampled_from(
             [PROOF_NAME, PROOF_MARK, b"\x26\0", b"\x03\x00\x01c", b"\x01\x01", b"\x0b\x80\x01",
              b"\x02\0\0\0\x09", user_property(b"k", b"v"), user_property(b"gateway-origin", b"a")]
@@ -345,7 +345,7 @@ PIECES = st.lists(
 
 
 PROPERTY = PROOF_MARK + PROOF.encode()
-AS_LONG_AS_A_PROOF = user_property(b"k", bytes(USUAL_PROOF - 6))
+AS_LONG_AS_A_PROOF = user_property(b"k", bytes(PROOF_SIZE - 6))
 
 
 @example([hidden_property(each) + PROPERTY for each in (PROOF, OTHER_PROOF)], 0x30)

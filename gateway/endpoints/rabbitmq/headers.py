@@ -15,6 +15,7 @@ from typing import Any, Final, TypeAlias
 from gateway.endpoints.rabbitmq.tables import MAX_SHORT, TableReader, encode_table, short_text
 from gateway.endpoints.settings.rabbitmq import QUEUE, RabbitmqSettings
 from gateway.errors import TranslationError, WireError
+from gateway.model.dead_letter_rule import PROPERTY_NAME
 from gateway.model.message import DeliveryMode, Headers, Properties, Value, identity_of
 from gateway.model.proof_text import read_proof
 

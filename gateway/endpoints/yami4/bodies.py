@@ -12,10 +12,11 @@ from typing import Final, cast
 
 from gateway.endpoints.header_fields import FIELD_CHECKS, read_fields
 from gateway.errors import WireError
+from gateway.model.copy_proof import PROOF_SIZE
 from gateway.model.dead_letter_rule import NO_RULE, NOT_UTF_8, NUL, DeadLetterRule
 from gateway.model.limited_cache import LimitedCache
 from gateway.model.message import NO_HEADERS, Headers, Payload, Value
-from gateway.model.proof_text import USUAL_PROOF, cut_proof, is_shared, read_proof
+from gateway.model.proof_text import cut_proof, is_shared, read_proof
 from gateway.wire.yami4.parameters import (
     PADDING,
     WORD,
@@ -48,7 +49,7 @@ _COMMON_STARTS = {  # start of a body -> number of parameters, whether the paylo
 }
 _UNDECODED_HEADERS = Headers(properties=MappingProxyType({UNDECODED: True}))
 _PROOF_NAME = encode_blob(PROOF.encode()).rstrip(b"\0")  # another client may pad it otherwise
-_PROOF_MARK = entry_head(PROOF, TypeCode.STRING) + WORD.pack(USUAL_PROOF)
+_PROOF_MARK = entry_head(PROOF, TypeCode.STRING) + WORD.pack(PROOF_SIZE)
 _NOTHING = (NO_HEADERS, "")  # headers and proof of a body without them
 _MAX_CACHED = 2 << 20  # bytes of tails
 
