@@ -78,8 +78,8 @@ def test_what_a_replay_needs_is_made_for_the_routes_that_it_sends(
             made.append("counters")
 
     class Indexed(Router):
-        def __init__(self, dialect: Dialect, routes: Sequence[Route], known: Any = None) -> None:  # noqa: ANN401
-            super().__init__(dialect, routes, known)
+        def __init__(self, dialect: Dialect, routes: Sequence[Route], *known: Any) -> None:  # noqa: ANN401
+            super().__init__(dialect, routes, *known)
             made.append("router")
 
     monkeypatch.setattr(sender, "RouteCounters", Counted)

@@ -238,7 +238,7 @@ class Admission:
         )
         find = self._duplicates.find_or_add
         earlier = find((name, identity, digest), known_as) if identity else None
-        if first:
+        if first and first != identity:  # the first gateway may have given it as `gateway_id`
             earlier = find((name, first, digest), known_as) or earlier
         if echo_window and earlier is None:
             earlier = find((name, "", digest), known_as, echo_window)

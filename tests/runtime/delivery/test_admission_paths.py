@@ -10,7 +10,7 @@ import pytest
 
 from gateway.config.load import load
 from gateway.model.copy_proof import SourceMark, content_digest, render_proof
-from gateway.model.message import Headers, Message
+from gateway.model.message import GATEWAY_ID, Headers, Message
 from gateway.routing.origin_path import BrokerName, GatewayIdentity
 from gateway.runtime.delivery.admission import Admission, AdmissionRules, never
 from gateway.runtime.delivery.copy_paths import DEFAULT_RULES, PathRules
@@ -176,6 +176,16 @@ def test_one_original_is_taken_once_by_whatever_way_it_comes(tmp_path: Path) -> 
 
     assert again.cut == [("work", "duplicate"), ("audit", "duplicate")]
     assert another.sent == BOTH
+
+
+def test_a_copy_that_carries_its_first_id_as_its_gateway_id_is_no_duplicate_of_itself(
+    tmp_path: Path,
+) -> None:
+    source = Source(tmp_path)
+    message = copy(source, ROUND)
+    carried = replace(message.headers, properties={GATEWAY_ID: FIRST})
+
+    assert source.admit(replace(message, headers=carried)).sent == BOTH
 
 
 def test_the_first_id_of_a_message_that_is_no_copy_drops_nothing(tmp_path: Path) -> None:
