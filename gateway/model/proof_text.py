@@ -49,6 +49,6 @@ def is_shared(data: bytes, name: bytes, cut: str, found: str) -> bool:
 
     `found` is the proof that was decoded from `data`, and `name` what each encoding of its name
     has. Where the name stands once, the text behind it is the proof: an application's value cannot
-    have been taken for it. Another proof in its place adds no name.
+    have been read as it. Another proof in its place adds no name.
     """
     return not cut or (found == cut and data.count(name) == 1)

@@ -6,7 +6,7 @@
 
 Two brokers may have one address (`localhost`, a name of a container), and one broker may have two.
 So without a `broker_id` the identity of the gateway is part of the mark: no other gateway's broker
-is taken for it. The hash of the address serves a question only: is it one broker?
+has the same. The hash of the address serves a question only: is it one broker?
 
 Many messages have the same path, so that encoders and readers keep it with their other headers.
 """

@@ -1,4 +1,4 @@
-"""What is read as a proof: hexadecimal digits and dots, and nothing else."""
+"""The texts that are read as a proof: hexadecimal digits and dots."""
 
 from __future__ import annotations
 

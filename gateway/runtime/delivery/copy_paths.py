@@ -66,7 +66,7 @@ DEFAULT_RULES: Final = PathRules()
 
 @dataclass(frozen=True, slots=True)
 class CopyPath:
-    """What the proof of a received message says: its original, and the hops so far.
+    """The path of a received message by its proof: its original, and the hops so far.
 
     `first` is empty where the message equals no digest. `signed`: by a key that gateways share.
     """

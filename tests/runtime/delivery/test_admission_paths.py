@@ -43,7 +43,7 @@ ROUND = (OTHERS.entry("x"),)  # a path that is no reason to cut
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of one message, by its targets."""
+    """The outcomes of one message, by target."""
 
     sent: Sequence[str]
     cut: Sequence[tuple[str, str]]  # target and rule
