@@ -1,4 +1,4 @@
-"""What is read as a proof: hexadecimal digits and dots, and nothing else."""
+"""Texts of proofs: hexadecimal digits and dots, and nothing else."""
 
 from __future__ import annotations
 
