@@ -241,9 +241,9 @@ class MemorySink:
 
 
 def _drop_headers(message: Message) -> Message:
-    """Return the message with the two headers that every broker carries."""
+    """Return the message with the two headers that every broker carries, and no proof."""
     headers = Headers(mode=message.headers.mode, retained=message.headers.retained)
-    return replace(message, headers=headers)
+    return replace(message, headers=headers, proof="")
 
 
 open_source, open_sink = MemorySource, MemorySink

@@ -70,7 +70,7 @@ def headers_size(headers: Headers) -> int:
 
 
 def messages_size(messages: Sequence[Message], *, opaque: bool = True) -> int:
-    """Return about the bytes that `messages` take: names, payloads and headers.
+    """Return about the bytes that `messages` take: names, payloads, headers and proofs.
 
     Without `opaque`, payloads of bytes do not count: nothing looks into them. The sum over the
     parts of a sequence is the size of the sequence.
@@ -81,6 +81,7 @@ def messages_size(messages: Sequence[Message], *, opaque: bool = True) -> int:
     ]
     names = [message.address for message in messages]
     text = "".join(names)  # faster than a question to each name
+    sizes += [_OBJECT + len(proof) for message in messages if (proof := message.proof)]
     size = sum(sizes) + (len(text) if text.isascii() else sum(map(text_size, names)))
     in_headers = sum([message.headers.size for message in messages])
     if in_headers < 0:
@@ -88,4 +89,4 @@ def messages_size(messages: Sequence[Message], *, opaque: bool = True) -> int:
     if not opaque:
         payloads = (message.payload for message in messages)
         size -= sum(len(payload) for payload in payloads if payload.__class__ is bytes)
-    return size + in_headers + MESSAGE_OVERHEAD * len(sizes)
+    return size + in_headers + MESSAGE_OVERHEAD * len(names)

@@ -47,8 +47,8 @@ def cut_proof(data: bytes, start: int, end: int, mark: bytes) -> tuple[bytes, st
 def is_shared(data: bytes, name: bytes, cut: str, found: str) -> bool:
     """Return whether encoded properties that differ in the text `cut` differ in the proof only.
 
-    `found` is the proof that was decoded from `data`, and `name` what each encoding of its name
-    has. Where the name stands once, the text behind it is the proof: an application's value cannot
-    have been read as it. Another proof in its place adds no name.
+    `found` is the proof that was decoded from `data`; each encoding of its name contains `name`.
+    Where `name` stands once, the text behind it is the proof, and no value of an application.
+    Another proof in its place adds no name.
     """
     return not cut or (found == cut and data.count(name) == 1)

@@ -6,6 +6,8 @@ import threading
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from time import monotonic
 
@@ -17,6 +19,7 @@ from gateway.errors import NotConnectedError
 from gateway.model.dead_letter_rule import PAYLOAD
 from gateway.model.message import Headers, Message
 from gateway.model.outcome import ACCEPTED, RETRY, Outcome, rejected
+from tests.copy_proofs import OTHER_PROOF, PROOF
 from tests.endpoints.exchange import (
     QUIET,
     Answer,
@@ -32,6 +35,7 @@ from tests.endpoints.systems import NIGHTLY, SYSTEMS, System
 from tests.waiting import PATIENCE
 
 MEGABYTE = 1_048_576
+PROOFS_OF_COPIES = (PROOF, "", OTHER_PROOF, PROOF)
 SPARE = 5  # threads and files that come and go, for example those of a Java machine
 
 
@@ -117,6 +121,36 @@ def test_a_message_arrives_unchanged(
 
     assert (got.address, got.payload) == (message.address, payload)
     assert not got.headers.redelivered
+
+
+def test_the_proof_of_a_copy_crosses_where_the_origin_does(system: System) -> None:
+    source, sink = system.source("t"), system.sink()
+    own = Headers(mode=system.mode)
+    shared = Headers(mode=system.mode, origin=("plant/out", "x/y"), properties={"a": "b"})
+    sent = [
+        replace(say(system, number), headers=headers, proof=proof)
+        for number, (headers, proof) in enumerate(product((own, shared), PROOFS_OF_COPIES))
+    ]
+    with opened(source, sink):
+        assert send(sink, *sent) == [ACCEPTED] * len(sent)
+        got = collect(source, len(sent))
+
+    assert payloads(got) == payloads(sent)
+    carried = "origin" in system.settings.carries
+    assert [m.proof for m in got] == [m.proof if carried else "" for m in sent]
+    assert [m.headers.origin for m in got] == [m.headers.origin if carried else () for m in sent]
+    assert not any("proof" in name.lower() for m in got for name in m.headers.properties)
+
+
+def test_a_message_that_comes_again_keeps_its_proof(system: System) -> None:
+    source, sink = system.source("t"), system.sink()
+    with opened(source, sink):
+        send(sink, replace(say(system, 1), proof=PROOF))
+        (first,) = collect(source, 1, RETRY)
+        (again,) = collect(source, 1)
+
+    assert again.payload == b"1"
+    assert again.proof == first.proof
 
 
 def test_the_order_of_a_subject_is_kept(system: System) -> None:

@@ -28,6 +28,7 @@ from gateway.imports.mosquitto.importer import import_mosquitto
 from gateway.model.message import DeliveryMode, Headers, Message
 from gateway.runtime.delivery.outbound_batch import PendingRow
 from gateway.runtime.outbound.spool_codec import pack_batch, unpack_batch
+from tests.copy_proofs import PROOF
 from tests.fuzz.parser import NAME_WORDS, Parser
 
 ROOT: Final = Path(__file__).parents[2]
@@ -216,7 +217,7 @@ def spool() -> Parser:
     headers = Headers(
         DeliveryMode.AT_LEAST_ONCE, origin=("a",), properties={"n": 2**80, "m": {"x": [1]}}
     )
-    messages = [Message("a/b", b"x", headers), Message("a/c", {"y": 1.5}, Headers())]
+    messages = [Message("a/b", b"x", headers, PROOF), Message("a/c", {"y": 1.5}, Headers())]
     pending = [PendingRow((0, 1), Rows(2, {"leg": "delivered"}, {"name": ["a", "b"]}), "plant")]
     return Parser(
         "spool",

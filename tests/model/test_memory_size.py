@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from gateway.model.memory_size import headers_size, messages_size
 from gateway.model.message import Headers, Message, Value
+from gateway.model.proof_text import MAX_PROOF
 
 LARGE = 60_000  # characters
 
@@ -49,6 +50,7 @@ MESSAGES: dict[str, Callable[[int], Message]] = {
     "reply": lambda each: Message("a", b"", Headers(reply_to=text(each))),
     "correlation": lambda each: Message("a", b"", Headers(correlation_id=text(each).encode())),
     "content-type": lambda each: Message("a", b"", Headers(content_type=text(each))),
+    "proof": lambda each: Message("a", b"", proof=f"{each}" + "a" * MAX_PROOF),
     "source-id": lambda each: Message("a", b"", Headers(source_id=text(each))),
 }
 

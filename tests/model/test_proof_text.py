@@ -1,4 +1,4 @@
-"""The texts that are read as a proof: hexadecimal digits and dots."""
+"""Texts of proofs: hexadecimal digits and dots, and nothing else."""
 
 from __future__ import annotations
 

@@ -10,10 +10,15 @@ from gateway.endpoints.solace import property_names as names
 from gateway.errors import WireError
 from gateway.model.limited_cache import LimitedCache
 from gateway.model.message import NO_PROPERTIES, DeliveryMode, Headers, Message, Payload, Value
+from gateway.model.proof_text import USUAL_PROOF, cut_proof, is_shared, read_proof
 from gateway.wire.smf import received_message as smf
 from gateway.wire.smf.frames import GUARANTEED
+from gateway.wire.smf.sdt import STRING
 
 _MAX_REMEMBERED = 1 << 20  # bytes of headers, and of metadata
+_NAME = names.PROOF.encode()
+_TEXT_HEAD = STRING << 2  # with one byte for the length, which counts these two and the NUL
+_PROOF_MARK = bytes((_TEXT_HEAD, len(_NAME) + 3)) + _NAME + bytes((0, _TEXT_HEAD, USUAL_PROOF + 3))
 _ARCHIVE_TIMES = range(-(2**63), 2**63)  # microseconds that an archive can store
 
 
@@ -25,10 +30,11 @@ class SolaceMessageReader:
 
     def __init__(self) -> None:
         self._smf_headers: LimitedCache[bytes, smf.MessageHeader] = LimitedCache(_MAX_REMEMBERED)
-        self._metadata: LimitedCache[bytes, smf.MessageMetadata] = LimitedCache(_MAX_REMEMBERED)
-        self._headers: LimitedCache[tuple[bytes, int, bool, bool], Headers] = LimitedCache(
-            _MAX_REMEMBERED
-        )
+        # by the bytes without a proof, and whether one was cut out
+        self._metadata: LimitedCache[tuple[bytes, bool], smf.MessageMetadata]
+        self._metadata = LimitedCache(_MAX_REMEMBERED)
+        self._headers: LimitedCache[tuple[tuple[bytes, bool], int, bool, bool], Headers]
+        self._headers = LimitedCache(_MAX_REMEMBERED)
 
     def read(self, frame: bytes, now: int) -> Message:
         """Return the message that arrived at `now` (microseconds).
@@ -54,17 +60,28 @@ class SolaceMessageReader:
             if not frame[0] & GUARANTEED:  # each guaranteed message has its own ids
                 self._smf_headers.add(parameters, header, 2 * len(parameters))
         payload, encoded = smf.split_body(frame, header)
-        metadata = self._metadata.get(encoded)
-        if metadata is None:
-            metadata = smf.decode_metadata(encoded)
-            self._metadata.add(encoded, metadata, 4 * len(encoded))
-        key = (encoded, header.priority, header.persistent, header.redelivered)
+        shared, metadata, proof = self._read_metadata(encoded)
+        key = (shared, header.priority, header.persistent, header.redelivered)
         headers = self._headers.get(key)
         if headers is None or header.time_to_live:
             headers = _make_headers(header, metadata, now)
             if not header.time_to_live:  # its end concerns this message alone
                 self._headers.add(key, headers, 4 * len(encoded))
-        return Message(header.topic, _read_payload(payload, metadata), headers)
+        return Message(header.topic, _read_payload(payload, metadata), headers, proof)
+
+    def _read_metadata(self, encoded: bytes) -> tuple[tuple[bytes, bool], smf.MessageMetadata, str]:
+        """Return a key of all metadata that differ from these in the proof only, them, and it."""
+        rest, cut = cut_proof(encoded, 0, len(encoded), _PROOF_MARK)
+        key = (rest, cut != "")
+        known = self._metadata.get(key)
+        if known is not None:
+            return key, known, cut or read_proof(known.properties.get(names.PROOF))
+        metadata = smf.decode_metadata(encoded)
+        proof = read_proof(metadata.properties.get(names.PROOF))
+        if not is_shared(encoded, _NAME, cut, proof):
+            return (encoded, False), metadata, proof
+        self._metadata.add(key, metadata, 4 * len(encoded))
+        return key, metadata, proof
 
 
 def decoding_error(message: Message) -> Value:

@@ -30,6 +30,8 @@ _MAX_REMEMBERED_HEADERS: Final = 8 << 20  # bytes
 _MAX_KEPT_HEADERS: Final = 1_024  # bytes of headers whose prepared message is kept
 _MAX_KEPT_PAYLOAD: Final = 65_536  # bytes that a prepared message may keep
 
+_PROOF: Final = names.PROOF.encode()
+
 _Content: TypeAlias = str | bytearray | dict[str, Any]  # a payload as the library takes it
 NO_EXTRA: Final[Mapping[str, str]] = MappingProxyType({})
 
@@ -65,6 +67,7 @@ class SolaceMessageWriter:
         if payload.__class__ is bytes and len(payload) > _MAX_KEPT_PAYLOAD:
             return self._write(message)
         if headers is self._last_headers and payload.__class__ is bytes:
+            self._native.set_property(self._last_pointer, _PROOF, message.proof)
             self._native.set_bytes(self._last_pointer, payload)
             return self._last_pointer
         return self._write(message)
@@ -74,6 +77,7 @@ class SolaceMessageWriter:
         self._last_headers = None  # after an error its message may be changed partially
         pointer = self._fill(payload, headers, key)
         self._set_varying_fields(pointer, headers)
+        self._native.set_property(pointer, _PROOF, message.proof)
         if len(payload) > _MAX_KEPT_PAYLOAD and self._single_use is None:
             self._large = pointer
         if payload.__class__ is bytes and not self._partition_level and self._single_use is None:

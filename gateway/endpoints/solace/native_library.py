@@ -78,6 +78,12 @@ class NativeLibrary:
         self._mode = _function("msg_setDeliveryMode", Pointer, number)
         self._correlation = _function("msg_setCorrelationId", Pointer, text)
         self._message_id = _function("msg_setApplicationMessageId", Pointer, text)
+        self._map = _function("msg_getUserPropertyMap", Pointer, ctypes.POINTER(Pointer))
+        self._new_map = _function(
+            "msg_createUserPropertyMap", Pointer, ctypes.POINTER(Pointer), number
+        )
+        self._remove = _function("container_deleteField", Pointer, text)
+        self._add_text = _function("container_addString", Pointer, text, text)
         self._tag = _function("msg_setCorrelationTagPtr", Pointer, text, number)
         self._settle = _function("flow_settleMsg", Pointer, ctypes.c_uint64, _INT)
         self._provision = _function(
@@ -95,6 +101,8 @@ class NativeLibrary:
         self._start, self._size, self._number = Pointer(), _U32(), ctypes.c_uint64()
         self._cells = ctypes.byref(self._start), ctypes.byref(self._size)
         self._number_cell = ctypes.byref(self._number)
+        self._properties = Pointer()
+        self._properties_cell = ctypes.byref(self._properties)
         self._group_cell = ctypes.create_string_buffer(_GROUP_ID_SIZE)
 
     def read(self, message: Any) -> bytes:  # noqa: ANN401  # the driver's message
@@ -189,6 +197,16 @@ class NativeLibrary:
 
     def set_message_id(self, pointer: Pointer, text: str) -> None:
         _check(self._message_id(pointer, text.encode()), "message id")
+
+    def set_property(self, pointer: Pointer, name: bytes, text: str) -> None:
+        """Replace a user property, or remove it if `text` is empty."""
+        if self._map(pointer, self._properties_cell) != _OK:  # it has no properties
+            if not text:
+                return
+            _check(self._new_map(pointer, self._properties_cell, 0), "properties")
+        self._remove(self._properties, name)
+        if text and self._add_text(self._properties, text.encode(), name) != _OK:
+            _check(-1, "properties")
 
     def set_delivery_mode(self, pointer: Pointer, *, guaranteed: bool) -> None:
         _check(self._mode(pointer, _PERSISTENT if guaranteed else _DIRECT), "delivery mode")

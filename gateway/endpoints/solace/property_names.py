@@ -14,13 +14,17 @@ EXPIRY: Final = f"{GATEWAY_PREFIX}expiry"
 MODE: Final = f"{GATEWAY_PREFIX}mode"
 RETAINED: Final = f"{GATEWAY_PREFIX}retained"
 ORIGIN: Final = f"{GATEWAY_PREFIX}origin"
+PROOF: Final = f"{GATEWAY_PREFIX}proof"
 CORRELATION: Final = f"{GATEWAY_PREFIX}correlation"  # a correlation id of bytes
 REPLY_TO: Final = f"{GATEWAY_PREFIX}reply-to"  # a reply address that is no topic
 PAYLOAD: Final = f"{GATEWAY_PREFIX}payload"  # `text`: a text with a NUL, sent as bytes
 PROPERTIES: Final = f"{GATEWAY_PREFIX}properties"  # whose names the library would misread
 GATEWAY_NAMES: Final = frozenset(
-    {PRIORITY, TIME, EXPIRY, MODE, RETAINED, ORIGIN, CORRELATION, REPLY_TO, PAYLOAD, PROPERTIES}
-)
+    {
+        PRIORITY, TIME, EXPIRY, MODE, RETAINED, ORIGIN, PROOF, CORRELATION, REPLY_TO, PAYLOAD,
+        PROPERTIES,
+    }
+)  # fmt: skip
 
 PARTITION_KEY: Final = "JMSXGroupID"
 UNDECODED: Final = "solace.undecoded"  # decoding error; the payload is then the whole message

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from gateway.errors import SpoolError
@@ -58,7 +59,9 @@ def _packed(message: Message) -> bytes:
         return pack_message(message)
     except SpoolError:
         headers = Headers(mode=message.headers.mode, properties=header_map(message))
-        return pack_message(Message(message.address, payload_bytes(message.payload), headers))
+        return pack_message(
+            replace(message, payload=payload_bytes(message.payload), headers=headers)
+        )
 
 
 def _utf8(text: str) -> str:

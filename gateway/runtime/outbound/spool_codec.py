@@ -16,7 +16,8 @@ from xxhash import xxh3_64
 
 from gateway.archive.journal.records import Rows
 from gateway.errors import SpoolError
-from gateway.model.message import HEADER_FIELDS, NO_HEADERS, DeliveryMode, Headers, Message
+from gateway.model.message import HEADER_FIELDS, NO_HEADERS, DeliveryMode, Headers, Message, Payload
+from gateway.model.proof_text import read_proof
 from gateway.runtime.delivery.outbound_batch import PendingRow
 
 
@@ -69,7 +70,7 @@ def unpack_batch(body: bytes) -> tuple[list[Message], list[PendingRow]]:
             body, unicode_errors="surrogatepass", strict_map_key=False, ext_hook=_decode_integer
         )
         headers = [_headers(fields) for fields in table]
-        messages = [Message(address, payload, headers[at]) for address, payload, at in entries]
+        messages = [_message(headers, *entry) for entry in entries]
         pending = [
             PendingRow(tuple(positions), Rows(len(positions), common, columns), source)
             for positions, common, columns, source in rows
@@ -110,7 +111,7 @@ def unpack_message(body: bytes) -> Message:
 def _header_table(
     messages: Sequence[Message],
 ) -> tuple[list[dict[str, object]], list[list[object]]]:
-    """The distinct headers, and name, payload and header index of each message."""
+    """The distinct headers, and name, payload, header index and proof of each message."""
     numbers: dict[int, int] = {}
     table: list[dict[str, object]] = []
     entries: list[list[object]] = []
@@ -118,8 +119,15 @@ def _header_table(
         at = numbers.setdefault(id(message.headers), len(table))
         if at == len(table):
             table.append(_set_fields(message.headers))
-        entries.append([message.address, message.payload, at])
+        proof = [message.proof] if message.proof else []
+        entries.append([message.address, message.payload, at, *proof])
     return table, entries
+
+
+def _message(
+    headers: Sequence[Headers], address: str, payload: Payload, at: int, proof: object = ""
+) -> Message:
+    return Message(address, payload, headers[at], read_proof(proof))
 
 
 def _set_fields(headers: Headers) -> dict[str, object]:

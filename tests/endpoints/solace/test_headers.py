@@ -1,11 +1,11 @@
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from gateway.endpoints.base import Sink, Source
@@ -13,6 +13,8 @@ from gateway.model.message import DeliveryMode, Headers, Message, Payload, Value
 from gateway.model.outcome import ACCEPTED, Outcome
 from gateway.wire.smf.frames import Protocol, encode_frame
 from gateway.wire.smf.parameters import SUMMARY, TIME_TO_LIVE, TOPIC, encode_parameter
+from gateway.wire.smf.sdt import MAP, STREAM
+from tests.copy_proofs import OTHER_PROOF, PROOF, PROOFS, USUAL_PROOFS
 from tests.endpoints.exchange import collect, opened, send
 from tests.endpoints.solace.restartable import GUARANTEED, RestartableBroker, restartable
 from tests.wire.smf_dumps import dump
@@ -181,7 +183,11 @@ def frame_with(
     header: Mapping[str, Value], properties: Mapping[str, Value], more: bytes = b""
 ) -> bytes:
     """Return a frame for `a/b` with this header map, these properties and `more` parameters."""
-    stream = encode_value([b"\x80\0", {"h": header, "p": properties}])
+    return frame_of(encode_value([b"\x80\0", {"h": header, "p": properties}]), more)
+
+
+def frame_of(stream: bytes, more: bytes = b"") -> bytes:
+    """Return a frame for `a/b` with this encoded metadata and `more` parameters."""
     metadata = b"\1" + len(stream).to_bytes(4, "big") + stream
     summary = bytes((0x22, 2, 0x43)) + len(metadata).to_bytes(2, "big")
     parameters = encode_parameter(TOPIC, b"a/b\0") + encode_parameter(SUMMARY, summary) + more
@@ -299,3 +305,82 @@ def test_a_prepared_message_is_repeated_unchanged(pair: tuple[Source, Sink]) -> 
     messages = [Message("a/x", b"%d" % number, GUARANTEED) for number in range(200)]
 
     assert crossed(pair, *messages) == messages
+
+
+def test_a_shared_prepared_message_carries_the_proof_of_each_message(
+    pair: tuple[Source, Sink],
+) -> None:
+    with_properties = replace(GUARANTEED, properties={"a": 1})
+    messages = [
+        Message("a/x", payload, headers, proof)
+        for headers in (GUARANTEED, with_properties, FULL)
+        for payload in (b"x", "x", b"y", {"a": 1}, "nul\0")
+        for proof in ("", PROOF, OTHER_PROOF, "", "a.")
+    ]
+    got = crossed(pair, *messages)
+
+    assert got == [replace(m, headers=got[at].headers) for at, m in enumerate(messages)]
+    assert [m.proof for m in got] == [m.proof for m in messages]
+    assert all("gateway-proof" not in m.headers.properties for m in got)
+
+
+def test_a_property_with_the_name_of_the_proof_is_one(pair: tuple[Source, Sink]) -> None:
+    headers = replace(GUARANTEED, properties={"gateway-proof": "mine"})
+
+    (got,) = crossed(pair, Message("a/x", b"", headers, PROOF))
+
+    assert (got.headers.properties, got.proof) == ({"gateway-proof": "mine"}, PROOF)
+
+
+def test_messages_with_other_proofs_share_their_headers() -> None:
+    reader = SolaceMessageReader()
+    frames = [frame_with({}, {"a": 1, "gateway-proof": each}) for each in (PROOF, OTHER_PROOF)]
+
+    one, two = (reader.read(frame, NOW) for frame in frames)
+
+    assert one.headers is two.headers
+    assert (one.proof, two.proof) == (PROOF, OTHER_PROOF)
+
+
+@pytest.mark.parametrize("value", [5, "!", b"a", "a" * 129, [PROOF], {"a": PROOF}, None, ""])
+def test_a_property_that_is_no_proof_is_left_out(value: Value) -> None:
+    got = SolaceMessageReader().read(frame_with({}, {"gateway-proof": value, "a": 1}), NOW)
+
+    assert (got.headers.properties, got.proof) == ({"a": 1}, "")
+
+
+def hidden(proof: str) -> Value:
+    """Return a value of an application that holds what a gateway writes for a proof."""
+    return encode_value("gateway-proof") + encode_value(proof)
+
+
+def frame_of_pairs(pairs: Sequence[tuple[Value, Value]]) -> bytes:
+    """Return a frame with these properties; a name may be repeated."""
+    properties = encode_container(
+        MAP, *(each for pair in pairs for each in map(encode_value, pair))
+    )
+    content = encode_container(MAP, encode_value("p"), properties)
+    return frame_of(encode_container(STREAM, encode_value(b"\x80\0"), content))
+
+
+def encode_container(kind: int, *elements: bytes) -> bytes:
+    content = b"".join(elements)
+    return bytes((kind << 2 | 3,)) + (len(content) + 5).to_bytes(4, "big") + content
+
+
+KEYS = st.sampled_from(["gateway-proof", "a", "gateway-origin"])
+ANY_VALUE = PROOFS | st.builds(hidden, USUAL_PROOFS) | VALUES
+
+
+@example([[("a", hidden(each)), ("gateway-proof", PROOF)] for each in (PROOF, OTHER_PROOF)])
+@example([[("a", hidden(each))] for each in (PROOF, OTHER_PROOF)])
+@given(messages=st.lists(st.lists(st.tuples(KEYS, ANY_VALUE), max_size=4), min_size=1, max_size=4))
+def test_properties_are_read_alike_with_and_without_kept_ones(
+    messages: list[list[tuple[Value, Value]]],
+) -> None:
+    reader = SolaceMessageReader()
+    for pairs in (*messages, *messages):
+        frame = frame_of_pairs(pairs)
+        one, other = reader.read(frame, NOW), SolaceMessageReader().read(frame, NOW)
+        assert (one, one.proof) == (other, other.proof)
+        assert one.address

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import msgpack
 import pytest
 
 from gateway.errors import SpoolError
@@ -12,8 +13,9 @@ from gateway.model.message import Headers, Message
 from gateway.runtime.delivery.dead_letter import DeadLetter
 from gateway.runtime.outbound.dead_letters import from_row, to_row
 from gateway.runtime.outbound.spool_codec import check, checksum, pack_batch, unpack_batch
+from tests.copy_proofs import OTHER_PROOF, PROOF
 
-MESSAGE = Message("a/b", b"payload", Headers(properties={"k": "v"}))
+MESSAGE = Message("a/b", b"payload", Headers(properties={"k": "v"}), PROOF)
 COLUMNS = (1, "target", 2, 1)
 LETTER = DeadLetter(
     0, 1, b"i" * 16, "route", "in", "a", "out", "out", "no", "because", 2, MESSAGE
@@ -32,6 +34,31 @@ def test_every_changed_bit_is_found() -> None:
             check(bytes(changed), COLUMNS, stored)
 
 
+def test_each_message_keeps_its_proof() -> None:
+    sent = [replace(MESSAGE, proof=proof) for proof in (PROOF, "", OTHER_PROOF)]
+
+    found, _ = unpack_batch(pack_batch(sent, []))
+
+    assert found == sent
+    assert [each.proof for each in found] == [PROOF, "", OTHER_PROOF]
+    assert found[0].headers is found[2].headers
+
+
+@pytest.mark.parametrize(
+    ("entry", "proof"),
+    [
+        pytest.param(["a", b"x", 0], "", id="of-an-earlier-version"),
+        pytest.param(["a", b"x", 0, PROOF], PROOF, id="with-a-proof"),
+        pytest.param(["a", b"x", 0, 5], "", id="a-number"),
+        pytest.param(["a", b"x", 0, "!"], "", id="another-text"),
+    ],
+)
+def test_an_entry_is_read_with_its_proof_or_none(entry: list[object], proof: str) -> None:
+    ((found,), _) = unpack_batch(msgpack.packb([[{}], [entry], []]))
+
+    assert (found.address, found.payload, found.proof) == ("a", b"x", proof)
+
+
 @pytest.mark.parametrize("columns", [(3, *COLUMNS[1:]), (1, "other", 2, 1), (1, "target", 2, 5)])
 def test_a_changed_column_is_found(columns: tuple[object, ...]) -> None:
     with pytest.raises(SpoolError, match="checksum"):
@@ -41,6 +68,7 @@ def test_a_changed_column_is_found(columns: tuple[object, ...]) -> None:
 def test_a_changed_dead_letter_is_found() -> None:
     row = to_row(LETTER, 7)
     assert from_row(row).message == MESSAGE
+    assert from_row(row).message.proof == PROOF
 
     for at, changed in ((7, "other"), (3, "another"), (12, row[12][:-1] + b"?")):
         with pytest.raises(SpoolError, match="checksum"):

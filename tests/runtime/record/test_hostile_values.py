@@ -19,6 +19,7 @@ from gateway.runtime.delivery.rows import BatchOrigin, fingerprint, header_map
 from gateway.runtime.outbound.dead_letters import DeadLetters, from_row, to_row
 from gateway.runtime.outbound.spool_codec import pack_message, unpack_message
 from gateway.runtime.outbound.spool_db import SpoolDatabase
+from tests.copy_proofs import PROOF
 from tests.threads import on_a_thread
 from tests.waiting import PATIENCE, until
 
@@ -101,13 +102,15 @@ def test_every_message_becomes_a_dead_letter_on_disk(
 @on_a_thread
 def test_a_dead_letter_without_a_form_on_disk_keeps_its_text() -> None:
     unknown = cast(Value, object())
-    message = Message("a", {"k": unknown}, Headers(properties={"p": unknown, "q": "text"}))
+    headers = Headers(properties={"p": unknown, "q": "text"})
+    message = Message("a", {"k": unknown}, headers, PROOF)
 
     letter = from_row(to_row(letter_of(message), 1))
 
     assert isinstance(letter.message.payload, bytes)
     assert b"k" in letter.message.payload
     assert letter.message.headers.properties["property.q"] == "text"
+    assert letter.message.proof == PROOF
 
 
 @on_a_thread
