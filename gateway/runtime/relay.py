@@ -188,7 +188,10 @@ class Relay:
             if heartbeat and heartbeat.is_ours(message):
                 if heartbeat.note_received(message):
                     self._context.suspicions.note(
-                        self._state.name, heartbeat.route, heartbeat.name, "is its heartbeat, and came back"
+                        self._state.name,
+                        heartbeat.route,
+                        heartbeat.name,
+                        "is its heartbeat, and came back",
                     )
                 in_flight.when_settled(heartbeat.note_delivered)
 
