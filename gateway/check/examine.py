@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from gateway.check.doubts import doubts
@@ -41,7 +41,8 @@ def load_proven(path: Path) -> Configuration:
 def examine(configuration: Configuration) -> list[ConfigError]:
     """Return every finding in file order: errors, warnings and notes."""
     proved = prove(configuration.routes, configuration.brokers)
-    found = [_as_config_error(each, configuration) for each in proved]
+    systems = {name: each.dialect.name for name, each in configuration.endpoints.items()}
+    found = [as_config_error(each, configuration, systems) for each in proved]
     for route in configuration.routes:
         if route.inverse and not route.name.endswith(REVERSE_SUFFIX):
             found += _echo_notes(route, configuration)
@@ -70,7 +71,14 @@ def startup_warnings(configuration: Configuration) -> list[ConfigError]:
     return configuration.hidden.hide_all_in(warnings, configuration.locations)
 
 
-def _as_config_error(finding: RouteFinding, configuration: Configuration) -> ConfigError:
+def as_config_error(
+    finding: RouteFinding,
+    configuration: Configuration,
+    systems: Mapping[str, str],
+    *,
+    label: str = "",
+) -> ConfigError:
+    """Return a finding at its place in the file; `systems` by endpoint, `label` names the route."""
     at = _key_path(finding)
     severity: str = finding.severity
     if severity == "warning" and finding.rule == "past-limit" and _sets_too_long(at, configuration):
@@ -79,10 +87,10 @@ def _as_config_error(finding: RouteFinding, configuration: Configuration) -> Con
     if finding.rule == "not-inverse" and finding.route.endswith(REVERSE_SUFFIX):
         hint = WRITE_TWO_ROUTES  # a derived route has no line of its own to change
     examples = tuple(
-        FindingExample(name, endpoint, configuration.endpoints[endpoint].dialect.name)
+        FindingExample(name, endpoint, systems[endpoint])
         for name, endpoint in zip(finding.example, finding.endpoints, strict=True)
     )
-    reason = f"route {finding.route!r}: {finding.text}"
+    reason = f"route {(label or finding.route)!r}: {finding.text}"
     location = configuration.location_of(at)
     return location.error(finding.rule, reason, hint, severity, examples)
 

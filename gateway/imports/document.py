@@ -11,6 +11,7 @@ from typing import TypeAlias
 
 import yaml
 
+from gateway.endpoints.broker_names import proposed_broker_id
 from gateway.imports.source_lines import LineStatus, OmittedLine, SourceLine, grouped
 from gateway.proofs.reverse_route import REVERSE_SUFFIX
 from gateway.terminal.text import visible
@@ -198,7 +199,21 @@ def _endpoints(document: Document) -> Iterator[str]:
         for setting in endpoint.settings:
             yield from comment_lines(setting.note, 4)
             yield from _setting(setting)
+        broker_id = to_yaml(_broker_id(endpoint, document.gateway))
+        yield from comment_lines(f"broker_id: {broker_id}", 4)
     yield ""
+
+
+def _broker_id(endpoint: EndpointEntry, gateway: str) -> str:
+    """Return the identifier to choose for a broker: its address, which may be a local one."""
+    values = {setting.key: setting.value for setting in endpoint.settings}
+    urls = values.get("urls")
+    text = urls[0] if isinstance(urls, Sequence) else str(values["host"]).partition(",")[0]
+    first = text.partition("://")[2] or text
+    host, colon, port = first.rpartition(":")
+    if not colon or not port.isdecimal() or (":" in host and not host.endswith("]")):
+        host, port = first, str(values["port"])
+    return proposed_broker_id(gateway, f"{host}:{port}", [host.strip("[]")])
 
 
 def _setting(setting: EndpointSetting) -> Iterator[str]:

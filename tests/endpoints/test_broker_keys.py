@@ -63,3 +63,52 @@ def test_ports_vhosts_and_vpns_make_another_broker(
     one: EndpointSettings, other: EndpointSettings
 ) -> None:
     assert one.broker_key != other.broker_key
+
+
+SERVERS = [
+    pytest.param(MqttSettings(host="A,b:1"), ("mqtt://a:1883", "mqtt://b:1"), id="mqtt"),
+    pytest.param(
+        NatsSettings(url="nats://A,tls://b"), ("nats://a:4222", "nats://b:4222"), id="nats"
+    ),
+    pytest.param(
+        RabbitmqSettings(url="amqp://u:p@A/x,amqp://b/x"),
+        ("amqp://a:5672/x", "amqp://b:5672/x"),
+        id="rabbitmq",
+    ),
+    pytest.param(
+        SolaceSettings(url="A,b", vpn="v"), ("tcp://a:55555/v", "tcp://b:55555/v"), id="solace"
+    ),
+    pytest.param(Yami4Settings(url="tcp://a:1"), ("tcp://a:1",), id="yami4"),
+    pytest.param(
+        JmsSettings(urls=("failover:(tcp://A:1,tcp://b:2)",)), ("jms://a:1", "jms://b:2"), id="jms"
+    ),
+    pytest.param(JmsSettings(properties=("hostName=a",)), ("hostname=a",), id="jms-properties"),
+]
+
+
+@pytest.mark.parametrize(("settings", "expected"), SERVERS)
+def test_each_server_has_a_key(settings: EndpointSettings, expected: tuple[str, ...]) -> None:
+    assert settings.broker_keys == expected
+
+
+DURABLE = [
+    pytest.param(MqttSettings(), "", id="mqtt"),
+    pytest.param(NatsSettings(name="bus").for_gateway("g"), "g-bus-r", id="nats"),
+    pytest.param(NatsSettings(jetstream=False).for_gateway("g"), "", id="core-nats"),
+    pytest.param(RabbitmqSettings(name="work").for_gateway("g"), "g-work", id="rabbitmq"),
+    pytest.param(SolaceSettings(name="core"), "gateway/core/r", id="solace"),
+    pytest.param(SolaceSettings(queue="q/{instance}"), "q/r", id="solace-queue"),
+    pytest.param(SolaceSettings(guaranteed=False), "", id="solace-direct"),
+]
+
+
+@pytest.mark.parametrize(("settings", "expected"), DURABLE)
+def test_a_source_says_the_durable_queue_or_consumer_that_it_reads(
+    settings: EndpointSettings, expected: str
+) -> None:
+    assert settings.durable_name("r") == expected
+
+
+def test_the_readers_of_a_queue_group_of_core_nats_divide_the_messages() -> None:
+    assert NatsSettings(jetstream=False, queue_group="g").group("a.>") == "g"
+    assert not NatsSettings(queue_group="g").group("a.>")

@@ -32,7 +32,40 @@ def test_the_exit_code_is_zero_when_every_line_is_imported(
 
     out, err = capsys.readouterr()
     assert 'template: "queue:Q.B"' in out
-    assert err == "gateway: 1 routes; 0 lines or options lost, 0 stay at the broker\n"
+    assert "    # broker_id: ems-bridge/localhost:7222\n" in out
+    assert err == (
+        "gateway: with other gateways at these brokers, write each `broker_id`, and run gateway"
+        " check MAPPING.yaml OTHER.yaml ...\n"
+        "gateway: 1 routes; 0 lines or options lost, 0 stay at the broker\n"
+    )
+
+
+BROKER_IDS = [
+    pytest.param("h", "c-bridge/h:1883", id="name-without-a-dot"),
+    pytest.param("mqtt.example.com", "mqtt.example.com:1883", id="default-port"),
+    pytest.param("mqtt.example.com:1884 x.example.com", "mqtt.example.com:1884", id="several"),
+    pytest.param("127.0.0.1:1884", "c-bridge/127.0.0.1:1884", id="loopback"),
+]
+
+
+@pytest.mark.parametrize(("address", "expected"), BROKER_IDS)
+def test_each_endpoint_has_the_broker_id_to_choose(
+    tmp_path: Path, address: str, expected: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, output = tmp_path / "mosquitto.conf", tmp_path / "plant.yaml"
+    file.write_text(f"listener 1885\nconnection c\naddress {address}\ntopic a/# out\n")
+
+    assert run("mosquitto", str(file), "-o", str(output)) == 0
+
+    text = output.read_text(encoding="utf-8")
+    assert re.findall("# (broker_id: .*)", text) == [
+        "broker_id: c-bridge/localhost:1885",
+        f"broker_id: {expected}",
+    ]
+    output.write_text(text.replace("# broker_id", "broker_id"), encoding="utf-8")
+    names = {each.broker.given for each in load(output).endpoints.values()}
+    assert names == {"c-bridge/localhost:1885", expected}
+    assert f"gateway check {output} OTHER.yaml ...\n" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -182,7 +215,7 @@ def test_a_folder_of_further_files_is_read_and_the_lines_of_the_broker_are_one(
         f"{file}:1: option 'listener', option 'allow_anonymous' (line 2), option 'persistence'"
         " (line 3): stays where it is; it is an option of the broker and not of a bridge"
     )
-    assert len(err.splitlines()) == 2
+    assert len(err.splitlines()) == 3
 
 
 def test_a_folder_that_cannot_be_read_is_a_lost_line(

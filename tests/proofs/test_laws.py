@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import product
 
 from hypothesis import given
@@ -13,6 +14,7 @@ from gateway.errors import SubjectError, TranslationError
 from gateway.model.matching import matches
 from gateway.model.pattern import AnyMany, AnyOne, Glob, Level, Literal, Pattern, WildcardExclusions
 from gateway.proofs import prove_inverse
+from gateway.proofs.fleet import FleetEndpoint, prove_fleet
 from gateway.proofs.search.examples import find_example
 from gateway.proofs.search.translated_name import TranslatedName, translate_name
 from gateway.routing.route import Route
@@ -151,6 +153,32 @@ def test_a_cycle_is_found(some: list[Route]) -> None:
     found = {each.rule for each in findings(*named)}
 
     assert not endless(named) or found & {"cycle", "possible-cycle"}, shown(*named)
+
+
+@given(st.lists(routes(ends=("mqtt", "ems", "smf")), min_size=2, max_size=4))
+def test_a_cycle_through_gateways_is_found(some: list[Route]) -> None:
+    """Each gateway has one route and no origin path; a cycle of its own is not told again."""
+    named = [
+        replace(
+            one,
+            name=f"g{number}:r",
+            endpoint=f"g{number}:{one.endpoint}",
+            targets=tuple(
+                replace(each, endpoint=f"g{number}:{each.endpoint}") for each in one.targets
+            ),
+        )
+        for number, one in enumerate(some)
+    ]
+    fleet = {
+        f"g{number}:{system}": FleetEndpoint(f"g{number}", system, system, f"{number}{system}")
+        for number in range(len(some))
+        for system in ("mqtt", "ems", "smf")
+    }
+    found = {each.rule for each in prove_fleet(named, fleet)}
+    alone = any(endless([one]) for one in some)
+
+    assert alone or not endless(some) or found & {"cycle", "possible-cycle"}, shown(*some)
+    assert found <= {"cycle", "possible-cycle", "delivered-twice", "copies", "unproven", "more"}
 
 
 def endless(some: list[Route]) -> bool:

@@ -1,6 +1,8 @@
 """`gateway check CONFIG`: validate a configuration and list every finding.
 
-Exit status: 0 no error, 1 errors.
+With the configurations of several gateways, each is validated alone, and then all together: cycles,
+messages that arrive twice, equal names, and brokers without a `broker_id`. Exit status: 0 no error,
+1 errors.
 """
 
 from __future__ import annotations
@@ -10,9 +12,11 @@ import json
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
+from pathlib import Path
 
 from gateway.check.examine import examine
+from gateway.check.fleet import FleetResult, examine_fleet
 from gateway.check.guarantee import effective_mode, lost_fields, repeat_window
 from gateway.cli.parsers import CONFIG, WITHOUT_SECRETS, CommandParser
 from gateway.config.load import Configuration, load
@@ -24,7 +28,7 @@ _GITHUB = {"error": "error", "warning": "warning", "note": "notice"}
 
 
 def add_options(parser: CommandParser) -> None:
-    parser.add(*CONFIG)
+    parser.add(*CONFIG, nargs="+")
     parser.add(*WITHOUT_SECRETS)
     parser.add("--strict", "treat warnings as errors")
     parser.add("--format", "format of the findings", "text", choices=FORMATS)
@@ -32,20 +36,78 @@ def add_options(parser: CommandParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the findings; exit status 0 without an error, 1 with one."""
-    configuration: Configuration | None = None
-    try:
-        configuration = load(args.config, without_secrets=args.without_secrets)
-        findings = examine(configuration)
-    except ConfigErrors as error:
-        findings = error.findings
+    checked = [_check(path, without_secrets=args.without_secrets) for path in args.config]
+    fleet = _check_together(checked) if len(checked) > 1 else None
+    findings = [finding for each in checked for finding in each.findings]
     FORMATS[args.format](findings)
-    if configuration is not None and args.format == "text":
-        for line in (each for r in configuration.routes for each in _route_lines(r, configuration)):
+    if args.format == "text":
+        for line in _lines_of_fleet(checked, fleet) if fleet else _lines(checked[0]):
             print_line(line)
-        unread = "; without the values of references" if args.without_secrets else ""
-        print_line(f"{args.config}: {_summary(findings)}{unread}")
     fatal = {"error", "warning"} if args.strict else {"error"}
     return int(any(finding.severity in fatal for finding in findings))
+
+
+@dataclass(slots=True)
+class _Checked:
+    """A configuration with its findings; None when the file has errors.
+
+    Mutable: the findings about the fleet are added.
+    """
+
+    path: Path
+    configuration: Configuration | None
+    findings: list[ConfigError]
+    unread: str = ""  # the end of its line
+
+
+def _check(path: Path, *, without_secrets: bool) -> _Checked:
+    unread = "; without the values of references" if without_secrets else ""
+    try:
+        configuration = load(path, without_secrets=without_secrets)
+        return _Checked(path, configuration, examine(configuration), unread)
+    except ConfigErrors as error:
+        return _Checked(path, None, error.findings)
+
+
+def _check_together(checked: Sequence[_Checked]) -> FleetResult:
+    """Examine all configurations without errors together, and add the findings to each."""
+    read = [each for each in checked if each.configuration is not None]
+    result = examine_fleet(
+        [(each.path, each.configuration) for each in read if each.configuration is not None]
+    )
+    for each, more in zip(read, result.findings, strict=True):
+        found = [*each.findings, *more]
+        each.findings = sorted(found, key=lambda one: (one.path, one.line, one.column))
+    return result
+
+
+def _lines(checked: _Checked) -> Iterator[str]:
+    configuration = checked.configuration
+    if configuration is not None:
+        for route in configuration.routes:
+            yield from _route_lines(route, configuration)
+        yield f"{checked.path}: {_summary(checked.findings)}{checked.unread}"
+
+
+def _lines_of_fleet(checked: Sequence[_Checked], fleet: FleetResult) -> Iterator[str]:
+    """Yield a line for each file, and what is proven about all of them."""
+    for each in checked:
+        yield f"{each.path}: {_summary(each.findings)}{each.unread}"
+    total = _summary([finding for each in checked for finding in each.findings])
+    yield f"{len(checked)} gateways: {total}; {_verdict(checked, fleet)}"
+
+
+def _verdict(checked: Sequence[_Checked], fleet: FleetResult) -> str:
+    if unread := [str(each.path) for each in checked if each.configuration is None]:
+        return f"nothing is proven with {', '.join(unread)} before the errors there are mended"
+    if fleet.unidentified:
+        return (
+            f"{fleet.unidentified} of {fleet.endpoints} endpoints have no `broker_id`: cycles and"
+            " doubles through their brokers are not excluded"
+        )
+    if fleet.proven:
+        return "no message circles, and none is carried twice from one broker to another"
+    return f"all {fleet.endpoints} endpoints have a `broker_id`"
 
 
 def _route_lines(route: Route, configuration: Configuration) -> Iterator[str]:

@@ -49,6 +49,8 @@ def run(args: argparse.Namespace) -> int:
         print_line(str(line), sys.stderr)
     variables = unset_variables(text)
     advice = f"; set {variables} before `gateway check`" if variables else ""
+    if document.routes:
+        print_line(_fleet_advice(args.output), sys.stderr)
     print_line(_summary(document) + advice, sys.stderr)
     lost = document.lines(LineStatus.NOT_CARRIED_OVER)
     return 1 if lost or not document.routes else 0
@@ -62,6 +64,15 @@ def _write(text: str, output: Path | None) -> None:
         output.write_text(text, encoding="utf-8")
     except OSError as error:
         raise GatewayError(f"{output}: cannot write the file: {error.strerror}") from error
+
+
+def _fleet_advice(output: Path | None) -> str:
+    """Return what to do where several gateways meet at brokers."""
+    file = output or "MAPPING.yaml"
+    return (
+        "gateway: with other gateways at these brokers, write each `broker_id`, and run"
+        f" gateway check {file} OTHER.yaml ..."
+    )
 
 
 def _summary(document: Document) -> str:

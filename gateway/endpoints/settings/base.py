@@ -68,10 +68,13 @@ class EndpointSettings(ABC):
     """Settings of an endpoint; each kind adds its own, and overrides the members that differ.
 
     `encrypted_schemes` are the schemes in `addresses` that stand for TLS, also as a part, such as
-    nio+ssl.
+    nio+ssl. `client_key` is the setting with the client id, `durable_key` the one with the durable
+    queue or consumer of a source: two gateways at one broker need different ones.
     """
 
     encrypted_schemes: ClassVar[tuple[str, ...]] = ("ssl", "tls", "tcps")
+    client_key: ClassVar[str] = ""
+    durable_key: ClassVar[str] = ""
     rate: float = setting(
         "most messages a second that the gateway sends, for example so that a target that was away"
         " is not flooded with its backlog; 0: no limit",
@@ -100,6 +103,11 @@ class EndpointSettings(ABC):
     @abstractmethod
     def broker_key(self) -> str:
         """Address of the broker; equal for two endpoints of the same broker."""
+
+    @property
+    def broker_keys(self) -> tuple[str, ...]:
+        """The key of each server alone, where the address names several."""
+        return (self.broker_key,)
 
     @property
     @abstractmethod
@@ -156,6 +164,11 @@ class EndpointSettings(ABC):
         keeps for this endpoint alone: its own subscriptions, and the queue that they fill.
         """
         return False
+
+    def durable_name(self, route: str) -> str:
+        """Return the durable queue or consumer that a source for `route` reads; empty without."""
+        name = str(getattr(self, self.durable_key)) if self.durable_key else ""
+        return name.replace("{instance}", route)
 
     def faults(self) -> Iterator[SettingFault]:
         """Yield the faults that only a connection would show."""

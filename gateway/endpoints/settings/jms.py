@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from gateway.endpoints.settings.base import (
@@ -43,6 +43,7 @@ class JmsSettings(EndpointSettings):
         "ssl", "tls", "tcps", "smfs", "mqtts", "amqps", "https", "wss",
     )  # fmt: skip
     carries: ClassVar[frozenset[str]] = ALL_FIELDS - {"retained", "redelivered"}
+    client_key: ClassVar[str] = "client_id"
     kind_prefixes: ClassVar[tuple[str, ...]] = KIND_PREFIXES
     name: str = setting("name of the endpoint in the configuration", "jms")
     dialects: tuple[str, ...] = setting(
@@ -237,6 +238,13 @@ class JmsSettings(EndpointSettings):
         if address:
             return ",".join(sorted(address))
         return ",".join(sorted({url for each in self.urls for url in each.split(",")}))
+
+    @property
+    def broker_keys(self) -> tuple[str, ...]:
+        """The key of each server alone, where `urls` are the address."""
+        found = tuple(f"jms://{each.host.lower()}:{each.port or 0}" for each in self.servers())
+        by_urls = replace(self, urls=()).broker_key != self.broker_key and not self.jndi_factory
+        return found if by_urls else (self.broker_key,)
 
     @property
     def addresses(self) -> tuple[str, ...]:

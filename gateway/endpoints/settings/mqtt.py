@@ -27,6 +27,7 @@ class MqttSettings(EndpointSettings):
     """MQTT broker, protocol 3.1.1 or 5.0."""
 
     encrypted_schemes: ClassVar[tuple[str, ...]] = ("mqtts",)
+    client_key: ClassVar[str] = "client_id"
     name: str = setting("name of the endpoint in the configuration", "mqtt")
     dialect: str = setting("system whose naming rules the names follow", "mqtt")
     host: str = setting(
@@ -149,6 +150,11 @@ class MqttSettings(EndpointSettings):
     def broker_key(self) -> str:
         """Address of the broker; equal for two endpoints of the same broker."""
         return f"mqtt://{','.join(sorted(each.address.lower() for each in self.each_address))}"
+
+    @property
+    def broker_keys(self) -> tuple[str, ...]:
+        """The key of each broker alone, where the address names several."""
+        return tuple(f"mqtt://{each.address.lower()}" for each in self.each_address)
 
     @property
     def addresses(self) -> tuple[str, ...]:

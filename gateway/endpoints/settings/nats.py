@@ -29,6 +29,7 @@ class NatsSettings(EndpointSettings):
 
     encrypted_schemes: ClassVar[tuple[str, ...]] = ("tls",)
     carries: ClassVar[frozenset[str]] = ALL_FIELDS - {"redelivered"}
+    durable_key: ClassVar[str] = "consumer"
     name: str = setting("name of the endpoint in the configuration", "nats")
     dialect: str = setting("system whose naming rules the names follow", "nats")
     url: str = setting(
@@ -117,6 +118,14 @@ class NatsSettings(EndpointSettings):
         own = f"{gateway}-{self.name}-{{instance}}"
         return replace(self, consumer=self.consumer or own)
 
+    def durable_name(self, route: str) -> str:
+        """Return the durable consumer of a source for `route`; core NATS has none."""
+        return self.consumer.replace("{instance}", route) if self.jetstream else ""
+
+    def group(self, _pattern: str) -> str:
+        """Name of the readers that divide messages: a queue group of core NATS."""
+        return "" if self.jetstream else self.queue_group
+
     def faults(self) -> Iterator[SettingFault]:
         """Yield the faults that only a connection would show."""
         form = "nats://host:port or tls://host:port"
@@ -138,6 +147,11 @@ class NatsSettings(EndpointSettings):
     def broker_key(self) -> str:
         """Address of the server; equal for two endpoints of the same server."""
         return f"nats://{server_key(self.addresses, _PORTS)}"
+
+    @property
+    def broker_keys(self) -> tuple[str, ...]:
+        """The key of each server alone, where the address names several."""
+        return tuple(replace(self, url=each).broker_key for each in self.url.split(","))
 
     @property
     def addresses(self) -> tuple[str, ...]:

@@ -36,6 +36,7 @@ class RabbitmqSettings(EndpointSettings):
     carries: ClassVar[frozenset[str]] = ALL_FIELDS - {"redelivered", "retained"}
     mode: ClassVar[DeliveryMode] = DeliveryMode.AT_LEAST_ONCE
     kind_prefixes: ClassVar[tuple[str, ...]] = (QUEUE,)
+    durable_key: ClassVar[str] = "queue"
     name: str = setting("name of the endpoint in the configuration", "rabbitmq")
     dialect: str = setting("system whose naming rules the names follow", "rabbitmq")
     url: str = setting(
@@ -110,6 +111,11 @@ class RabbitmqSettings(EndpointSettings):
     def for_gateway(self, gateway: str) -> RabbitmqSettings:
         """Return the settings with the queue of the gateway with this name."""
         return replace(self, queue=self.queue or f"{gateway}-{self.name}")
+
+    @property
+    def broker_keys(self) -> tuple[str, ...]:
+        """The key of each server alone, where the address names several."""
+        return tuple(replace(self, url=each).broker_key for each in self.urls)
 
     def faults(self) -> Iterator[SettingFault]:
         """Yield the faults that only a connection would show."""

@@ -32,6 +32,7 @@ class SolaceSettings(EndpointSettings):
     encrypted_schemes: ClassVar[tuple[str, ...]] = ("tcps", "https", "wss")
     carries: ClassVar[frozenset[str]] = ALL_FIELDS - {"redelivered"}
     kind_prefixes: ClassVar[tuple[str, ...]] = QUEUE_PREFIXES
+    durable_key: ClassVar[str] = "queue"
     name: str = setting("name of the endpoint in the configuration", "solace")
     dialect: str = setting("system whose naming rules the names follow", "smf")
     url: str = setting(
@@ -135,6 +136,11 @@ class SolaceSettings(EndpointSettings):
         """Return the settings with the client name of the gateway with this name."""
         return replace(self, client_name=self.client_name or f"{gateway}-{self.name}")
 
+    def durable_name(self, route: str) -> str:
+        """Return the queue of a source for `route`; direct messages come without one."""
+        name = self.queue or f"gateway/{self.name}/{{instance}}"
+        return name.replace("{instance}", route) if self.guaranteed else ""
+
     def faults(self) -> Iterator[SettingFault]:
         """Yield the faults that only a connection would show."""
         yield from address_faults("url", self.url.split(","), _URL, "tcp://host:port or tcps://...")
@@ -153,6 +159,11 @@ class SolaceSettings(EndpointSettings):
     def broker_key(self) -> str:
         """Address of the broker; equal for two endpoints of the same broker."""
         return f"tcp://{server_key(self.addresses, _PORTS)}/{self.vpn}"
+
+    @property
+    def broker_keys(self) -> tuple[str, ...]:
+        """The key of each server alone, where the address names several."""
+        return tuple(replace(self, url=each).broker_key for each in self.url.split(","))
 
     @property
     def addresses(self) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ one of them is sent through the real routes until its names repeat.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from itertools import islice
@@ -44,7 +44,7 @@ class Ending(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class _Trace:
+class Trace:
     """The translations of a name around a cycle."""
 
     hops: tuple[TranslatedName, ...]
@@ -81,10 +81,15 @@ def names_before(flow: Flow, names: Sequence[NameSet]) -> list[NameSet]:
     return [each for each in found if each.example() is not None]
 
 
-def judge_cycle(cycle: Cycle, names: Sequence[NameSet]) -> RouteFinding | None:
+def judge_cycle(
+    cycle: Cycle,
+    names: Sequence[NameSet],
+    find: Callable[[Cycle, Trace], RouteFinding | None] | None = None,
+) -> RouteFinding | None:
     """Return the finding about a cycle; `names` may travel it, from its first flow.
 
-    Names that travel it twice are tried first. None when no name exists.
+    Names that travel it twice are tried first. None when no name exists. `find` words the finding
+    about a name that came back.
     """
     try:
         again = list(names)
@@ -100,27 +105,28 @@ def judge_cycle(cycle: Cycle, names: Sequence[NameSet]) -> RouteFinding | None:
     worst = min(traces, key=lambda each: (not each.came_back(cycle), order.index(each.ending)))
     if not worst.came_back(cycle):
         return unproven_cycle(cycle, "names may travel in a cycle; no example came back")
-    return _finding(cycle, worst)
+    return (find or cycle_finding)(cycle, worst)
 
 
-def _trace(cycle: Cycle, levels: tuple[str, ...]) -> _Trace:
+def _trace(cycle: Cycle, levels: tuple[str, ...]) -> Trace:
     """Translate a name hop by hop, until it repeats or is not sent on."""
     hops: list[TranslatedName] = []
     seen: set[tuple[int, tuple[str, ...]]] = set()
     for number in range(MAX_LAPS * len(cycle)):
         at = number % len(cycle)
         if (at, levels) in seen:
-            return _Trace(tuple(hops), Ending.REPEATS)
+            return Trace(tuple(hops), Ending.REPEATS)
         seen.add((at, levels))
         found = translate_name(cycle[at].source.route, cycle[at].target, levels)
         if not isinstance(found, TranslatedName):
-            return _Trace(tuple(hops), Ending.LEAVES if found is None else Ending.REFUSED)
+            return Trace(tuple(hops), Ending.LEAVES if found is None else Ending.REFUSED)
         hops.append(found)
         levels = found.target_levels
-    return _Trace(tuple(hops), Ending.CHANGES)
+    return Trace(tuple(hops), Ending.CHANGES)
 
 
-def _finding(cycle: Cycle, trace: _Trace) -> RouteFinding:
+def cycle_finding(cycle: Cycle, trace: Trace) -> RouteFinding:
+    """Return the finding about a cycle that a name travels."""
     first, hops = cycle[0], trace.hops[: len(cycle)]
     stations = [f"{hops[0].source_name!r} at {first.source.route.endpoint!r}"]
     stations += [
@@ -152,19 +158,30 @@ MAX_EDGES = 40_000  # from one route to the next
 MAX_STEPS_BACK = 4_000  # hops that are followed in all
 
 Graph: TypeAlias = dict[Flow, list[Flow]]  # a flow, and the flows that may send to it
+Station: TypeAlias = tuple[str, frozenset[NameSet]]  # a broker, and names there
+Judge: TypeAlias = Callable[[Cycle, Sequence[NameSet]], RouteFinding | None]
 
 
-def prove_cycles(flows: Sequence[Flow]) -> Iterator[RouteFinding]:
-    """Yield a finding for each cycle.
+def prove_cycles(
+    flows: Sequence[Flow],
+    judge: Judge = judge_cycle,
+    *,
+    apart: Callable[[Flow], object] = lambda _: None,
+    longest: int = MAX_CYCLE_LENGTH,
+    shortcuts: bool = False,
+) -> Iterator[RouteFinding]:
+    """Yield a finding for each cycle of up to `longest` hops.
+
+    With `shortcuts`, no cycle around shorter ones over the same names is sought.
 
     The gateway drops a message that comes straight back through the `inverse` of its route, by
     its origin path; such a pair is no cycle. The first of several flows that differ
-    only in the names of their routes represents all.
+    only in the names of their routes represents all; flows for which `apart` differs are distinct.
     """
-    distinct = _distinct_flows(flows)
+    distinct = _distinct_flows(flows, apart)
     senders, complete = _senders(distinct)
     graph = _trim(senders)
-    search = _Search(graph, {flow: at for at, flow in enumerate(distinct)})
+    search = _Search(graph, {flow: at for at, flow in enumerate(distinct)}, longest, shortcuts)
     seen: set[frozenset[tuple[int, int]]] = set()
     for start in graph:
         start_question()
@@ -172,7 +189,7 @@ def prove_cycles(flows: Sequence[Flow]) -> Iterator[RouteFinding]:
             own = NameSet(start.pattern, start.source.excludes)
             for cycle, names in search.cycles((start,), [own]):
                 key = frozenset((flow.source.number, flow.target_index) for flow in cycle)
-                if key not in seen and (finding := judge_cycle(cycle, names)) is not None:
+                if key not in seen and (finding := judge(cycle, names)) is not None:
                     seen.add(key)
                     yield finding
         except SearchBudgetExceeded:
@@ -187,7 +204,7 @@ def prove_cycles(flows: Sequence[Flow]) -> Iterator[RouteFinding]:
         yield flow.finding("unproven", "warning", text, hint)
 
 
-def _distinct_flows(flows: Sequence[Flow]) -> list[Flow]:
+def _distinct_flows(flows: Sequence[Flow], apart: Callable[[Flow], object]) -> list[Flow]:
     """Return one flow of each shape between two brokers, and every flow with an inverse."""
     shapes = shape_numbers(flows)
     inverses = {flow.source.route.inverse for flow in flows}
@@ -196,7 +213,8 @@ def _distinct_flows(flows: Sequence[Flow]) -> list[Flow]:
         route = flow.source.route
         own = flow if route.inverse or route.name in inverses else None
         brokers = flow.source.broker, flow.broker
-        found.setdefault((shapes[flow], brokers, route.selector is None, own), flow)
+        key = shapes[flow], brokers, route.selector is None, own, apart(flow)
+        found.setdefault(key, flow)
     return list(found.values())
 
 
@@ -243,14 +261,20 @@ class _Search:
 
     graph: Graph
     order: dict[Flow, int]
+    longest: int
+    shortcuts: bool
     steps_left: int = field(default=MAX_STEPS_BACK)
 
-    def cycles(self, path: Cycle, names: list[NameSet]) -> Iterator[tuple[Cycle, list[NameSet]]]:
+    def cycles(
+        self, path: Cycle, names: list[NameSet], passed: frozenset[Station] = frozenset()
+    ) -> Iterator[tuple[Cycle, list[NameSet]]]:
         """Yield the cycles that end with `path`, begun by its last flow, and the names there.
 
-        `names` travel the path.
+        `names` travel the path. With `shortcuts`, no path comes to the names of a broker twice:
+        what lies between is a cycle of its own. `passed` are the brokers and names of the path.
         """
         start = path[-1]
+        passed |= {(path[0].source.broker, frozenset(names))} if self.shortcuts else frozenset()
         for sender in self.graph[path[0]]:
             if self.order[sender] < self.order[start] or (sender in path and sender is not start):
                 continue
@@ -260,5 +284,7 @@ class _Search:
             before = names_before(sender, names)
             if before and sender is start:
                 yield (start, *path[:-1]), before
-            elif before and len(path) < MAX_CYCLE_LENGTH:
-                yield from self.cycles((sender, *path), before)
+            elif (sender.source.broker, frozenset(before)) in passed:
+                continue
+            elif before and len(path) < self.longest:
+                yield from self.cycles((sender, *path), before, passed)

@@ -24,7 +24,7 @@ NARROW_HINT = "narrow one of the patterns, or exclude from one what the other ta
 def overlap_findings(one: Flow, other: Flow, overlap: Overlap) -> Iterator[RouteFinding]:
     """Yield the findings about two flows, as findings of `other`."""
     if overlap.copies is not None:
-        yield _copied(one, other, *overlap.copies)
+        yield copied_finding(one, other, *overlap.copies)
     if overlap.names is not None:
         yield _collision(one, other, *overlap.names)
     if overlap.unproven:
@@ -33,7 +33,10 @@ def overlap_findings(one: Flow, other: Flow, overlap: Overlap) -> Iterator[Route
         yield other.finding("unproven", "warning", text, hint)
 
 
-def _copied(one: Flow, other: Flow, first: TranslatedName, second: TranslatedName) -> RouteFinding:
+def copied_finding(
+    one: Flow, other: Flow, first: TranslatedName, second: TranslatedName
+) -> RouteFinding:
+    """Return the finding about a message that two flows carry to one broker."""
     source, target = other.endpoints
     name, made, by = second.source_name, second.target_name, _by(one, other)
     if first.target_levels == second.target_levels:

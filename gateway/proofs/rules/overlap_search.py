@@ -58,6 +58,15 @@ def find_overlap(one: Flow, other: Flow, trials: Trials) -> Overlap | None:
         return None
 
 
+def find_copies(one: Flow, other: Flow, trials: Trials) -> Translated | None:
+    """Return one message that both flows carry, under one target name if possible.
+
+    Raises:
+        SearchBudgetExceeded: the search became too long.
+    """
+    return _FlowPair(one, other, trials).copies()
+
+
 def _arrive_alike(pair: Translated) -> bool:
     return pair[0].target_levels == pair[1].target_levels
 
