@@ -8,9 +8,10 @@ from types import MappingProxyType
 
 from gateway.endpoints.solace import property_names as names
 from gateway.errors import WireError
+from gateway.model.copy_proof import PROOF_SIZE
 from gateway.model.limited_cache import LimitedCache
 from gateway.model.message import NO_PROPERTIES, DeliveryMode, Headers, Message, Payload, Value
-from gateway.model.proof_text import USUAL_PROOF, cut_proof, is_shared, read_proof
+from gateway.model.proof_text import cut_proof, is_shared, read_proof
 from gateway.wire.smf import received_message as smf
 from gateway.wire.smf.frames import GUARANTEED
 from gateway.wire.smf.sdt import STRING
@@ -18,7 +19,7 @@ from gateway.wire.smf.sdt import STRING
 _MAX_REMEMBERED = 1 << 20  # bytes of headers, and of metadata
 _NAME = names.PROOF.encode()
 _TEXT_HEAD = STRING << 2  # with one byte for the length, which counts these two and the NUL
-_PROOF_MARK = bytes((_TEXT_HEAD, len(_NAME) + 3)) + _NAME + bytes((0, _TEXT_HEAD, USUAL_PROOF + 3))
+_PROOF_MARK = bytes((_TEXT_HEAD, len(_NAME) + 3)) + _NAME + bytes((0, _TEXT_HEAD, PROOF_SIZE + 3))
 _ARCHIVE_TIMES = range(-(2**63), 2**63)  # microseconds that an archive can store
 
 

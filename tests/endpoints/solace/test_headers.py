@@ -14,7 +14,7 @@ from gateway.model.outcome import ACCEPTED, Outcome
 from gateway.wire.smf.frames import Protocol, encode_frame
 from gateway.wire.smf.parameters import SUMMARY, TIME_TO_LIVE, TOPIC, encode_parameter
 from gateway.wire.smf.sdt import MAP, STREAM
-from tests.copy_proofs import OTHER_PROOF, PROOF, PROOFS, USUAL_PROOFS
+from tests.copy_proofs import OTHER_PROOF, PROOF, PROOFS, WHOLE_PROOFS
 from tests.endpoints.exchange import collect, opened, send
 from tests.endpoints.solace.restartable import GUARANTEED, RestartableBroker, restartable
 from tests.wire.smf_dumps import dump
@@ -369,7 +369,7 @@ def encode_container(kind: int, *elements: bytes) -> bytes:
 
 
 KEYS = st.sampled_from(["gateway-proof", "a", "gateway-origin"])
-ANY_VALUE = PROOFS | st.builds(hidden, USUAL_PROOFS) | VALUES
+ANY_VALUE = PROOFS | st.builds(hidden, WHOLE_PROOFS) | VALUES
 
 
 @example([[("a", hidden(each)), ("gateway-proof", PROOF)] for each in (PROOF, OTHER_PROOF)])
