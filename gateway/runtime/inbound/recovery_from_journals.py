@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from gateway.archive.durable import read_regular
-from gateway.archive.journal.records import Damage, Rows, is_journal, read_records
+from gateway.archive.journal.records import Cell, Damage, Rows, is_journal, read_records
 from gateway.archive.layout import is_instance, journals, parse_journal_name
 from gateway.archive.schema import Leg
 from gateway.model.dead_letter_rule import LOOP
@@ -45,6 +45,7 @@ def recover(root: Path, gateway: GatewayIdentity, brokers: Mapping[str, str]) ->
     saved = saved_echoes(root, gateway.name)
     sent: list[tuple[int, SentCopy]] = []
     returned: Counter[EchoKey] = Counter()
+    echoes: set[Cell] = set()  # ids
     for path in _latest(root, gateway.name):
         try:
             data = read_regular(path)
@@ -58,7 +59,10 @@ def recover(root: Path, gateway: GatewayIdentity, brokers: Mapping[str, str]) ->
             elif leg == Leg.DELIVERED.value and broker is not None:
                 sent += _sent_copies(rows, broker, gateway)
             elif leg == Leg.CUT.value and rows.common.get("rule") == LOOP and broker is not None:
-                returned.update((broker, *each) for each in _contents(rows))
+                found = dict(zip(rows.values("id"), _contents(rows), strict=True))
+                new = found.keys() - echoes  # an echo has a row for each target
+                returned.update((broker, *found[each]) for each in new)
+                echoes |= new
     return RecoveredState(identities, saved + _without_echoes(sent, returned))
 
 

@@ -62,10 +62,15 @@ def test_copies_whose_echo_was_recorded_are_not_waited_for(tmp_path: Path) -> No
         "route": "r",
     }
     names: dict[str, list[Cell]] = {"name": ["a/b", "a/b", "a/c"], "hash": [HASH] * 3}
-    echo: dict[str, list[Cell]] = {"name": ["a/b"], "hash": [HASH]}
+    echo: dict[str, list[Cell]] = {
+        "name": ["a/b"] * 2,
+        "hash": [HASH] * 2,
+        "id": [b"1"] * 2,
+        "target": ["x", "y"],
+    }
     path = journal_path(tmp_path, "edge", 0, 0)
     path.parent.mkdir(parents=True)
-    path.write_bytes(MAGIC + pack([Rows(3, sent, names), Rows(1, cut, echo)]))
+    path.write_bytes(MAGIC + pack([Rows(3, sent, names), Rows(2, cut, echo)]))
 
     found = recover(tmp_path, GatewayIdentity("edge"), {"plant": "mqtt://plant"}).sent
 
