@@ -8,7 +8,7 @@ from itertools import combinations
 from pathlib import Path
 
 from gateway.check.examine import as_config_error
-from gateway.check.fleet_brokers import Brokers, Gateway
+from gateway.check.fleet_brokers import Brokers, FleetGateway
 from gateway.check.fleet_identity import Found, broker_findings, found_at, name_findings
 from gateway.config.load import Configuration
 from gateway.errors import ConfigError
@@ -49,7 +49,7 @@ def examine_fleet(configurations: Sequence[tuple[Path, Configuration]]) -> Fleet
 
 
 def _findings_of(
-    gateway: Gateway, found: Sequence[Found], gateways: Sequence[Gateway]
+    gateway: FleetGateway, found: Sequence[Found], gateways: Sequence[FleetGateway]
 ) -> list[ConfigError]:
     """Return the findings in the files of one gateway, without the values of references."""
     own = gateway.configuration
@@ -57,10 +57,10 @@ def _findings_of(
     return own.hidden.hide_all_in(shown, own.locations)
 
 
-def _labelled(configurations: Sequence[tuple[Path, Configuration]]) -> list[Gateway]:
+def _labelled(configurations: Sequence[tuple[Path, Configuration]]) -> list[FleetGateway]:
     names = [each.gateway.name for _, each in configurations]
     return [
-        Gateway(
+        FleetGateway(
             name if names.count(name) == 1 and not _has_unknown_name(configuration) else str(path),
             path,
             configuration,
@@ -73,7 +73,7 @@ def _has_unknown_name(configuration: Configuration) -> bool:
     return ("gateway", "name") in configuration.placeholders
 
 
-def _are_pair(one: Gateway, other: Gateway) -> bool:
+def _are_pair(one: FleetGateway, other: FleetGateway) -> bool:
     """Return whether two files are those of the two instances of one gateway."""
     mine, theirs = one.configuration, other.configuration
     return (
@@ -84,11 +84,11 @@ def _are_pair(one: Gateway, other: Gateway) -> bool:
     )
 
 
-def _is_second_of_pair(gateway: Gateway, gateways: Sequence[Gateway]) -> bool:
+def _is_second_of_pair(gateway: FleetGateway, gateways: Sequence[FleetGateway]) -> bool:
     return any(_are_pair(each, gateway) for each in gateways[: gateways.index(gateway)])
 
 
-def _equal_gateways(gateways: Sequence[Gateway]) -> Iterator[Found]:
+def _equal_gateways(gateways: Sequence[FleetGateway]) -> Iterator[Found]:
     for one, other in combinations(gateways, 2):
         mine, theirs = one.configuration, other.configuration
         if _has_unknown_name(mine) or _has_unknown_name(theirs) or _are_pair(one, other):
@@ -132,7 +132,9 @@ def _renamed(route: Route, label: str) -> Route:
     )
 
 
-def _hidden(finding: ConfigError, own: Gateway, gateways: Sequence[Gateway]) -> ConfigError:
+def _hidden(
+    finding: ConfigError, own: FleetGateway, gateways: Sequence[FleetGateway]
+) -> ConfigError:
     """Return a finding without the values of references in other files; `own` is its file's."""
     reason, hint, examples = finding.reason, finding.hint, finding.examples
     for each in gateways:

@@ -24,7 +24,7 @@ ADDRESS_KEYS = frozenset(
 
 
 @dataclass(frozen=True, eq=False)
-class Gateway:
+class FleetGateway:
     """One configuration of a fleet; `label` is the name of its gateway, or its path."""
 
     label: str
@@ -48,7 +48,7 @@ class Gateway:
 class FleetEnd:
     """One endpoint of a gateway of a fleet."""
 
-    gateway: Gateway
+    gateway: FleetGateway
     name: str
 
     @cached_property
@@ -116,7 +116,7 @@ class FleetEnd:
 class Brokers:
     """The endpoints of a fleet by their brokers: as the files state, and as addresses suggest."""
 
-    gateways: Sequence[Gateway]
+    gateways: Sequence[FleetGateway]
 
     @cached_property
     def ends(self) -> tuple[FleetEnd, ...]:

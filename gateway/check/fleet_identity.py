@@ -6,13 +6,13 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
-from gateway.check.fleet_brokers import Brokers, FleetEnd, Gateway
+from gateway.check.fleet_brokers import Brokers, FleetEnd, FleetGateway
 from gateway.config.nodes import KeyPath
 from gateway.errors import ConfigError
 
 MAX_NAMED = 3  # endpoints that a hint names
 
-Found: TypeAlias = tuple[Gateway, ConfigError]
+Found: TypeAlias = tuple[FleetGateway, ConfigError]
 
 
 def broker_findings(brokers: Brokers) -> Iterator[Found]:
@@ -161,7 +161,7 @@ def _names(labels: Sequence[str]) -> str:
 
 
 def found_at(  # noqa: PLR0913, PLR0917  # the parts of one finding
-    gateway: Gateway, at: KeyPath, rule: str, reason: str, hint: str, severity: str = "error"
+    gateway: FleetGateway, at: KeyPath, rule: str, reason: str, hint: str, severity: str = "error"
 ) -> Found:
     """Return a finding at a key of the configuration of `gateway`."""
     return gateway, gateway.configuration.location_of(at).error(rule, reason, hint, severity)
