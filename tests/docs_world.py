@@ -51,6 +51,7 @@ STAND_INS: Final = (  # printed text and its replacement, in this order
     ("ARCHIVE WRITER", "ARCHIVE north"),
     ("--date D", f"--date {DATE}"),
     ("generate ARCHIVE", "generate new"),
+    ("A.yaml B.yaml ...", "north.yaml south.yaml"),
     ("--strict CONFIG", "--strict plant.yaml"),  # without the warnings for memory endpoints
     ("./archive", "ARCHIVE"),
     ("ARCHIVE", "records"),
