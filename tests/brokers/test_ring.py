@@ -19,8 +19,8 @@ pytestmark = pytest.mark.broker
 CONFIG = """\
 gateway: {{name: g{number}}}
 endpoints:
-  source: {{kind: mqtt, version: {version}, host: 127.0.0.1, port: {source}, backoff_max: 1}}
-  target: {{kind: mqtt, version: {version}, host: 127.0.0.1, port: {target}}}
+  source: {{kind: mqtt, version: 5, host: 127.0.0.1, port: {source}, backoff_max: 1{source_id}}}
+  target: {{kind: mqtt, version: 5, host: 127.0.0.1, port: {target}{target_id}}}
 routes:
   relay:
     from: {{endpoint: source, pattern: "a/{{rest...}}"}}
@@ -30,9 +30,9 @@ archive: {{path: {archive}}}
 
 
 def start_ring(
-    folder: Path, brokers: list[Mosquitto], stack: ExitStack, version: str
+    folder: Path, brokers: list[Mosquitto], stack: ExitStack, *, named: bool
 ) -> list[Gateway]:
-    """Start a gateway from each broker to the next."""
+    """Start a gateway from each broker to the next; with `named` each broker has a `broker_id`."""
     gateways: list[Gateway] = []
     for number, source in enumerate(brokers):
         target = brokers[(number + 1) % len(brokers)]
@@ -44,7 +44,8 @@ def start_ring(
                 source=source.port,
                 target=target.port,
                 archive=archive,
-                version=version,
+                source_id=f", broker_id: b{source.port}" if named else "",
+                target_id=f", broker_id: b{target.port}" if named else "",
             )
         )
         gateway = Gateway(load(file))
@@ -57,28 +58,44 @@ def start_ring(
     return gateways
 
 
-def test_an_origin_path_ends_a_ring_after_one_round(
-    tmp_path: Path, start_mosquitto: StartMosquitto
+@pytest.mark.parametrize(
+    ("named", "cutter", "rounds"),
+    [
+        pytest.param(True, 2, (1, 1, 1), id="broker-ids"),
+        pytest.param(False, 0, (2, 1, 1), id="addresses"),
+    ],
+)
+def test_an_origin_path_ends_a_ring(
+    tmp_path: Path,
+    start_mosquitto: StartMosquitto,
+    cutter: int,
+    rounds: tuple[int, ...],
+    *,
+    named: bool,
 ) -> None:
-    """The last gateway sees the first broker on the path, and sends nothing back to it."""
+    """The last gateway sees the first broker on the path; without names the first sees itself."""
     count = 2_000
     brokers = [start_mosquitto(*OPEN, "max_queued_messages 0") for _ in range(3)]
     with ExitStack() as stack:
-        gateways = start_ring(tmp_path, brokers, stack, "5")
-        counters = [gateway.counters["relay"] for gateway in gateways]
+        gateways = start_ring(tmp_path, brokers, stack, named=named)
+        cuts = gateways[cutter].counters["relay"]
         witnesses = [stack.enter_context(closing(Client(each.port, "a/#"))) for each in brokers]
         client = stack.enter_context(closing(Client(brokers[0].port)))
         for number in range(count):
             client.publish("a/b", b"%d" % number)
-        until(lambda: counters[2].loops == count)
+        until(lambda: cuts.loops == count)
         client.publish("a/end", b"end")  # behind every message at each broker
-        for witness in witnesses:
-            witness.wait_for(lambda arrived: any(topic == "a/end" for topic, _ in arrived))
-        until(lambda: counters[2].loops == count + 1)
+        until(lambda: cuts.loops == count + 1)
+        for witness, times in zip(witnesses, rounds, strict=True):
+            witness.wait_for(
+                lambda arrived, n=times: sum(topic == "a/end" for topic, _ in arrived) == n  # type: ignore[misc]  # a default binds it now
+            )
 
-    expected = [b"%d" % number for number in range(count)] + [b"end"]
-    assert [[payload for _, payload in each.arrived] for each in witnesses] == [expected] * 3
+    expected = sorted([b"%d" % number for number in range(count)] + [b"end"])
+    arrived = [sorted(payload for _, payload in each.arrived) for each in witnesses]
+    assert arrived == [sorted(expected * times) for times in rounds]
     rows = [[row["leg"] for row in archived(tmp_path / f"archive-{n}")] for n in range(3)]
-    assert [legs.count("received") for legs in rows] == [count + 1, count + 1, 0]
-    assert [legs.count("delivered") for legs in rows] == [count + 1, count + 1, 0]
-    assert [legs.count("cut") for legs in rows] == [0, 0, count + 1]
+    passed = [0 if named and n == cutter else count + 1 for n in range(3)]
+    assert [legs.count("received") for legs in rows] == passed
+    assert [legs.count("delivered") for legs in rows] == passed
+    assert [legs.count("cut") for legs in rows] == [(n == cutter) * (count + 1) for n in range(3)]
