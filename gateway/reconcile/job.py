@@ -24,7 +24,7 @@ from gateway.archive.storage import open_storage
 from gateway.archive.verification.holders import Holder
 from gateway.archive.verification.writers import KnownWriters, known_writers
 from gateway.clock import moment, now
-from gateway.model.copy_class import EXCEPTION_CLASSES, TALLIES, CopyClass
+from gateway.model.copy_class import EXCEPTION_CLASSES, HOP_CLASSES, TALLIES, CopyClass
 from gateway.reconcile.classify import hops, result_tables
 from gateway.reconcile.classify.evidence import Joined, joined
 from gateway.reconcile.classify.hop_events import HopScope
@@ -214,7 +214,7 @@ def _with_hops(
     found = hops.judged_hops(spark, scope, segments, job.late * SECOND, inputs.rows).persist()
     messages = hops.with_waiting(found, scope)
     table = hops.hop_table(hops.hop_counts(messages).toArrow())
-    listed = total(table, "expected") - total(table, CopyClass.DELIVERED.value)
+    listed = total(table, *HOP_CLASSES) - total(table, CopyClass.DELIVERED.value)
     results = job.results
     results.write("hops", table)
     results.write_frame(_HOP_EXCEPTIONS, hops.hop_exceptions(messages), listed, hops.HOP_EXCEPTIONS)
