@@ -174,8 +174,14 @@ class CopyClass(Enum):
 
 CLASSES: Final[Mapping[str, ClassFacts]] = {each.value: each.facts for each in CopyClass}
 EXCEPTION_CLASSES: Final = tuple(name for name in CLASSES if name != CopyClass.DELIVERED.value)
+# Copies that may have arrived twice, and that nobody can tell from those that did; a subscriber
+# sees the mark. They are in their classes, too; lists show them beside `duplicated`.
+REPEATS: Final[Mapping[str, str]] = {
+    "redelivered": "redelivered by sources",  # marked by the broker, or where it may have been
+    "resent": "sent again by the gateway",  # no answer came to an earlier attempt
+}
 # The counts of a target: the copies of each class, and some of these copies again.
-TALLIES: Final = ("received", *CLASSES, "marked", "redelivered")
+TALLIES: Final = ("received", *CLASSES, "marked", *REPEATS)
 # A message between two gateways is in a gap of the second one's source.
 IN_GAP: Final = "in gap"
 # A receipt with the id of a message and another payload; every publisher can write an id.

@@ -90,7 +90,7 @@ def _proven(events: pa.Table, scope: CutScope) -> Flags:
         return _Room.of(code[rows], time[rows], room).until(code[cuts], until)
 
     at, own = time[cuts], (*_PLACE, "gateway")
-    # The clock of its own gateway is exact. What is known of the message itself proves nothing.
+    # The clock of its own gateway is exact. The rows of the message itself prove nothing.
     others = room_until(_PLACE, at + SKEW) - room_until(own, at + SKEW)
     itself = room_until((*own, "id"), np.full(len(cuts), _SPAN - 1))
     free = others + room_until(own, at) - itself

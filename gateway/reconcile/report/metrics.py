@@ -12,7 +12,7 @@ from typing import Final
 from gateway.archive.durable import replacing
 from gateway.archive.findings import Weight
 from gateway.archive.layout import SECOND, day_start
-from gateway.model.copy_class import COLUMNS, HOP_CLASSES
+from gateway.model.copy_class import COLUMNS, HOP_CLASSES, REPEATS
 from gateway.model.cut_class import CUT_CLASSES
 from gateway.reconcile.report.report import CLEAN, Report
 from gateway.reconcile.report.timelines import DAY_SECONDS
@@ -75,7 +75,8 @@ def _samples(
         "finished_timestamp_seconds": {"": now / 1_000_000},
     }
     if report.answered:
-        found["copies"] = {f'{{class="{name}"}}': report.total(name) for name in COLUMNS}
+        names = (*COLUMNS, *REPEATS)
+        found["copies"] = {f'{{class="{name}"}}': report.total(name) for name in names}
         found["source_gaps"] = {"": report.source_gaps}
         found["cut_messages"] = {f'{{class="{name}"}}': report.cut(name) for name in CUT_CLASSES}
         if report.hops:

@@ -96,7 +96,7 @@ class Report:
 
     @property
     def words(self) -> list[str]:
-        """What a publisher could have made, and nothing proves: cuts and alterations, as texts."""
+        """The cuts and alterations that a publisher could have made, as texts."""
         found = {
             "cut on another's word": self.cut(ON_WORD),
             "between gateways on a publisher's word": self.between(UNPROVEN),

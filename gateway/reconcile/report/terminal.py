@@ -14,7 +14,15 @@ from typing import Final, TypeAlias
 from rich.console import Console
 from rich.text import Text
 
-from gateway.model.copy_class import CLASSES, COLUMNS, HOP_CLASSES, UNPROVEN, Severity
+from gateway.model.copy_class import (
+    CLASSES,
+    COLUMNS,
+    HOP_CLASSES,
+    REPEATS,
+    UNPROVEN,
+    CopyClass,
+    Severity,
+)
 from gateway.model.cut_class import CUT_CLASSES, ON_WORD
 from gateway.model.dead_letter_rule import advice_of
 from gateway.reconcile.by_key import by_key
@@ -97,7 +105,10 @@ def _counts(report: Report) -> Iterator[str]:
     yield f"verdict: {report.verdict}"
     if report.answered:
         *counts, last = COLUMNS
-        yield from (f"{name} {report.total(name)}" for name in counts)
+        for name in counts:
+            yield f"{name} {report.total(name)}"
+            if name == CopyClass.DUPLICATED.value:
+                yield from (f"{text} {report.total(each)}" for each, text in REPEATS.items())
         if report.hops:
             yield from (f"{name} between gateways {report.between(name)}" for name in _BETWEEN)
         if report.cuts:

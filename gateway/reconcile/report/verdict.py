@@ -14,6 +14,7 @@ from gateway.model.copy_class import (
     HOP_CLASSES,
     HOP_LOSSES,
     HOP_MEANINGS,
+    REPEATS,
     UNPROVEN,
     CopyClass,
 )
@@ -131,7 +132,7 @@ def tap_reasons(report: Report) -> list[tuple[str, int]]:
 
 def reasons(report: Report) -> Iterator[str]:
     """Yield a sentence for each reason why not all is well, or why there is no answer."""
-    if not report.routes:
+    if not (report.routes or report.cuts):
         yield from (f"{each.place}: {each.text}" for each in report.errors[-_MAX_ERRORS:])
         return
     for name, facts in CLASSES.items():
@@ -171,6 +172,9 @@ def key_figures(report: Report) -> Iterator[KeyFigure]:
     for name in (CopyClass.IN_FLIGHT.value, CopyClass.RECOVERED.value):
         if total := report.total(name):
             yield KeyFigure(name, amount(total))
+    for name, text in REPEATS.items():
+        if total := report.total(name):
+            yield KeyFigure(f"{text}, perhaps twice", amount(total))
     if report.source_gaps:
         yield KeyFigure("source gaps", amount(report.source_gaps))
     if total := report.cut(ON_WORD):

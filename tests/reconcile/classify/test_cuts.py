@@ -27,6 +27,9 @@ from gateway.reconcile.input.route_history import RouteHistory, RulePeriod
 from gateway.reconcile.input.survey import merged, run_survey
 from gateway.routing.name_rules import to_rules
 from gateway.runtime.delivery import admission
+from gateway.trial.synthetic.faults import Fault
+from gateway.trial.synthetic.generate_archive import generate
+from gateway.trial.synthetic.traffic import Traffic
 from tests.archive.samples import DAY, NOON, START, archive, delivered, digest, identity, received
 
 _CONFIG = """\
@@ -218,6 +221,17 @@ def _period(folder: Path, gateway: str, endpoint: str, broker: str) -> RulePerio
     file.write_text(_CONFIG.format(endpoint=endpoint, broker=broker))
     routes = load(file).routes
     return RulePeriod(gateway, 0, NOON + WEEK, json.dumps(to_rules(routes)))
+
+
+def test_the_cuts_of_a_synthetic_day_are_those_of_its_manifest(tmp_path: Path) -> None:
+    counts = {Fault.ECHO: 5, Fault.HIDDEN: 3, Fault.LEFT_OUT: 2, Fault.UNEXPECTED: 2}
+    traffic = Traffic(2_000, DAY, routes=3, names=60, gateways=2)
+    listed = generate(tmp_path, traffic, counts, segment=800)
+
+    found = judged(tmp_path, [])
+    expected = Counter(each["class"] for each in listed)
+    del expected["unexpected"]
+    assert Counter(name for *_, name in found.elements()) == expected
 
 
 def test_a_flood_of_random_cuts_has_the_classes_of_a_simple_model() -> None:
