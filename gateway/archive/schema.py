@@ -19,7 +19,6 @@ class Leg(Enum):
     CUT = "cut"  # a route left the message out for a target, by the rule in `rule`
 
 
-RETAINED: Final = "retained"  # `reason` of a cut row whose message its broker had retained
 NOT_COPIES: Final = (Leg.GAP.value, Leg.CUT.value)  # rows that no reconciliation compares
 
 

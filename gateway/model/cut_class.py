@@ -14,6 +14,9 @@ from typing import Final, Self
 # selector, and a limit of equal messages that the route has because somebody wants it.
 LEFT_OUT_RULES: Final = ("ignored", "unselected", "loop-limit")
 
+# The reason of a cut row whose message its broker had retained.
+RETAINED: Final = "retained: a broker sends it again to each new subscription"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CutFacts:

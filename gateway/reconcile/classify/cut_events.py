@@ -16,10 +16,11 @@ import pyarrow.compute as pc
 from gateway.archive.intervals import Numbers
 from gateway.archive.layout import safe_name
 from gateway.archive.location import ArchiveLocation
-from gateway.archive.schema import RETAINED, Leg
+from gateway.archive.schema import Leg
 from gateway.archive.segments.tables import schema_of
 from gateway.archive.segments.words import words
 from gateway.archive.storage import open_storage
+from gateway.model.cut_class import RETAINED
 from gateway.reconcile.grouping import filled, positions
 from gateway.reconcile.input.cut_rows import CUT_KEYS, classes_of, cuts_of, receipts
 from gateway.reconcile.input.inputs import Segments
@@ -32,7 +33,7 @@ EVENTS: Final[Mapping[str, str]] = {
     **dict.fromkeys(CUT_KEYS, "string"),
     "leg": "string",
     "room": "int64",  # how many cuts may repeat it; of a cut 0
-    "again": "boolean",  # its broker sent the message again
+    "again": "boolean",  # its gateway or its broker knew the message by an id: it is the same one
     "earlier": "boolean",  # it was retained before the rows that the night reads
     "size": "int64",
 }  # fmt: skip

@@ -122,7 +122,7 @@ class _Room:
 def _matched(users: Numbers, free: Numbers, again: Flags) -> Flags:
     """Return which cuts have a row that no earlier cut of their user has; they are in its order.
 
-    A cut of a message that the broker sent again repeats an earlier cut.
+    A cut that is there `again` is the same message as an earlier one, and uses no row.
     """
     order = np.argsort(users, kind="stable")
     of_user, new = users[order], ~again[order]

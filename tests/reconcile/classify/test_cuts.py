@@ -16,9 +16,9 @@ import pytest
 
 from gateway.archive.journal.records import Cell, Rows
 from gateway.archive.location import ArchiveLocation
-from gateway.archive.schema import RETAINED
 from gateway.config.load import load
-from gateway.model.cut_class import LEFT_OUT_RULES, CutClass
+from gateway.model.cut_class import LEFT_OUT_RULES, RETAINED, CutClass
+from gateway.model.dead_letter_rule import UNSELECTED
 from gateway.reconcile.classify.cut_events import run_cut_events
 from gateway.reconcile.classify.cut_results import cut_scope, cut_table
 from gateway.reconcile.classify.cuts import _matched, judge
@@ -26,7 +26,8 @@ from gateway.reconcile.input.inputs import Scope, day_range, find_inputs
 from gateway.reconcile.input.route_history import RouteHistory, RulePeriod
 from gateway.reconcile.input.survey import merged, run_survey
 from gateway.routing.name_rules import to_rules
-from gateway.runtime.delivery import admission
+from gateway.runtime.delivery.admission import IGNORED
+from gateway.runtime.delivery.loop_limit import LOOP_LIMIT
 from gateway.trial.synthetic.faults import Fault
 from gateway.trial.synthetic.generate_archive import generate
 from gateway.trial.synthetic.traffic import Traffic
@@ -145,7 +146,7 @@ def test_a_copy_that_may_have_arrived_more_often_explains_as_many_cuts(
     assert judged(tmp_path / "archive", rows)[A, "loop", PROVEN] == proven
 
 
-def test_a_cut_that_the_broker_sent_again_repeats_the_cut(tmp_path: Path) -> None:
+def test_a_cut_that_an_id_tells_is_the_same_message(tmp_path: Path) -> None:
     rows = [received([1]), cut(7), *(cut(number, redelivered=True) for number in (8, 9))]
 
     assert judged(tmp_path / "archive", rows) == Counter({(A, "loop", PROVEN): 3})
@@ -159,9 +160,7 @@ def test_what_the_mapping_left_out_is_counted_and_not_judged(tmp_path: Path, rul
 
 
 def test_the_rules_are_those_of_admission() -> None:
-    own = {admission.IGNORED, admission.UNSELECTED, admission.LOOP_LIMIT}
-
-    assert set(LEFT_OUT_RULES) == own
+    assert {*LEFT_OUT_RULES} == {IGNORED, UNSELECTED, LOOP_LIMIT}
 
 
 @pytest.mark.parametrize(
