@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gateway.model.copy_class import CLASSES, ClassFacts, Severity
+from gateway.model.cut_class import CUT_CLASSES
 from gateway.model.dead_letter_rule import RULES as DEAD_LETTER_RULES
 from gateway.model.dead_letter_rule import Cause
 from gateway.reconcile.classify.copy_classes import RULES
@@ -18,6 +19,16 @@ def classes(arguments: Sequence[str], lines: Sequence[str]) -> list[str]:
         facts = each.facts
         arrived = "yes" if facts.arrived else "no"
         rows.append(f"| {facts.name} | {facts.condition} | {arrived} | {_breaks(facts)} |")
+    return rows
+
+
+def cuts(arguments: Sequence[str], lines: Sequence[str]) -> list[str]:
+    """One row for each class of a cut, the last one first: so are they decided."""
+    del arguments, lines
+    rows = ["| class | condition | changes the verdict |", "| --- | --- | --- |"]
+    for name, facts in reversed(CUT_CLASSES.items()):
+        told = "exit status 3, unless `--accept-cuts`" if facts.told else "no"
+        rows.append(f"| {name} | {facts.condition} | {told} |")
     return rows
 
 

@@ -38,6 +38,7 @@ TABLES: Mapping[str, Table] = {
     "brokers": dialect_tables.brokers,
     "class-advice": class_tables.advice,
     "classes": class_tables.classes,
+    "cuts": class_tables.cuts,
     "dead-letter-rules": class_tables.dead_letter_rules,
     "dialects": dialect_tables.overview,
     "dialect-facts": dialect_tables.facts,

@@ -174,17 +174,28 @@ class CopyClass(Enum):
 
 CLASSES: Final[Mapping[str, ClassFacts]] = {each.value: each.facts for each in CopyClass}
 EXCEPTION_CLASSES: Final = tuple(name for name in CLASSES if name != CopyClass.DELIVERED.value)
+# Copies that may have arrived twice, and that nobody can tell from those that did; a subscriber
+# sees the mark. They are in their classes, too; lists show them beside `duplicated`.
+REPEATS: Final[Mapping[str, str]] = {
+    "redelivered": "redelivered by sources",  # marked by the broker, or where it may have been
+    "resent": "sent again by the gateway",  # no answer came to an earlier attempt
+}
 # The counts of a target: the copies of each class, and some of these copies again.
-TALLIES: Final = ("received", *CLASSES, "marked", "redelivered")
+TALLIES: Final = ("received", *CLASSES, "marked", *REPEATS)
 # A message between two gateways is in a gap of the second one's source.
 IN_GAP: Final = "in gap"
+# A receipt with the id of a message and another payload; every publisher can write an id.
+UNPROVEN: Final = "unproven"
 # The classes of such messages, the gravest first; each text completes "the messages ...".
 HOP_MEANINGS: Final[Mapping[str, str]] = {
     CopyClass.MISSING.value: "were delivered to a broker by one gateway, and another one that"
     " reads their names there has no receipt",
-    CopyClass.ALTERED.value: "were received by the next gateway with another payload",
+    CopyClass.ALTERED.value: "were received by the next gateway with another payload, under a path"
+    " that a key signed",
     CopyClass.DUPLICATED.value: "were received more often than they were delivered",
     CopyClass.LATE.value: "were received later than the limit after their delivery",
+    UNPROVEN: "were received with the id of a delivered message and another payload: they are on a"
+    " publisher's word, and prove no alteration",
     IN_GAP: "were delivered while a source of the next gateway had a gap",
     CopyClass.IN_FLIGHT.value: "may be at the broker, or in an open journal of the next gateway",
     CopyClass.DELIVERED.value: "were received by the next gateway once, unchanged and in time",

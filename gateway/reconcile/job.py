@@ -24,8 +24,9 @@ from gateway.archive.storage import open_storage
 from gateway.archive.verification.holders import Holder
 from gateway.archive.verification.writers import KnownWriters, known_writers
 from gateway.clock import moment, now
-from gateway.model.copy_class import EXCEPTION_CLASSES, TALLIES, CopyClass
+from gateway.model.copy_class import EXCEPTION_CLASSES, HOP_CLASSES, TALLIES, CopyClass
 from gateway.reconcile.classify import hops, result_tables
+from gateway.reconcile.classify.cut_results import write_cuts
 from gateway.reconcile.classify.evidence import Joined, joined
 from gateway.reconcile.classify.hop_events import HopScope
 from gateway.reconcile.classify.renames import renamed, renamed_findings
@@ -71,6 +72,7 @@ class Job:
     hops: bool = False  # messages between gateways, too
     strict: bool = False  # marked duplicates and late deliveries fail the verdict
     accept_gaps: bool = False  # gaps of sources do not change the exit status
+    accept_cuts: bool = False  # nor does what is known on another's word only
     in_flight: int = 120  # seconds before an open journal in which a receipt may have no outcome
     late: int = 300  # seconds after receipt; a later delivery is late
     spooled_days: int = SPOOLED_DAYS
@@ -144,7 +146,8 @@ def _judged(spark: SparkSession, job: Job, show_step: ShowStep) -> Report:
     full = inputs.rows < FULL_ROWS if job.full is None else job.full
     report = Report(
         str(job.archive), job.day, inputs.findings, strict=job.strict,
-        accept_gaps=job.accept_gaps, mode="full" if full else "sets", carried=job.carried,
+        accept_gaps=job.accept_gaps, accept_cuts=job.accept_cuts,
+        mode="full" if full else "sets", carried=job.carried,
         proof={"unproven": inputs.verified.unproven},
         timings={"files": monotonic() - began}, holders=list(map(_turn, inputs.verified.holders)),
     )  # fmt: skip
@@ -178,6 +181,9 @@ def _judged(spark: SparkSession, job: Job, show_step: ShowStep) -> Report:
     names = history if job.mapping is None else mapping_history(job.mapping)
     report = replace(report, findings=[*report.findings, *(() if names.mapping else newer)])
     report = _with_names(spark, job, inputs, names, report)
+    show_step("looking for what was cut")
+    cuts, samples = write_cuts(spark, job.results, scope, inputs, found, history, job.samples)
+    report = replace(report, cuts=cuts, cut_samples=samples)
     if not job.hops:
         return report
     show_step("joining the gateways")
@@ -214,7 +220,7 @@ def _with_hops(
     found = hops.judged_hops(spark, scope, segments, job.late * SECOND, inputs.rows).persist()
     messages = hops.with_waiting(found, scope)
     table = hops.hop_table(hops.hop_counts(messages).toArrow())
-    listed = total(table, "expected") - total(table, CopyClass.DELIVERED.value)
+    listed = total(table, *HOP_CLASSES) - total(table, CopyClass.DELIVERED.value)
     results = job.results
     results.write("hops", table)
     results.write_frame(_HOP_EXCEPTIONS, hops.hop_exceptions(messages), listed, hops.HOP_EXCEPTIONS)

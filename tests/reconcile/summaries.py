@@ -1,4 +1,4 @@
-"""Sample reports: clean, lossy, hostile, huge, empty, and with gaps of sources."""
+"""Sample reports: clean, lossy, hostile, huge, empty, and with gaps of sources or with cuts."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 
 from gateway.archive.findings import error, warning
 from gateway.model.copy_class import TALLIES
+from gateway.model.cut_class import CUT_CLASSES
 from gateway.reconcile.report.gaps import ReportedGap
 from gateway.reconcile.report.report import Report
 from gateway.reconcile.report.rows import Row
@@ -176,6 +177,24 @@ def gappy() -> Report:
             gap("away", 11, 900, endpoint="headquarters"),
             gap("not-running", 22.5, 240, endpoint="", route="", kept=True),
         ],
+    )
+
+
+def hidden() -> Report:
+    """A clean night with cuts of each class, and a message between gateways on a word."""
+    way = {"gateway": "east", "route": "orders", "target": "erp", "endpoint": "plant"}
+    cuts = [
+        {**way, "rule": "ignored" if name == "left out" else "loop", "class": name, "copies": at}
+        for at, name in enumerate(CUT_CLASSES, 2)
+    ]
+    told = {"id": f"{11:032x}", "name": "plant/line1/temp", "received_time": DAY}
+    ends = {"broker": "bus", "receiver": "west", "receiver_route": "up"}
+    return replace(
+        clean(),
+        cuts=cuts,
+        cut_samples=[{**cuts[0], **told}],
+        hops=[{**way, **ends, "expected": 9, "delivered": 9, "unproven": 1}],
+        hop_samples=[{**way, **ends, **told, "class": "unproven", "sent_time": DAY}],
     )
 
 

@@ -144,6 +144,7 @@ def test_a_clean_night_is_exit_status_0(clean: Night) -> None:
         "received": 50, "delivered": 49, "delivered late": 0, "refused": 1, "dead-lettered": 0,
         "in flight": 0, "unexpected": 0, "out of order": 0, "altered": 0, "duplicated": 0,
         "lost in target": 0, "recovered": 0, "missing": 0, "marked": 0, "redelivered": 0,
+        "resent": 0,
     }  # fmt: skip
     assert [letter["rule"] for letter in clean.summary["dead_letters"]] == ["empty-element"]
     hours = [(hour["hour"], hour["received"]) for hour in clean.summary["whole_day"]]

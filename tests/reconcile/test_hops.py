@@ -57,7 +57,10 @@ def test_messages_in_flight_between_gateways_are_judged_again_and_losses_break_t
     out = capsys.readouterr().out
     lost = f"{identity(5).hex()} plant/up -> core/across 'bus/n5'"
     assert f"missing between gateways: {lost}" in out
-    assert "1 missing between gateways, 1 altered between gateways" in out
+    assert "\nverdict: not clean: 2 missing between gateways\n" in out
+    told = "1 message between gateways on a publisher's word"
+    assert f"between gateways 3 missing; {told}\n" in out
+    assert f"unproven between gateways: {identity(6).hex()} plant/up -> core/across" in out
     assert out.endswith("source gaps 0\nmissing 0\n")
     text = (tmp_path / "summary.json").read_text()
     summary = json.loads(text)

@@ -139,6 +139,8 @@ BEGINNINGS: Final = [  # the alert, a series that begins with the second minute,
     ("GatewayNightNotClean", "gateway_reconcile_status{I}", "1x24"),
     ("GatewayNightNoAnswer", "gateway_reconcile_status{I}", "2x24"),
     ("GatewaySourceGaps", "gateway_reconcile_source_gaps{I}", "1x24"),
+    ("GatewayUnprovenCuts", "gateway_reconcile_cut_messages{I, class=\"cut on another's word\"}",
+     "1x24"),
     ("GatewayNightOverdue", "gateway_reconcile_finished_timestamp_seconds{I}", "-93601x24"),
     ("GatewayNoCleanNight", "gateway_reconcile_last_clean_timestamp_seconds{I}", "-180001x24"),
     ("GatewayNightJobFailed", 'node_systemd_unit_state{I, name="U.service", state="failed"}',
@@ -156,6 +158,7 @@ BESIDE: Final = {  # series that an expression needs beside
         ('gateway_route_delivery_seconds_bucket{I, route="r", le="5"}', "_x12 0x90"),
     ],
     "GatewaySourceGaps": [("gateway_reconcile_status{I}", "_x12 3x24")],
+    "GatewayUnprovenCuts": [("gateway_reconcile_status{I}", "_x12 3x24")],
 }
 LABELS: Final = 'job="gateway", instance="a"'
 

@@ -70,6 +70,7 @@ def _check(args: argparse.Namespace) -> None:
         "--mapping": args.mapping,
         "--hops": args.hops,
         "--accept-gaps": args.accept_gaps,
+        "--accept-cuts": args.accept_cuts,
         "--metrics": args.metrics,
         "--seal-key": args.seal_key,
         "--in-flight-seconds": args.in_flight != usual,

@@ -1,7 +1,7 @@
 """`gateway reconcile`: reconcile the closed days that are new or changed, or given ones.
 
 Finds lost, late, altered, reordered and duplicated messages. Exit status: 0 clean, 1 not clean, 2
-no answer, 3 clean for what was received, with gaps of a source.
+no answer, 3 clean for what was received, with gaps of a source or cuts on another's word.
 """
 
 from __future__ import annotations
@@ -50,6 +50,7 @@ def add_options(parser: CommandParser) -> None:
     parser.add("--hops", "judge the messages between the gateways, too")
     parser.add("--strict", "treat marked duplicates and late deliveries as failures")
     parser.add("--accept-gaps", "exit status 0 despite gaps of a source")
+    parser.add("--accept-cuts", "exit status 0 despite messages cut on another's word")
     parser.add(*SEAL_KEY)
     parser.add("--mapping CONFIG", "check names by the routes of CONFIG, not by the archived ones")
     parser.add(*MASTER)

@@ -127,6 +127,7 @@ def copies(rows: DataFrame, *, tapped: bool = False, detailed: bool = False) -> 
         F.min(F.when(own, at)).alias("first_time"),
         F.max(F.when(delivered | dead, at)).alias("end_time"),
         F.coalesce(F.max(is_receipt() & F.col("redelivered")), F.lit(False)).alias("redelivered"),
+        F.coalesce(F.max(own & ~first_attempt), F.lit(False)).alias("resent"),
         F.coalesce(F.max(F.when(~seen, F.col("recent"))), F.max("recent")).alias("recent"),
         F.coalesce(F.min(F.when(delivered, F.col("tapped"))), F.lit(False)).alias("tapped"),
         F.count_if((received | delivered | seen) & F.col("hash_high").isNull()).alias("hashless"),

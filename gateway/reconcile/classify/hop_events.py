@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from gateway.archive.gaps import GapRule, SourceGap
 from gateway.archive.intervals import Numbers
 from gateway.archive.layout import safe_name
-from gateway.archive.schema import Leg
+from gateway.archive.schema import Leg, RowOutcome
 from gateway.archive.segments.tables import schema_of
 from gateway.archive.storage import open_storage
 from gateway.model.copy_class import IN_GAP, CopyClass
@@ -26,7 +26,7 @@ from gateway.reconcile.input.row_reader import row_groups
 Event: TypeAlias = dict[str, Any]
 
 HOP_KEYS: Final = ("broker", "gateway", "route", "target", "receiver", "receiver_route")
-_RECEIVED: Final = {"cut": "boolean", "marked": "boolean"}  # columns of receipts only
+_RECEIVED: Final = dict.fromkeys(("cut", "marked", "signed"), "boolean")  # of receipts only
 _SENT: Final = {
     **dict.fromkeys(HOP_KEYS, "string"), "id": "binary", "at": "int64", "attempt": "int32",
     "own": "boolean", "sure": "boolean", "unmatched": "string",
@@ -37,7 +37,7 @@ EVENTS: Final[Mapping[str, str]] = {
 }  # fmt: skip
 _READ: Final = (
     "gateway", "route", "leg", "endpoint", "target", "name", "id", "trace", "attempt", "time",
-    "received", "redelivered", "replayed", "hash",
+    "received", "redelivered", "replayed", "hash", "outcome",
 )  # fmt: skip
 _SCHEMA: Final = schema_of(EVENTS)
 
@@ -147,5 +147,6 @@ def _receipts(rows: pa.Table, scope: HopScope) -> Iterator[pa.Table]:
             "sent": False,
             "cut": leg == Leg.CUT.value,
             "marked": pc.fill_null(own["redelivered"], False),
+            "signed": pc.equal(own["outcome"], RowOutcome.SIGNED.value),
         }
         yield filled(_SCHEMA, own.num_rows, columns)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial, reduce
-from itertools import chain, groupby, repeat
+from itertools import groupby, repeat
 from operator import and_, itemgetter
 from typing import Final, TypeAlias
 
@@ -21,7 +21,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from gateway.archive.segments.tables import schema_of
-from gateway.model.copy_class import HOP_CLASSES, CopyClass
+from gateway.model.copy_class import HOP_CLASSES, UNPROVEN, CopyClass
 from gateway.reconcile.classify.crossing import codes_of
 from gateway.reconcile.classify.hop_events import EVENTS, HOP_KEYS, Event, HopScope, run_events
 from gateway.reconcile.classify.result_tables import by_class
@@ -101,7 +101,9 @@ def with_waiting(messages: DataFrame, scope: HopScope) -> DataFrame:
     delivery, none that was delivered in the last hour of the reader's rows has reached it.
     """
     missing = F.col("class") == CopyClass.MISSING.value
-    sent, received = F.unix_micros("sent_time"), F.unix_micros("received_time")
+    own = F.col("class") != UNPROVEN
+    sent, received = (F.unix_micros(name) for name in ("sent_time", "received_time"))
+    received = F.when(own, received)
     facts = {"missing": missing, "sent": F.when(received.isNotNull(), sent), "received": received}
     latest = [F.max(value).alias(name) for name, value in facts.items()]
     readers = messages.groupBy(*_READER_KEYS).agg(*latest).where("missing AND received > sent")
@@ -139,9 +141,9 @@ def _counted(delivered: pa.Table) -> pa.Table:
 
 def _judged(events: Sequence[Event], late: int) -> Iterator[Event]:
     """Yield the messages of one reader, name and identity, by the time of their events."""
-    sends = [each for each in events if each["sent"]]
+    sends, receipts = [each for each in events if each["sent"]], _receipts(events)
     matched = _by_hash if sends[0]["exact"] else _by_time
-    for send, receipt, name in matched(sends, events):
+    for send, receipt, name in matched(sends, receipts):
         if not send["own"]:
             continue
         if receipt is None:
@@ -153,45 +155,69 @@ def _judged(events: Sequence[Event], late: int) -> Iterator[Event]:
         yield _message(send, known, receipt["time"], marked=bool(receipt.get("allowed")))
 
 
+def _receipts(events: Iterable[Event]) -> list[Event]:
+    """Return one receipt of each message; only one that all targets cut is a cut."""
+    found: dict[tuple[str, bytes], Event] = {}
+    for each in events:
+        key = each["gateway"], each["id"]
+        if not each["sent"] and (key not in found or not each["cut"]):
+            found[key] = each
+    return list(found.values())
+
+
 Pair: TypeAlias = tuple[Event, Event | None, str]
 
 
-def _by_hash(sends: Sequence[Event], events: Sequence[Event]) -> Iterator[Pair]:
-    """Match deliveries with receipts of one id: equal payloads first, then the others.
+def _by_hash(sends: Sequence[Event], receipts: Sequence[Event]) -> Iterator[Pair]:
+    """Match deliveries with receipts of one id and payload.
 
-    A receipt beyond them is a duplicate, unless the reader recognised and cut it.
+    A further receipt is a duplicate, unless the reader recognised and cut it. A receipt with
+    another payload is an alteration only if its path is signed: each publisher can copy an id.
     """
-    receipts = list({each["id"]: each for each in _of(events, cut=False)}.values())
+    known = {each["hash"] for each in sends}
     free: dict[bytes, deque[Event]] = defaultdict(deque)
-    for each in receipts:
+    for each in sorted(receipts, key=itemgetter("cut")):
         free[each["hash"]].append(each)
-    found = [(send, equal.popleft() if (equal := free[send["hash"]]) else None) for send in sends]
-    others, cuts = deque(chain.from_iterable(free.values())), deque(_of(events, cut=True))
-    for send, receipt in found:
-        if receipt is None:
-            left, name = (others, CopyClass.ALTERED) if others else (cuts, CopyClass.DELIVERED)
-            yield send, left.popleft() if left else None, name.value
-    matched = [(send, receipt) for send, receipt in found if receipt is not None]
-    if others and matched:  # more receipts than deliveries
-        send, receipt = matched.pop()
-        attempts = sum(max(each["attempt"] or 1, 1) for each in sends)
-        unmarked = sum(not each["marked"] for each in receipts)
-        yield send, {**receipt, "allowed": unmarked <= attempts}, CopyClass.DUPLICATED.value
-    yield from ((*pair, CopyClass.DELIVERED.value) for pair in matched)
+    others = [each for each in receipts if not each["cut"] and each["hash"] not in known]
+    altered = deque(each for each in others if each["signed"])
+    for send in sends:
+        equal = free[send["hash"]]
+        if equal:
+            yield _with_repetition(send, equal, sends, receipts)
+        elif altered:
+            yield send, altered.popleft(), CopyClass.ALTERED.value
+        else:
+            yield send, None, CopyClass.MISSING.value
+    told = next((each for each in sends if each["own"]), sends[0])
+    unproven = [*altered, *(each for each in others if not each["signed"])]
+    yield from ((told, each, UNPROVEN) for each in unproven)
 
 
-def _by_time(sends: Sequence[Event], events: Sequence[Event]) -> Iterator[Pair]:
+def _with_repetition(
+    send: Event, equal: deque[Event], sends: Sequence[Event], receipts: Sequence[Event]
+) -> Pair:
+    """Take the first of the `equal` receipts for a delivery; the last delivery has all others."""
+    receipt = equal.popleft()
+    fitting = [each for each in receipts if each["hash"] == send["hash"] and not each["cut"]]
+    alike = [each for each in sends if each["hash"] == send["hash"]]
+    if send is not alike[-1] or len(fitting) <= len(alike):
+        return send, receipt, CopyClass.DELIVERED.value
+    attempts = sum(max(each["attempt"] or 1, 1) for each in alike)
+    unmarked = sum(not each["marked"] for each in fitting)
+    return send, {**receipt, "allowed": unmarked <= attempts}, CopyClass.DUPLICATED.value
+
+
+def _by_time(sends: Sequence[Event], receipts: Sequence[Event]) -> Iterator[Pair]:
     """Match deliveries with equal receipts: all in order, or each receipt with the latest before.
 
     Receipts beyond them are messages of other publishers.
     """
-    receipts = [each for each in events if not each["sent"]]
     if len(receipts) == len(sends) and all(map(_may_follow, sends, receipts)):
         yield from zip(sends, receipts, repeat(CopyClass.DELIVERED.value))
         return
     open_sends: list[Event] = []
     early: deque[Event] = deque()  # receipts before a delivery, by another clock
-    for each in events:
+    for each in sorted([*sends, *receipts], key=itemgetter("time")):
         while early and not _may_follow(each, early[0]):
             early.popleft()
         if each["sent"] and early:
@@ -210,10 +236,6 @@ def _may_follow(send: Event, receipt: Event) -> bool:
     return follows
 
 
-def _of(events: Iterable[Event], *, cut: bool) -> list[Event]:
-    return [each for each in events if not each["sent"] and each["cut"] is cut]
-
-
 def _message(send: Event, name: str, received: int | None, *, marked: bool = False) -> Event:
     counted = {
         **{key: send[key] for key in HOP_KEYS}, "class": name, "marked": marked, "copies": 1,
@@ -229,6 +251,7 @@ def hop_table(counts: pa.Table) -> pa.Table:
 
     `counts` has HOP_KEYS, `class`, `marked` and `copies`.
     """
-    columns = {"expected": counts["copies"], **by_class(counts, HOP_CLASSES)}
+    expected = pc.if_else(pc.equal(counts["class"], UNPROVEN), 0, counts["copies"])
+    columns = {"expected": expected, **by_class(counts, HOP_CLASSES)}
     keys = {name: counts[name] for name in HOP_KEYS}
     return summed(pa.table({**keys, **columns}), HOP_KEYS, columns)

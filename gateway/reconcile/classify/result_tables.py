@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 from gateway.archive.intervals import Numbers
 from gateway.archive.segments.latency import BUCKETS, nonzero_counts
 from gateway.archive.segments.tables import schema_of
-from gateway.model.copy_class import CLASSES, EXCEPTION_CLASSES, TALLIES, CopyClass
+from gateway.model.copy_class import CLASSES, EXCEPTION_CLASSES, REPEATS, TALLIES, CopyClass
 from gateway.reconcile.grouping import TARGET_KEYS, ascending, filled, grouped, positions, summed
 
 MAX_ROWS: Final = 10_000  # of a table in the report; the table itself is complete
@@ -59,7 +59,7 @@ def counted(classes: DataFrame) -> DataFrame:
         "class",
         "was_received",
         (F.col("marked") & (F.col("class") == CopyClass.DUPLICATED.value)).alias("marked"),
-        "redelivered",
+        *REPEATS,
         bucket(latency).alias("bucket"),
     ).agg(F.count("*").alias("copies"))
 
@@ -88,7 +88,7 @@ def minutes_of(counts: pa.Table) -> pa.Table:
     columns = {
         **{name: counts[name] for name in MINUTE_KEYS},
         "received": pc.if_else(counts["was_received"], copies, 0),
-        "redelivered": pc.if_else(counts["redelivered"], copies, 0),
+        **{name: pc.if_else(counts[name], copies, 0) for name in REPEATS},
         **by_class(counts, CLASSES),
     }
     return summed(pa.table(columns), MINUTE_KEYS, TALLIES).cast(MINUTES)

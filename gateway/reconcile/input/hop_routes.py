@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final, TypeAlias
 
-from gateway.archive.layout import gateway_of, is_replay, safe_name
+from gateway.archive.layout import safe_name
 from gateway.archive.location import ArchiveLocation
 from gateway.archive.storage import open_storage
 from gateway.reconcile.input.route_history import RELOAD, RouteHistory
@@ -146,7 +146,7 @@ def find_hops(location: ArchiveLocation, history: RouteHistory) -> tuple[Hops, l
     sending, reading, names, filtered = (defaultdict[str, set[str]](set) for _ in range(4))
     without_ids: set[str] = set()
     local: set[str] = set()
-    for gateway, route in _routes(history):
+    for gateway, route in history.routes():
         ends: tuple[Route | Target, ...] = (route, *route.targets)
         for end in ends:
             gateways, access = reading if end is route else sending, end.access
@@ -169,14 +169,6 @@ def find_hops(location: ArchiveLocation, history: RouteHistory) -> tuple[Hops, l
     if not brokers:
         notes.insert(0, "no gateway reads from a broker that another one sends to")
     return Hops(location, history, brokers), notes[:_MAX_NOTES]
-
-
-def _routes(history: RouteHistory) -> Iterator[tuple[str, Route]]:
-    """Yield the routes of all gateways, with the gateway as its files are named."""
-    own = [each for each in history.periods if each.rules and not is_replay(each.writer)]
-    for gateway, rules in {(gateway_of(each.writer), each.rules) for each in own}:
-        for route in to_routes(json.loads(rules)):
-            yield gateway, route
 
 
 def _key(broker: str, group: str, gateway: str, source: Source) -> str:

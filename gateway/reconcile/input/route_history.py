@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -16,6 +16,7 @@ from gateway.archive.routes import Rules, read_routes, routes_files
 from gateway.archive.storage import Storage
 from gateway.errors import GatewayError
 from gateway.routing.name_rules import to_routes
+from gateway.routing.route import Route
 
 RELOAD: Final = 300_000_000  # microseconds in which a reload reaches all sources
 _OLDEST: Final = 31 * 24 * HOUR  # before the end of the date: of receipts whose routes are read
@@ -75,6 +76,13 @@ class RouteHistory:
         times = {at for each in self.periods for at in (each.since, each.until)}
         steps = range(-RELOAD, 3 * RELOAD, RELOAD)
         return np.array(sorted({at + step for at in times for step in steps}), np.int64)
+
+    def routes(self) -> Iterator[tuple[str, Route]]:
+        """Yield the routes of all gateways, with the gateway as its files are named."""
+        own = [each for each in self.periods if each.rules and not is_replay(each.writer)]
+        for gateway, rules in {(gateway_of(each.writer), each.rules) for each in own}:
+            for route in to_routes(json.loads(rules)):
+                yield gateway, route
 
     def during(
         self, gateway: str, first: int, last: int, *, replays: bool = False

@@ -1,4 +1,4 @@
-"""The first look at an archive on executors: gaps, taps, and copies that id sets prove."""
+"""The first look at an archive on executors: gaps, cuts, taps, and copies that id sets prove."""
 
 from __future__ import annotations
 
@@ -35,6 +35,7 @@ from gateway.reconcile.classify.sets import (
     tapped_targets,
 )
 from gateway.reconcile.grouping import RUN_KEYS, TARGET_KEYS, filled, grouped
+from gateway.reconcile.input import cut_rows
 from gateway.reconcile.input.executors import collect, divided, map_tables, read_tasks, tables_of
 from gateway.reconcile.input.inputs import (
     Inputs,
@@ -73,6 +74,7 @@ _KINDS: Final = {
     "gaps": schema_of({name: COLUMNS[name] for name in _GAP_COLUMNS}),
     "taps": _TAPS, "late": _LATE, "near": schema_of({"path": "string"}),
     "proven": PROVEN, "unproven": UNPROVEN, "parts": PARTS,
+    "cuts": cut_rows.SEEN, "hashes": cut_rows.HASHES,
 }  # fmt: skip  # of the tables that tasks return
 SURVEY_COLUMNS: Final[Mapping[str, str]] = {"kind": "string", "content": "binary"}
 # Blocks of all files; `file` is the path of the segment in its archive.
@@ -91,6 +93,8 @@ class Survey:
     parts: pa.Table = field(default_factory=PARTS.empty_table)
     near: frozenset[Path] = frozenset()  # segments of other days with rows received on the date
     late: frozenset[int] = frozenset()  # hours since 1970, long after the date, of its deliveries
+    cuts: pa.Table = field(default_factory=cut_rows.SEEN.empty_table)
+    hashes: pa.Table = field(default_factory=cut_rows.HASHES.empty_table)
 
     @property
     def tapped(self) -> frozenset[TargetName]:
@@ -145,6 +149,8 @@ def run_survey(location: ArchiveLocation, day: date, segments: Segments) -> Iter
         parts = tuple(number for number, group in enumerate(groups) if _may_have_gaps(group))
         for rows in row_groups(storage, path, _GAP_COLUMNS, parts) if parts else ():
             yield from _packed("gaps", rows.filter(pc.equal(rows["leg"], Leg.GAP.value)))
+        for kind, table in cut_rows.read_cuts(storage, path, groups, day_range(day)):
+            yield from _packed(kind, table)
         seen = _computed_sets(storage, path) if sets is None else sets
         yield from _packed("taps", _taps(seen, *hours_around(day)))
         if (late := _late(seen, path, day)).num_rows:
@@ -176,6 +182,7 @@ def merged(rows: pa.Table) -> Survey:
         found["proven"], found["unproven"], found["parts"],
         frozenset(map(Path, found["near"]["path"].to_pylist())),
         frozenset(row["hour"] for row in late),
+        found["cuts"], found["hashes"],
     )  # fmt: skip
 
 

@@ -22,7 +22,7 @@ from gateway.reconcile.nights.chain import nights_backwards
 from gateway.reconcile.report.report import BREACH, CLEAN, GAPS
 
 VERSION: Final = 1
-VERDICTS: Final = {CLEAN: "clean", BREACH: "not clean", GAPS: "clean with source gaps"}
+VERDICTS: Final = {CLEAN: "clean", BREACH: "not clean", GAPS: "clean with gaps or unproven cuts"}
 
 
 def marker_path(day: date) -> Path:

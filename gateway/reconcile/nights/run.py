@@ -22,6 +22,7 @@ from gateway.archive.segments.convert import convert_abandoned
 from gateway.archive.storage import open_storage
 from gateway.errors import GatewayError, ReconcileError
 from gateway.model.copy_class import CopyClass
+from gateway.model.cut_class import CutClass
 from gateway.reconcile.job import Job, reconcile
 from gateway.reconcile.nights.chain import read_chain, write_night
 from gateway.reconcile.nights.marker import VERDICTS, mark
@@ -98,6 +99,7 @@ def run_night(job: Job, show_step: ShowStep, expect: str | None = None) -> Night
         def after(day: date, report: Report) -> None:
             nonlocal link
             flight = report.total(_IN_FLIGHT) + report.between(_IN_FLIGHT)
+            flight += report.cut(CutClass.IN_FLIGHT.value)
             link = with_verdict(link, str(day), report.status, flight)
             write_link()
             mark(storage, day, [link])
@@ -137,7 +139,9 @@ def _earlier(job: Job, record: DateRecord) -> Row:
     if known is None:
         status, verdict = record.status, VERDICTS.get(record.status, "")
     else:
-        known = replace(known, strict=job.strict, accept_gaps=job.accept_gaps)
+        known = replace(
+            known, strict=job.strict, accept_gaps=job.accept_gaps, accept_cuts=job.accept_cuts
+        )
         status, verdict = known.status, known.verdict
     return {"date": record.date, "status": status, "verdict": verdict}
 

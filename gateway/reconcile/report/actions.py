@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Final
 
-from gateway.model.copy_class import CLASSES, CopyClass
+from gateway.model.copy_class import CLASSES, UNPROVEN, CopyClass
+from gateway.model.cut_class import ON_WORD
 from gateway.reconcile.report.formatting import amount, counted_as
 from gateway.reconcile.report.gaps import outages
 from gateway.reconcile.report.report import Report, became_breach
@@ -61,6 +62,8 @@ def actions(report: Report) -> Iterator[Action]:
         )
     if report.source_gaps:
         yield _gaps(report)
+    if report.words:
+        yield _words(report)
     if report.renamed:
         yield Action("Routes translate other names than those that were sent.", section="Renamed")
 
@@ -123,6 +126,22 @@ def _gaps(report: Report) -> Action:
         return Action(text, section="Source gaps")
     command = f"{_command(report, 'reconcile')} --accept-gaps"
     return Action(f"{text} When they are cleared up, accept them.", [command], "Source gaps")
+
+
+def _words(report: Report) -> Action:
+    """Return the step for what a publisher could have made, and nothing proves."""
+    section = "Cuts" if report.cut(ON_WORD) else "Hops"
+    text = (
+        f"{' and '.join(report.words)}: no row of the archive proves it. The rows of one show its"
+        " source; ask who publishes this name there, and send what was hidden again."
+    )
+    samples = report.cut_samples if section == "Cuts" else report.hop_samples
+    told = (row for row in samples if word(row, "class") in {ON_WORD, UNPROVEN})
+    commands = [_show(report, told)]
+    if report.accept_cuts:
+        return Action(text, commands, section)
+    commands.append(f"{_command(report, 'reconcile')} --accept-cuts")
+    return Action(f"{text} When they are cleared up, accept them.", commands, section)
 
 
 def _command(report: Report, name: str) -> str:

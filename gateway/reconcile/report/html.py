@@ -19,7 +19,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from gateway.errors import GatewayError, ReconcileError
-from gateway.model import copy_class
+from gateway.model import copy_class, cut_class
 from gateway.model.dead_letter_rule import advice_of
 from gateway.reconcile.report import (
     actions,
@@ -40,6 +40,7 @@ _PACKAGE: Final = "gateway.reconcile.report"
 # Their public names are known in the templates.
 _MODULES: Final = (
     copy_class,
+    cut_class,
     actions,
     advice,
     charts,
@@ -84,6 +85,7 @@ def _titles(report: Report) -> Iterator[str]:
         "Instances": report.holders,
         "Routes": report.routes,
         "Hops": report.hops or report.hops_unchecked,
+        "Cuts": report.cuts,
         "Routes by hour": report.routes and report.hours,
         "Worst names": report.names,
         "Samples": report.samples,

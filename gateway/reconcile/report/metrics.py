@@ -12,17 +12,19 @@ from typing import Final
 from gateway.archive.durable import replacing
 from gateway.archive.findings import Weight
 from gateway.archive.layout import SECOND, day_start
-from gateway.model.copy_class import COLUMNS, HOP_CLASSES
+from gateway.model.copy_class import COLUMNS, HOP_CLASSES, REPEATS
+from gateway.model.cut_class import CUT_CLASSES
 from gateway.reconcile.report.report import CLEAN, Report
 from gateway.reconcile.report.timelines import DAY_SECONDS
 
 LAST_CLEAN: Final = "gateway_reconcile_last_clean_timestamp_seconds"
 FAMILIES: Final[Mapping[str, str]] = {
-    "gateway_reconcile_status": "Verdict: 0 clean, 1 not clean, 2 no answer, 3 source gaps.",
+    "gateway_reconcile_status": "Verdict: 0 clean, 1 not clean, 2 no answer, 3 gaps or cuts.",
     "gateway_reconcile_copies": "Messages by target of the reconciled date, by class.",
     "gateway_reconcile_hop_messages": "Messages between gateways with --hops, by class.",
     "gateway_reconcile_unproven_rows": "Rows that seals list, in absent or changed segments.",
     "gateway_reconcile_source_gaps": "Gaps in which sources may have missed messages.",
+    "gateway_reconcile_cut_messages": "Messages that routes left out for a target, by class.",
     "gateway_reconcile_findings": "Findings about the archive, by weight.",
     "gateway_reconcile_duration_seconds": "Duration of the run.",
     "gateway_reconcile_date_timestamp_seconds": "End of the reconciled date.",
@@ -73,8 +75,10 @@ def _samples(
         "finished_timestamp_seconds": {"": now / 1_000_000},
     }
     if report.answered:
-        found["copies"] = {f'{{class="{name}"}}': report.total(name) for name in COLUMNS}
+        names = (*COLUMNS, *REPEATS)
+        found["copies"] = {f'{{class="{name}"}}': report.total(name) for name in names}
         found["source_gaps"] = {"": report.source_gaps}
+        found["cut_messages"] = {f'{{class="{name}"}}': report.cut(name) for name in CUT_CLASSES}
         if report.hops:
             found["hop_messages"] = {
                 f'{{class="{name}"}}': report.between(name) for name in HOP_CLASSES

@@ -8,7 +8,8 @@ from datetime import date
 from typing import Final
 
 from gateway.archive.findings import Finding, Weight
-from gateway.model.copy_class import CLASSES, TALLIES
+from gateway.model.copy_class import CLASSES, TALLIES, UNPROVEN
+from gateway.model.cut_class import ON_WORD
 from gateway.reconcile.report.advice import advice_for
 from gateway.reconcile.report.formatting import counted_as
 from gateway.reconcile.report.gaps import ReportedGap, outages
@@ -19,7 +20,7 @@ REPORT_PAGE: Final = "report.html"  # beside summary.json
 CLEAN: Final = 0
 BREACH: Final = 1
 NO_ANSWER: Final = 2
-GAPS: Final = 3  # clean for what was received, and a source may have missed messages
+GAPS: Final = 3  # clean for what was received; a source may have missed, or a cut hidden, some
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +50,9 @@ class Report:
     hops: Rows = ()
     hop_samples: Rows = ()
     hops_unchecked: str = ""  # why messages of some sources were not joined
+    # Messages that routes left out, by route, target, rule and class of a cut, and some of them.
+    cuts: Rows = ()
+    cut_samples: Rows = ()
     totals: Row | None = None  # of all routes; None when `routes` has all
     # Copies proven by sets (`copies`) and compared one by one (`compared`), the number of set
     # files (`sets`) and of seals (`seals`), whether a key signed the seals (`keyed`), and the rows
@@ -57,6 +61,7 @@ class Report:
     mode: str = "sets"  # or "full"
     strict: bool = False
     accept_gaps: bool = False
+    accept_cuts: bool = False  # also what a publisher says of messages between gateways
     answered: bool = True  # the archive has data of this date
     timings: Mapping[str, float] = field(default_factory=dict)  # seconds of each step
 
@@ -68,6 +73,10 @@ class Report:
     def between(self, name: str) -> int:
         """Return the messages of a class between gateways."""
         return sum(count(row, name) for row in self.hops)
+
+    def cut(self, name: str) -> int:
+        """Return the cuts of a class."""
+        return sum(count(row, "copies") for row in self.cuts if row["class"] == name)
 
     def wanting(self, name: str) -> int:
         """Return how many copies of a class did not arrive, or violate a guarantee."""
@@ -84,6 +93,21 @@ class Report:
     def source_gaps(self) -> int:
         """The gaps in which a source may have missed messages."""
         return sum(each.counted for each in outages(self.gaps))
+
+    @property
+    def words(self) -> list[str]:
+        """The cuts and alterations that a publisher could have made, as texts."""
+        found = {
+            "cut on another's word": self.cut(ON_WORD),
+            "between gateways on a publisher's word": self.between(UNPROVEN),
+        }
+        return [f"{counted_as(each, 'message')} {what}" for what, each in found.items() if each]
+
+    @property
+    def doubts(self) -> list[str]:
+        """Why a clean verdict is about what was received only, as texts."""
+        gaps = [counted_as(self.source_gaps, "source gap")] if self.source_gaps else []
+        return [*gaps, *self.words]
 
     @property
     def errors(self) -> Sequence[Finding]:
@@ -107,7 +131,9 @@ class Report:
             return NO_ANSWER
         if any(self._breaches()):
             return BREACH
-        return GAPS if self.source_gaps and not self.accept_gaps else CLEAN
+        gaps = self.source_gaps and not self.accept_gaps
+        words = self.words and not self.accept_cuts
+        return GAPS if gaps or words else CLEAN
 
     @property
     def exit_status(self) -> int:
@@ -122,9 +148,9 @@ class Report:
             return "no answer"
         if reasons := ", ".join(self._breaches()):
             return f"not clean: {reasons}"
-        if gaps := self.source_gaps:
-            return f"clean for what was received, {counted_as(gaps, 'source gap')}"
-        return "clean"
+        return ", ".join(
+            ["clean for what was received", *self.doubts] if self.doubts else ["clean"]
+        )
 
     def _breaches(self) -> Iterator[str]:
         """Yield why the date is not clean."""

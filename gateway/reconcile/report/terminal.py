@@ -14,7 +14,16 @@ from typing import Final, TypeAlias
 from rich.console import Console
 from rich.text import Text
 
-from gateway.model.copy_class import CLASSES, COLUMNS, HOP_CLASSES, Severity
+from gateway.model.copy_class import (
+    CLASSES,
+    COLUMNS,
+    HOP_CLASSES,
+    REPEATS,
+    UNPROVEN,
+    CopyClass,
+    Severity,
+)
+from gateway.model.cut_class import CUT_CLASSES, ON_WORD
 from gateway.model.dead_letter_rule import advice_of
 from gateway.reconcile.by_key import by_key
 from gateway.reconcile.report.gaps import ReportedOutage, outages, rule_of
@@ -48,6 +57,8 @@ def print_report(report: Report, console: Console) -> None:
         title = "messages between gateways, by broker"
         hops = [([Text(shortened(each)) for each in hop_ends(row)], row) for row in report.hops]
         _print(title, _counted("hops", ("sender", "broker", "receiver"), _BETWEEN, hops), console)
+    if report.cuts:
+        _print_cuts(report.cuts, console)
     if report.dead_letters:
         _print_dead_letters(report.dead_letters, console)
     # A name must not begin a line.
@@ -66,14 +77,7 @@ def _details(report: Report) -> Iterator[str]:
         yield f"names were not checked: {report.names_unchecked}"
     if report.hops_unchecked:
         yield f"gateways were not joined: {report.hops_unchecked}"
-    for row in report.samples:
-        if row["class"] in _SAMPLED:
-            yield f"{row['class']}: {row['id']} {row['route']} -> {row['target']} {row['name']!r}"
-    for row in report.hop_samples:
-        if row["class"] in _SAMPLED:
-            sender, _, receiver = hop_ends(row)
-            ends = f"{sender} -> {receiver} {row['name']!r}"
-            yield f"{row['class']} between gateways: {row['id']} {ends}"
+    yield from _samples(report)
     for row in report.carried:
         if "before" not in row:
             yield f"judged by an earlier run: {row['date']}, {row['verdict']}"
@@ -83,13 +87,32 @@ def _details(report: Report) -> Iterator[str]:
         yield f"reconciled again: {row['date']}, {flights}{verdict}"
 
 
+def _samples(report: Report) -> Iterator[str]:
+    for row in report.samples:
+        if row["class"] in _SAMPLED:
+            yield f"{row['class']}: {row['id']} {row['route']} -> {row['target']} {row['name']!r}"
+    for row in report.hop_samples:
+        if row["class"] in {*_SAMPLED, UNPROVEN}:
+            sender, _, receiver = hop_ends(row)
+            ends = f"{sender} -> {receiver} {row['name']!r}"
+            yield f"{row['class']} between gateways: {row['id']} {ends}"
+    for row in report.cut_samples:
+        if row["class"] == ON_WORD:
+            yield f"{ON_WORD}: {row['id']} {row['route']} -> {row['target']} {row['name']!r}"
+
+
 def _counts(report: Report) -> Iterator[str]:
     yield f"verdict: {report.verdict}"
     if report.answered:
         *counts, last = COLUMNS
-        yield from (f"{name} {report.total(name)}" for name in counts)
+        for name in counts:
+            yield f"{name} {report.total(name)}"
+            if name == CopyClass.DUPLICATED.value:
+                yield from (f"{text} {report.total(each)}" for each, text in REPEATS.items())
         if report.hops:
             yield from (f"{name} between gateways {report.between(name)}" for name in _BETWEEN)
+        if report.cuts:
+            yield from (f"{name} {report.cut(name)}" for name in reversed(CUT_CLASSES))
         yield f"source gaps {report.source_gaps}"
         yield f"{last} {report.total(last)}"
 
@@ -134,6 +157,18 @@ def _print_dead_letters(rows: Rows, console: Console) -> None:
         console.print(Text(visible(line)), soft_wrap=True)  # a name must not begin a line
         console.print(Text(f"    {shortened(str(row['reason'] or '-'))}"), soft_wrap=True)
         console.print(Text(f"    to do: {advice_of(word(row, 'rule'))}"), soft_wrap=True)
+
+
+def _print_cuts(rows: Rows, console: Console) -> None:
+    """Print a line for each route, target, rule and class of what routes left out."""
+    console.print(Text("cuts", style="italic"))
+    shown = rows[:_MAX_ROUTES] if console.is_terminal else rows
+    for row in shown:
+        route, target = _keys(row)
+        line = f"{count(row, 'copies'):,} {row['class']} [{row['rule'] or '-'}] {route} -> {target}"
+        console.print(Text(visible(line)), soft_wrap=True)  # a name must not begin a line
+    if len(shown) < len(rows):
+        console.print(f"... and {len(rows) - len(shown)} more cuts; --json has all", soft_wrap=True)
 
 
 def _gap_line(outage: ReportedOutage, day: date) -> str:

@@ -9,7 +9,16 @@ from pathlib import PurePath
 from typing import Final
 
 from gateway.archive.layout import gateway_of, safe_name, writer_of
-from gateway.model.copy_class import CLASSES, HOP_CLASSES, HOP_LOSSES, HOP_MEANINGS, CopyClass
+from gateway.model.copy_class import (
+    CLASSES,
+    HOP_CLASSES,
+    HOP_LOSSES,
+    HOP_MEANINGS,
+    REPEATS,
+    UNPROVEN,
+    CopyClass,
+)
+from gateway.model.cut_class import CUT_CLASSES, ON_WORD
 from gateway.reconcile.report.advice import advice_for
 from gateway.reconcile.report.formatting import amount, counted_as
 from gateway.reconcile.report.gaps import outages, rule_of
@@ -27,14 +36,14 @@ def headline(report: Report) -> str:
         absent = f"; {_unproven_rows(report)}" if report.unproven else ""
         return f"No answer: this date could not be reconciled{absent}"
     if report.status == BREACH:
-        return f"Not clean: {arrivals(report)}"
-    gaps = counted_as(report.source_gaps, "source gap") if report.source_gaps else ""
+        return "; ".join([f"Not clean: {arrivals(report)}", *report.words])
     if not all_arrived(report):
-        return f"{arrivals(report)}; {gaps}" if gaps else arrivals(report)
-    if not gaps:
+        return "; ".join([arrivals(report), *report.doubts])
+    if not report.doubts:
         return f"Clean: {arrivals(report)}"
     accepted = ", accepted" if report.status == CLEAN else ""
-    return f"Clean for what was received, with {gaps}{accepted}: {arrivals(report)}"
+    doubts = " and ".join(report.doubts)
+    return f"Clean for what was received, with {doubts}{accepted}: {arrivals(report)}"
 
 
 def arrivals(report: Report) -> str:
@@ -80,7 +89,8 @@ def _others(report: Report) -> Iterator[str]:
 
 def _hops(report: Report) -> Iterator[str]:
     """Yield the messages between gateways that are not well as one text, unless all are."""
-    found = [(name, report.between(name)) for name in HOP_CLASSES[:-1]]
+    names = (each for each in HOP_CLASSES[:-1] if each != UNPROVEN)  # one of the words
+    found = [(name, report.between(name)) for name in names]
     if named := [f"{amount(number)} {name}" for name, number in found if number]:
         yield f"between gateways {', '.join(named)}"
 
@@ -122,7 +132,7 @@ def tap_reasons(report: Report) -> list[tuple[str, int]]:
 
 def reasons(report: Report) -> Iterator[str]:
     """Yield a sentence for each reason why not all is well, or why there is no answer."""
-    if not report.routes:
+    if not (report.routes or report.cuts):
         yield from (f"{each.place}: {each.text}" for each in report.errors[-_MAX_ERRORS:])
         return
     for name, facts in CLASSES.items():
@@ -131,6 +141,9 @@ def reasons(report: Report) -> Iterator[str]:
     for name in HOP_CLASSES[:-1]:
         if total := report.between(name):
             yield f"{amount(total)} {name}: these messages {HOP_MEANINGS[name]}."
+    for name, each in CUT_CLASSES.items():
+        if each.told and (total := report.cut(name)):
+            yield f"{amount(total)} {name}: these messages {each.meaning}."
     for rule, number in Counter(each.rule for each in report.errors).items():
         meaning = advice_for(rule).meaning
         yield f"{counted_as(number, 'error')} {rule}: {meaning}" if meaning else f"{number} {rule}"
@@ -159,8 +172,13 @@ def key_figures(report: Report) -> Iterator[KeyFigure]:
     for name in (CopyClass.IN_FLIGHT.value, CopyClass.RECOVERED.value):
         if total := report.total(name):
             yield KeyFigure(name, amount(total))
+    for name, text in REPEATS.items():
+        if total := report.total(name):
+            yield KeyFigure(f"{text}, perhaps twice", amount(total))
     if report.source_gaps:
         yield KeyFigure("source gaps", amount(report.source_gaps))
+    if total := report.cut(ON_WORD):
+        yield KeyFigure(ON_WORD, amount(total))
     if proven := count(report.proof, "copies"):
         share = _percent(proven, expected) if known else amount(proven)
         yield KeyFigure("proven by id sets", share)

@@ -13,6 +13,7 @@ from typing import Final, TypeAlias
 
 from xxhash import xxh3_128_digest
 
+from gateway.model.cut_class import RETAINED
 from gateway.model.dead_letter_rule import (
     HOPS,
     INTERNAL,
@@ -32,7 +33,6 @@ from gateway.runtime.delivery.rows import Cut, fingerprint
 
 DUPLICATE: Final = "duplicate"
 IGNORED: Final = "ignored"  # retained, and its route takes no such message
-RETAINED: Final = "retained: a broker sends it again to each new subscription"
 NO_PATH: Final = CopyPath()
 MAX_SEEN: Final = 1_000  # paths that were looked at for the address of a broker
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from gateway.clock import moment
-from gateway.trial.synthetic.faults import CLASSES, Fault
+from gateway.trial.synthetic.faults import CLASSES, UNRECORDED
 from gateway.trial.synthetic.inject_faults import FaultAssignment, gateway_start
 from gateway.trial.synthetic.traffic import Traffic, Window
 
@@ -36,7 +36,7 @@ def manifest_rows(
             faulty = faults.overtaken_by.get(position, position)
             route = int(window.route[position])
             row = {
-                "id": _hex_id(traffic, window, faulty, unrecorded=fault is Fault.UNEXPECTED),
+                "id": _hex_id(traffic, window, faulty, unrecorded=fault in UNRECORDED),
                 "gateway": traffic.gateway(window.gateway),
                 "route": traffic.route(route),
                 "target": traffic.targets(route)[0],

@@ -10,6 +10,7 @@ import numpy as np
 
 from gateway.errors import ArchiveError
 from gateway.model.copy_class import CopyClass
+from gateway.model.cut_class import CutClass
 
 Ranges = Sequence[tuple[int, int]]  # numbers of messages: the first, and the end (exclusive)
 
@@ -25,10 +26,13 @@ class Fault(Enum):
     DEAD = "dead"  # dead-lettered by a rule of the target
     UNEXPECTED = "unexpected"  # an outcome of a message that was never received
     UNOBSERVED = "unobserved"  # delivered, and never observed by the tap
+    ECHO = "echo"  # it comes back, and its route cuts it
+    HIDDEN = "hidden"  # another message is cut, and repeats none
+    LEFT_OUT = "left-out"  # a selector leaves out another message
 
 
 # The class of each fault in a reconciliation.
-CLASSES: Final[Mapping[Fault, CopyClass]] = {
+CLASSES: Final[Mapping[Fault, CopyClass | CutClass]] = {
     Fault.LOSS: CopyClass.MISSING,
     Fault.DUPLICATE: CopyClass.DUPLICATED,
     Fault.ALTER: CopyClass.ALTERED,
@@ -37,7 +41,14 @@ CLASSES: Final[Mapping[Fault, CopyClass]] = {
     Fault.DEAD: CopyClass.REFUSED,
     Fault.UNEXPECTED: CopyClass.UNEXPECTED,
     Fault.UNOBSERVED: CopyClass.LOST,
+    Fault.ECHO: CutClass.PROVEN,
+    Fault.HIDDEN: CutClass.ON_WORD,
+    Fault.LEFT_OUT: CutClass.LEFT_OUT,
 }
+CUTS: Final[Mapping[Fault, str]] = {  # with the rule of the cut
+    Fault.ECHO: "loop", Fault.HIDDEN: "loop", Fault.LEFT_OUT: "unselected",
+}  # fmt: skip
+UNRECORDED: Final = (Fault.UNEXPECTED, *CUTS)  # rows of a message without a received row
 
 
 def parse_faults(text: str, messages: int) -> dict[Fault, int]:

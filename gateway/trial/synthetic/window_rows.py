@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from gateway.archive.schema import Leg, RowOutcome
 from gateway.archive.segments.tables import SCHEMA
-from gateway.trial.synthetic.faults import Fault
+from gateway.trial.synthetic.faults import CUTS, Fault
 from gateway.trial.synthetic.inject_faults import (
     FaultAssignment,
     TargetOutcomes,
@@ -35,6 +35,8 @@ def window_rows(traffic: Traffic, window: Window, faults: FaultAssignment) -> It
         yield builder.delivered(target, outcomes)
         yield builder.dead(target, outcomes)
         yield builder.unexpected(target, outcomes)
+        for fault in CUTS:
+            yield builder.cut(target, outcomes, fault)
         if traffic.observed:
             yield builder.observed(target, outcomes)
 
@@ -88,13 +90,26 @@ class RowBuilder:
 
     def unexpected(self, target: str, outcomes: TargetOutcomes) -> pa.Table:
         at = np.array(outcomes.at[Fault.UNEXPECTED], np.int64)
-        number = self._window.number[at]
-        start = gateway_start(self._traffic, self._window.gateway, unrecorded=True)
-        names = pa.array([_unique_name(each) for each in number.tolist()], pa.string())
-        own = {"source_name": names, "name": _sent_names(names)}
-        own["id"] = _ids(start, number // self._traffic.gateways)
+        names = [_unique_name(each) for each in self._window.number[at].tolist()]
+        source = pa.array(names, pa.string())
+        own = {"source_name": source, "name": _sent_names(source), "id": self._unrecorded(at)}
         event = (Leg.DELIVERED, RowOutcome.ACCEPTED)
         return self._rows(event, at, self._window.end[at], **self._end(target, at) | own)
+
+    def cut(self, target: str, outcomes: TargetOutcomes, fault: Fault) -> pa.Table:
+        """Return messages that came together with those at a fault; an echo has their payload."""
+        at = np.array(outcomes.at[fault], np.int64)
+        words = self._window.hash[at]
+        words[:, 1] ^= np.uint64(fault is not Fault.ECHO)
+        own = {"endpoint": "plant", "system": "mqtt", "target": target, "rule": CUTS[fault]}
+        own |= {"name": self._source.take(pa.array(at)), "hash": _binary16(words)}
+        event, time = (Leg.CUT, RowOutcome.CUT), self._window.time[at]
+        return self._rows(event, at, time, **own, id=self._unrecorded(at))
+
+    def _unrecorded(self, at: Numbers) -> pa.Array:
+        """Return the ids of messages that no received row has."""
+        start = gateway_start(self._traffic, self._window.gateway, unrecorded=True)
+        return _ids(start, self._window.number[at] // self._traffic.gateways)
 
     def _rows(
         self, event: tuple[Leg, RowOutcome], at: Numbers, time: Numbers, **own: object

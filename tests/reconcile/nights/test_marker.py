@@ -63,7 +63,7 @@ def test_a_date_has_its_marker_once_it_is_judged_and_merged(tmp_path: Path) -> N
     ("record", "verdict"),
     [
         pytest.param(replace(SETTLED, status=1), "not clean", id="breach"),
-        pytest.param(replace(SETTLED, status=3), "clean with source gaps", id="gaps"),
+        pytest.param(replace(SETTLED, status=3), "clean with gaps or unproven cuts", id="gaps"),
         pytest.param(replace(SETTLED, in_flight=2, settled=False), "clean", id="in-flight"),
         pytest.param(replace(SETTLED, status=2, settled=False), None, id="no-answer"),
         pytest.param(replace(SETTLED, status=NOT_JUDGED, settled=False), None, id="not-judged"),

@@ -10,7 +10,7 @@ import pytest
 
 from gateway.reconcile.report.actions import actions
 from gateway.reconcile.report.report import Report
-from tests.reconcile.summaries import DAY, clean, counted, gap
+from tests.reconcile.summaries import DAY, clean, counted, gap, hidden
 
 
 def replayed_routes(missing: dict[str, int]) -> tuple[list[str], str]:
@@ -58,3 +58,13 @@ def test_gaps_have_the_counts_of_the_brokers(lost: list[int | None], text: str) 
 
     begin = "2 source gaps: messages may be lost before they reached the gateway; "
     assert action.text == f"{begin}{text} When they are cleared up, accept them."
+
+
+@pytest.mark.parametrize("accepted", [True, False])
+def test_what_is_known_on_a_word_has_the_path_of_one_message(*, accepted: bool) -> None:
+    (action,) = actions(replace(hidden(), accept_cuts=accepted))
+
+    assert action.text.startswith("2 messages cut on another's word and 1 message between gateways")
+    assert action.commands[0] == f"gateway archive show /var/archive {11:032x}"
+    accept = ["gateway reconcile /var/archive --date 2026-03-14 --accept-cuts"]
+    assert action.commands[1:] == ([] if accepted else accept)

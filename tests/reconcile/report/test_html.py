@@ -34,6 +34,7 @@ from tests.reconcile.summaries import (
     empty,
     eventful,
     gappy,
+    hidden,
     huge,
     lossy,
 )
@@ -125,6 +126,17 @@ def damaged(name: str, value: object) -> str:
                 "15 min",
             ],
             id="gaps",
+        ),
+        pytest.param(
+            hidden(),
+            [
+                "Clean for what was received, with 2 messages cut on another's word and 1 message",
+                "2 cut on another's word: these messages were cut, and neither the archive nor",
+                "1 unproven: these messages were received with the id of a delivered message",
+                "--accept-cuts",
+                "left out",
+            ],
+            id="cuts",
         ),
         pytest.param(
             replace(gappy(), accept_gaps=True),

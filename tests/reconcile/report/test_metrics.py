@@ -14,7 +14,7 @@ from gateway.cli import make_parser
 from gateway.cli.archive import reconcile
 from gateway.reconcile.report.metrics import FAMILIES, write_metrics
 from gateway.reconcile.report.report import Report
-from tests.reconcile.summaries import DAY, clean, empty, eventful, gappy
+from tests.reconcile.summaries import DAY, clean, empty, eventful, gappy, hidden
 
 NOW = datetime(2026, 3, 15, 1, 40, tzinfo=UTC)
 MIDNIGHT = (DAY + timedelta(days=1)).timestamp()
@@ -47,9 +47,11 @@ def test_a_night_has_its_verdict_counts_and_times(tmp_path: Path) -> None:
 
 def test_every_family_is_written(tmp_path: Path) -> None:
     hops = [{"expected": 3, "in flight": 1, "delivered": 2}]
-    report = replace(clean(), hops=hops)
+    report = replace(clean(), hops=hops, cuts=hidden().cuts, accept_cuts=True)
     found = written(tmp_path / "reconcile.prom", report)
 
+    assert found["gateway_reconcile_cut_messages cut on another's word"] == 2
+    assert found["gateway_reconcile_copies redelivered"] == 0
     assert found["gateway_reconcile_hop_messages in flight"] == 1
     assert {name.split()[0] for name in found} == set(FAMILIES)
 

@@ -8,9 +8,9 @@ import pytest
 from gateway.archive.findings import Finding, error, warning
 from gateway.model.copy_class import TALLIES
 from gateway.reconcile.report.report import Report
-from gateway.reconcile.report.summary import to_json
+from gateway.reconcile.report.summary import from_json, to_json
 from gateway.reconcile.report.verdict import all_arrived, headline
-from tests.reconcile.summaries import DAY, clean, eventful, gappy
+from tests.reconcile.summaries import DAY, clean, eventful, gappy, hidden
 
 ROUTE = {**dict.fromkeys(TALLIES, 0), "route": "orders", "target": "e"}
 WARNING, ERROR = warning("open-journal", "j", "waits"), error("foreign-file", "f", "is foreign")
@@ -100,9 +100,61 @@ def test_a_gap_of_a_source_makes_the_verdict_one_of_what_was_received(
     assert content["gaps"][0]["end"].endswith("+00:00")
 
 
+WORDS = (
+    "2 messages cut on another's word",
+    "1 message between gateways on a publisher's word",
+)
+
+
+@pytest.mark.parametrize(
+    ("found", "status", "verdict"),
+    [
+        pytest.param(hidden(), 3, f"clean for what was received, {', '.join(WORDS)}", id="words"),
+        pytest.param(
+            replace(hidden(), hops=()), 3, f"clean for what was received, {WORDS[0]}", id="cuts"
+        ),
+        pytest.param(
+            replace(hidden(), cuts=()), 3, f"clean for what was received, {WORDS[1]}", id="hops"
+        ),
+        pytest.param(
+            replace(hidden(), accept_cuts=True, hops=()),
+            0,
+            f"clean for what was received, {WORDS[0]}",
+            id="accepted",
+        ),
+        pytest.param(
+            replace(hidden(), gaps=gappy().gaps, accept_cuts=True, hops=()),
+            3,
+            f"clean for what was received, 1 source gap, {WORDS[0]}",
+            id="gaps-are-not",
+        ),
+        pytest.param(
+            replace(hidden(), cuts=hidden().cuts[1:], hops=()), 0, "clean", id="other-cuts"
+        ),
+    ],
+)
+def test_what_is_known_on_another_s_word_is_told_as_a_gap(
+    found: Report, status: int, verdict: str
+) -> None:
+    assert (found.status, found.verdict) == (status, verdict)
+    read = from_json(to_json(found))
+    assert (read.status, read.verdict, read.words) == (status, verdict, found.words)
+
+
 @pytest.mark.parametrize(
     ("found", "text"),
     [
+        pytest.param(
+            hidden(),
+            f"Clean for what was received, with {' and '.join(WORDS)}:"
+            " all 21,600 deliveries arrived",
+            id="words",
+        ),
+        pytest.param(
+            replace(report(delivered=8, missing=1), cuts=hidden().cuts),
+            f"Not clean: 8 of 9 deliveries arrived; 1 missing; {WORDS[0]}",
+            id="missing-and-cut",
+        ),
         pytest.param(report(), "Clean: all 9 deliveries arrived", id="clean"),
         pytest.param(
             report(delivered=4, recovered=5), "Clean: all 9 deliveries arrived", id="recovered"

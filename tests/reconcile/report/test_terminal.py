@@ -13,7 +13,7 @@ from gateway.model.copy_class import TALLIES
 from gateway.reconcile.report.report import Report
 from gateway.reconcile.report.rows import Row
 from gateway.reconcile.report.terminal import print_report
-from tests.reconcile.summaries import DAY, clean, counted, eventful, gappy, huge, lossy
+from tests.reconcile.summaries import DAY, clean, counted, eventful, gappy, hidden, huge, lossy
 
 ROUTE = {**dict.fromkeys(TALLIES, 0), "route": "orders", "target": "e"}
 LONG = "plant-events-of-line-12-in-hamburg-north"  # 40 characters
@@ -59,8 +59,9 @@ def test_the_counts_are_one_to_a_line_wherever_they_are_printed(width: int | Non
     start = lines.index("received 34800")
     assert lines[start:] == [
         "received 34800", "delivered 34787", "recovered 5", "in flight 2", "refused 0",
-        "dead-lettered 0", "delivered late 0", "out of order 0", "duplicated 0", "unexpected 0",
-        "altered 0", "lost in target 2", "source gaps 3", "missing 4",
+        "dead-lettered 0", "delivered late 0", "out of order 0", "duplicated 0",
+        "redelivered by sources 0", "sent again by the gateway 0", "unexpected 0", "altered 0",
+        "lost in target 2", "source gaps 3", "missing 4",
     ]  # fmt: skip
     assert lines[start - 1].startswith("verdict: not clean: 4 missing")
     assert "reconciled again: 2026-03-13, 5 in flight -> 0" in lines
@@ -77,6 +78,20 @@ def test_gaps_are_lines_with_their_interval_and_rule() -> None:
         ["source gap"] * 3 + ["source away"] * 2
     ) + [f"source gaps {eventful().source_gaps}"]
     assert any("13:30:00 to 14:00:00, 1,204 messages lost" in line for line in lines)
+
+
+def test_cuts_are_lines_by_class_rule_and_target() -> None:
+    lines = printed(hidden(), None)
+
+    start = lines.index("cuts")
+    assert lines[start + 1] == "2 cut on another's word [loop] orders -> erp"
+    assert f"cut on another's word: {11:032x} orders -> erp 'plant/line1/temp'" in lines
+    ends = "east/orders -> west/up 'plant/line1/temp'"
+    assert f"unproven between gateways: {11:032x} {ends}" in lines
+    assert lines[-7:] == [
+        "left out 6", "cut 5", "cut retained 4", "cut in flight 3", "cut on another's word 2",
+        "source gaps 0", "missing 0",
+    ]  # fmt: skip
 
 
 def test_a_table_drops_the_counts_that_are_zero_everywhere() -> None:
