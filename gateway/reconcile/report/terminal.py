@@ -165,7 +165,8 @@ def _print_cuts(rows: Rows, console: Console) -> None:
     shown = rows[:_MAX_ROUTES] if console.is_terminal else rows
     for row in shown:
         route, target = _keys(row)
-        line = f"{count(row, 'copies'):,} {row['class']} [{row['rule'] or '-'}] {route} -> {target}"
+        where = f"{shortened(word(row, 'gateway'))}/{route} -> {target}"
+        line = f"{count(row, 'copies'):,} {row['class']} [{row['rule'] or '-'}] {where}"
         console.print(Text(visible(line)), soft_wrap=True)  # a name must not begin a line
     if len(shown) < len(rows):
         console.print(f"... and {len(rows) - len(shown)} more cuts; --json has all", soft_wrap=True)

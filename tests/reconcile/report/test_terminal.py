@@ -84,7 +84,7 @@ def test_cuts_are_lines_by_class_rule_and_target() -> None:
     lines = printed(hidden(), None)
 
     start = lines.index("cuts")
-    assert lines[start + 1] == "2 cut on another's word [loop] orders -> erp"
+    assert lines[start + 1] == "2 cut on another's word [loop] east/orders -> erp"
     assert f"cut on another's word: {11:032x} orders -> erp 'plant/line1/temp'" in lines
     ends = "east/orders -> west/up 'plant/line1/temp'"
     assert f"unproven between gateways: {11:032x} {ends}" in lines
