@@ -21,9 +21,12 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Final
 
-from xxhash import xxh3_128_digest
+from xxhash import xxh3_128_hexdigest
 
 PROOF_SIZE: Final = 101  # characters of a proof
+FIRST_END: Final = 32  # places in its text
+HOPS_AT: Final = 65  # with the dots around them
+DIGEST_AT: Final = 69
 MAX_HOPS: Final = 0xFF
 DIGEST_SIZE: Final = 16  # bytes
 _FORM: Final = re.compile(r"([0-9a-f]{32})\.([0-9a-f]{32})\.([0-9a-f]{2})\.([0-9a-f]{32})")
@@ -53,7 +56,7 @@ def parse_proof(text: str) -> CopyProof | None:
 
 def content_digest(name: bytes, payload_hash: bytes) -> str:
     """Return the digest of a copy: its canonical name, and the 16 bytes of its payload's hash."""
-    return xxh3_128_digest(name + payload_hash).hex()
+    return xxh3_128_hexdigest(name + payload_hash)
 
 
 def render_proof(first: str, last: str, hops: int, digest: str) -> str:

@@ -64,7 +64,17 @@ class GatewayIdentity:
 
     def entry(self, route: str) -> str:
         """Return the entry of a route in an origin path."""
-        return f"{self.name}~{self.id[:8]}/{route}"
+        return f"{self.prefix}{route}"
+
+    @property
+    def prefix(self) -> str:
+        """The begin of the entries of all routes."""
+        return f"{self.name}~{self.id[:8]}/"
+
+    def is_on(self, origin: Iterable[str]) -> bool:
+        """Return whether this gateway is in a path."""
+        own = self.prefix
+        return any(each.startswith(own) for each in origin)
 
     def mark(self, broker: BrokerName, name: str) -> str:
         """Return the entry of a broker and the name there; `name` is as `marked_name` makes it."""
@@ -77,7 +87,7 @@ class GatewayIdentity:
 
     def addresses_elsewhere(self, origin: Iterable[str]) -> set[str]:
         """Return the address hashes of the brokers that other gateways read, by `origin`."""
-        own = f"{self.name}~{self.id[:8]}/"
+        own = self.prefix
         return {
             mark.rpartition(_ADDRESS)[2]
             for mark, entry in pairwise(origin)

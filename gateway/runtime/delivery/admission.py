@@ -7,7 +7,7 @@ removes what it reads has the only one: there it becomes a dead letter.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
@@ -26,14 +26,13 @@ from gateway.model.message import Headers, Message, identity_of
 from gateway.routing.origin_path import BrokerAddress, GatewayIdentity
 from gateway.routing.route import Route
 from gateway.routing.router import Delivery, RouteMatch, Router
-from gateway.runtime.delivery.copy_paths import DEFAULT_RULES, CopyPath, PathCheck, PathRules
+from gateway.runtime.delivery.copy_paths import DEFAULT_RULES, NO_PATH, PathCheck, PathRules
 from gateway.runtime.delivery.duplicates import DuplicateFilter
 from gateway.runtime.delivery.received_batch import EarlierBatch, ReceivedBatch
 from gateway.runtime.delivery.rows import Cut, fingerprint
 
 DUPLICATE: Final = "duplicate"
 IGNORED: Final = "ignored"  # retained, and its route takes no such message
-NO_PATH: Final = CopyPath()
 MAX_SEEN: Final = 1_000  # paths that were looked at for the address of a broker
 
 TakeOrigin: TypeAlias = Callable[[str, Message], tuple[str, ...]]  # of an echo from a broker
@@ -128,12 +127,33 @@ class Admission:
         plain = not any(each.origin or each.retained for each in distinct.values())
         if plain and not batch.earlier and not batch.paths and not router.selective:
             return
+        ours = {key for key, each in distinct.items() if self._gateway.is_on(each.origin)}
         for position in range(len(messages)):
+            if not router.selective and self._goes_on(batch, position, ours):
+                continue
             try:
                 kept = self._admit(batch, position, rules)
             except Exception as error:  # noqa: BLE001  # of a selector on one value
                 kept = _refuse(error, batch)
             batch.matches[position] = kept
+
+    def _goes_on(self, batch: ReceivedBatch, position: int, ours: Container[int]) -> bool:
+        """Whether no rule concerns any copy of a message: the usual case, without a call of ours.
+
+        `ours` are the ids of headers with an entry of this gateway in their path.
+        """
+        headers = batch.messages[position].headers
+        if headers.retained or id(headers) in ours or position in batch.earlier:
+            return False
+        path, limit = batch.paths.get(position), self._path_rules.max_hops
+        if path is not None and 0 < limit <= path.hops:
+            return False
+        if origin := headers.origin:
+            for match in batch.matches[position]:
+                for each in match.deliveries:
+                    if each.target_mark in origin:
+                        return False
+        return True
 
     def _check_paths(self, batch: ReceivedBatch, router: Router) -> None:
         """Take the path from each message that equals no digest, and note the hops of all."""

@@ -10,15 +10,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from typing import Final
+from typing import Final, NamedTuple
 
-from xxhash import xxh3_128_digest
+from xxhash import xxh3_128_hexdigest
 
 from gateway.model.copy_proof import (
+    DIGEST_AT,
+    FIRST_END,
+    HOPS_AT,
     MAX_HOPS,
-    CopyProof,
     SourceMark,
-    content_digest,
     parse_proof,
     render_proof,
     signature,
@@ -27,6 +28,7 @@ from gateway.model.message import Headers, Message
 
 DEFAULT_MAX_HOPS: Final = 8
 KEY_SIZE: Final = 32  # bytes
+_HOPS: Final = {f".{hops:02x}.": hops for hops in range(MAX_HOPS + 1)}  # as a proof spells them
 
 
 def path_secret(text: str) -> bytes:
@@ -51,7 +53,7 @@ class PathRules:
     ) -> str:
         """Return the text of the proof of a copy that is sent with `headers`."""
         if not self.keys:  # on the way of each copy: without a call of ours
-            digest = xxh3_128_digest(name + payload_hash).hex()
+            digest = xxh3_128_hexdigest(name + payload_hash)
             return f"{first}.{last}.{min(MAX_HOPS, hops):02x}.{digest}"
         facts = render_proof(first, last, hops, "")
         return facts + signature(self.keys[0], name, payload_hash, facts, headers.origin)
@@ -64,8 +66,7 @@ class PathRules:
 DEFAULT_RULES: Final = PathRules()
 
 
-@dataclass(frozen=True, slots=True)
-class CopyPath:
+class CopyPath(NamedTuple):
     """The path of a received message by its proof: its original, and the hops so far.
 
     `first` is empty where the message equals no digest. `signed`: by a key that gateways share.
@@ -74,6 +75,9 @@ class CopyPath:
     first: str = ""
     hops: int = 0
     signed: bool = False
+
+
+NO_PATH: Final = CopyPath()
 
 
 @dataclass(slots=True)
@@ -88,15 +92,20 @@ class PathCheck:
 
     def read(self, message: Message, name: bytes, payload_hash: bytes) -> CopyPath:
         """Return the path of a message with a canonical name at its source."""
-        proof = parse_proof(message.proof)
+        text = message.proof
+        if text[DIGEST_AT:] == xxh3_128_hexdigest(name + payload_hash):  # the usual case, and fast
+            hops = _HOPS.get(text[HOPS_AT:DIGEST_AT])
+            if hops is not None:
+                return CopyPath(text[:FIRST_END], hops)
+        proof = parse_proof(text)
         if proof is None:
-            return CopyPath()
+            return NO_PATH
         origin = [each for each in message.headers.origin if not isinstance(each, SourceMark)]
+        facts = text[:DIGEST_AT]
         for key in self.rules.keys:
-            facts = render_proof(proof.first, proof.last, proof.hops, "")
             if signature(key, name, payload_hash, facts, origin) == proof.digest:
                 return CopyPath(proof.first, proof.hops, signed=True)
-        return _unsigned(proof, name, payload_hash)
+        return CopyPath("", proof.hops)
 
     def begin(self, headers: Headers) -> Headers:
         """Return `headers` at the begin of a path: with the marks of the source alone."""
@@ -110,9 +119,3 @@ class PathCheck:
 def own_marks(origin: Sequence[str]) -> tuple[str, ...]:
     """Return the marks that the source itself added to a path."""
     return tuple(each for each in origin if isinstance(each, SourceMark))
-
-
-def _unsigned(proof: CopyProof, name: bytes, payload_hash: bytes) -> CopyPath:
-    if content_digest(name, payload_hash) == proof.digest:
-        return CopyPath(proof.first, proof.hops)
-    return CopyPath("", proof.hops)

@@ -6,13 +6,15 @@ import logging
 from dataclasses import replace
 from typing import Final, TypeAlias
 
+from xxhash import xxh3_128_hexdigest
+
 from gateway.clock import now
 from gateway.dialects.base import Dialect
 from gateway.errors import TranslationError
 from gateway.model.dead_letter_rule import INTERNAL
 from gateway.model.limited_cache import LimitedCache
 from gateway.model.memory_size import headers_size, text_size
-from gateway.model.message import GATEWAY_ID, GATEWAY_TRACE, NO_HEADERS, Headers, Message
+from gateway.model.message import GATEWAY_ID, GATEWAY_TRACE, NO_HEADERS, Headers, Message, Payload
 from gateway.routing.carried_headers import MappedHeaders, map_reply, optional_values
 from gateway.routing.header_rules import NO_RULES
 from gateway.routing.origin_path import GatewayIdentity
@@ -23,6 +25,7 @@ from gateway.runtime.delivery.copy_paths import DEFAULT_RULES, PathRules
 from gateway.runtime.delivery.distribution import Copies
 from gateway.runtime.delivery.duplicates import copy_id
 from gateway.runtime.delivery.outbound_batch import OutboundBatch
+from gateway.runtime.delivery.received_batch import ReceivedBatch
 from gateway.runtime.delivery.rows import fingerprint
 from gateway.runtime.inbound.in_flight import InFlightBatch
 from gateway.runtime.record.ledger import Counters
@@ -93,6 +96,32 @@ class HeaderMapper:
 log = logging.getLogger(__name__)
 
 
+def _no_proof(*_: object) -> str:
+    return ""
+
+
+class _Proofs:
+    """Makes the proofs of the copies of one batch: `model.copy_proof` has their form."""
+
+    __slots__ = ("_hashes", "_next", "_received", "_rules", "_run")
+
+    def __init__(self, received: ReceivedBatch, rules: PathRules) -> None:
+        self._received, self._rules = received, rules
+        self._hashes = received.hashes
+        self._run, self._next = f"{received.origin.run:016x}", received.origin.first
+
+    def prove(self, position: int, payload: Payload, delivery: Delivery, headers: Headers) -> str:
+        """Return the proof of a copy of the message at `position`."""
+        same = payload is self._received.messages[position].payload
+        payload_hash = self._hashes[position] if same else fingerprint(payload)[1]
+        own, path = f"{self._run}{self._next + position:016x}", self._received.paths.get(position)
+        if path is None and not self._rules.keys:  # the usual case, without a call of ours
+            digest = xxh3_128_hexdigest(delivery.wire_name + payload_hash)
+            return f"{own}.{own}.01.{digest}"
+        first, hops = (path.first or own, path.hops) if path else (own, 0)
+        return self._rules.prove(first, own, hops + 1, delivery.wire_name, payload_hash, headers)
+
+
 def make_copies(
     mapper: HeaderMapper,
     in_flight: InFlightBatch,
@@ -106,13 +135,8 @@ def make_copies(
     the proof of each copy, too.
     """
     received, map_headers = in_flight.received, mapper.map_headers
-    endpoint, proves = received.origin.endpoint, "origin" in carries
-    run, first, prove = (
-        f"{received.origin.run:016x}",
-        received.origin.first,
-        mapper.path_rules.prove,
-    )
-    hashes = received.hashes if proves else ()
+    endpoint = received.origin.endpoint
+    prove = _Proofs(received, mapper.path_rules).prove if "origin" in carries else _no_proof
     positions: list[int] = []
     deliveries: list[Delivery] = []
     messages: list[Message] = []
@@ -123,13 +147,7 @@ def make_copies(
             payload = original.payload
             if target is not None and target.conversion is not None:
                 payload = convert_payload(payload, target.conversion)
-            proof = ""
-            if proves:
-                same = payload is original.payload
-                digest = hashes[position] if same else fingerprint(payload)[1]
-                own_id, path = f"{run}{first + position:016x}", received.paths.get(position)
-                first_id, hops = (path.first or own_id, path.hops) if path else (own_id, 0)
-                proof = prove(first_id, own_id, hops + 1, delivery.wire_name, digest, headers)
+            proof = prove(position, payload, delivery, headers)
             message = Message(delivery.address, payload, headers, proof)
             if target is not None and target.add_message_id:
                 number = received.identities[position] if received.identities else ""
