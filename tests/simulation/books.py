@@ -210,6 +210,8 @@ def _compare_cuts(books: Books, view: ArchiveView, payloads: Mapping[bytes, byte
     for row in view.rows:
         if row["leg"] not in {"received", "cut"} or row["hash"] not in payloads:
             continue
+        if row["outcome"] == "signed" and payloads[row["hash"]] in books.forged:
+            books.report("forgery-believed", f"{view.gateway}: {short(payloads[row['hash']])}")
         for target in row["targets"] or () if row["leg"] == "received" else (row["target"],):
             receipts[row["endpoint"], target, payloads[row["hash"]]] += 1
             places[row["id"], row["route"], target] += 1

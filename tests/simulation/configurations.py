@@ -29,7 +29,7 @@ _ENDPOINTS: Final = {
 }
 _REMOVES: Final = {"solace": ", subscribe_queue: false"}  # of an endpoint
 _KEY_FILE: Final = "path.key"
-SHARE: Final = "$share/all/"  # of a subscription over MQTT that removes
+_SHARE: Final = "$share/all/"  # of a subscription over MQTT that removes
 # gateway -> routes: source, targets
 _ROUTES: Final = {
     "one": {"g1": [("a", "b")]},
@@ -117,7 +117,7 @@ def _yaml(plan: Plan, gateway: str, variant: str) -> str:
         chosen = targets.replace("c", "") if variant == "remove" else targets
         lines += [
             f"  {_route_name(plan, gateway, number)}:",
-            f"    from: {{endpoint: {source}, pattern: '{_read_pattern(plan, source)}'}}",
+            f"    from: {{endpoint: {source}, {_selection(plan, source)}}}",
             f"    duplicates: {plan.duplicates}",
             *(["    direction: both"] if plan.shape in _BOTH else []),
             *([f"    heartbeat: {_heartbeat(plan, source)}"] if plan.heartbeat else []),
@@ -171,10 +171,13 @@ def _pattern(plan: Plan, broker: str) -> str:
     return name_of(plan.brokers[broker], "{rest...}", _SENT.get((plan.shape, broker), "a"))
 
 
-def _read_pattern(plan: Plan, broker: str) -> str:
-    system = plan.brokers[broker]
+def _selection(plan: Plan, broker: str) -> str:
+    """What a route takes from a broker."""
+    system, removes = plan.brokers[broker], broker in plan.removing
     pattern = name_of(system, "{rest...}", first_level(plan, broker))
-    return SHARE + pattern if system == "mqtt5" and broker in plan.removing else pattern
+    share = _SHARE if system == "mqtt5" and removes else ""
+    selector = ", selector: \"key = 'k1'\"" if plan.selector and removes else ""
+    return f"pattern: '{share}{pattern}'{selector}"
 
 
 def _id(plan: Plan, source: str) -> str:

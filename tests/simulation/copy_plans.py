@@ -82,9 +82,13 @@ def _meshed(random: Random) -> dict[str, Any]:
 
 
 def _moving(random: Random) -> dict[str, Any]:
-    """A queue that a gateway reads, and an operator who puts what arrived behind it back."""
+    """A queue that a gateway reads, and an operator who puts what arrived behind it back.
+
+    In some worlds a selector leaves messages out.
+    """
     times = random.choice((1, 2))
     return {"shape": "queue", "sources": "a", "removing": "b", "broker_ids": random.random() < 0.5,
+            "selector": random.random() < 0.4,
             "applications": (Application("move", "c", "b", times),)}  # fmt: skip
 
 

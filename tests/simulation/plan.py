@@ -109,6 +109,7 @@ class Plan:
     path_key: bool = False  # all gateways share one
     max_hops: int | None = None
     removing: str = ""  # brokers where sources remove what they read
+    selector: bool = False  # of the routes that read removing sources: one key of two
     message_ids: bool = False  # in the copies of what was published at a
     applications: tuple[Application, ...] = ()
     copies: int | None = None  # of a message at a broker, at most; None: exactly the required ones

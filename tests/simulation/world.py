@@ -266,6 +266,7 @@ class World:
         place, key = publication.broker, publication.key
         mode = DeliveryMode.AT_LEAST_ONCE if publication.once else DeliveryMode.AT_MOST_ONCE
         headers = Headers(mode=DeliveryMode.EXACTLY_ONCE if self.plan.exactly_once else mode)
+        headers = replace(headers, properties={"key": key}) if self.plan.selector else headers
         name = name_of(self.plan.brokers[place], key, first_level(self.plan, place))
         self.publish_at(place, key, Message(name, publication.payload, headers))
 
