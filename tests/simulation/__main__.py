@@ -11,6 +11,7 @@ from dataclasses import fields
 
 from tests.simulation.books import short
 from tests.simulation.campaign import run_in_processes
+from tests.simulation.copy_plans import copy_plan
 from tests.simulation.faults import make_plan
 from tests.simulation.plan import Plan
 from tests.simulation.shrink import shrink
@@ -27,6 +28,9 @@ def main() -> int:
         "--streams", dest="make", action="store_const", const=stream_plan, default=make_plan,
         help="worlds of NATS and RabbitMQ",
     )  # fmt: skip
+    parser.add_argument(
+        "--copies", dest="make", action="store_const", const=copy_plan, help="worlds of copies"
+    )
     parser.add_argument("--trace", action="store_true", help="print every event")
     parser.add_argument("--shrink", action="store_true", help="find a smaller plan first")
     options = parser.parse_args()

@@ -51,6 +51,10 @@ class Books:
     arrivals: dict[tuple[bytes, str], list[float]] = field(
         default_factory=lambda: defaultdict(list)
     )
+    senders: dict[tuple[bytes, str], set[str]] = field(default_factory=lambda: defaultdict(set))
+    names: dict[bytes, set[str]] = field(default_factory=lambda: defaultdict(set))  # without levels
+    settled: Counter[tuple[str, str, bytes]] = field(default_factory=Counter)  # gateway, broker
+    forged: set[bytes] = field(default_factory=set)  # with a path that a publisher invented
     tapped: Counter[tuple[bytes, str]] = field(default_factory=Counter)  # that a tap must see
     excused: dict[bytes, str] = field(default_factory=dict)
     latest: dict[tuple[str, str, str], int] = field(default_factory=dict)
@@ -64,6 +68,7 @@ class Books:
         """Note a message of an application."""
         self.published.setdefault((broker, payload), []).append(now)
         self.keys.setdefault(payload, (key, len(self.keys)))
+        self.names[payload].add(key)
 
     def origins(self, payload: bytes) -> list[str]:
         return [broker for broker in self.reach if (broker, payload) in self.published]
@@ -93,13 +98,14 @@ class Books:
             if times and self.origins(payload) == [broker]
         ]
 
-    def arrive(self, broker: str, message: Message, now: float) -> None:
+    def arrive(self, broker: str, message: Message, now: float, gateway: str) -> None:
         """Note a message that a gateway sent and the broker accepted."""
         payload = message.payload
         if not isinstance(payload, bytes) or payload not in self.keys:
             return  # a heartbeat or a notice of a dead letter
         found = self.arrivals[payload, broker]
         found.append(now)
+        self.senders[payload, broker].add(gateway)
         origins = self.origins(payload)
         if len(found) > 1 or len(origins) > 1 or broker in origins:
             return
@@ -122,18 +128,16 @@ class Books:
         if isinstance(payload, bytes):
             self.excused.setdefault(payload, reason)
 
-    def missing(self) -> list[tuple[bytes, str]]:
-        """The required copies that have not arrived."""
+    def missing(self) -> list[tuple[bytes, str, int]]:
+        """The required copies that have not arrived, with their number."""
         found = []
         for payload in self.keys:
             if payload in self.excused:
                 continue
             for target in sorted({t for o in self.origins(payload) for t in self.reach[o]}):
-                is_short = len(self.arrivals.get((payload, target), ())) < self.required(
-                    payload, target
-                )
-                if is_short:
-                    found.append((payload, target))
+                arrived = len(self.arrivals.get((payload, target), ()))
+                if (count := self.required(payload, target) - arrived) > 0:
+                    found.append((payload, target, count))
         return found
 
 
@@ -160,6 +164,11 @@ class ArchiveView:
     removed: frozenset[str]  # targets that a reload removed
     changed: bool = False  # a bit of its spool: a send may be forgotten
 
+    @property
+    def owner(self) -> str:
+        """The gateway without its instance."""
+        return self.gateway.partition(".")[0]
+
     def of(self, leg: str) -> list[dict[str, Any]]:
         return [row for row in self.rows if row["leg"] == leg]
 
@@ -177,8 +186,10 @@ def compare_archive(books: Books, view: ArchiveView, *, gentle: bool) -> None:
         if row["hash"] not in payloads:
             continue
         match row["leg"]:
-            case "received":
-                received[row["id"]] = row
+            case "received":  # one row for each route
+                known = received.get(row["id"], row)
+                targets = {*(known["targets"] or ()), *(row["targets"] or ())}
+                received[row["id"]] = row | {"targets": sorted(targets)}
             case "delivered" | "dead" | "spooled":
                 outcomes[row["id"], row["target"]].append(row)
             case _:
@@ -186,6 +197,34 @@ def compare_archive(books: Books, view: ArchiveView, *, gentle: bool) -> None:
     _find_missing(books, view, payloads, received, outcomes)
     _find_unexpected(books, view, payloads, received, outcomes)
     _compare_deliveries(books, view, payloads, received, outcomes, gentle=gentle)
+    _compare_cuts(books, view, payloads)
+
+
+def _compare_cuts(books: Books, view: ArchiveView, payloads: Mapping[bytes, bytes]) -> None:
+    """Report each settled copy without a row, and each one that two rows have as received and cut.
+
+    Each receipt of a message has, for each target of the routes of its source, a received row that
+    lists the target, or the row of a cut.
+    """
+    receipts, places = Counter[tuple[str, str, bytes]](), Counter[tuple[object, ...]]()
+    for row in view.rows:
+        if row["leg"] not in {"received", "cut"} or row["hash"] not in payloads:
+            continue
+        if row["outcome"] == "signed" and payloads[row["hash"]] in books.forged:
+            books.report("forgery-believed", f"{view.gateway}: {short(payloads[row['hash']])}")
+        for target in row["targets"] or () if row["leg"] == "received" else (row["target"],):
+            receipts[row["endpoint"], target, payloads[row["hash"]]] += 1
+            places[row["id"], row["route"], target] += 1
+    for place, count in places.items():
+        if count > 1:
+            books.report("two-outcomes", f"{view.gateway}: {place[1:]}: {count} rows of a message")
+    for (gateway, broker, payload), count in books.settled.items():
+        for target in view.hops.get(broker, ()) if gateway == view.owner else ():
+            if target in view.removed or receipts[broker, target, payload] >= count:
+                continue
+            text = f"{view.gateway}: {short(payload)} of {broker} for {target}: {count} settled,"
+            text += f" {receipts[broker, target, payload]} rows"
+            books.report("copy-without-row", text)
 
 
 def compare_taps(books: Books, view: ArchiveView) -> None:
@@ -302,6 +341,8 @@ def _compare_deliveries(
     targets = {target for _, target in outcomes}
     for (payload, target), times in books.arrivals.items():
         if target not in targets or payload in books.excused:
+            continue
+        if view.owner not in books.senders[payload, target]:
             continue
         if gentle and len(times) > books.required(payload, target):
             books.report("double", f"{short(payload)} arrived {len(times)} times at {target}")

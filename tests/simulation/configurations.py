@@ -19,14 +19,17 @@ SEPARATORS: Final = {"mqtt": "/", "ems": ".", "smf": "/", "yami4": ".", "nats": 
                      "rabbitmq": "."}  # fmt: skip
 _ALL: Final = {"mqtt": "#", "ems": ">", "smf": ">", "nats": ">", "rabbitmq": "#"}  # of a pattern
 _ENDPOINTS: Final = {
-    "mqtt5": "kind: mqtt, host: {name}, version: '5'",
-    "mqtt311": "kind: mqtt, host: {name}, version: 3.1.1",
-    "jms": "kind: jms, urls: ['tcp://{name}:7222'], client_id: {name}, durable: all",
-    "solace": "kind: solace, url: 'tcp://{name}:55555', queue: all",
-    "yami4": "kind: yami4, url: 'tcp://{name}:12345'",
-    "nats": "kind: nats, url: 'nats://{name}:4222', stream: S",
-    "rabbitmq": "kind: rabbitmq, url: 'amqp://{name}:5672/'",
+    "mqtt5": "kind: mqtt, host: {host}, version: '5'",
+    "mqtt311": "kind: mqtt, host: {host}, version: 3.1.1",
+    "jms": "kind: jms, urls: ['tcp://{host}:7222'], client_id: {name}, durable: all",
+    "solace": "kind: solace, url: 'tcp://{host}:55555', queue: all",
+    "yami4": "kind: yami4, url: 'tcp://{host}:12345'",
+    "nats": "kind: nats, url: 'nats://{host}:4222', stream: S",
+    "rabbitmq": "kind: rabbitmq, url: 'amqp://{host}:5672/'",
 }
+_REMOVES: Final = {"solace": ", subscribe_queue: false"}  # of an endpoint
+_KEY_FILE: Final = "path.key"
+_SHARE: Final = "$share/all/"  # of a subscription over MQTT that removes
 # gateway -> routes: source, targets
 _ROUTES: Final = {
     "one": {"g1": [("a", "b")]},
@@ -37,21 +40,48 @@ _ROUTES: Final = {
     "ring2": {"g1": [("a", "b")], "g2": [("b", "a")]},
     "ring3": {"g1": [("a", "b")], "g2": [("b", "c")], "g3": [("c", "a")]},
     "pair": {each: [("a", "b")] for each in INSTANCES},
+    "hub": {"g1": [("a", "h")], "g2": [("c", "h")]},
+    "ring": {"g1": [("a", "b")], "g2": [("b", "c")], "g3": [("c", "a")]},
+    "mesh": {
+        "g1": [("a", "b"), ("a", "c")],
+        "g2": [("b", "a"), ("b", "c")],
+        "g3": [("c", "a"), ("c", "b")],
+    },
+    "queue": {"g1": [("a", "b")], "g2": [("b", "c")]},
+    "redrive": {"g1": [("a", "b"), ("b", "b")]},
+    "circle": {"g1": [("a", "b")]},
 }
+_BOTH: Final = frozenset({"both", "hub", "ring", "mesh"})  # shapes with `direction: both`
+DEAD_QUEUE: Final = "b.dead"  # the place of rejected messages at the broker b
+# The first level of the names that are sent to a broker, and of those that are read there.
+_SENT: Final = {("redrive", "b"): "work", ("circle", "b"): "there"}
+_READ: Final = {("redrive", "b"): "dead"}
 
 
 def hops(plan: Plan) -> dict[str, dict[str, list[str]]]:
     """The target brokers by gateway and source broker."""
     found: dict[str, dict[str, list[str]]] = {}
     for gateway, routes in _ROUTES[plan.shape].items():
-        found[gateway] = {source: list(targets) for source, targets in routes}
-    if plan.shape == "both":
-        found["g1"]["b"] = ["a"]
+        found[gateway] = {}
+        for source, targets in routes:
+            found[gateway].setdefault(source, []).extend(targets)
+            for each in targets if plan.shape in _BOTH else ():
+                found[gateway].setdefault(each, []).append(source)
     return found
 
 
-def name_of(system: str, key: str) -> str:
-    return SEPARATORS[DIALECTS[system]].join(("a", key))
+def name_of(system: str, key: str, first: str = "a") -> str:
+    return SEPARATORS[DIALECTS[system]].join((first, key))
+
+
+def key_of(system: str, name: str) -> str:
+    """Return the key in a name, whatever its first level is."""
+    return name.partition(SEPARATORS[DIALECTS[system]])[2]
+
+
+def first_level(plan: Plan, place: str) -> str:
+    """Return the first level of what applications publish at a place."""
+    return _READ["redrive", "b"] if place == DEAD_QUEUE else _READ.get((plan.shape, place), "a")
 
 
 def configuration(plan: Plan, gateway: str, folder: Path, variant: str = "") -> Configuration:
@@ -69,18 +99,8 @@ def configuration(plan: Plan, gateway: str, folder: Path, variant: str = "") -> 
 
 
 def _yaml(plan: Plan, gateway: str, variant: str) -> str:
-    settings = "stop_seconds: 4, heartbeat_seconds: 2, stuck_after_seconds: 4, isolate_after: 2"
-    name, _, instance = gateway.partition(".")
-    if plan.is_pair:
-        settings += f", instance: {instance}"
-    lines = [f"gateway: {{name: {plan.prefix}{name}, {settings}}}", "endpoints:"]
-    for name, system in plan.brokers.items():
-        changed = (variant, name) in {("sink", "b"), ("source", "a")}
-        shortest, longest = plan.backoff
-        timing = f"backoff_min: {shortest}, backoff_max: {longest * (0.75 if changed else 1)}"
-        if system == "mqtt5" and plan.sink_qos is not None:
-            timing += f", qos: {plan.sink_qos}"
-        lines.append(f"  {name}: {{{_ENDPOINTS[system].format(name=name)}, {timing}}}")
+    lines = [f"gateway: {{{_own_settings(plan, gateway)}}}", "endpoints:"]
+    lines += [_endpoint(plan, gateway, name, variant) for name in _own_brokers(plan, gateway)]
     if plan.archive:
         lines.append(f"archive: {{path: archive, sync: {plan.sync}, segment_seconds: 20}}")
     if plan.spool:
@@ -93,23 +113,75 @@ def _yaml(plan: Plan, gateway: str, variant: str) -> str:
     if plan.is_pair:
         lines.append(f"standby: {{lease: {{kind: file, path: lease}}, seconds: {LEASE_SECONDS}}}")
     lines.append("routes:")
-    for source, targets in _ROUTES[plan.shape][gateway]:
+    for number, (source, targets) in enumerate(_ROUTES[plan.shape][gateway]):
         chosen = targets.replace("c", "") if variant == "remove" else targets
         lines += [
-            f"  r-{source}:",
-            f"    from: {{endpoint: {source}, pattern: '{_pattern(plan, source)}'}}",
+            f"  {_route_name(plan, gateway, number)}:",
+            f"    from: {{endpoint: {source}, {_selection(plan, source)}}}",
             f"    duplicates: {plan.duplicates}",
-            *(["    direction: both"] if plan.shape == "both" else []),
+            *(["    direction: both"] if plan.shape in _BOTH else []),
             *([f"    heartbeat: {_heartbeat(plan, source)}"] if plan.heartbeat else []),
             "    to:",
             *(f"      - {{endpoint: {each}, template: '{_pattern(plan, each)}'"
-              f"{_tap(plan, each)}}}" for each in chosen),
+              f"{_tap(plan, each)}{_id(plan, source)}}}" for each in chosen),
         ]  # fmt: skip
     return "\n".join(lines) + "\n"
 
 
+def _own_settings(plan: Plan, gateway: str) -> str:
+    name, _, instance = gateway.partition(".")
+    settings = f"name: {plan.prefix}{'g' if plan.equal_names else name}, stop_seconds: 4"
+    settings += ", heartbeat_seconds: 2, stuck_after_seconds: 4, isolate_after: 2"
+    if plan.is_pair:
+        settings += f", instance: {instance}"
+    settings += f", path_key: '${{file:{_KEY_FILE}}}'" if plan.path_key else ""
+    return settings + ("" if plan.max_hops is None else f", max_hops: {plan.max_hops}")
+
+
+def _endpoint(plan: Plan, gateway: str, name: str, variant: str) -> str:
+    system = plan.brokers[name]
+    changed = (variant, name) in {("sink", "b"), ("source", "a")}
+    shortest, longest = plan.backoff
+    text = _ENDPOINTS[system].format(name=name, host=plan.hosts.get(f"{gateway}.{name}", name))
+    text += f", backoff_min: {shortest}, backoff_max: {longest * (0.75 if changed else 1)}"
+    if system == "mqtt5" and plan.sink_qos is not None:
+        text += f", qos: {plan.sink_qos}"
+    text += f", broker_id: {name}" if plan.broker_ids else ""
+    text += _REMOVES.get(system, "") if name in plan.removing else ""
+    return f"  {name}: {{{text}}}"
+
+
+def _route_name(plan: Plan, gateway: str, number: int) -> str:
+    """Name a route by its source; sites that have one file have the names of gateway and routes."""
+    if plan.equal_names:
+        return f"r{number}"
+    routes = _ROUTES[plan.shape][gateway]
+    source, targets = routes[number]
+    return f"r-{source}{targets if [each for each, _ in routes].count(source) > 1 else ''}"
+
+
+def _own_brokers(plan: Plan, gateway: str) -> list[str]:
+    """The brokers with an endpoint of the gateway, in the order of the plan."""
+    own = {each for source, targets in _ROUTES[plan.shape][gateway] for each in (source, *targets)}
+    own |= {"b"} if plan.dead_letter_endpoint else set()
+    return [each for each in plan.brokers if each in own]
+
+
 def _pattern(plan: Plan, broker: str) -> str:
-    return SEPARATORS[DIALECTS[plan.brokers[broker]]].join(("a", "{rest...}"))
+    return name_of(plan.brokers[broker], "{rest...}", _SENT.get((plan.shape, broker), "a"))
+
+
+def _selection(plan: Plan, broker: str) -> str:
+    """What a route takes from a broker."""
+    system, removes = plan.brokers[broker], broker in plan.removing
+    pattern = name_of(system, "{rest...}", first_level(plan, broker))
+    share = _SHARE if system == "mqtt5" and removes else ""
+    selector = ", selector: \"key = 'k1'\"" if plan.selector and removes else ""
+    return f"pattern: '{share}{pattern}'{selector}"
+
+
+def _id(plan: Plan, source: str) -> str:
+    return ", add_message_id: true" if plan.message_ids and source == "a" else ""
 
 
 def _tap(plan: Plan, broker: str) -> str:
@@ -128,4 +200,5 @@ def _load(yaml: str) -> Configuration:
     with TemporaryDirectory() as folder:
         path = Path(folder) / "gateway.yaml"
         path.write_text(yaml)
+        path.with_name(_KEY_FILE).write_text("of all gateways")
         return load(path)

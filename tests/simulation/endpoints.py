@@ -228,10 +228,9 @@ def _marked(message: Message) -> Message:
 
 def _wire(message: Message, carries: frozenset[str]) -> Message:
     """The message with the headers that its system carries."""
-    headers = message.headers
-    if "origin" not in carries:
-        headers = Headers(mode=DeliveryMode(headers.mode))
-    return Message(message.address, message.payload, headers)
+    if "origin" in carries:
+        return message
+    return Message(message.address, message.payload, Headers(DeliveryMode(message.headers.mode)))
 
 
 def _with_id(message: Message, key: str | None) -> Message:

@@ -48,12 +48,14 @@ class Judge:
         kinds = {each.kind for each in plan.faults}
         # late heartbeats replace connections
         gentle = not (plan.heartbeat or plan.is_pair) and kinds <= HARMLESS
+        gentle = gentle and plan.copies is None
         for payload, broker in books.overtaken:
-            if not self._may_be_overtaken(payload) and payload not in unordered:
+            may_be = self._may_be_overtaken(payload) or payload in unordered
+            if not may_be and plan.copies is None:
                 books.report("order", f"{short(payload)} arrived at {broker} after a newer one")
         calm = settled and not plan.heartbeat and kinds <= HARMLESS | {"stop"}
         calm = calm and (plan.archive or "stop" not in kinds)  # it keeps what is on its way
-        if calm or "mqtt311" not in plan.brokers.values():
+        if plan.copies is None and (calm or "mqtt311" not in plan.brokers.values()):
             for payload, broker in books.echoes():
                 books.report("echo", f"{short(payload)} came back to {broker}")
         judge_neighbours(self.outcomes)

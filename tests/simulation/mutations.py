@@ -7,9 +7,10 @@ method of the product.
 from __future__ import annotations
 
 import sys
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
 from typing import Any, Final, TypeAlias
@@ -30,15 +31,21 @@ from gateway.endpoints.yami4 import request_encoder as yami4_encoder
 from gateway.endpoints.yami4.request_state import RequestState as Yami4State
 from gateway.model.message import Headers, Message
 from gateway.model.outcome import ACCEPTED, NO_ROOM, REPEAT, RETRY, Outcome
+from gateway.routing.origin_path import GatewayIdentity
 from gateway.runtime import relay
+from gateway.runtime.delivery import admission, copy_paths
 from gateway.runtime.delivery.actions import Step
+from gateway.runtime.delivery.admission import Admission, never
 from gateway.runtime.delivery.backlog import MemoryBacklog, SpoolBacklog
+from gateway.runtime.delivery.copy_paths import CopyPath, PathRules
 from gateway.runtime.delivery.duplicates import DuplicateFilter
 from gateway.runtime.delivery.echoes import Echoes
 from gateway.runtime.delivery.isolation import Isolation, Search
 from gateway.runtime.delivery.lane import LaneState
 from gateway.runtime.delivery.lane_phase import Phase
 from gateway.runtime.delivery.outbound_batch import OutboundBatch
+from gateway.runtime.delivery.received_batch import ReceivedBatch
+from gateway.runtime.delivery.rows import Cut
 from gateway.runtime.inbound import recovery_from_journals
 from gateway.runtime.inbound.in_flight import InFlightBatch
 from gateway.runtime.outbound import spool, spool_codec, spool_db
@@ -48,6 +55,7 @@ from gateway.runtime.record.gap_recorder import GapRecorder
 from gateway.runtime.record.ledger import Ledger
 from gateway.runtime.reload import ActiveEndpoints
 from gateway.runtime.tap import Tap
+from tests.simulation.copy_plans import copy_plan
 from tests.simulation.faults import make_plan
 from tests.simulation.plan import Plan
 from tests.simulation.simulate import simulate
@@ -263,6 +271,48 @@ def _without_sync(real: Method) -> Method:
     return connect
 
 
+def _leave_in_queues(real: Method) -> Method:
+    """Admit the messages of a queue like those that a broker keeps for others."""
+
+    def broken(*arguments: Any, **keywords: Any) -> Any:  # noqa: ANN401
+        given = [replace(each, removes=never) if hasattr(each, "removes") else each
+                 for each in arguments]  # fmt: skip
+        return real(*given, **keywords)
+
+    return broken
+
+
+def _cut_rows(kept: int) -> Callable[[Method], Method]:
+    """Record so many cuts only of a message and a route."""
+
+    def broken(real: Method) -> Method:
+        def record(self: ReceivedBatch) -> None:
+            groups: dict[tuple[int, str], list[Cut]] = defaultdict(list)
+            for each in self.cuts:
+                groups[each.position, each.route].append(each)
+            self.cuts = [each for group in groups.values() for each in group[:kept]]
+            real(self)
+
+        return record
+
+    return broken
+
+
+def _without_first_ids(real: Method) -> Method:
+    def find(self: Admission, batch: ReceivedBatch, *arguments: Any) -> Any:  # noqa: ANN401
+        paths, batch.paths = batch.paths, {}
+        try:
+            return real(self, batch, *arguments)
+        finally:
+            batch.paths = paths
+
+    return find
+
+
+def _anonymous(real: Method) -> Method:
+    return lambda self, *arguments: real(replace(self, id=""), *arguments)
+
+
 MUTATIONS: Final = (
     Mutation("a batch waits for all its answers", InFlightBatch, "expect_answer",
              _instead(lambda _self: None)),
@@ -363,6 +413,24 @@ MUTATIONS: Final = (
              "find_or_add", _instead(lambda *_arguments: None), stream_plan),
     Mutation("echoes of the last run are recovered", recovery_from_journals, "saved_echoes",
              _instead(lambda _root, _gateway: [])),
+    Mutation("only a message that equals its digest has a path", copy_paths, "_unsigned",
+             _instead(lambda proof, *_: CopyPath(proof.first, proof.hops)), copy_plan),
+    Mutation("a loop is a dead letter where the source had the only message", admission,
+             "_left_out", _leave_in_queues, copy_plan),
+    Mutation("an equal message in a queue is no duplicate", Admission, "recognise",
+             _leave_in_queues, copy_plan),
+    Mutation("copies in a queue are told by their proofs", Admission, "_find_same_copy",
+             _instead(lambda _self, batch, position, earlier, _known_as: earlier
+                      if batch.messages[position].headers.redelivered else None), copy_plan),
+    Mutation("each cut has a row", ReceivedBatch, "record_cuts", _cut_rows(0), copy_plan),
+    Mutation("a cut has a row for each target", ReceivedBatch, "record_cuts", _cut_rows(1),
+             copy_plan),
+    Mutation("the count of hops ends a circle", PathRules, "ends",
+             _instead(lambda _self, _hops: False), copy_plan),
+    Mutation("a source takes an original once", Admission, "_find_earlier", _without_first_ids,
+             copy_plan),
+    Mutation("two brokers may have one address", GatewayIdentity, "mark", _anonymous, copy_plan),
+    Mutation("two gateways may have one name", GatewayIdentity, "entry", _anonymous, copy_plan),
 )  # fmt: skip
 
 

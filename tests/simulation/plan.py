@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -21,6 +22,12 @@ SHAPES: Final = {  # the brokers of a topology
     "ring3": ("a", "b", "c"),
     "relay": ("a", "b", "c"),
     "pair": ("a", "b"),
+    "hub": ("a", "h", "c"),
+    "ring": ("a", "b", "c"),
+    "mesh": ("a", "b", "c"),
+    "queue": ("a", "b", "c"),
+    "redrive": ("a", "b"),
+    "circle": ("a", "b"),
 }
 INSTANCES: Final = ("g1.a", "g1.b")  # of the gateway of a pair
 
@@ -34,6 +41,20 @@ class Publication:
     key: str
     payload: bytes
     once: bool = True  # at least once; else at most
+
+
+@dataclass(frozen=True, slots=True)
+class Application:
+    """An application that publishes messages made from what gateways send.
+
+    Its `kind` is a function of `applications.py`. It takes what arrives at the broker `at`, and
+    publishes at the broker `to`, for each payload `times` at most.
+    """
+
+    kind: str
+    at: str
+    to: str
+    times: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +103,16 @@ class Plan:
     qos: int | None = None  # of MQTT 5.0; its sinks run the product's packet states then
     own_sinks: bool = False  # of JMS, Solace and YAMI4: the product's, with their encoders
     prefix: str = ""  # of the gateways' names
+    broker_ids: bool = True  # all gateways give each broker one
+    hosts: Mapping[str, str] = field(default_factory=dict)  # "gateway.broker" -> host, else a name
+    equal_names: bool = False  # all gateways have one, and their routes have equal names
+    path_key: bool = False  # all gateways share one
+    max_hops: int | None = None
+    removing: str = ""  # brokers where sources remove what they read
+    selector: bool = False  # of the routes that read removing sources: one key of two
+    message_ids: bool = False  # in the copies of what was published at a
+    applications: tuple[Application, ...] = ()
+    copies: int | None = None  # of a message at a broker, at most; None: exactly the required ones
     backoff: tuple[float, float] = (0.05, 0.4)  # seconds, of every endpoint
     queued: int = 3_000  # bytes that wait for the disk of the spool at most
     disk: int | None = None  # bytes of the disk of the spool; unlimited without

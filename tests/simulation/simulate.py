@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import secrets
 import shutil
 import sqlite3
 import tempfile
@@ -12,6 +13,8 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from random import Random
+from types import SimpleNamespace
 from unittest.mock import patch
 
 import gateway.runtime.gateway  # noqa: F401  # its modules must be loaded before they are patched
@@ -77,6 +80,14 @@ class _LogWatch(logging.Handler):
             self._world.books.report("internal-error", f"{text}: {record.exc_info[1]!r}")
 
 
+class _Secrets(SimpleNamespace):
+    """Digits that one seed always gives."""
+
+    def __init__(self, seed: int) -> None:
+        random = Random(f"secrets {seed}")  # noqa: S311  # no secret
+        super().__init__(token_hex=lambda size: random.randbytes(size).hex())
+
+
 def simulate(
     plan: Plan, *, trace: bool = False, at_end: Callable[[World], None] = lambda _: None
 ) -> Result:
@@ -97,6 +108,7 @@ def simulate(
         unwritable = [each.payload for each in plan.faults if each.kind == "unwritable"]
         replaced: dict[int, object] = {
             **own_sinks.replacements(world.connect, unwritable),
+            id(secrets): _Secrets(plan.seed),
             id(sqlite3): SQLITE,
             id(FileLock): SimulatedFileLock,
             id(Path): SpoolPath,

@@ -17,9 +17,18 @@ from gateway.endpoints.settings.base import EndpointSettings
 from gateway.endpoints.settings.mqtt import MqttSettings
 from gateway.model.message import DeliveryMode, Headers, Message
 from tests.simulation import stand_ins
+from tests.simulation.applications import Applications
 from tests.simulation.books import Books, short
 from tests.simulation.brokers import Broker
-from tests.simulation.configurations import DEAD_LETTERS, DIALECTS, hops, name_of
+from tests.simulation.configurations import (
+    DEAD_LETTERS,
+    DEAD_QUEUE,
+    DIALECTS,
+    first_level,
+    hops,
+    key_of,
+    name_of,
+)
 from tests.simulation.connections import Connection
 from tests.simulation.disk import Disk
 from tests.simulation.endpoints import Flavour, HoldersSink, SimulatedSink, SimulatedSource
@@ -39,6 +48,7 @@ START: Final = 1.0  # seconds; the first message, when all sources have a sessio
 DRAIN: Final = 120.0  # seconds after the last fault in which everything must arrive
 STOP_MARGIN: Final = 1.0  # seconds that a stop may take longer than it was given
 CHECK: Final = 0.5  # seconds between two looks at the books
+MOST_COPIES: Final = 60  # of a message at a broker in any world
 SMALL: Final = {
     "MAX_HELD_BYTES": 6_000, "READ_BYTES": 1_500, "MAX_JOINED": 4,
     "SEND_INTERVAL": 0.5, "RECEIVE_TIMEOUT": 0.5, "CHECK_INTERVAL": 0.5, "POLL_INTERVAL": 0.05,
@@ -66,7 +76,8 @@ class World:
         self.log = RunLog(self.scheduler)
         self.outside = Process("world")
         routes = hops(plan)
-        self.books = Books(_reach(routes))
+        self.books = Books(_reach(plan, routes))
+        self.applications = Applications(self)
         self.brokers = {
             name: Broker(self.scheduler, name, DIALECTS[system], self.outside, self.log,
                          SEMANTICS.get(system, PLAIN))
@@ -106,8 +117,7 @@ class World:
             self.log("arrived", f"{short(message.payload)} at {broker.name} from {client}")
             if message.address != DEAD_LETTERS:
                 self._check_content(broker, message)
-                self.books.arrive(broker.name, message, self.scheduler.now)
-                self._check_kept_once(broker, message)
+                self._arrived(broker, client, message)
             payload = self.books.known(message.payload)
             if payload is not None and broker.is_tapped(message.address):
                 self.books.tapped[payload, broker.name] += 1
@@ -115,6 +125,21 @@ class World:
                 self.log.coverage["double"] += 1
         else:
             self.log("published", f"{short(message.payload)} at {broker.name}")
+
+    def _arrived(self, broker: Broker, client: str, message: Message) -> None:
+        books, payload = self.books, message.payload
+        books.arrive(broker.name, message, self.scheduler.now, client.partition("/")[0])
+        self._check_kept_once(broker, message)
+        limit = MOST_COPIES if self.plan.copies is None else self.plan.copies
+        if (
+            isinstance(payload, bytes)
+            and len(books.arrivals.get((payload, broker.name), ())) > limit
+        ):
+            books.report(
+                "copies", f"{short(payload)} came to {broker.name} more than {limit} times"
+            )
+        if not self._finishing:
+            self.applications.arrived(broker, message)
 
     def _check_content(self, broker: Broker, message: Message) -> None:
         """Check that an application published this message, for this broker."""
@@ -126,9 +151,7 @@ class World:
             return
         origins = books.origins(payload)
         places = {place for each in origins for place in (each, *books.reach[each])}
-        names = {name_of(system, each.key) for each in self.plan.publications
-                 if each.payload == payload}  # fmt: skip
-        if broker.name not in places or message.address not in names:
+        if broker.name not in places or key_of(system, message.address) not in books.names[payload]:
             text = f"{short(payload)} as {message.address} at {broker.name}"
             books.report("altered", text)
 
@@ -176,9 +199,13 @@ class World:
         payload = self.books.known(entry.message.payload)
         kind = "observed" if is_tap(client) else "settled"
         self.log(kind, f"{short(entry.message.payload)} by {client}")
-        if payload is None or is_tap(client) or len(self.books.origins(payload)) > 1:
-            return  # of equal messages nobody knows which one this is
+        if payload is None or is_tap(client):
+            return
         owner = client.partition("/")[0]
+        self.books.settled[owner, broker.name, payload] += 1
+        is_cut = payload in self.books.forged or self.plan.copies is not None
+        if is_cut or len(self.books.origins(payload)) > 1:
+            return  # of equal messages nobody knows which one this is
         instances = [each for each in self.gateways.values() if each.owner == owner]
         expected = 0
         for target in instances[0].targets[broker.name]:
@@ -236,19 +263,22 @@ class World:
 
     def publish(self, number: int) -> None:
         publication = self.plan.publications[number]
-        broker = self.brokers[publication.broker]
-        system = self.plan.brokers[publication.broker]
-        self.books.publish(
-            publication.broker, publication.key, publication.payload, self.scheduler.now
-        )
-        if not broker.semantics.keeps and not any(
-            session.selects(name_of(system, publication.key))
-            for session in broker.sessions.values()
-        ):
-            self.books.excuse(publication.payload, "no session")
+        place, key = publication.broker, publication.key
         mode = DeliveryMode.AT_LEAST_ONCE if publication.once else DeliveryMode.AT_MOST_ONCE
         headers = Headers(mode=DeliveryMode.EXACTLY_ONCE if self.plan.exactly_once else mode)
-        broker.publish(Message(name_of(system, publication.key), publication.payload, headers))
+        headers = replace(headers, properties={"key": key}) if self.plan.selector else headers
+        name = name_of(self.plan.brokers[place], key, first_level(self.plan, place))
+        self.publish_at(place, key, Message(name, publication.payload, headers))
+
+    def publish_at(self, place: str, key: str, message: Message) -> None:
+        """Publish a message of an application at a broker, or in a queue there."""
+        broker, payload = self.brokers[place.partition(".")[0]], message.payload
+        assert isinstance(payload, bytes)
+        self.books.publish(place, key, payload, self.scheduler.now)
+        sessions = broker.sessions.values()
+        if not broker.semantics.keeps and not any(e.selects(message.address) for e in sessions):
+            self.books.excuse(payload, "no session")
+        broker.publish(message)
 
     def check(self) -> None:
         """Look at the bounds of memory, and at whether all is drained."""
@@ -283,7 +313,7 @@ class World:
                 self.books.report("memory", f"{each.name}: {waiting} messages wait for {endpoint}")
 
     def _is_drained(self) -> bool:
-        if self._has_unsettled():
+        if self._has_unsettled() or self.applications.busy:
             return False
         active = [each for each in self.gateways.values() if each.gateway is not None]
         if not active or (len(active) < len(self.gateways) and not self.plan.is_pair):
@@ -469,8 +499,10 @@ class World:
         return connection
 
 
-def _reach(routes: dict[str, dict[str, list[str]]]) -> dict[str, list[str]]:
-    """The brokers that a message published at each broker must arrive at."""
+def _reach(plan: Plan, routes: dict[str, dict[str, list[str]]]) -> dict[str, list[str]]:
+    """The brokers that a message published at each place must arrive at."""
+    if plan.shape == "redrive":
+        return {"a": ["b"], DEAD_QUEUE: ["b"]}
     edges: dict[str, list[str]] = {}
     for sources in routes.values():
         for source, targets in sources.items():

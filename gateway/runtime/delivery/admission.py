@@ -106,10 +106,12 @@ class Admission:
                         headers = replace(headers, origin=origin)
                         changed[position] = replace(message, headers=headers)
                         continue
-                earlier = self._find_earlier(batch, position, rules.echo_window, known_as)
+                earlier = same = self._find_earlier(batch, position, rules.echo_window, known_as)
+                if rules.removes(message.address):
+                    same = self._find_same_copy(batch, position, earlier, known_as)
+                if same is not None:
+                    batch.earlier[position] = same
                 if earlier is not None:
-                    if headers.redelivered or not rules.removes(message.address):
-                        batch.earlier[position] = earlier
                     changed[position] = replace(message, headers=replace(headers, redelivered=True))
         if changed:
             batch.messages = [changed.get(at, message) for at, message in enumerate(messages)]
@@ -263,6 +265,24 @@ class Admission:
         if echo_window and earlier is None:
             earlier = find((name, "", digest), known_as, echo_window)
         return earlier
+
+    def _find_same_copy(
+        self,
+        batch: ReceivedBatch,
+        position: int,
+        earlier: EarlierBatch | None,
+        known_as: EarlierBatch,
+    ) -> EarlierBatch | None:
+        """The batch that had this very copy, of those in a queue that have one identity.
+
+        Somebody may put a message back with its ids. If a gateway has sent it since, its proof is
+        another one, also where the broker delivers both copies again.
+        """
+        message = batch.messages[position]
+        if message.proof:
+            key = message.address, message.proof, batch.hashes[position]
+            earlier = self._duplicates.find_or_add(key, known_as)
+        return earlier if message.headers.redelivered else None
 
 
 def _without_loops(

@@ -250,6 +250,21 @@ def test_an_equal_message_in_a_queue_is_a_duplicate_only_if_its_broker_says_so(
     assert found.redelivered
 
 
+@pytest.mark.parametrize(("last", "sent"), [(LAST, []), ("d" * 32, BOTH)], ids=["same", "other"])
+def test_two_copies_in_a_queue_are_told_by_their_proofs(
+    tmp_path: Path, last: str, sent: Sequence[str]
+) -> None:
+    """The broker delivers the second one again, because the gateway has not settled it."""
+    source = Source(tmp_path, lambda _: True)
+    first = copy(source, ROUND)
+    source.admit(first)
+
+    headers = replace(first.headers, redelivered=True)
+    found = source.admit(replace(first, headers=headers, proof=first.proof.replace(LAST, last)))
+
+    assert (found.sent, found.redelivered) == (sent, True)
+
+
 def test_a_signed_path_is_told_from_one_that_anybody_can_write(tmp_path: Path) -> None:
     keyed = PathRules(keys=(b"new", b"old"))
     source = Source(tmp_path, path_rules=keyed)
