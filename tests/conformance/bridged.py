@@ -29,7 +29,7 @@ from tests.waiting import until
 MAX_HOPS = 3
 FIRST, LAST = "f" * 32, "e" * 32
 CONFIG = """\
-gateway: {{name: plant, max_hops: {hops}}}
+gateway: {{name: plant, max_hops: {hops}, heartbeat_seconds: 0.2}}
 archive: {{path: {folder}/archive}}
 endpoints:
   there: {there}

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from gateway.model.copy_proof import parse_proof
-from gateway.model.message import Message
+from gateway.model.message import Headers, Message
 from gateway.routing.origin_path import BrokerName, marked_name
 from tests.conformance.bridged import MAX_HOPS, Application, Bridged
 from tests.conformance.test_endpoints import systems
@@ -34,6 +34,17 @@ TWO_TARGETS = """\
       - {{endpoint: here, template: "t/{{rest...}}"}}
       - {{endpoint: audit, template: "t/{{rest...}}"}}
 """
+RULES = """\
+  out:
+    from: {{endpoint: here, pattern: "t/{{rest...}}"}}
+    to:
+      - endpoint: there
+        template: "{there}"
+        headers: {{drop: ["*"], set: {{{property}: "changed"}}}}
+    direction: both
+    heartbeat: t/beat
+"""
+RESERVED = ("gateway-proof", "gateway_proof", "Gateway-Proof")
 END = Message("t/end", b"end")
 
 
@@ -49,9 +60,10 @@ def carrying(system: System) -> System:
     return system
 
 
-def bridged(folder: Path, system: System, routes: str) -> Bridged:
+def bridged(folder: Path, system: System, routes: str, **facts: str) -> Bridged:
     there = system.address("t", "{rest...}")
-    return Bridged(folder, system.settings, routes.format(there=there), system.rest(("t",)))
+    routes = routes.format(there=there, **facts)
+    return Bridged(folder, system.settings, routes, system.rest(("t",)))
 
 
 def end(*applications: tuple[Application, Message]) -> None:
@@ -109,6 +121,32 @@ def test_what_an_application_derives_from_a_copy_goes_on_and_its_hops_are_counte
     assert [each and each.hops for each in proofs[1:]] == [hops, hops]
     assert not any(world.identity.entry("out") in each.headers.origin for each in derived)
     assert world.rows("dead", "rule") == []
+
+
+@pytest.mark.parametrize("name", ["desk", *RESERVED])
+def test_rules_for_headers_and_heartbeats_leave_an_echo_an_echo(
+    tmp_path: Path, carrying: System, name: str
+) -> None:
+    """A rule cannot set the proof: its name is a property like others, or is refused."""
+    world = bridged(tmp_path, carrying, RULES, property=name)
+    with world.running(world.here, world.there) as gateway:
+        world.here.publish(Message("t/1", b"x", Headers(properties={"other": "dropped"})))
+        out, back = gateway.counters["out"], gateway.counters["out.back"]
+        until(lambda: out.rules != {} or back.loops >= 2)  # of the message, and a heartbeat
+        refused = dict(out.rules)
+        found = None if refused else world.there.wait_for(b"x")
+        assert not gateway.suspicions.current()
+        assert out.loops == back.dead == 0
+
+    if found is None:
+        assert name in RESERVED
+        assert {*refused} == {"property-name"}
+    else:
+        proof = parse_proof(found.proof)
+        assert proof is not None
+        assert proof.hops == 1
+        assert "other" not in found.headers.properties
+        assert {rule for (rule,) in world.rows("cut", "rule")} == {"loop"}
 
 
 @pytest.mark.parametrize("proof", [PROOF, "x" * 101, ""], ids=["wrong", "garbage", "none"])
