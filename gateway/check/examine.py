@@ -9,6 +9,7 @@ from gateway.check.doubts import doubts
 from gateway.check.encryption import open_connections
 from gateway.check.files import path_faults
 from gateway.check.header_typos import header_typos
+from gateway.check.lost_paths import lost_paths
 from gateway.check.pairs import pair_findings
 from gateway.check.removals import removals_of_own_copies, unselected_removals
 from gateway.check.selectors import selector_faults
@@ -50,7 +51,7 @@ def examine(configuration: Configuration) -> list[ConfigError]:
     found += [*path_faults(configuration), *_settings_faults(configuration), *configuration.notes]
     found += [*selector_faults(configuration), *pair_findings(configuration)]
     found += [*unselected_removals(configuration), *removals_of_own_copies(configuration)]
-    found += doubts(configuration)
+    found += [*lost_paths(configuration), *doubts(configuration)]
     return configuration.hidden.hide_all_in(found, configuration.locations)
 
 

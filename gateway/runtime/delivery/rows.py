@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Final
 
 import msgpack
@@ -20,29 +21,48 @@ FULL_SIZE: Final = "payload_cut_from"  # header of a cut payload: its full size 
 REDACTED: Final = "[redacted]"
 NOT_TEXT: Final = "not_text"  # header: a JSON list of the headers whose values were not text
 
+MAX_NESTING: Final = 128  # levels of a map; the text of a deeper one is hashed
+_PLAIN: Final = frozenset({str, int, float, bool, bytes, type(None)})
+_KEY: Final = itemgetter(0)
 _MAX_TIME: Final = 2**63  # microseconds
 
 Columns = dict[str, Sequence[Cell]]
 
 
 def payload_bytes(payload: Payload) -> bytes:
-    """The bytes that are counted and hashed for a payload; a map is encoded as msgpack."""
+    """The bytes that are counted and hashed for a payload; a map is encoded as msgpack.
+
+    The keys of each map are sorted: brokers may change their order (JMS 2.0, MapMessage).
+    """
     if isinstance(payload, bytes):
         return payload
     if isinstance(payload, str):
         return payload.encode("utf-8", "surrogatepass")
     try:
         packed: bytes = msgpack.packb(
-            dict(payload), unicode_errors="surrogatepass", default=_packable
+            _sorted(payload, MAX_NESTING), unicode_errors="surrogatepass", default=value_text
         )
-    except (ValueError, RecursionError):  # nested too deep for msgpack
+    except (ValueError, RecursionError):  # nested too deep
         return value_text(dict(payload)).encode("utf-8", "surrogatepass")
     return packed
 
 
-def _packable(value: object) -> object:
-    """A value without a type in msgpack as one that has one; the spool returns a map as a dict."""
-    return dict(value) if isinstance(value, Mapping) else value_text(value)
+def _sorted(value: object, levels: int) -> object:
+    """The value with the keys of each map in their order.
+
+    Raises:
+        ValueError: it is nested deeper than these `levels`.
+    """
+    if not levels:
+        raise ValueError("nested too deep")
+    if isinstance(value, Mapping):
+        return {
+            key: each if each.__class__ in _PLAIN else _sorted(each, levels - 1)
+            for key, each in sorted(value.items(), key=_KEY)
+        }
+    return (
+        [_sorted(each, levels - 1) for each in value] if isinstance(value, list | tuple) else value
+    )
 
 
 def value_text(value: object) -> str:

@@ -18,7 +18,7 @@ from gateway.routing.route import WhenFull
 from gateway.routing.router import RouteMatch, Router
 from gateway.runtime.delivery.outbound_batch import OutboundBatch
 from gateway.runtime.delivery.received_batch import ReceivedBatch
-from gateway.runtime.delivery.rows import BatchOrigin, fingerprint
+from gateway.runtime.delivery.rows import MAX_NESTING, BatchOrigin, fingerprint
 from gateway.runtime.outbound.spool_codec import pack_message, unpack_message
 from tests.runtime.one_route import ONE_ROUTE
 from tests.runtime.outbound_batches import Asker
@@ -63,6 +63,24 @@ def test_a_copy_with_another_payload_has_another_hash(match: RouteMatch) -> None
                                      fingerprint(b"third")[1]]  # fmt: skip
     assert other.columns["size"] == [5, 7, 5]
     assert other.common["outcome"] == "accepted"  # so that the hashes are compared
+
+
+def test_the_hash_of_a_map_does_not_depend_on_the_order_of_its_keys() -> None:
+    one: Payload = {"b": {"y": 1, "x": 2}, "a": [1, {"d": b"", "c": None}]}
+    other: Payload = {"a": [1, {"c": None, "d": b""}], "b": {"x": 2, "y": 1}}
+    swapped: Payload = {"a": [{"c": None, "d": b""}, 1], "b": {"x": 2, "y": 1}}
+
+    assert fingerprint(one) == fingerprint(other) != fingerprint(swapped)
+
+
+@pytest.mark.parametrize("levels", [MAX_NESTING - 1, MAX_NESTING])
+def test_a_deep_map_has_a_hash(levels: int) -> None:
+    deep: Value = {"a": 1}
+    for _ in range(levels):
+        deep = {"a": deep}
+    assert isinstance(deep, dict)
+
+    assert fingerprint(deep) == fingerprint({**deep}) != fingerprint({"a": deep})
 
 
 def test_a_map_that_a_sink_changes_has_another_hash(match: RouteMatch) -> None:
