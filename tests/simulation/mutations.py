@@ -29,15 +29,16 @@ from gateway.endpoints.nats import sink as nats_sink
 from gateway.endpoints.solace import sink as solace_sink
 from gateway.endpoints.yami4 import request_encoder as yami4_encoder
 from gateway.endpoints.yami4.request_state import RequestState as Yami4State
+from gateway.model.copy_proof import parse_proof
 from gateway.model.message import Headers, Message
 from gateway.model.outcome import ACCEPTED, NO_ROOM, REPEAT, RETRY, Outcome
 from gateway.routing.origin_path import GatewayIdentity
 from gateway.runtime import relay
-from gateway.runtime.delivery import admission, copy_paths
+from gateway.runtime.delivery import admission
 from gateway.runtime.delivery.actions import Step
 from gateway.runtime.delivery.admission import Admission, never
 from gateway.runtime.delivery.backlog import MemoryBacklog, SpoolBacklog
-from gateway.runtime.delivery.copy_paths import CopyPath, PathRules
+from gateway.runtime.delivery.copy_paths import NO_PATH, CopyPath, PathCheck, PathRules
 from gateway.runtime.delivery.duplicates import DuplicateFilter
 from gateway.runtime.delivery.echoes import Echoes
 from gateway.runtime.delivery.isolation import Isolation, Search
@@ -309,6 +310,18 @@ def _without_first_ids(real: Method) -> Method:
     return find
 
 
+def _believe(_real: Method) -> Method:
+    def read(_self: PathCheck, message: Message, _name: bytes, _hash: bytes) -> CopyPath:
+        proof = parse_proof(message.proof)
+        return NO_PATH if proof is None else CopyPath(proof.first, proof.hops)
+
+    return read
+
+
+def _without_id(_real: object) -> object:
+    return property(lambda self: f"{self.name}~/")
+
+
 def _anonymous(real: Method) -> Method:
     return lambda self, *arguments: real(replace(self, id=""), *arguments)
 
@@ -413,8 +426,8 @@ MUTATIONS: Final = (
              "find_or_add", _instead(lambda *_arguments: None), stream_plan),
     Mutation("echoes of the last run are recovered", recovery_from_journals, "saved_echoes",
              _instead(lambda _root, _gateway: [])),
-    Mutation("only a message that equals its digest has a path", copy_paths, "_unsigned",
-             _instead(lambda proof, *_: CopyPath(proof.first, proof.hops)), copy_plan),
+    Mutation("only a message that equals its digest has a path", PathCheck, "read",
+             _believe, copy_plan),
     Mutation("a loop is a dead letter where the source had the only message", admission,
              "_left_out", _leave_in_queues, copy_plan),
     Mutation("an equal message in a queue is no duplicate", Admission, "recognise",
@@ -430,7 +443,7 @@ MUTATIONS: Final = (
     Mutation("a source takes an original once", Admission, "_find_earlier", _without_first_ids,
              copy_plan),
     Mutation("two brokers may have one address", GatewayIdentity, "mark", _anonymous, copy_plan),
-    Mutation("two gateways may have one name", GatewayIdentity, "entry", _anonymous, copy_plan),
+    Mutation("two gateways may have one name", GatewayIdentity, "prefix", _without_id, copy_plan),
 )  # fmt: skip
 
 
