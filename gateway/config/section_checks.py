@@ -101,6 +101,11 @@ def _check_gateway(gateway: process.GatewaySettings, place: Place) -> None:
     for key, name in (("name", gateway.name), ("instance", gateway.instance)):
         if not is_legal_name(name) and (name or key == "name"):
             report_name(place[key], name)
+    for key in ("path_key", "previous_path_key"):
+        _check_length(getattr(gateway, key), "key", place[key])
+    if gateway.previous_path_key is not None and gateway.path_key is None:
+        reason = "'previous_path_key' without `path_key`"
+        place["previous_path_key"].report("unused", reason, "write it as `path_key`")
 
 
 def report_name(place: Place, name: str) -> None:
