@@ -1,4 +1,4 @@
-"""What becomes of the path of a message at each kind of endpoint, through a running gateway.
+"""The path of a message at each kind of endpoint, through a running gateway."""
 
 An echo is cut, with a row for its target. What is no copy goes on: a message that an application
 derives from one it received, and one whose path somebody made up. A message that too many gateways
@@ -190,7 +190,7 @@ def test_a_path_that_equals_its_digest_has_a_row_for_each_target_that_it_hides(
 
 
 def audit(world: Bridged) -> str:
-    """What anybody can compute: the mark of a broker with a `broker_id`, and a name there."""
+    """The mark of the broker `audit` and its name: anybody can compute it from a `broker_id`."""
     dialect = world.configuration.endpoints["audit"].dialect
     return world.identity.mark(BrokerName("audit"), marked_name("t/1", dialect))
 

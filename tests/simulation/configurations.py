@@ -172,7 +172,7 @@ def _pattern(plan: Plan, broker: str) -> str:
 
 
 def _selection(plan: Plan, broker: str) -> str:
-    """What a route takes from a broker."""
+    """The pattern of a route at a broker, with the share of MQTT where its source removes."""
     system, removes = plan.brokers[broker], broker in plan.removing
     pattern = name_of(system, "{rest...}", first_level(plan, broker))
     share = _SHARE if system == "mqtt5" and removes else ""
