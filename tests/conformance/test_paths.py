@@ -1,7 +1,7 @@
-"""The path of a message at each kind of endpoint, through a running gateway."""
+"""The path of a message at each kind of endpoint, through a running gateway.
 
-An echo is cut, with a row for its target. What is no copy goes on: a message that an application
-derives from one it received, and one whose path somebody made up. A message that too many gateways
+An echo is cut, with a row for its target. A message that is no copy goes on: an application has
+derived it from one that it received, or somebody made up its path. A message that too many gateways
 have sent on is a dead letter.
 """
 
