@@ -8,16 +8,20 @@ from contextlib import ExitStack, closing, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import msgpack
 import pytest
 
 from gateway.cli import main
 from gateway.config.load import load
 from gateway.endpoints.settings.memory import MemorySettings
 from gateway.model.message import Headers, Message
+from gateway.runtime.delivery.backlog import SpoolLimits
 from gateway.runtime.delivery.dead_letter import DeadLetter
 from gateway.runtime.gateway import Gateway
 from gateway.runtime.outbound.dead_letters import DeadLetters
+from gateway.runtime.outbound.spool import Spool
 from gateway.runtime.outbound.spool_db import SpoolDatabase
+from gateway.runtime.record.ledger import Ledger
 from tests.archived import archived
 from tests.runtime.gateway.running import BrokerClient
 from tests.waiting import PATIENCE, until
@@ -219,3 +223,25 @@ def test_a_dead_letter_of_before_this_proof_goes_round_a_ring_once(
         if rendered
         else [["loop"], [], []]
     )
+
+
+def test_a_spooled_copy_of_before_this_proof_goes_round_a_ring_once(tmp_path: Path) -> None:
+    """It is sent as it was stored, and the next gateway drops its path."""
+    with ExitStack() as stack:
+        ring = Ring(tmp_path, stack)
+        site = ring.sites[0]
+        ring.gateways[0].stop(PATIENCE)
+        database = SpoolDatabase(site.folder / "spool")
+        ledger = Ledger({}, None, lambda _letters, _done: None)
+        spool = Spool("g-x-target", database, ledger, SpoolLimits(1 << 20))
+        fields = {"origin": [*OLD.origin], "mode": int(OLD.mode)}
+        body = msgpack.packb([[fields], [["a/1", b"old", 0]], []])  # as it was written
+        spool.write(1, 1, (body, {"relay"}), lambda: None)
+        assert database.flush(PATIENCE)
+        database.close(PATIENCE)
+        with site.running() as again:
+            ring.gateways[0] = again
+            copies = ring.copies()
+
+    assert copies == {("x", b"old"): 1, ("y", b"old"): 2, ("z", b"old"): 1}
+    assert [each.outcomes() for each in ring.sites] == [[], ["loop"], []]
