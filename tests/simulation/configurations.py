@@ -200,5 +200,5 @@ def _load(yaml: str) -> Configuration:
     with TemporaryDirectory() as folder:
         path = Path(folder) / "gateway.yaml"
         path.write_text(yaml)
-        path.with_name(_KEY_FILE).write_text("of all gateways")
+        path.with_name(_KEY_FILE).write_text("the key of all gateways")
         return load(path)
