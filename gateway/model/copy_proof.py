@@ -4,13 +4,15 @@ A gateway adds one to every copy, as one small property. Beside it travels the o
 many messages share. The path belongs to a message only if the message equals the digest of its
 proof: an application may copy properties to another message, and anybody may write them.
 
-    FIRST.LAST.HOPS.DIGEST      101 characters: hexadecimal digits and dots
+    FIRST.LAST.HOPS.DIGEST             101 characters: hexadecimal digits and dots
+    FIRST.LAST.HOPS.DIGEST.SIGNATURE   128 characters
 
 - FIRST: the id of the message at the first gateway, 16 bytes. It names the original.
 - LAST: its id at the gateway that sent this copy, 16 bytes.
 - HOPS: the gateways that have sent it on, one byte.
 - DIGEST: of the copy as it was sent, 16 bytes: its canonical name and the hash of its payload.
-  With a key that gateways share it is a signature of these, FIRST, LAST, HOPS and the path.
+- SIGNATURE: of all this and of the path, 13 bytes, by a key that gateways share. A gateway with
+  another key, or without one, believes the digest all the same.
 """
 
 from __future__ import annotations
@@ -23,13 +25,16 @@ from typing import Final
 
 from xxhash import xxh3_128_hexdigest
 
-PROOF_SIZE: Final = 101  # characters of a proof
+PROOF_SIZE: Final = 101  # characters of a proof without a signature
+PROOF_SIZES: Final = (PROOF_SIZE, 128)
 FIRST_END: Final = 32  # places in its text
 HOPS_AT: Final = 65  # with the dots around them
 DIGEST_AT: Final = 69
 MAX_HOPS: Final = 0xFF
-DIGEST_SIZE: Final = 16  # bytes
-_FORM: Final = re.compile(r"([0-9a-f]{32})\.([0-9a-f]{32})\.([0-9a-f]{2})\.([0-9a-f]{32})")
+SIGNATURE_SIZE: Final = 13  # bytes
+_FORM: Final = re.compile(
+    r"([0-9a-f]{32})\.([0-9a-f]{32})\.([0-9a-f]{2})\.([0-9a-f]{32})(?:\.([0-9a-f]{26}))?"
+)
 
 
 class SourceMark(str):
@@ -40,18 +45,21 @@ class SourceMark(str):
 
 @dataclass(frozen=True, slots=True)
 class CopyProof:
-    """A proof as it was received; `first`, `last` and `digest` are hexadecimal digits."""
+    """A proof as it was received: hexadecimal digits, and a number of hops."""
 
     first: str
     last: str
     hops: int
     digest: str
+    signature: str = ""
 
 
 def parse_proof(text: str) -> CopyProof | None:
     """Return the proof in `text`; None if it is none."""
     found = _FORM.fullmatch(text)
-    return None if found is None else CopyProof(found[1], found[2], int(found[3], 16), found[4])
+    if found is None:
+        return None
+    return CopyProof(found[1], found[2], int(found[3], 16), found[4], found[5] or "")
 
 
 def content_digest(name: bytes, payload_hash: bytes) -> str:
@@ -63,13 +71,10 @@ def render_proof(first: str, last: str, hops: int, digest: str) -> str:
     return f"{first}.{last}.{min(hops, MAX_HOPS):02x}.{digest}"
 
 
-def signature(key: bytes, name: bytes, payload_hash: bytes, facts: str, path: Sequence[str]) -> str:
-    """Return what stands for the digest where gateways share a `key`.
-
-    `facts` are FIRST, LAST and HOPS as the proof spells them.
-    """
-    mac = blake2b(payload_hash, key=key, digest_size=DIGEST_SIZE)
-    for each in (facts, ",".join(path)):
+def signature(key: bytes, name: bytes, payload_hash: bytes, proof: str, path: Sequence[str]) -> str:
+    """Return the signature of a copy, for the text of its `proof` without one."""
+    mac = blake2b(payload_hash, key=key, digest_size=SIGNATURE_SIZE)
+    for each in (proof, ",".join(path)):
         mac.update(each.encode("utf-8", "surrogatepass"))
         mac.update(b"\0")
     mac.update(name)

@@ -10,9 +10,10 @@ keeps decoded properties by their bytes therefore cuts the proof out of the byte
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
-from gateway.model.copy_proof import PROOF_SIZE
+from gateway.model.copy_proof import PROOF_SIZES
 
 MAX_PROOF: Final = 128  # characters
 # what it changes is no character of a proof
@@ -29,18 +30,21 @@ def proof_of(raw: bytes) -> str:
     return raw.decode() if len(raw) <= MAX_PROOF and raw.translate(_DIGITS) == raw else ""
 
 
-def cut_proof(data: bytes, start: int, end: int, mark: bytes) -> tuple[bytes, str]:
-    """Return the bytes from `start` to `end` without the text behind the first `mark`, and that.
+def cut_proof(data: bytes, start: int, end: int, marks: Sequence[bytes]) -> tuple[bytes, str]:
+    """Return the bytes from `start` to `end` without the text behind a mark, and that.
 
-    The text is empty, and nothing is cut, where it is no usual proof.
+    `marks` are those of the PROOF_SIZES. The text is empty, and nothing is cut, where it is no
+    proof of this size.
     """
-    at = data.find(mark, start, end)
-    if at >= 0:
-        at += len(mark)
-        stop = at + PROOF_SIZE
-        proof = data[at:stop]
-        if stop <= end and proof.translate(_DIGITS) == proof:
-            return data[start:at] + data[stop:end], proof.decode()
+    for mark, size in zip(marks, PROOF_SIZES, strict=True):
+        at = data.find(mark, start, end)
+        if at >= 0:
+            at += len(mark)
+            stop = at + size
+            proof = data[at:stop]
+            if stop <= end and proof.translate(_DIGITS) == proof:
+                return data[start:at] + data[stop:end], proof.decode()
+            break
     return data[start:end], ""
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.model.copy_proof import (
-    PROOF_SIZE,
+    PROOF_SIZES,
     CopyProof,
     content_digest,
     parse_proof,
@@ -33,7 +33,13 @@ NO_PROOF = [
 def test_a_proof_is_read_as_it_was_written() -> None:
     assert render_proof(FIRST, LAST, 7, DIGEST) == TEXT
     assert parse_proof(TEXT) == CopyProof(FIRST, LAST, 7, DIGEST)
-    assert len(TEXT) == PROOF_SIZE
+
+
+def test_a_signature_stands_behind_the_digest() -> None:
+    signed = f"{TEXT}.{'d' * 26}"
+
+    assert parse_proof(signed) == CopyProof(FIRST, LAST, 7, DIGEST, "d" * 26)
+    assert (len(TEXT), len(signed)) == PROOF_SIZES
 
 
 @pytest.mark.parametrize("text", NO_PROOF)
@@ -67,7 +73,7 @@ def test_the_digest_tells_names_apart(one: bytes, other: bytes, payload_hash: by
         pytest.param({"key": b"l"}, id="key"),
         pytest.param({"name": b"y"}, id="name"),
         pytest.param({"payload_hash": HASH[::-1]}, id="payload"),
-        pytest.param({"facts": f"{FIRST}.{LAST}.08."}, id="hops"),
+        pytest.param({"proof": TEXT.replace("07", "08")}, id="hops"),
         pytest.param({"path": ("@1", "g/s")}, id="path"),
     ],
 )
@@ -76,7 +82,7 @@ def test_a_signature_covers_every_fact(changed: dict[str, object]) -> None:
         "key": b"k",
         "name": b"x",
         "payload_hash": HASH,
-        "facts": f"{FIRST}.{LAST}.07.",
+        "proof": TEXT,
         "path": ("@1", "g/r"),
     }
 

@@ -32,7 +32,7 @@ from gateway.wire.mqtt.packets import (
 )
 from gateway.wire.mqtt.publish_properties import (
     MAX_USER_PROPERTIES,
-    PROOF_MARK,
+    PROOF_MARKS,
     PROOF_NAME,
     decode_headers,
     encode_properties,
@@ -324,19 +324,19 @@ def test_a_proof_counts_for_the_size_of_a_packet() -> None:
 
 def hidden_property(proof: str) -> bytes:
     """Return a property of an application, whose value is what a gateway writes for a proof."""
-    return user_property(b"k", PROOF_MARK + proof.encode())
+    return user_property(b"k", PROOF_MARKS[len(proof) > PROOF_SIZE] + proof.encode())
 
 
 # A value of an application may hold what begins a proof, and a proof may be cut short.
 PIECES = st.lists(
     st.one_of(
-        WHOLE_PROOFS.map(lambda proof: PROOF_MARK + proof.encode()),
+        WHOLE_PROOFS.map(lambda proof: PROOF_MARKS[len(proof) > PROOF_SIZE] + proof.encode()),
         st.text("0af.Gg\0&").map(lambda text: user_property(b"gateway-proof", text.encode())),
         st.binary(max_size=140).map(lambda value: user_property(b"gateway-proof", value)),
         WHOLE_PROOFS.map(hidden_property),
         WHOLE_PROOFS.map(lambda proof: user_property(b"&\0\x0dgateway-proof", proof.encode())),
         st.sampled_from(
-            [PROOF_NAME, PROOF_MARK, b"\x26\0", b"\x03\x00\x01c", b"\x01\x01", b"\x0b\x80\x01",
+            [PROOF_NAME, *PROOF_MARKS, b"\x26\0", b"\x03\x00\x01c", b"\x01\x01", b"\x0b\x80\x01",
              b"\x02\0\0\0\x09", user_property(b"k", b"v"), user_property(b"gateway-origin", b"a")]
         ),
     ),
@@ -344,12 +344,12 @@ PIECES = st.lists(
 ).map(b"".join)  # fmt: skip
 
 
-PROPERTY = PROOF_MARK + PROOF.encode()
+PROPERTY = PROOF_MARKS[0] + PROOF.encode()
 AS_LONG_AS_A_PROOF = user_property(b"k", bytes(PROOF_SIZE - 6))
 
 
 @example([hidden_property(each) + PROPERTY for each in (PROOF, OTHER_PROOF)], 0x30)
-@example([PROPERTY + AS_LONG_AS_A_PROOF, PROOF_MARK + AS_LONG_AS_A_PROOF], 0x30)
+@example([PROPERTY + AS_LONG_AS_A_PROOF, PROOF_MARKS[0] + AS_LONG_AS_A_PROOF], 0x30)
 @given(pieces=st.lists(PIECES, min_size=1, max_size=4), first=st.sampled_from([0x30, 0x39]))
 def test_properties_are_read_alike_with_and_without_kept_ones(
     pieces: list[bytes], first: int
@@ -378,7 +378,7 @@ HIDDEN = hidden_property(PROOF)
         pytest.param(PROPERTY + ORDINARY, PROOF, {"k": "v"}, id="first"),
         pytest.param(HIDDEN, "", {"k": PROPERTY.decode()}, id="in-a-value"),
         pytest.param(HIDDEN + PROPERTY, PROOF, {"k": PROPERTY.decode()}, id="in-a-value-and-one"),
-        pytest.param(PROPERTY + PROOF_MARK + OTHER_PROOF.encode(), OTHER_PROOF, {}, id="two"),
+        pytest.param(PROPERTY + PROOF_MARKS[0] + OTHER_PROOF.encode(), OTHER_PROOF, {}, id="two"),
         pytest.param(PROPERTY + user_property(b"gateway-proof", b"a."), "a.", {}, id="two-lengths"),
         pytest.param(PROPERTY + user_property(b"gateway-proof", b"!"), "", {}, id="a-bad-one-last"),
         pytest.param(user_property(b"gateway-proof", b"a" * 128), "a" * 128, {}, id="longest"),

@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 from gateway.endpoints.solace import property_names as names
 from gateway.errors import WireError
-from gateway.model.copy_proof import PROOF_SIZE
+from gateway.model.copy_proof import PROOF_SIZES
 from gateway.model.limited_cache import LimitedCache
 from gateway.model.message import NO_PROPERTIES, DeliveryMode, Headers, Message, Payload, Value
 from gateway.model.proof_text import cut_proof, is_shared, read_proof
@@ -19,7 +19,10 @@ from gateway.wire.smf.sdt import STRING
 _MAX_REMEMBERED = 1 << 20  # bytes of headers, and of metadata
 _NAME = names.PROOF.encode()
 _TEXT_HEAD = STRING << 2  # with one byte for the length, which counts these two and the NUL
-_PROOF_MARK = bytes((_TEXT_HEAD, len(_NAME) + 3)) + _NAME + bytes((0, _TEXT_HEAD, PROOF_SIZE + 3))
+_PROOF_MARKS = tuple(
+    bytes((_TEXT_HEAD, len(_NAME) + 3)) + _NAME + bytes((0, _TEXT_HEAD, size + 3))
+    for size in PROOF_SIZES
+)
 _ARCHIVE_TIMES = range(-(2**63), 2**63)  # microseconds that an archive can store
 
 
@@ -72,7 +75,7 @@ class SolaceMessageReader:
 
     def _read_metadata(self, encoded: bytes) -> tuple[tuple[bytes, bool], smf.MessageMetadata, str]:
         """Return a key of all metadata that differ from these in the proof only, them, and it."""
-        rest, cut = cut_proof(encoded, 0, len(encoded), _PROOF_MARK)
+        rest, cut = cut_proof(encoded, 0, len(encoded), _PROOF_MARKS)
         key = (rest, cut != "")
         known = self._metadata.get(key)
         if known is not None:

@@ -12,7 +12,7 @@ from typing import Final, cast
 
 from gateway.endpoints.header_fields import FIELD_CHECKS, read_fields
 from gateway.errors import WireError
-from gateway.model.copy_proof import PROOF_SIZE
+from gateway.model.copy_proof import PROOF_SIZES
 from gateway.model.dead_letter_rule import NO_RULE, NOT_UTF_8, NUL, DeadLetterRule
 from gateway.model.limited_cache import LimitedCache
 from gateway.model.message import NO_HEADERS, Headers, Payload, Value
@@ -49,7 +49,7 @@ _COMMON_STARTS = {  # start of a body -> number of parameters, whether the paylo
 }
 _UNDECODED_HEADERS = Headers(properties=MappingProxyType({UNDECODED: True}))
 _PROOF_NAME = encode_blob(PROOF.encode()).rstrip(b"\0")  # another client may pad it otherwise
-_PROOF_MARK = entry_head(PROOF, TypeCode.STRING) + WORD.pack(PROOF_SIZE)
+_PROOF_MARKS = tuple(entry_head(PROOF, TypeCode.STRING) + WORD.pack(size) for size in PROOF_SIZES)
 _NOTHING = (NO_HEADERS, "")  # headers and proof of a body without them
 _MAX_CACHED = 2 << 20  # bytes of tails
 
@@ -170,7 +170,7 @@ class BodyReader:
 
     def _read_tail(self, body: bytes, start: int) -> tuple[Headers, str] | None:
         """Return headers and proof from `start` on; None where no gateway wrote them."""
-        rest, cut = cut_proof(body, start, len(body), _PROOF_MARK)
+        rest, cut = cut_proof(body, start, len(body), _PROOF_MARKS)
         key = (rest, cut != "")
         known = self._tails.get(key)
         if known is not None:

@@ -10,16 +10,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
+from hmac import compare_digest
 from typing import Final, NamedTuple
-
-from xxhash import xxh3_128_hexdigest
 
 from gateway.model.copy_proof import (
     DIGEST_AT,
     FIRST_END,
     HOPS_AT,
     MAX_HOPS,
+    PROOF_SIZE,
+    PROOF_SIZES,
     SourceMark,
+    content_digest,
     parse_proof,
     render_proof,
     signature,
@@ -52,11 +54,10 @@ class PathRules:
         self, first: str, last: str, hops: int, name: bytes, payload_hash: bytes, headers: Headers
     ) -> str:
         """Return the text of the proof of a copy that is sent with `headers`."""
-        if not self.keys:  # on the way of each copy: without a call of ours
-            digest = xxh3_128_hexdigest(name + payload_hash)
-            return f"{first}.{last}.{min(MAX_HOPS, hops):02x}.{digest}"
-        facts = render_proof(first, last, hops, "")
-        return facts + signature(self.keys[0], name, payload_hash, facts, headers.origin)
+        proof = render_proof(first, last, hops, content_digest(name, payload_hash))
+        if not self.keys:
+            return proof
+        return f"{proof}.{signature(self.keys[0], name, payload_hash, proof, headers.origin)}"
 
     def ends(self, hops: int) -> bool:
         """Return whether a message that came with this count of hops goes no further."""
@@ -93,19 +94,25 @@ class PathCheck:
     def read(self, message: Message, name: bytes, payload_hash: bytes) -> CopyPath:
         """Return the path of a message with a canonical name at its source."""
         text = message.proof
-        if text[DIGEST_AT:] == xxh3_128_hexdigest(name + payload_hash):  # the usual case, and fast
-            hops = _HOPS.get(text[HOPS_AT:DIGEST_AT])
-            if hops is not None:
-                return CopyPath(text[:FIRST_END], hops)
-        proof = parse_proof(text)
-        if proof is None:
+        hops = _HOPS.get(text[HOPS_AT:DIGEST_AT])
+        if hops is None or len(text) not in PROOF_SIZES:
             return NO_PATH
+        if text[DIGEST_AT:PROOF_SIZE] != content_digest(name, payload_hash):
+            return CopyPath("", hops)
+        signed = len(text) > PROOF_SIZE and self._is_signed(message, name, payload_hash)
+        return CopyPath(text[:FIRST_END], hops, signed)
+
+    def _is_signed(self, message: Message, name: bytes, payload_hash: bytes) -> bool:
+        """Return whether a key that this gateway knows has signed the proof and the path."""
+        proof = parse_proof(message.proof)
+        if proof is None:
+            return False
+        unsigned, found = message.proof[:PROOF_SIZE], proof.signature.encode()
         origin = [each for each in message.headers.origin if not isinstance(each, SourceMark)]
-        facts = text[:DIGEST_AT]
-        for key in self.rules.keys:
-            if signature(key, name, payload_hash, facts, origin) == proof.digest:
-                return CopyPath(proof.first, proof.hops, signed=True)
-        return CopyPath("", proof.hops)
+        return any(
+            compare_digest(signature(key, name, payload_hash, unsigned, origin).encode(), found)
+            for key in self.rules.keys
+        )
 
     def begin(self, headers: Headers) -> Headers:
         """Return `headers` at the begin of a path: with the marks of the source alone."""

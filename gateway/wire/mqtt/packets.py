@@ -16,7 +16,7 @@ from gateway.model.proof_text import cut_proof, is_shared
 from gateway.wire.mqtt.packet_fields import decode_length, decode_utf8, encode_length
 from gateway.wire.mqtt.publish_properties import (
     HEADERS_BY_FLAGS,
-    PROOF_MARK,
+    PROOF_MARKS,
     PROOF_NAME,
     decode_headers,
 )
@@ -230,7 +230,7 @@ class PacketDecoder:
         end = start + size
         if not start or end > stop:
             raise WireError("mqtt: the properties of a PUBLISH are longer than the packet")
-        rest, cut = cut_proof(buffer, start, end, PROOF_MARK)
+        rest, cut = cut_proof(buffer, start, end, PROOF_MARKS)
         key = (first & 15, rest, cut != "")
         known = self._headers.get(key)
         if known is not None:

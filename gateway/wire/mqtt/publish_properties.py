@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from gateway.model.copy_proof import PROOF_SIZE
+from gateway.model.copy_proof import PROOF_SIZES
 from gateway.model.dead_letter_rule import EXPIRED, REPLY_TO
 from gateway.model.message import DeliveryMode, Headers
 from gateway.model.proof_text import proof_of
@@ -36,7 +36,7 @@ MAX_USER_PROPERTIES = 10_000
 _REFUSAL = "property 0x{:02x} is not allowed in a PUBLISH to us"
 _PROOF = PROOF.encode()
 PROOF_NAME = bytes((USER_PROPERTY,)) + encode_text(PROOF, "property name")
-PROOF_MARK = PROOF_NAME + U16.pack(PROOF_SIZE)
+PROOF_MARKS = tuple(PROOF_NAME + U16.pack(size) for size in PROOF_SIZES)
 ERROR = "mqtt.error"  # property of the gateway's message: why the sender's are left out
 
 HEADERS_BY_FLAGS = [  # by the low four bits of a PUBLISH (MQTT 5.0, 3.3.1); shared values

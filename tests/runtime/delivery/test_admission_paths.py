@@ -287,5 +287,6 @@ def test_a_signed_path_is_told_from_one_that_anybody_can_write(tmp_path: Path) -
         for at, name in enumerate(proofs)
     }
     assert cut == {
-        "signed": [True, True], "before": [True, True], "plain": [False, False], "another key": [],
+        "signed": [True, True], "before": [True, True],
+        "plain": [False, False], "another key": [False, False],
     }  # fmt: skip
