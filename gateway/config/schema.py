@@ -60,8 +60,9 @@ class CommonEndpointSettings:
     )
     broker_id: str | None = optional(
         "identifier of the broker, the same in the configurations of all gateways, to detect loops"
-        " through several gateways, and to join gateways at night (`--hops`); the address of the"
-        " broker when absent"
+        " through several gateways, and to join gateways at night (`--hops`). When absent, loops"
+        " know the broker by its address and the identity of the gateway, and nights by its"
+        " address"
     )
     echo_window: float = seconds(
         "seconds within which a second message with the same name and payload counts as an echo"

@@ -44,7 +44,8 @@ class CutClass(Enum):
         name="cut on another's word",
         condition="none of the others",
         meaning="were cut, and neither the archive nor a key proves that they repeat another one:"
-        " somebody who wrote their path may have hidden them",
+        " their gateways share neither, two brokers have one broker_id, or a publisher wrote their"
+        " path",
         told=True,
         listed=True,
     )

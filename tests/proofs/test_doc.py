@@ -78,7 +78,7 @@ def parsed_route(name: str, source: _From, targets: list[_To], inverse: str) -> 
 
 
 def reported(section: str, text: str) -> list[str]:
-    """Return the findings of the section's rules, as `gateway check` prints them."""
+    """Return the findings of the section's rules, as the check prints them without their places."""
     routes = [
         parsed_route(
             name,
@@ -95,7 +95,8 @@ def reported(section: str, text: str) -> list[str]:
 
 
 def line(finding: RouteFinding) -> str:
-    text = f"{finding.route}: {finding.severity}: {finding.rule}: {finding.text}; {finding.hint}"
+    severity = "" if finding.severity == "error" else f"{finding.severity}: "
+    text = f"{severity}route {finding.route!r}: {finding.text}; {finding.hint}"
     return re.sub(r"(\S{40})\S{20,}", r"\1...", text)
 
 

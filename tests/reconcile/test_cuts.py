@@ -78,7 +78,7 @@ def test_a_cut_on_another_s_word_is_told_as_a_gap(
         "source gaps 0\nmissing 0\n"
     )
     content = json.loads(summary.read_text())
-    assert content["headline"].startswith(f"Clean for what was received, with {text}, accepted:")
+    assert content["headline"].startswith(f"Clean for what was received, with {text} (accepted):")
     assert [row["class"] for row in content["cuts"]] == ["cut on another's word", "cut", "left out"]
     written = page(from_json(summary.read_text()))
     assert identity(3).hex() in written

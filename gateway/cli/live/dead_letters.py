@@ -7,7 +7,7 @@ import json
 import sqlite3
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import fields
 from pathlib import Path
@@ -88,12 +88,12 @@ def _print_advice(rules: Iterable[str], file: TextIO | None = None) -> None:
 
 
 def run_show(args: argparse.Namespace) -> int:
-    """Exit status: 1 if no letter matches."""
+    """Exit status: 1 if no letter matches, or a number has none."""
     _, database = _open(args)
-    found = 0
+    found: set[int] = set()
     with closing(database):
         for letter in _letters(database, args):
-            found += 1
+            found.add(letter.number)
             facts = _facts(letter) | _content(letter)
             if args.json:
                 print(json.dumps(facts))
@@ -102,7 +102,7 @@ def run_show(args: argparse.Namespace) -> int:
                     if value not in {"", None}:  # such as the endpoint of a name without a target
                         print_line(f"{name:>14}  {value}")
                 print_line("")
-    return _exit_status(found)
+    return _exit_status(args, found)
 
 
 def run_replay(args: argparse.Namespace) -> int:
@@ -115,7 +115,7 @@ def run_replay(args: argparse.Namespace) -> int:
         if args.dry_run:
             for attempt in plan:
                 print_line(_line(attempt, attempt.settlement))
-            return _exit_status(len(plan))
+            return _exit_status(args, {each.letter.number for each in plan})
         outcomes: Counter[Outcome] = Counter()
         kept: set[str] = set()
         for attempt, settlement in resend.send(plan):
@@ -130,11 +130,12 @@ def run_replay(args: argparse.Namespace) -> int:
     print_line(f"{delivered - recovered} delivered, {total - delivered} kept")
     if recovered:
         print_line(f"{recovered} not sent again: an earlier replay delivered them")
-    return _exit_status(len(plan)) or int(delivered < total)
+    status = _exit_status(args, {each.letter.number for each in plan})
+    return status or int(delivered < total)
 
 
 def run_purge(args: argparse.Namespace) -> int:
-    """Exit status: 1 if no letter matches."""
+    """Exit status: 1 if no letter matches, or a number has none."""
     _, database = _open(args)
     with closing(database):
         numbers = [number for (number,) in _rows(database, args, ["number"])]
@@ -143,7 +144,7 @@ def run_purge(args: argparse.Namespace) -> int:
                 database.execute(DELETE, (number,))
     done = "deleted" if args.yes else "would be deleted; add --yes to delete them"
     print_line(f"{len(numbers)} {done}")
-    return _exit_status(len(numbers))
+    return _exit_status(args, numbers)
 
 
 def _open(args: argparse.Namespace) -> tuple[Configuration, sqlite3.Connection]:
@@ -203,8 +204,10 @@ def _time(microseconds: int) -> str:
     return f"{moment(microseconds):%Y-%m-%d %H:%M:%SZ}"
 
 
-def _exit_status(found: int) -> int:
-    """0, or 1 with an error line if no dead letter was found."""
-    if not found:
-        print_line("gateway: no such dead letter", sys.stderr)
-    return 0 if found else 1
+def _exit_status(args: argparse.Namespace, found: Collection[int]) -> int:
+    """0, or 1 with an error line if no dead letter was found, or a number has none."""
+    absent = [str(number) for number in args.numbers if number not in found]
+    if found and not absent:
+        return 0
+    print_line(f"gateway: no such dead letter: {', '.join(absent)}".rstrip(": "), sys.stderr)
+    return 1

@@ -13,7 +13,7 @@ from gateway.model.cut_class import ON_WORD
 from gateway.reconcile.report.formatting import amount, counted_as
 from gateway.reconcile.report.gaps import outages
 from gateway.reconcile.report.report import Report, became_breach
-from gateway.reconcile.report.rows import Row, count, word
+from gateway.reconcile.report.rows import Row, Rows, count, word
 from gateway.terminal.text import shortened
 
 _HOP_FAULTS: Final = (CopyClass.MISSING.value, CopyClass.ALTERED.value)
@@ -24,7 +24,21 @@ _NO_PAYLOADS: Final = (
     " true on the route, the next loss can be replayed."
 )
 
-
+_SHARE_A_KEY: Final = (
+    "Do their gateways share no archive and no path_key? Set one gateway.path_key at all of them."
+)
+_NAME_BROKERS: Final = (
+    "Do two brokers have one broker_id? The messages between them are cut. Check the files of all"
+    " gateways together."
+)
+_ASK_PUBLISHER: Final = (
+    "Else a publisher wrote the path. The rows of a message show its source: ask who publishes this"
+    " name there, and send what was hidden again."
+)
+_ASK_FOR_ID: Final = (
+    "Each has the id of another message. The rows of one show its source: ask who publishes this"
+    " name there."
+)
 _OTHER_ROUTES: Final = " The commands are for the routes with the most; repeat them for {} more."
 
 
@@ -62,8 +76,10 @@ def actions(report: Report) -> Iterator[Action]:
         )
     if report.source_gaps:
         yield _gaps(report)
-    if report.words:
-        yield _words(report)
+    if report.cut(ON_WORD):
+        yield from _cuts(report)
+    if report.between(UNPROVEN):
+        yield _unproven(report)
     if report.renamed:
         yield Action("Routes translate other names than those that were sent.", section="Renamed")
 
@@ -128,16 +144,26 @@ def _gaps(report: Report) -> Action:
     return Action(f"{text} When they are cleared up, accept them.", [command], "Source gaps")
 
 
-def _words(report: Report) -> Action:
-    """Return the step for what a publisher could have made, and nothing proves."""
-    section = "Cuts" if report.cut(ON_WORD) else "Hops"
-    text = (
-        f"{' and '.join(report.words)}: no row of the archive proves it. The rows of one show its"
-        " source; ask who publishes this name there, and send what was hidden again."
-    )
-    samples = report.cut_samples if section == "Cuts" else report.hop_samples
-    told = (row for row in samples if word(row, "class") in {ON_WORD, UNPROVEN})
-    commands = [_show(report, told)]
+def _cuts(report: Report) -> Iterator[Action]:
+    """Yield a step for each cause of cuts that nothing proves, the most usual first."""
+    number = report.cut(ON_WORD)
+    them = "it" if number == 1 else "them"
+    what = f"{counted_as(number, 'message')} {ON_WORD}: no row of the archive proves {them}."
+    yield Action(f"{what} {_SHARE_A_KEY}", section="Cuts")
+    yield Action(_NAME_BROKERS, ["gateway check A.yaml B.yaml"], "Cuts")
+    yield _asking(report, _ASK_PUBLISHER, ON_WORD, report.cut_samples, "Cuts")
+
+
+def _unproven(report: Report) -> Action:
+    """Return the step for messages between gateways that a publisher could have made."""
+    number = counted_as(report.between(UNPROVEN), "message")
+    text = f"{number} between gateways on a publisher's word. {_ASK_FOR_ID}"
+    return _asking(report, text, UNPROVEN, report.hop_samples, "Hops")
+
+
+def _asking(report: Report, text: str, name: str, samples: Rows, section: str) -> Action:
+    """Return a step that shows a message of a class, and how to accept all of them."""
+    commands = [_show(report, (row for row in samples if word(row, "class") == name))]
     if report.accept_cuts:
         return Action(text, commands, section)
     commands.append(f"{_command(report, 'reconcile')} --accept-cuts")

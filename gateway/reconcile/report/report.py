@@ -105,9 +105,11 @@ class Report:
 
     @property
     def doubts(self) -> list[str]:
-        """Why a clean verdict is about what was received only, as texts."""
+        """Why a clean verdict is about what was received only, and what was accepted, as texts."""
         gaps = [counted_as(self.source_gaps, "source gap")] if self.source_gaps else []
-        return [*gaps, *self.words]
+        found = [*((each, self.accept_gaps) for each in gaps)]
+        found += [(each, self.accept_cuts) for each in self.words]
+        return [f"{text} (accepted)" if accepted else text for text, accepted in found]
 
     @property
     def errors(self) -> Sequence[Finding]:

@@ -41,9 +41,8 @@ def headline(report: Report) -> str:
         return "; ".join([arrivals(report), *report.doubts])
     if not report.doubts:
         return f"Clean: {arrivals(report)}"
-    accepted = ", accepted" if report.status == CLEAN else ""
     doubts = " and ".join(report.doubts)
-    return f"Clean for what was received, with {doubts}{accepted}: {arrivals(report)}"
+    return f"Clean for what was received, with {doubts}: {arrivals(report)}"
 
 
 def arrivals(report: Report) -> str:

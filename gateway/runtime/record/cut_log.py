@@ -48,7 +48,7 @@ class CutLog:
         usual = rule == DUPLICATE or (rule == LOOP and route in self.two_way)
         log.log(
             logging.INFO if usual else logging.WARNING,
-            "route %r cut %d messages with the rule %r since the last such line, for example %r",
-            route, number, rule, example,
+            "route %r cut %d %s with the rule %r since the last such line, for example %r",
+            route, number, "message" if number == 1 else "messages", rule, example,
             extra={"endpoint": self._endpoint},
         )  # fmt: skip

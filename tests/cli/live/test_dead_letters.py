@@ -41,6 +41,12 @@ def test_a_shown_letter_has_no_empty_line(
     assert ["source_name", "orders/1/2"] in lines
     assert [line for line in lines if len(line) == 1] == []
 
+    for command in ("show", "replay", "purge"):
+        assert main(["dead-letters", command, "gateway.yaml", "1", "8", "9"]) == 1
+        assert capsys.readouterr().err.splitlines()[-1] == "gateway: no such dead letter: 8, 9"
+    assert main(["dead-letters", "show", "gateway.yaml", "--rule", "other"]) == 1
+    assert capsys.readouterr().err == "gateway: no such dead letter\n"
+
 
 def test_a_list_says_for_each_rule_what_to_do(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -10,6 +10,7 @@ import pytest
 
 from gateway.reconcile.report.actions import actions
 from gateway.reconcile.report.report import Report
+from gateway.terminal.text import MAX_TEXT
 from tests.reconcile.summaries import DAY, clean, counted, gap, hidden
 
 
@@ -61,10 +62,40 @@ def test_gaps_have_the_counts_of_the_brokers(lost: list[int | None], text: str) 
 
 
 @pytest.mark.parametrize("accepted", [True, False])
-def test_what_is_known_on_a_word_has_the_path_of_one_message(*, accepted: bool) -> None:
-    (action,) = actions(replace(hidden(), accept_cuts=accepted))
+def test_cuts_on_a_word_have_three_causes(*, accepted: bool) -> None:
+    key, brokers, publisher = actions(replace(hidden(), hops=(), accept_cuts=accepted))
 
-    assert action.text.startswith("2 messages cut on another's word and 1 message between gateways")
-    assert action.commands[0] == f"gateway archive show /var/archive {11:032x}"
+    assert key.text.startswith(
+        "2 messages cut on another's word: no row of the archive proves them. Do their gateways"
+        " share no archive and no path_key?"
+    )
+    assert brokers.text.startswith("Do two brokers have one broker_id?")
+    assert brokers.commands == ["gateway check A.yaml B.yaml"]
+    assert publisher.text.startswith("Else a publisher wrote the path.")
     accept = ["gateway reconcile /var/archive --date 2026-03-14 --accept-cuts"]
-    assert action.commands[1:] == ([] if accepted else accept)
+    shown = [f"gateway archive show /var/archive {11:032x}"]
+    assert publisher.commands == (shown if accepted else shown + accept)
+
+
+def test_one_cut_is_one() -> None:
+    (cut, *_) = hidden().cuts
+    found = replace(hidden(), cuts=[{**cut, "copies": 1}])
+
+    assert next(actions(found)).text.startswith(
+        "1 message cut on another's word: no row of the archive proves it."
+    )
+
+
+def test_messages_between_gateways_on_a_word_have_the_path_of_one() -> None:
+    (action,) = actions(replace(hidden(), cuts=()))
+
+    assert action.text.startswith("1 message between gateways on a publisher's word.")
+    assert action.commands == [
+        f"gateway archive show /var/archive {11:032x}",
+        "gateway reconcile /var/archive --date 2026-03-14 --accept-cuts",
+    ]
+
+
+def test_a_step_is_not_cut_off() -> None:
+    """The page shows this many characters of a text."""
+    assert max(len(each.text) for each in actions(hidden())) <= MAX_TEXT

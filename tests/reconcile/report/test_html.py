@@ -140,7 +140,7 @@ def damaged(name: str, value: object) -> str:
         ),
         pytest.param(
             replace(gappy(), accept_gaps=True),
-            ["Clean for what was received, with 1 source gap, accepted"],
+            ["Clean for what was received, with 1 source gap (accepted)"],
             id="accepted-gaps",
         ),
         pytest.param(

@@ -81,7 +81,7 @@ def test_the_status_tells_whether_a_guarantee_was_violated(
         pytest.param(
             replace(gappy(), accept_gaps=True),
             0,
-            "clean for what was received, 1 source gap",
+            "clean for what was received, 1 source gap (accepted)",
             id="accepted",
         ),
         pytest.param(replace(gappy(), gaps=gappy().gaps[2:]), 0, "clean", id="kept-sessions"),
@@ -119,13 +119,13 @@ WORDS = (
         pytest.param(
             replace(hidden(), accept_cuts=True, hops=()),
             0,
-            f"clean for what was received, {WORDS[0]}",
+            f"clean for what was received, {WORDS[0]} (accepted)",
             id="accepted",
         ),
         pytest.param(
             replace(hidden(), gaps=gappy().gaps, accept_cuts=True, hops=()),
             3,
-            f"clean for what was received, 1 source gap, {WORDS[0]}",
+            f"clean for what was received, 1 source gap, {WORDS[0]} (accepted)",
             id="gaps-are-not",
         ),
         pytest.param(
@@ -207,7 +207,7 @@ def test_what_is_known_on_another_s_word_is_told_as_a_gap(
         ),
         pytest.param(
             replace(report(), gaps=gappy().gaps, accept_gaps=True),
-            "Clean for what was received, with 1 source gap, accepted: all 9 deliveries arrived",
+            "Clean for what was received, with 1 source gap (accepted): all 9 deliveries arrived",
             id="accepted-gap",
         ),
         pytest.param(

@@ -8,7 +8,7 @@ import pytest
 
 from gateway.runtime.record.cut_log import LOG_INTERVAL, CutLog
 
-LINE = "route %r cut %d messages with the rule %r since the last such line, for example %r"
+LINE = "route %r cut %d %s with the rule %r since the last such line, for example %r"
 
 
 @pytest.fixture
@@ -30,13 +30,13 @@ def test_a_line_a_minute_has_the_number_since_the_last_one(lines: pytest.LogCapt
     found = [record.args for record in lines.records]
     loops = [each for each in found if each and "loop" in each]
     assert loops == [
-        ("all", 2, "loop", "a/0"),
-        ("all", 120, "loop", "a/1"),
-        ("all", 120, "loop", "a/61"),
-        ("all", 18, "loop", "a/121"),
+        ("all", 2, "messages", "loop", "a/0"),
+        ("all", 120, "messages", "loop", "a/1"),
+        ("all", 120, "messages", "loop", "a/61"),
+        ("all", 18, "messages", "loop", "a/121"),
     ]
     assert [each[1] for each in found if each and "duplicate" in each] == [2, 120, 120, 18]  # type: ignore[index]  # a tuple
-    assert ("other", 1, "loop-limit", "b") in found
+    assert ("other", 1, "message", "loop-limit", "b") in found
     assert {record.__dict__["endpoint"] for record in lines.records} == {"plant"}
 
 
@@ -47,7 +47,7 @@ def test_an_end_says_what_no_line_has_said(lines: pytest.LogCaptureFixture) -> N
         cuts.say(1_000 + at, at_end=bool(at))
     cuts.say(1_000 + 2 * LOG_INTERVAL, at_end=True)
 
-    assert [record.args for record in lines.records] == [("all", 1, "loop", "a")] * 2
+    assert [record.args for record in lines.records] == [("all", 1, "message", "loop", "a")] * 2
 
 
 @pytest.mark.parametrize(
