@@ -12,7 +12,7 @@ from typing import Final
 from gateway.archive.journal.records import Rows
 from gateway.config.load import Configuration
 from gateway.errors import TranslationError
-from gateway.model.dead_letter_rule import NO_ENDPOINT, NO_ROUTE
+from gateway.model.dead_letter_rule import NO_ENDPOINT, NO_ROUTE, UNSELECTED
 from gateway.model.message import Message
 from gateway.model.outcome import Outcome, Settlement, rejected
 from gateway.replay.replay_archive import Targets
@@ -112,16 +112,18 @@ class Resend:
             yield self._attempt(letter, delivery)
 
     def _attempt(self, letter: DeadLetter, delivery: Delivery) -> ResendAttempt:
-        target = delivery.target
+        target, route = delivery.target, delivery.route
         if target is None or delivery.rule:
             refusal = rejected(delivery.rule, delivery.reason)
+            return ResendAttempt(letter, "", letter.message, refusal)
+        if route and route.selector and not route.selector.matches(letter.message.headers):
+            refusal = rejected(UNSELECTED, "the selector of the route still leaves it out")
             return ResendAttempt(letter, "", letter.message, refusal)
         try:
             message = self._sender.make(letter.message, delivery, letter.source, letter.id)
         except TranslationError as error:
             return ResendAttempt(letter, "", letter.message, rejected(error.rule, str(error)))
-        route = delivery.route.name if delivery.route else letter.route
-        letter = replace(letter, route=route, target=delivery.label)
+        letter = replace(letter, route=route.name if route else letter.route, target=delivery.label)
         return ResendAttempt(letter, target.endpoint, message)
 
     def _deliveries(self, letter: DeadLetter) -> list[Delivery]:

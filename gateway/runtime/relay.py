@@ -171,7 +171,7 @@ class Relay:
             f"another gateway reads a broker with the address of {endpoint!r}; if it is one broker,"
             " write `broker_id: X` at that endpoint of both, so that no message passes it twice"
         )
-        log.warning("%s", text, extra={"endpoint": endpoint})
+        log.warning(text, extra={"endpoint": endpoint})  # each text is one of its own
         self._state.question = text
 
     def _store_short_names(self, in_flight: InFlightBatch, short_names: ShortNames) -> None:
@@ -206,6 +206,7 @@ class Relay:
                         heartbeat.route,
                         heartbeat.name,
                         "is its heartbeat, and came back",
+                        proven=True,
                     )
                 in_flight.when_settled(heartbeat.note_delivered)
 

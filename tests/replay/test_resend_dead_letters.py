@@ -13,7 +13,7 @@ from gateway.config.load import load
 from gateway.endpoints.base import Source, Subscription
 from gateway.endpoints.registry import make_source
 from gateway.endpoints.settings.memory import MemorySettings
-from gateway.model.message import Message
+from gateway.model.message import Headers, Message
 from gateway.runtime.delivery.dead_letter import DeadLetter
 from gateway.runtime.delivery.rows import fingerprint
 from gateway.runtime.gateway import Gateway
@@ -142,3 +142,23 @@ def test_a_letter_that_gateway_replay_delivered_is_not_sent_again(
     assert "orders/1" not in capsys.readouterr().out  # none is left
     rows = archived(tmp_path)
     assert sorted(row["id"][-1] for row in rows) == [1, 2]
+
+
+def test_a_letter_that_the_selector_still_leaves_out_is_kept(
+    tmp_path: Path, config: Path, erp: Source, capsys: pytest.CaptureFixture[str]
+) -> None:
+    low, high = (Headers(properties={"urgency": each}) for each in ("low", "high"))
+    keep(
+        tmp_path,
+        letter(1, "erp", "", Message("orders/1", b"left out", low)),
+        letter(2, "erp", "", Message("orders/1", b"wanted", high)),
+    )
+    pattern = 'pattern: "orders/{rest...}"'
+    selected = f"{pattern}, selector: \"urgency = 'high'\""
+    config.write_text(config.read_text().replace(pattern, selected))
+
+    assert main(["dead-letters", "replay", str(config)]) == 1
+
+    assert [each.payload for each in collect(erp, 1)] == [b"wanted"]
+    printed = capsys.readouterr()
+    assert "the selector of the route still leaves it out" in printed.out + printed.err

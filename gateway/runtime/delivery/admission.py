@@ -221,8 +221,8 @@ class Admission:
             return onward
         limit = self._path_rules.max_hops
         reason = (
-            f"{hops} gateways have sent it on, and `gateway.max_hops` is {limit}: find the circle"
-            " with `gateway check` of all their files, or allow more hops"
+            f"it was sent on {hops} times, and `gateway.max_hops` is {limit}: a circle that"
+            " `gateway check` with the files of all gateways finds, or a longer way than allowed"
         )
         return [_refused(each, HOPS, reason) for each in onward]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import monotonic
 from typing import Final
 
@@ -34,6 +34,7 @@ class SuspectedLoop:
     name: str
     reason: str
     since: int
+    proven: bool = False  # by a heartbeat that came back
 
 
 @dataclass(slots=True)
@@ -55,8 +56,13 @@ class LoopSuspicions:
         self._lock = threading.Lock()
         self._signs: dict[tuple[str, str], _Sign] = {}
 
-    def note(self, endpoint: str, route: str, name: str, reason: str) -> None:
-        """Note a sign of a loop through `route`, and say it once a minute."""
+    def note(
+        self, endpoint: str, route: str, name: str, reason: str, *, proven: bool = False
+    ) -> None:
+        """Note a sign of a loop through `route`, and say it once a minute.
+
+        The latest sign is shown, but no guess in place of a proof.
+        """
         at = monotonic()
         with self._lock:
             self._forget(at)
@@ -67,6 +73,8 @@ class LoopSuspicions:
                 loop = SuspectedLoop(endpoint, route, name, reason, now())
                 sign = self._signs[endpoint, route] = _Sign(loop, at, at - LOG_INTERVAL)
             sign.seen = at
+            if proven or not sign.loop.proven:
+                sign.loop = replace(sign.loop, name=name, reason=reason, proven=proven)
             if at - sign.logged < LOG_INTERVAL:
                 return
             sign.logged = at

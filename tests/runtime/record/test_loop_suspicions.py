@@ -80,3 +80,15 @@ def test_the_memory_of_suspicions_is_limited(
     assert len(suspicions.current()) == loop_suspicions.MAX_SUSPICIONS
     assert clock.seconds == 1_000
     assert caplog.records
+
+
+def test_a_proof_takes_the_place_of_a_guess_and_no_guess_that_of_a_proof(clock: Clock) -> None:
+    suspicions = LoopSuspicions()
+    suspicions.note("plant", "one", "line/1", "comes often")
+    suspicions.note("plant", "one", "line/hb", BACK, proven=True)
+    clock.seconds += 1
+    suspicions.note("plant", "one", "line/1", "comes often")
+
+    (found,) = suspicions.current()
+
+    assert (found.name, found.reason, found.proven) == ("line/hb", BACK, True)
