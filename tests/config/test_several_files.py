@@ -73,8 +73,10 @@ def test_a_folder_of_several_gateways_is_one_finding(tmp_path: Path) -> None:
     (tmp_path / "30.yaml").write_text(gateway + FIRST)
 
     assert findings(tmp_path, gateway, gateway + FIRST) == [
-        "20.yaml:2:1: section 'gateway' stands in 10.yaml:3, too; write it once; where each file"
-        " is a gateway: gateway check 10.yaml 20.yaml 30.yaml"
+        (
+            "20.yaml:2:1: section 'gateway' stands in 10.yaml:3, too; write it once; where each"
+            " file is a gateway: gateway check 10.yaml 20.yaml 30.yaml"
+        )
     ]
 
 
@@ -82,6 +84,8 @@ def test_a_broker_id_with_a_placeholder_is_refused(tmp_path: Path) -> None:
     second = "endpoints: {b: {kind: mqtt, broker_id: SITE/localhost:1883}}\n"
 
     assert findings(tmp_path, "", second) == [
-        "20.yaml:2:40: `broker_id` 'SITE/localhost:1883': SITE is a placeholder; write a name of"
-        " this site in its place"
+        (
+            "20.yaml:2:40: `broker_id` 'SITE/localhost:1883': SITE is a placeholder; write a name"
+            " of this site in its place"
+        )
     ]
