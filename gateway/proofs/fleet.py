@@ -104,7 +104,7 @@ def _allowed_parts(flow: Flow) -> list[Flow]:
 def _conditional(finding: RouteFinding, meetings: Iterable[Meeting], fleet: Fleet) -> RouteFinding:
     """Return the finding behind the condition that unlike endpoints have one broker."""
     assumed = [
-        f"{one!r} and {other!r} ({fleet[one].address})"
+        _pair_text(one, other, fleet)
         for one, other in dict.fromkeys(meetings)
         if fleet[one].stated != fleet[other].stated
     ]
@@ -112,6 +112,14 @@ def _conditional(finding: RouteFinding, meetings: Iterable[Meeting], fleet: Flee
         return finding
     brokers = "are one broker" if len(assumed) == 1 else "are one broker each"
     return replace(finding, text=f"if {', and '.join(assumed)} {brokers}: {finding.text}")
+
+
+def _pair_text(one: str, other: str, fleet: Fleet) -> str:
+    """Return two endpoints that are joined, with the address of each where they differ."""
+    own = {fleet[one].broker_id, fleet[other].broker_id}
+    if len(own) == 1 and "" not in own and fleet[one].address != fleet[other].address:
+        return f"{one!r} ({fleet[one].address}) and {other!r} ({fleet[other].address})"
+    return f"{one!r} and {other!r} ({fleet[one].address})"
 
 
 @dataclass(slots=True)
