@@ -23,12 +23,14 @@ class FleetResult:
     """The findings about a fleet, for each configuration, and what they leave open.
 
     `unidentified` of `endpoints` have no `broker_id`. `proven`: there is no cycle and no double.
+    `doubted`: a warning asks whether a `broker_id` is right.
     """
 
     findings: tuple[list[ConfigError], ...]
     endpoints: int
     unidentified: int
     proven: bool
+    doubted: bool
 
 
 def examine_fleet(configurations: Sequence[tuple[Path, Configuration]]) -> FleetResult:
@@ -37,7 +39,8 @@ def examine_fleet(configurations: Sequence[tuple[Path, Configuration]]) -> Fleet
     found = list(_equal_gateways(gateways))
     brokers = Brokers([each for each in gateways if not _is_second_of_pair(each, gateways)])
     about_routes = list(_route_findings(brokers))
-    found += [*about_routes, *broker_findings(brokers), *name_findings(brokers)]
+    about_brokers = list(broker_findings(brokers))
+    found += [*about_routes, *about_brokers, *name_findings(brokers)]
     open_ends = [end for end in brokers.ends if not end.is_identified]
     undecided = any(each.rule in UNDECIDED for _, each in about_routes)
     return FleetResult(
@@ -45,6 +48,7 @@ def examine_fleet(configurations: Sequence[tuple[Path, Configuration]]) -> Fleet
         len(brokers.ends),
         len(open_ends),
         not undecided and not open_ends,
+        any(each.severity == "warning" for _, each in about_brokers),
     )
 
 

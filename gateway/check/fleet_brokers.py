@@ -10,10 +10,16 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import combinations
 from pathlib import Path
 
 from gateway.config.load import Configuration
-from gateway.endpoints.broker_names import is_local_host, proposed_broker_id
+from gateway.endpoints.broker_names import (
+    PLACEHOLDER,
+    is_local_host,
+    is_own_machine,
+    proposed_broker_id,
+)
 from gateway.endpoints.registry import find_kind
 from gateway.endpoints.settings.base import EndpointSettings
 from gateway.proofs.fleet import FleetEndpoint
@@ -86,17 +92,36 @@ class FleetEnd:
         return tuple(each.host.lower() for each in self.settings.servers())
 
     @cached_property
+    def ports(self) -> frozenset[int | None]:
+        return frozenset(each.port for each in self.settings.servers())
+
+    @cached_property
+    def is_unknown(self) -> bool:
+        """Whether its address is not known."""
+        keys = (self.gateway.is_unknown("endpoints", self.name, each) for each in ADDRESS_KEYS)
+        return not self.hosts or any(keys)
+
+    @cached_property
     def has_own_address(self) -> bool:
         """Whether its address may mean another broker on another machine, or is not known."""
-        unknown = any(
-            self.gateway.is_unknown("endpoints", self.name, each) for each in ADDRESS_KEYS
-        )
-        return unknown or not self.hosts or any(map(is_local_host, self.hosts))
+        return self.is_unknown or any(map(is_local_host, self.hosts))
 
     @cached_property
     def addresses(self) -> frozenset[str]:
         """The keys of its servers, by which files are joined; none where they are local."""
         return frozenset() if self.has_own_address else frozenset(self.settings.broker_keys)
+
+    @cached_property
+    def places(self) -> frozenset[str]:
+        """The keys of its servers, also of local ones: each name of the own machine is equal."""
+        if self.is_unknown or find_kind(self.settings).in_process:
+            return frozenset()
+        return frozenset(map(self._place, self.settings.broker_keys))
+
+    def _place(self, key: str) -> str:
+        for host in filter(is_own_machine, self.hosts):
+            key = key.replace(f"[{host}]", "localhost").replace(host, "localhost")
+        return key
 
     @cached_property
     def address(self) -> str:
@@ -106,9 +131,12 @@ class FleetEnd:
 
     @property
     def proposed_id(self) -> str:
+        """A `broker_id` for its broker; with a placeholder where its gateway has no own name."""
         key = self.settings.broker_keys[0]
         hosts = () if self.has_own_address else self.hosts
-        text = proposed_broker_id(self.gateway.label, key, hosts)
+        has_name = self.gateway.label == self.gateway.configuration.gateway.name
+        site = self.gateway.label if has_name else PLACEHOLDER
+        text = proposed_broker_id(site, key, hosts)
         return self.gateway.configuration.hidden.hide(text, ("endpoints", self.name))
 
 
@@ -134,17 +162,24 @@ class Brokers:
     @cached_property
     def stated(self) -> Mapping[FleetEnd, str]:
         """A key for each endpoint, equal for those that the files themselves join."""
-        return _joined(self.ends, _stated_keys)
+        return _joined(self.ends, self._stated_keys)
 
     @cached_property
     def assumed(self) -> Mapping[FleetEnd, str]:
         """A key for each endpoint, equal also for those with an equal address."""
         return _joined(self.ends, self._assumed_keys)
 
+    def _stated_keys(self, end: FleetEnd) -> list[str]:
+        """Return the keys that its file states; a doubted `broker_id` holds for equal addresses."""
+        if end.broker_id in self.doubted:
+            return [f"own {end.own}", *(f"id {end.broker_id} at {each}" for each in end.places)]
+        return [f"own {end.own}", *([f"id {end.broker_id}"] if end.broker_id else [])]
+
     def _assumed_keys(self, end: FleetEnd) -> list[str]:
         """Return the keys of an endpoint, also addresses; none that has several `broker_id`s."""
         found = [f"address {each}" for each in end.addresses if len(self.ids_at[each]) <= 1]
-        return [*_stated_keys(end), *found]
+        given = [f"id {end.broker_id}"] if end.broker_id else []
+        return [f"own {end.own}", *given, *found]
 
     def fleet(self) -> Mapping[str, FleetEndpoint]:
         """Return what the proofs know of each endpoint."""
@@ -161,28 +196,47 @@ class Brokers:
             for end in self.ends
         }
 
-    def rivals(self) -> Iterator[tuple[FleetEnd, FleetEnd]]:
-        """Yield two endpoints of each address with several `broker_id`s."""
-        for address, ids in self.ids_at.items():
-            if len(ids) > 1:
-                named = [end for end in self.ends if address in end.addresses and end.broker_id]
-                yield named[0], next(end for end in named if end.broker_id != named[0].broker_id)
+    @cached_property
+    def named(self) -> Mapping[str, tuple[FleetEnd, ...]]:
+        """The endpoints of each `broker_id`."""
+        found: defaultdict[str, list[FleetEnd]] = defaultdict(list)
+        for end in self.ends:
+            if end.broker_id:
+                found[end.broker_id].append(end)
+        return {name: tuple(ends) for name, ends in found.items()}
 
-    def candidates(self, end: FleetEnd) -> Iterator[FleetEnd]:
-        """Yield endpoints of other files that may be at the same broker by another address."""
-        for other in self.ends:
-            if other.gateway is end.gateway or self.assumed[other] == self.assumed[end]:
-                continue
-            if find_kind(other.settings).in_process:
-                continue
-            local = end.has_own_address or other.has_own_address
-            alike = type(other.settings) is type(end.settings) and _ports(other) == _ports(end)
-            if (local and alike) or (not local and set(end.hosts) & set(other.hosts)):
-                yield other
+    @cached_property
+    def doubted(self) -> frozenset[str]:
+        """The `broker_id`s of endpoints that look like several brokers."""
+        return frozenset(
+            name
+            for name, ends in self.named.items()
+            if any(are_apart(*pair) for pair in combinations(ends, 2))
+        )
+
+    def rivals(self) -> Iterator[tuple[FleetEnd, ...]]:
+        """Yield the first endpoint of each `broker_id` at an address that has several ones."""
+        at: defaultdict[str, dict[str, FleetEnd]] = defaultdict(dict)
+        for end in self.ends:
+            for place in end.places if end.broker_id else ():
+                at[place].setdefault(end.broker_id, end)
+        yield from dict.fromkeys(tuple(ends.values()) for ends in at.values() if len(ends) > 1)
 
 
-def _stated_keys(end: FleetEnd) -> list[str]:
-    return [f"own {end.own}", *([f"id {end.broker_id}"] if end.broker_id else [])]
+def may_be_one(one: FleetEnd, other: FleetEnd) -> bool:
+    """Return whether two endpoints may be at one broker, as far as their addresses tell."""
+    if one.has_own_address or other.has_own_address:
+        alike = type(one.settings) is type(other.settings)
+        return alike and one.ports == other.ports
+    return bool(set(one.hosts) & set(other.hosts))
+
+
+def are_apart(one: FleetEnd, other: FleetEnd) -> bool:
+    """Return whether two endpoints look like two brokers, although they have one `broker_id`."""
+    if not (one.places and other.places) or one.places & other.places or may_be_one(one, other):
+        return False
+    alike = type(one.settings) is type(other.settings)
+    return alike or not (one.has_own_address or other.has_own_address)
 
 
 def _joined(
@@ -201,7 +255,3 @@ def _joined(
         for each in others:
             above[top(each)] = top(first)
     return {end: top(keys_of(end)[0]) for end in ends}
-
-
-def _ports(end: FleetEnd) -> set[int | None]:
-    return {each.port for each in end.settings.servers()}

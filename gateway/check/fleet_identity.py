@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from itertools import combinations
 from typing import TypeAlias
 
-from gateway.check.fleet_brokers import Brokers, FleetEnd, FleetGateway
+from gateway.check.fleet_brokers import Brokers, FleetEnd, FleetGateway, are_apart
+from gateway.check.fleet_proposals import MAX_NAMED, Proposals
 from gateway.config.nodes import KeyPath
 from gateway.errors import ConfigError
-
-MAX_NAMED = 3  # endpoints that a hint names
 
 Found: TypeAlias = tuple[FleetGateway, ConfigError]
 
@@ -24,6 +24,7 @@ def broker_findings(brokers: Brokers) -> Iterator[Found]:
 
 def _unidentified(brokers: Brokers) -> Iterator[Found]:
     """Yield a warning for each broker of a file whose endpoints lack a `broker_id`."""
+    proposals = Proposals(brokers)
     by_broker: defaultdict[str, list[FleetEnd]] = defaultdict(list)
     for end in brokers.ends:
         if not end.is_identified:
@@ -36,64 +37,47 @@ def _unidentified(brokers: Brokers) -> Iterator[Found]:
             " gateways are at this broker"
         )
         at = ("endpoints", first.name)
-        yield found_at(
-            first.gateway, at, "no-broker-id", reason, _id_hint(first, brokers), "warning"
-        )
-
-
-def _id_hint(end: FleetEnd, brokers: Brokers) -> str:
-    """Return the `broker_id` to write, and where."""
-    known = sorted({each for address in end.addresses for each in brokers.ids_at[address]})
-    joined = [each for each in brokers.ends if brokers.assumed[each] == brokers.assumed[end]]
-    known = known or sorted({each.broker_id for each in joined} - {""})
-    texts = " or ".join(f"`broker_id: {each}`" for each in known or [end.proposed_id])
-    elsewhere = [each.label for each in joined if each.gateway is not end.gateway]
-    hint = f"write {texts}"
-    if elsewhere:
-        hint += f", as at {_names(elsewhere)} if they are one broker"
-    perhaps = [f"{each.label!r} ({each.address})" for each in brokers.candidates(end)]
-    if perhaps:
-        shown = " or ".join(perhaps[:MAX_NAMED]) + (" or others" if perhaps[MAX_NAMED:] else "")
-        hint += f"; and the same at {shown} if that is this broker, else another one there"
-    return hint
+        yield found_at(first.gateway, at, "no-broker-id", reason, proposals.hint(first), "warning")
 
 
 def _several_ids(brokers: Brokers) -> Iterator[Found]:
     """Yield a warning for each address with several `broker_id`s."""
-    for first, last in brokers.rivals():
-        reason = (
-            f"{last.address} is {last.broker_id!r} here and {first.broker_id!r} at {first.label!r}"
-        )
-        hint = "write one `broker_id` if it is one broker: a loop through it is not seen"
-        at = ("endpoints", last.name, "broker_id")
-        yield found_at(last.gateway, at, "broker-address", reason, hint, "warning")
+    for first, here, *others in brokers.rivals():
+        elsewhere = [first, *others]
+        shown = [f"{each.broker_id!r} at {each.label!r}" for each in elsewhere[:MAX_NAMED]]
+        more = ["others"] if elsewhere[MAX_NAMED:] else []
+        reason = f"{here.address} is {here.broker_id!r} here and {' and '.join([*shown, *more])}"
+        hint = "if these are one broker, write one `broker_id`: else a loop through it is not seen"
+        if here.has_own_address:
+            hint += "; if they are several, full names of their hosts end this warning"
+        at = ("endpoints", here.name, "broker_id")
+        yield found_at(here.gateway, at, "broker-address", reason, hint, "warning")
 
 
 def _several_addresses(brokers: Brokers) -> Iterator[Found]:
-    """Yield a note for each `broker_id` with several addresses."""
-    by_id: defaultdict[str, list[FleetEnd]] = defaultdict(list)
-    for end in brokers.ends:
-        if end.broker_id:
-            by_id[end.broker_id].append(end)
-    for name, (first, *others) in by_id.items():
-        other = next((each for each in others if not _is_one_address(first, each)), None)
-        if other is not None:
+    """Yield a finding for each `broker_id` with several addresses.
+
+    It is a warning where they look like several brokers.
+    """
+    for name, ends in brokers.named.items():
+        pairs = [pair for pair in combinations(ends, 2) if not _is_one_address(*pair)]
+        apart = [pair for pair in pairs if are_apart(*pair)]
+        for first, other in (apart or pairs)[:1]:
             reason = (
-                f"broker {name!r} is {other.address} here and {first.address} at {first.label!r}"
+                f"broker {name!r} is {other.address} here and {first.address} at {first.label!r}:"
+                " if these are two brokers, messages from one do not arrive at the other"
             )
-            hint = (
-                "nothing to do when it is one broker; else give each its own `broker_id`, or"
-                " messages between them are cut"
-            )
+            hint = "give each broker its own `broker_id`; nothing to do when it is one broker"
             at = ("endpoints", other.name, "broker_id")
-            yield found_at(other.gateway, at, "broker-addresses", reason, hint, "note")
+            severity = "warning" if apart else "note"
+            yield found_at(other.gateway, at, "broker-addresses", reason, hint, severity)
 
 
 def _is_one_address(one: FleetEnd, other: FleetEnd) -> bool:
-    """Return whether two endpoints with one `broker_id` certainly reach one address."""
-    if one.gateway is other.gateway and one.own == other.own:
-        return set(one.settings.broker_keys) == set(other.settings.broker_keys)
-    return bool(one.addresses & other.addresses)
+    """Return whether two endpoints with one `broker_id` have one address."""
+    if one.gateway is other.gateway and one.settings.broker_keys == other.settings.broker_keys:
+        return True
+    return bool(one.places & other.places)
 
 
 def name_findings(brokers: Brokers) -> Iterator[Found]:
@@ -153,11 +137,6 @@ def _equal_name(first: FleetEnd, end: FleetEnd, key: str, name: str, brokers: Br
         severity = "warning" if written else "error"
     reason = f"{condition}`{key}` {name!r} is also that of {first.label!r}: {effect}"
     return found_at(end.gateway, ("endpoints", end.name, key), rule, reason, hint, severity)
-
-
-def _names(labels: Sequence[str]) -> str:
-    shown = [repr(each) for each in labels[:MAX_NAMED]]
-    return " and ".join([*shown, *(["others"] if labels[MAX_NAMED:] else [])])
 
 
 def found_at(  # noqa: PLR0913, PLR0917  # the parts of one finding

@@ -14,6 +14,7 @@ from gateway.config.section_checks import is_loopback
 from gateway.dialects.base import Dialect
 from gateway.dialects.brokers import BROKERS, with_limits
 from gateway.dialects.registry import DIALECTS
+from gateway.endpoints.broker_names import PLACEHOLDER
 from gateway.endpoints.settings.base import EndpointSettings
 from gateway.errors import GatewayError, SubjectError
 from gateway.routing.origin_path import NO_BROKER, BrokerName
@@ -90,6 +91,9 @@ def make_endpoint(
         place["dialect"].report("unknown-dialect", reason, hint)
         return None
     first, *others = map(DIALECTS.__getitem__, settings.dialects)
+    if (common.broker_id or "").startswith(f"{PLACEHOLDER}/"):
+        reason = f"`broker_id` {common.broker_id!r}: {PLACEHOLDER} is a placeholder"
+        place["broker_id"].report("setting", reason, "write a name of this site in its place")
     whole = first.joined_with(others).with_kinds(settings.kind_prefixes)
     dialect = _limited(whole, common.limits, place["limits"])
     if dialect is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from functools import partial
@@ -66,6 +67,7 @@ class FileReader:
         self._readers: list[ConfigReader] = []
         self._places: dict[KeyPath, SourceLocation] = {}  # of sections and names, by key
         self._read: set[Path] = set()
+        self._gateways: list[SourceLocation] = []  # the section, in files of the folder
         self._open: list[Path] = []  # the files that include the one being read, and it, last
         self._defaults = RouteDefaults()  # of the file being read
 
@@ -78,6 +80,9 @@ class FileReader:
             root = load_mapping(path)
         except ConfigError as error:
             self.file_findings.append(error)
+            self.names_complete = False
+            return
+        if not self._open and self._is_other_gateway(path, root):
             self.names_complete = False
             return
         reader = ConfigReader(str(path), self._values(path.parent), self.hidden)
@@ -96,6 +101,26 @@ class FileReader:
         self._open.pop()
         self._defaults = outer
 
+    def _is_other_gateway(self, path: Path, root: yaml.MappingNode) -> bool:
+        """Return whether another file of the folder has a section `gateway`, too.
+
+        Such a file is not read further: each of its sections would be a finding.
+        """
+        for key, _ in entries(root):
+            if key.value == "gateway":
+                self._gateways.append(location_of(str(path), key))
+                return len(self._gateways) > 1
+        return False
+
+    def _gateway_findings(self) -> Iterator[ConfigError]:
+        """Yield one finding where several files of the folder have a section `gateway`."""
+        if len(self._gateways) > 1:
+            first, second, *_ = self._gateways
+            reason = f"section 'gateway' stands in {first.path}:{first.line}, too"
+            files = " ".join(shlex.quote(each.path) for each in self._gateways)
+            hint = f"write it once; where each file is a gateway: gateway check {files}"
+            yield second.error("duplicate", reason, hint)
+
     def _unknown_section(self, location: SourceLocation, name: str) -> ConfigError:
         """Return the finding; an included file may be a secret, and its text is not shown."""
         included = len(self._open) > 1
@@ -113,7 +138,8 @@ class FileReader:
 
         A finding about a default value is the same for every route that takes it.
         """
-        found = chain(self.file_findings, *(reader.findings for reader in self._readers))
+        about_files = (*self.file_findings, *self._gateway_findings())
+        found = chain(about_files, *(reader.findings for reader in self._readers))
         return self.hidden.hide_all_in(found, self.locations())
 
     def add_setting_faults(self) -> None:

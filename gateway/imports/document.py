@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 import yaml
 
-from gateway.endpoints.broker_names import proposed_broker_id
+from gateway.endpoints.broker_names import PLACEHOLDER, proposed_broker_id
 from gateway.imports.source_lines import LineStatus, OmittedLine, SourceLine, grouped
 from gateway.proofs.reverse_route import REVERSE_SUFFIX
 from gateway.terminal.text import visible
@@ -199,13 +199,12 @@ def _endpoints(document: Document) -> Iterator[str]:
         for setting in endpoint.settings:
             yield from comment_lines(setting.note, 4)
             yield from _setting(setting)
-        broker_id = to_yaml(_broker_id(endpoint, document.gateway))
-        yield from comment_lines(f"broker_id: {broker_id}", 4)
+        yield from comment_lines(f"broker_id: {_broker_id(endpoint)}", 4)
     yield ""
 
 
-def _broker_id(endpoint: EndpointEntry, gateway: str) -> str:
-    """Return the identifier to choose for a broker: its address, which may be a local one."""
+def _broker_id(endpoint: EndpointEntry) -> str:
+    """Return the identifier to choose for a broker, and what to fill in where it is local."""
     values = {setting.key: setting.value for setting in endpoint.settings}
     urls = values.get("urls")
     text = urls[0] if isinstance(urls, Sequence) else str(values["host"]).partition(",")[0]
@@ -213,7 +212,9 @@ def _broker_id(endpoint: EndpointEntry, gateway: str) -> str:
     host, colon, port = first.rpartition(":")
     if not colon or not port.isdecimal() or (":" in host and not host.endswith("]")):
         host, port = first, str(values["port"])
-    return proposed_broker_id(gateway, f"{host}:{port}", [host.strip("[]")])
+    found = proposed_broker_id(PLACEHOLDER, f"{host}:{port}", [host.strip("[]")])
+    note = f"  # {PLACEHOLDER}: a name of this site" if found.startswith(f"{PLACEHOLDER}/") else ""
+    return to_yaml(found) + note
 
 
 def _setting(setting: EndpointSetting) -> Iterator[str]:

@@ -39,6 +39,10 @@ BEFORE = "but for the origin path: it is cut before it comes back"
 BEHIND = "but for the origin path: it is cut when it has come back"
 SECOND = "but for the origin path: it is cut in its second round"
 CUT_HINT = "nothing to do where both ways are wanted"
+TWICE_HINT = (
+    f"{CUT_HINT}; then a message arrives twice where both ways meet: two gateways read its first"
+    " broker, and each gives it an id of its own"
+)
 NAMED_HINT = "write the same `broker_id` at all endpoints of each broker: then it is cut before"
 
 
@@ -100,7 +104,7 @@ def _allowed_parts(flow: Flow) -> list[Flow]:
 def _conditional(finding: RouteFinding, meetings: Iterable[Meeting], fleet: Fleet) -> RouteFinding:
     """Return the finding behind the condition that unlike endpoints have one broker."""
     assumed = [
-        f"{one!r} and {other!r} ({fleet[one].address})"
+        _pair_text(one, other, fleet)
         for one, other in dict.fromkeys(meetings)
         if fleet[one].stated != fleet[other].stated
     ]
@@ -108,6 +112,14 @@ def _conditional(finding: RouteFinding, meetings: Iterable[Meeting], fleet: Flee
         return finding
     brokers = "are one broker" if len(assumed) == 1 else "are one broker each"
     return replace(finding, text=f"if {', and '.join(assumed)} {brokers}: {finding.text}")
+
+
+def _pair_text(one: str, other: str, fleet: Fleet) -> str:
+    """Return two endpoints that are joined, with the address of each where they differ."""
+    own = {fleet[one].broker_id, fleet[other].broker_id}
+    if len(own) == 1 and "" not in own and fleet[one].address != fleet[other].address:
+        return f"{one!r} ({fleet[one].address}) and {other!r} ({fleet[other].address})"
+    return f"{one!r} and {other!r} ({fleet[one].address})"
 
 
 @dataclass(slots=True)
@@ -169,7 +181,8 @@ class _CycleJudge:
         same = named and trace.ending is Ending.REPEATS
         if not blind:
             if same:
-                return _cut(finding, trace, "note", BEFORE, CUT_HINT)
+                hint = TWICE_HINT if _goes_both_ways(cycle, pairs) else CUT_HINT
+                return _cut(finding, trace, "note", BEFORE, hint)
             return _cut(finding, trace, "warning", BEHIND, finding.hint if named else NAMED_HINT)
         one, other = meetings[blind[0]]
         what = f"the origin path does not cross from {one!r} to {other!r}"
@@ -185,6 +198,12 @@ def _is_composed(cycle: Cycle, trace: Trace) -> bool:
     pairs = zip(cycle, trace.hops, strict=False)
     stations = {(flow.source.broker, hop.source_levels) for flow, hop in pairs}
     return len(stations) < len(cycle)
+
+
+def _goes_both_ways(cycle: Cycle, pairs: Sequence[tuple[FleetEndpoint, FleetEndpoint]]) -> bool:
+    """Return whether a message goes round by both ways and meets itself at a third broker."""
+    both = len(cycle) > 2 and all(flow.source.route.inverse for flow in cycle)  # noqa: PLR2004
+    return both and any(one.gateway != other.gateway for one, other in pairs)
 
 
 def _carried(one: FleetEndpoint, other: FleetEndpoint) -> bool:

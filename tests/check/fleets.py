@@ -8,7 +8,9 @@ Checked = tuple[int, list[str]]
 Check = Callable[..., Checked]
 ROUTE = '{from: {endpoint: a, pattern: "plant/{r...}"}, to: {endpoint: b, template: "plant/{r...}"}'
 LOCAL = "host: localhost, port: 1883"
-PROVEN = "no message circles, and none is carried twice from one broker to another"
+NOTHING = "no message circles, and none is carried twice from one broker to another"
+PROVEN = f"given these `broker_id`s, {NOTHING}"
+DOUBTED = f"given these `broker_id`s, which warnings doubt, {NOTHING}"
 OPEN = "cycles and doubles through their brokers are not excluded"
 
 

@@ -8,6 +8,10 @@ import pytest
 
 from tests.check.fleets import LOCAL, PROVEN, Check, broker, gateway, ring
 
+TWO_BROKERS = (
+    "if these are two brokers, messages from one do not arrive at the other; give each broker its"
+    " own `broker_id`; nothing to do when it is one broker"
+)
 NAMES = [
     pytest.param(
         {"north": gateway("hub", broker("one"), broker("two"))}
@@ -62,17 +66,32 @@ NAMES = [
     pytest.param(
         {"north": gateway("north", "host: x.example.com, broker_id: p", broker("two"))}
         | {"south": gateway("south", "host: x.example.com, broker_id: q", broker("three"))},
-        "south.yaml:3:51: warning: x.example.com:1883 is 'q' here and 'p' at 'north:a'; write one"
-        " `broker_id` if it is one broker: a loop through it is not seen",
+        "south.yaml:3:51: warning: x.example.com:1883 is 'q' here and 'p' at 'north:a'; if these"
+        " are one broker, write one `broker_id`: else a loop through it is not seen",
         id="one-address-of-two-brokers",
     ),
     pytest.param(
         {"north": gateway("north", f"{LOCAL}, broker_id: p", broker("two"))}
-        | {"south": gateway("south", f"{LOCAL}, broker_id: p", broker("three"))},
-        "south.yaml:3:59: note: broker 'p' is localhost:1883 here and localhost:1883 at 'north:a';"
-        " nothing to do when it is one broker; else give each its own `broker_id`, or messages"
-        " between them are cut",
+        | {"south": gateway("south", "host: x.example.com, broker_id: p", broker("three"))},
+        "south.yaml:3:51: note: broker 'p' is x.example.com:1883 here and localhost:1883 at"
+        f" 'north:a': {TWO_BROKERS}",
         id="one-broker-with-two-addresses",
+    ),
+    pytest.param(
+        {"north": gateway("north", "host: y.example.com, broker_id: p", broker("two"))}
+        | {"south": gateway("south", "host: x.example.com, broker_id: p", broker("three"))},
+        "south.yaml:3:51: warning: broker 'p' is x.example.com:1883 here and y.example.com:1883 at"
+        f" 'north:a': {TWO_BROKERS}",
+        id="one-id-of-two-hosts",
+    ),
+    pytest.param(
+        {name: gateway("plant", LOCAL, broker(name)) for name in ("north", "south")},
+        "north.yaml:3:3: warning: endpoint 'a' (localhost:1883): no `broker_id`, so it is not"
+        " proven which other gateways are at this broker; write `broker_id: SITE/localhost:1883`"
+        " (SITE: a name of this site); and the same at 'south.yaml:a' (localhost:1883) if that is"
+        " this broker, else another one there; but `broker_id: south` if this is the broker of"
+        " 'south.yaml:b' (south.example.com:1883)",
+        id="gateways-of-one-name",
     ),
     pytest.param(
         {"north": gateway("north", "host: 'x.example.com,y.example.com'", broker("two"))}
@@ -99,6 +118,16 @@ def test_names_and_addresses_that_two_gateways_share(
     check: Check, files: dict[str, str], line: str
 ) -> None:
     assert line in check(**files)[1]
+
+
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.1"])
+def test_one_id_at_one_address_is_no_finding(check: Check, host: str) -> None:
+    texts = {
+        "north": gateway("north", f"{LOCAL}, broker_id: p", broker("two")),
+        "south": gateway("south", f"host: {host}, broker_id: p", broker("three")),
+    }
+
+    assert check(**texts)[1][-1] == f"2 gateways: no findings; {PROVEN}"
 
 
 def test_the_instances_of_a_pair_are_one_gateway(check: Check) -> None:

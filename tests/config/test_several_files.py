@@ -14,7 +14,6 @@ endpoints: {a: {kind: mqtt}}
 routes: {r: {from: {endpoint: a, pattern: x}, to: {endpoint: a, template: y}}}
 """
 SECTIONS = {
-    "gateway": "{name: plant}",
     "archive": "{path: archive}",
     "spool": "{path: spool}",
     "dead_letters": "{name: dead}",
@@ -67,3 +66,26 @@ def test_a_name_of_two_files(tmp_path: Path, name: str) -> None:
 
 def test_other_names_of_two_files_are_read_as_one(tmp_path: Path) -> None:
     assert findings(tmp_path, "", "endpoints: {b: {kind: mqtt, host: h}}\n") == []
+
+
+def test_a_folder_of_several_gateways_is_one_finding(tmp_path: Path) -> None:
+    gateway = "gateway: {name: plant}\n"
+    (tmp_path / "30.yaml").write_text(gateway + FIRST)
+
+    assert findings(tmp_path, gateway, gateway + FIRST) == [
+        (
+            "20.yaml:2:1: section 'gateway' stands in 10.yaml:3, too; write it once; where each"
+            " file is a gateway: gateway check 10.yaml 20.yaml 30.yaml"
+        )
+    ]
+
+
+def test_a_broker_id_with_a_placeholder_is_refused(tmp_path: Path) -> None:
+    second = "endpoints: {b: {kind: mqtt, broker_id: SITE/localhost:1883}}\n"
+
+    assert findings(tmp_path, "", second) == [
+        (
+            "20.yaml:2:40: `broker_id` 'SITE/localhost:1883': SITE is a placeholder; write a name"
+            " of this site in its place"
+        )
+    ]

@@ -32,7 +32,7 @@ def test_the_exit_code_is_zero_when_every_line_is_imported(
 
     out, err = capsys.readouterr()
     assert 'template: "queue:Q.B"' in out
-    assert "    # broker_id: ems-bridge/localhost:7222\n" in out
+    assert "    # broker_id: SITE/localhost:7222  # SITE: a name of this site\n" in out
     assert err == (
         "gateway: with other gateways at these brokers, write each `broker_id`, and run gateway"
         " check MAPPING.yaml OTHER.yaml ...\n"
@@ -41,10 +41,10 @@ def test_the_exit_code_is_zero_when_every_line_is_imported(
 
 
 BROKER_IDS = [
-    pytest.param("h", "c-bridge/h:1883", id="name-without-a-dot"),
+    pytest.param("h", "SITE/h:1883", id="name-without-a-dot"),
     pytest.param("mqtt.example.com", "mqtt.example.com:1883", id="default-port"),
     pytest.param("mqtt.example.com:1884 x.example.com", "mqtt.example.com:1884", id="several"),
-    pytest.param("127.0.0.1:1884", "c-bridge/127.0.0.1:1884", id="loopback"),
+    pytest.param("127.0.0.1:1884", "SITE/127.0.0.1:1884", id="loopback"),
 ]
 
 
@@ -58,13 +58,15 @@ def test_each_endpoint_has_the_broker_id_to_choose(
     assert run("mosquitto", str(file), "-o", str(output)) == 0
 
     text = output.read_text(encoding="utf-8")
+    note = "  # SITE: a name of this site"
     assert re.findall("# (broker_id: .*)", text) == [
-        "broker_id: c-bridge/localhost:1885",
-        f"broker_id: {expected}",
+        f"broker_id: SITE/localhost:1885{note}",
+        f"broker_id: {expected}{note if expected.startswith('SITE/') else ''}",
     ]
-    output.write_text(text.replace("# broker_id", "broker_id"), encoding="utf-8")
+    filled = text.replace("# broker_id: SITE", "# broker_id: north")
+    output.write_text(filled.replace("# broker_id", "broker_id"), encoding="utf-8")
     names = {each.broker.given for each in load(output).endpoints.values()}
-    assert names == {"c-bridge/localhost:1885", expected}
+    assert names == {"north/localhost:1885", expected.replace("SITE", "north")}
     assert f"gateway check {output} OTHER.yaml ...\n" in capsys.readouterr().err
 
 

@@ -106,7 +106,11 @@ def _verdict(checked: Sequence[_Checked], fleet: FleetResult) -> str:
             " doubles through their brokers are not excluded"
         )
     if fleet.proven:
-        return "no message circles, and none is carried twice from one broker to another"
+        doubt = ", which warnings doubt" if fleet.doubted else ""
+        return (
+            f"given these `broker_id`s{doubt}, no message circles, and none is carried twice from"
+            " one broker to another"
+        )
     return f"all {fleet.endpoints} endpoints have a `broker_id`"
 
 
