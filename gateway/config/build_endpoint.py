@@ -105,7 +105,7 @@ def make_endpoint(
         OnUnmappable(common.on_unmappable),
         OnTooLong(common.on_too_long),
         common.echo_window,
-        BrokerName(common.broker_id or "", settings.broker_key),
+        BrokerName(common.broker_id or "", settings.broker_key, settings.name_space),
     )
 
 

@@ -48,14 +48,22 @@ class Configuration:
 
     @cached_property
     def brokers(self) -> Mapping[str, str]:
-        """A key of the broker of each endpoint, equal where the address or the `broker_id` is."""
-        found = {name: each.settings.broker_key for name, each in self.endpoints.items()}
-        by_id: dict[str, str] = {}  # the name of an endpoint
-        for name, each in self.endpoints.items():
+        """A key of the broker of each endpoint: its `broker_id`, else its address.
+
+        An endpoint without a `broker_id` is at the named broker of its address, where there is one.
+        Two names at one address are two brokers. Names of one broker may stand in spaces of it.
+        """
+        named: dict[str, set[str]] = {}
+        for each in self.endpoints.values():
             if each.broker.given:
-                same, other = found[by_id.setdefault(each.broker.given, name)], found[name]
-                if same != other:
-                    found = {end: same if key == other else key for end, key in found.items()}
+                named.setdefault(each.broker.address, set()).add(each.broker.given)
+        found: dict[str, str] = {}
+        for name, each in self.endpoints.items():
+            ids = (
+                {each.broker.given} if each.broker.given else named.get(each.broker.address, set())
+            )
+            key = f"id {next(iter(ids))}" if len(ids) == 1 else each.broker.address
+            found[name] = f"{key} {each.broker.space}".rstrip()
         return found
 
     def broker_selector(self, name: str) -> str:

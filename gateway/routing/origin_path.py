@@ -2,7 +2,7 @@
 
     @3f2a9c81d04e             a broker with a `broker_id`, and the name of the message there
     @77b0e16a93c5:4be1f02c    one that only its gateway knows; then a hash of its address
-    plant~9c41d2aa/orders     a gateway with the begin of its identity, and its route
+    plant~9c41d2aa/orders     a gateway with a hash of its identity, and its route
 
 Two brokers may have one address (`localhost`, a name of a container), and one broker may have two.
 So without a `broker_id` the identity of the gateway is part of the mark: no other gateway's broker
@@ -30,10 +30,15 @@ _ADDRESS: Final = ":"
 
 @dataclass(frozen=True, slots=True)
 class BrokerName:
-    """The name of a broker: the `broker_id` that all gateways give it, else its address here."""
+    """The name of a broker: the `broker_id` that all gateways give it, else its address here.
+
+    One name may stand in several spaces of a broker, as the exchanges of RabbitMQ; `space` is that
+    of an endpoint's topics.
+    """
 
     given: str = ""
     address: str = ""
+    space: str = ""
 
     @property
     def address_hash(self) -> str:
@@ -54,7 +59,7 @@ NO_BROKER: Final = BrokerName()
 
 @dataclass(frozen=True, slots=True)
 class GatewayIdentity:
-    """A gateway: its name, and random digits that no other gateway has.
+    """A gateway: its name, and secret random digits that no other gateway has.
 
     The two instances of a pair have one identity.
     """
@@ -69,20 +74,20 @@ class GatewayIdentity:
     @property
     def prefix(self) -> str:
         """The begin of the entries of all routes."""
-        return f"{self.name}~{self.id[:8]}/"
+        return f"{self.name}~{_hash(self.id)[:8]}/"  # the digits themselves are secret
 
-    def is_on(self, origin: Iterable[str]) -> bool:
-        """Return whether this gateway is in a path."""
-        own = self.prefix
-        return any(each.startswith(own) for each in origin)
+    def mark(self, broker: BrokerName, name: str, dialect: Dialect) -> str:
+        """Return the entry of a broker and a name there.
 
-    def mark(self, broker: BrokerName, name: str) -> str:
-        """Return the entry of a broker and the name there; `name` is as `marked_name` makes it."""
+        A topic and a queue of one name are two places; queues stand in no space of the broker.
+        """
+        kind = dialect.find_kind(name)
+        place = ("" if kind else broker.space, kind + wire_name(name, dialect))
         if broker.given:
-            return _MARK + _hash(broker.given, name)[:12]
+            return _MARK + _hash(broker.given, *place)[:12]
         if not broker.address:
             return ""
-        own = _hash(self.id, broker.address, name)[:12]
+        own = _hash(self.id, broker.address, *place)[:12]
         return f"{_MARK}{own}{_ADDRESS}{broker.address_hash}"
 
     def addresses_elsewhere(self, origin: Iterable[str]) -> set[str]:
@@ -106,11 +111,6 @@ def wire_name(text: str, dialect: Dialect) -> str:
     except (SubjectError, TranslationError):  # a name that only its own system can say
         return bare
     return "\1".join("\0".join(tag.subject.levels) for tag in tags) + "\0"
-
-
-def marked_name(text: str, dialect: Dialect) -> str:
-    """Return the name for a mark: a topic and a queue of one name are two places."""
-    return dialect.find_kind(text) + wire_name(text, dialect)
 
 
 def _hash(*parts: str) -> str:

@@ -15,7 +15,7 @@ from gateway.model.subject import Subject
 from gateway.routing.destination_kind import refuse_kind_chosen_by_publisher
 from gateway.routing.header_draft import REPLY_TO
 from gateway.routing.header_rules import NO_RULES, HeaderRules
-from gateway.routing.origin_path import NO_BROKER, BrokerName, GatewayIdentity
+from gateway.routing.origin_path import NO_BROKER, BrokerName
 from gateway.routing.payload_conversion import PayloadConversion
 from gateway.routing.selectors.selector import Selector
 from gateway.routing.source_pattern import SourcePattern
@@ -160,15 +160,6 @@ class Route:
     archive_payload_bytes: int | None = None  # of each message; a longer payload is cut
     archive_redact: tuple[str, ...] = ()  # header fields and properties without recorded values
     access: BrokerAccess = NO_ACCESS
-
-    def has_carried(self, gateway: GatewayIdentity, origin: tuple[str, ...]) -> bool:
-        """Return whether this route would send a message with the path `origin` in a cycle.
-
-        True when this route of `gateway` is in the path, or its inverse is the last entry.
-        """
-        if not origin:
-            return False
-        return gateway.entry(self.name) in origin or origin[-1] == gateway.entry(self.inverse)
 
     def takes(self, levels: tuple[str, ...]) -> bool:
         """Return whether the route carries a name: `why_not` is empty."""

@@ -13,9 +13,10 @@ from gateway.errors import IllegalNameError, TranslationError
 from gateway.model.dead_letter_rule import NO_RULE, DeadLetterRule
 from gateway.model.limited_cache import LimitedCache
 from gateway.model.memory_size import text_size
+from gateway.model.message import Headers
 from gateway.model.subject import Subject
 from gateway.routing.header_rules import NO_RULES, HeaderRules
-from gateway.routing.origin_path import BrokerAddress, GatewayIdentity, marked_name, wire_name
+from gateway.routing.origin_path import BrokerAddress, GatewayIdentity, wire_name
 from gateway.routing.pattern_trie import PatternTrie
 from gateway.routing.route import Route, Target
 from gateway.routing.tags import Tag, TagMode, TagSelection, join_tags, parse_tags, select_tags
@@ -102,6 +103,16 @@ class Router(LimitedCache[str, tuple[RouteMatch, ...]]):
             if broker.address_hash
         )
 
+    def selection(self, headers: Headers) -> str:
+        """Return which routes take a message with these headers, a digit for each route."""
+        try:
+            taken = [
+                each.selector is None or each.selector.matches(headers) for each in self.routes
+            ]
+        except Exception:  # noqa: BLE001  # of a selector on one value; admission refuses it
+            return ""
+        return "".join("01"[each] for each in taken)
+
     def wire_name(self, name: str) -> bytes:
         """Return the canonical form of a name at the source, for the digest of a copy."""
         if (known := self._wire_names.get(name)) is not None:
@@ -155,7 +166,7 @@ def _deliveries(
     except TranslationError as error:
         rule, reason = error.rule, str(error)
         return tuple(Delivery(route, each, "", each.label, rule, reason) for each in route.targets)
-    mark = identity.mark(route.broker, marked_name(name, route.dialect))
+    mark = identity.mark(route.broker, name, route.dialect)
     return tuple(
         each
         for target in route.targets
@@ -191,7 +202,7 @@ def _deliveries_to(
             next(labels),
             rules=rules,
             source_mark=source_mark,
-            target_mark=identity.mark(target.broker, marked_name(name, dialect)),
+            target_mark=identity.mark(target.broker, name, dialect),
             wire_name=wire_name(name, dialect).encode("utf-8", "surrogatepass"),
         )
     for refusal in refused:

@@ -215,7 +215,9 @@ class Gateway:
         options = wiring.archive_options(archive)
         if location.url and instance:
             fetch_others(location, settings.writer, options.seal_key)
-        recovered = recover(root, identity, wiring.echo_brokers(self.configuration))
+        recovered = recover(
+            root, identity, wiring.echo_brokers(self.configuration), self.configuration.routes
+        )
         for last in wiring.last_times(root, name, self.spool_database):
             self._clock.continue_from(last)
         self._message_ids = MessageIds(run := self._clock())

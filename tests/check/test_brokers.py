@@ -20,7 +20,7 @@ routes:
     [
         ("a: {host: plant, broker_id: p}, b: {host: proxy, broker_id: p}", True),
         ("a: {host: plant, broker_id: p}, b: {host: plant}", True),
-        ("a: {host: plant, broker_id: p}, b: {host: plant, broker_id: q}", True),
+        ("a: {host: plant, broker_id: p}, b: {host: plant, broker_id: q}", False),
         (
             (
                 "a: {host: plant}, c: {host: plant, broker_id: p}, d: {host: proxy, broker_id: p},"

@@ -15,7 +15,7 @@ from xxhash import xxh3_128_digest
 
 from gateway.model.copy_proof import content_digest, parse_proof, render_proof
 from gateway.model.message import Message
-from gateway.routing.origin_path import BrokerName, GatewayIdentity, marked_name, wire_name
+from gateway.routing.origin_path import BrokerName, GatewayIdentity, wire_name
 from tests.simulation.brokers import Broker
 from tests.simulation.configurations import (
     first_level,
@@ -107,7 +107,7 @@ def _hide(world: World, message: Message) -> Message:
     """Say that the message comes from the broker b, so that no gateway sends it there."""
     dialect = world.brokers["b"].dialect
     name = name_of(world.plan.brokers["b"], key_of(world.plan.brokers["a"], message.address))
-    mark = GatewayIdentity("").mark(BrokerName("b"), marked_name(name, dialect))
+    mark = GatewayIdentity("").mark(BrokerName("b"), name, dialect)
     headers = message.headers.with_origin((mark, "elsewhere/route"))
     return _with_digest(world, replace(message, headers=headers), "a")
 

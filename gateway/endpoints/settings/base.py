@@ -105,6 +105,11 @@ class EndpointSettings(ABC):
         """Address of the broker; equal for two endpoints of the same broker."""
 
     @property
+    def name_space(self) -> str:
+        """The space of its broker in which its topics stand; two spaces share no message."""
+        return ""
+
+    @property
     def broker_keys(self) -> tuple[str, ...]:
         """The key of each server alone, where the address names several."""
         return (self.broker_key,)

@@ -147,6 +147,11 @@ class RabbitmqSettings(EndpointSettings):
         return tuple(f"{scheme or own}://{host}" for own, host, _ in map(_split, self.urls))
 
     @property
+    def name_space(self) -> str:
+        """The exchange; none for `amq.topic`, which RabbitMQ's MQTT has, too."""
+        return "" if self.exchange == "amq.topic" else self.exchange
+
+    @property
     def broker_key(self) -> str:
         """Address of the server and its vhost; equal for two endpoints of the same broker."""
         return f"amqp://{server_key(self.urls, _PORTS)}/{_split(self.urls[0])[2] or '/'}"

@@ -7,9 +7,9 @@ removes what it reads has the only one: there it becomes a dead letter.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from xxhash import xxh3_128_digest
 
@@ -24,7 +24,6 @@ from gateway.model.dead_letter_rule import (
 )
 from gateway.model.message import Headers, Message, identity_of
 from gateway.routing.origin_path import BrokerAddress, GatewayIdentity
-from gateway.routing.route import Route
 from gateway.routing.router import Delivery, RouteMatch, Router
 from gateway.runtime.delivery.copy_paths import DEFAULT_RULES, NO_PATH, PathCheck, PathRules
 from gateway.runtime.delivery.duplicates import DuplicateFilter
@@ -61,6 +60,14 @@ class AdmissionRules:
     removes: Callable[[str], bool] = never
     echo_broker: str = ""
     echo_window: float = 0.0
+
+
+class _LeftOut(NamedTuple):
+    """The deliveries of a route that do not go on; `at_target`: each target had the message."""
+
+    match: RouteMatch
+    reason: str
+    at_target: bool = False
 
 
 class Admission:
@@ -106,7 +113,7 @@ class Admission:
                         headers = replace(headers, origin=origin)
                         changed[position] = replace(message, headers=headers)
                         continue
-                earlier = same = self._find_earlier(batch, position, rules.echo_window, known_as)
+                earlier = same = self._find_earlier(batch, position, rules, known_as)
                 if rules.removes(message.address):
                     same = self._find_same_copy(batch, position, earlier, known_as)
                 if same is not None:
@@ -129,9 +136,8 @@ class Admission:
         plain = not any(each.origin or each.retained for each in distinct.values())
         if plain and not batch.earlier and not batch.paths and not router.selective:
             return
-        ours = {key for key, each in distinct.items() if self._gateway.is_on(each.origin)}
         for position in range(len(messages)):
-            if not router.selective and self._goes_on(batch, position, ours):
+            if not router.selective and self._goes_on(batch, position):
                 continue
             try:
                 kept = self._admit(batch, position, rules)
@@ -139,13 +145,10 @@ class Admission:
                 kept = _refuse(error, batch)
             batch.matches[position] = kept
 
-    def _goes_on(self, batch: ReceivedBatch, position: int, ours: Container[int]) -> bool:
-        """Whether no rule concerns any copy of a message: the usual case, without a call of ours.
-
-        `ours` are the ids of headers with an entry of this gateway in their path.
-        """
+    def _goes_on(self, batch: ReceivedBatch, position: int) -> bool:
+        """Whether no rule concerns any copy of a message: usual, and without a call of ours."""
         headers = batch.messages[position].headers
-        if headers.retained or id(headers) in ours or position in batch.earlier:
+        if headers.retained or position in batch.earlier:
             return False
         path, limit = batch.paths.get(position), self._path_rules.max_hops
         if path is not None and 0 < limit <= path.hops:
@@ -153,7 +156,7 @@ class Admission:
         if origin := headers.origin:
             for match in batch.matches[position]:
                 for each in match.deliveries:
-                    if each.target_mark in origin:
+                    if each.target_mark in origin or each.source_mark in origin:
                         return False
         return True
 
@@ -191,13 +194,13 @@ class Admission:
         headers = batch.messages[position].headers
         recognised_as = DUPLICATE if position in batch.earlier else ""
         kept: list[RouteMatch] = []
-        left: list[tuple[RouteMatch, str]] = []
+        left: list[_LeftOut] = []
         for match in batch.matches[position]:
             route = match.route
             if route is None:
                 kept.append(match)
                 continue
-            reason = self._reason_against(route, headers) or recognised_as
+            reason = _reason_against(match, headers) or recognised_as
             if reason:
                 batch.left_out.append((route.name, reason))
             if not reason or (reason == DUPLICATE and not route.drop_duplicates):
@@ -205,9 +208,9 @@ class Admission:
                 kept += self._within_hops(onward, batch, position)
                 if looped:
                     batch.left_out.append((route.name, LOOP))
-                    left.append((looped, LOOP))
+                    left.append(_LeftOut(looped, LOOP, at_target=True))
             else:
-                left.append((match, reason))
+                left.append(_LeftOut(match, reason))
         return (
             (*kept, *_left_out(left, batch, position, rules, sole=not kept)) if left else (*kept,)
         )
@@ -226,23 +229,10 @@ class Admission:
         )
         return [_refused(each, HOPS, reason) for each in onward]
 
-    def _reason_against(self, route: Route, headers: Headers) -> str:
-        """Why `route` does not admit a message; empty if there is no reason."""
-        if headers.retained and not route.take_retained:
-            return IGNORED
-        if route.selector is not None and not route.selector.matches(headers):
-            return UNSELECTED
-        if route.has_carried(self._gateway, headers.origin):
-            return LOOP
-        return ""
-
     def _find_earlier(
-        self, batch: ReceivedBatch, position: int, echo_window: float, known_as: EarlierBatch
+        self, batch: ReceivedBatch, position: int, rules: AdmissionRules, known_as: EarlierBatch
     ) -> EarlierBatch | None:
-        """The batch that had the message at `position` before; None if no batch had it.
-
-        Units: seconds.
-        """
+        """The batch that had the message at `position` before; None if no batch had it."""
         message = batch.messages[position]
         headers = message.headers
         source_id = batch.identities[position] if batch.identities else None  # of the broker
@@ -251,8 +241,8 @@ class Admission:
             identity = identity_of(
                 headers if source_id is None else replace(headers, source_id=source_id)
             )
-        first = batch.paths.get(position, NO_PATH).first
-        if not identity and not first and not echo_window:
+        first = self._original_of(batch, position, rules.router)
+        if not identity and not first and not rules.echo_window:
             return None
         name, payload = message.address, message.payload
         digest = (  # the usual payload without a call of ours
@@ -262,9 +252,21 @@ class Admission:
         earlier = find((name, identity, digest), known_as) if identity else None
         if first and first != identity:  # the first gateway may have given it as `gateway_id`
             earlier = find((name, first, digest), known_as) or earlier
-        if echo_window and earlier is None:
-            earlier = find((name, "", digest), known_as, echo_window)
+        if rules.echo_window and earlier is None:
+            earlier = find((name, "", digest), known_as, rules.echo_window)
         return earlier
+
+    def _original_of(self, batch: ReceivedBatch, position: int, router: Router) -> str:
+        """The first id of a message, by which a source takes it once; empty where none is believed.
+
+        A message that a selector leaves out was not taken: a copy with other properties may be.
+        """
+        path = batch.paths.get(position, NO_PATH)
+        if not path.first or (self._path_rules.keys and not path.signed):
+            return ""
+        if not router.selective:
+            return path.first
+        return f"{path.first} {router.selection(batch.messages[position].headers)}"
 
     def _find_same_copy(
         self,
@@ -285,6 +287,23 @@ class Admission:
         return earlier if message.headers.redelivered else None
 
 
+def _reason_against(match: RouteMatch, headers: Headers) -> str:
+    """Why the route of a match does not admit a message; empty if there is no reason.
+
+    A message that comes back to a broker and name on its path goes round, whatever route it takes.
+    """
+    route = match.route
+    if route is None:
+        return ""
+    if headers.retained and not route.take_retained:
+        return IGNORED
+    if route.selector is not None and not route.selector.matches(headers):
+        return UNSELECTED
+    if headers.origin and any(each.source_mark in headers.origin for each in match.deliveries):
+        return LOOP
+    return ""
+
+
 def _without_loops(
     match: RouteMatch, origin: tuple[str, ...]
 ) -> tuple[list[RouteMatch], RouteMatch | None]:
@@ -298,7 +317,7 @@ def _without_loops(
 
 
 def _left_out(
-    left: Sequence[tuple[RouteMatch, str]],
+    left: Sequence[_LeftOut],
     batch: ReceivedBatch,
     position: int,
     rules: AdmissionRules,
@@ -311,7 +330,7 @@ def _left_out(
     """
     message = batch.messages[position]
     removed = rules.removes(message.address)
-    for match, reason in left:
+    for match, reason, at_target in left:
         if removed and reason == LOOP:
             yield _refused(match, LOOP, _CAME_BACK)
         elif removed and reason == UNSELECTED and sole:
@@ -319,8 +338,11 @@ def _left_out(
         elif match.route is not None:
             why = RETAINED if message.headers.retained else ""
             signed = batch.paths.get(position, NO_PATH).signed
-            name = match.route.name
-            batch.cuts += [Cut(position, name, each, reason, why, signed) for each in match.labels]
+            route = match.route.name
+            batch.cuts += [
+                Cut(position, route, each.label, reason, why, signed, each.address * at_target)
+                for each in match.deliveries
+            ]
 
 
 def _refused(match: RouteMatch, rule: DeadLetterRule, reason: str) -> RouteMatch:

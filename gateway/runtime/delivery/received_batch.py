@@ -316,6 +316,8 @@ class ReceivedBatch:
         common |= {"rule": first.rule, "attempt": 1}
         if first.reason:
             common["reason"] = first.reason
+        if any(each.name for each in cuts):
+            columns["source_name"] = [each.name or None for each in cuts]
         targets = [each.target for each in cuts]
         return _rows(common, columns, route=[each.route for each in cuts], target=targets)
 

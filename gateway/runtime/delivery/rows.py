@@ -107,6 +107,7 @@ class Cut:
     rule: str
     reason: str = ""
     signed: bool = False
+    name: str = ""  # at the target, where its path says that this broker had it
 
 
 def payload_sizes(payloads: Sequence[Payload]) -> list[int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Final, TypeAlias
 
@@ -54,7 +55,7 @@ class HeaderMapper:
     ) -> None:
         """`path_rules` are for the proofs of copies."""
         self.path_rules = path_rules
-        self._identity = identity
+        self.identity = identity
         self._dialect = dialect
         self._counters = counters
         self._cache: LimitedCache[tuple[int, int], _Cached] = LimitedCache(MAX_CACHE_SIZE)
@@ -86,7 +87,7 @@ class HeaderMapper:
         if optional_values(headers) != _ABSENT:
             headers, lost = map_reply(headers, delivery.target, self._dialect, carries)
         if delivery.route is not None:  # even if not carried: an echo gets it back
-            carried = self._identity.entry(delivery.route.name)
+            carried = self.identity.entry(delivery.route.name)
             taken = (delivery.source_mark,) if delivery.source_mark else ()
             before = map(str, headers.origin)  # a mark of the source is now one of many
             headers = headers.with_origin((*before, *taken, carried))
@@ -96,16 +97,23 @@ class HeaderMapper:
 log = logging.getLogger(__name__)
 
 
-def _no_proof(*_: object) -> str:
+Prove: TypeAlias = Callable[[int, Payload, Delivery, Headers], str]
+
+
+def _no_proof(_position: int, _payload: Payload, _delivery: Delivery, _headers: Headers) -> str:
     return ""
 
 
 class _Proofs:
-    """Makes the proofs of the copies of one batch: `model.copy_proof` has their form."""
+    """Makes the proofs of the copies of one batch: `model.copy_proof` has their form.
 
-    __slots__ = ("_hashes", "_next", "_received", "_rules", "_run")
+    The first id is a hash with the secret of the gateway: nobody can name the next one.
+    """
 
-    def __init__(self, received: ReceivedBatch, rules: PathRules) -> None:
+    __slots__ = ("_hashes", "_next", "_received", "_rules", "_run", "_secret")
+
+    def __init__(self, received: ReceivedBatch, rules: PathRules, secret: bytes) -> None:
+        self._secret = secret
         self._received, self._rules = received, rules
         self._hashes = received.hashes
         self._run, self._next = f"{received.origin.run:016x}", received.origin.first
@@ -117,8 +125,11 @@ class _Proofs:
         own, path = f"{self._run}{self._next + position:016x}", self._received.paths.get(position)
         if path is None and not self._rules.keys:  # the usual case, without a call of ours
             digest = xxh3_128_hexdigest(delivery.wire_name + payload_hash)
-            return f"{own}.{own}.01.{digest}"
-        first, hops = (path.first or own, path.hops) if path else (own, 0)
+            return f"{xxh3_128_hexdigest(self._secret + own.encode())}.{own}.01.{digest}"
+        hops = path.hops if path else 0
+        first = (
+            path.first if path and path.first else xxh3_128_hexdigest(self._secret + own.encode())
+        )
         return self._rules.prove(first, own, hops + 1, delivery.wire_name, payload_hash, headers)
 
 
@@ -136,7 +147,9 @@ def make_copies(
     """
     received, map_headers = in_flight.received, mapper.map_headers
     endpoint = received.origin.endpoint
-    prove = _Proofs(received, mapper.path_rules).prove if "origin" in carries else _no_proof
+    prove: Prove = _no_proof
+    if "origin" in carries:
+        prove = _Proofs(received, mapper.path_rules, mapper.identity.id.encode()).prove
     positions: list[int] = []
     deliveries: list[Delivery] = []
     messages: list[Message] = []

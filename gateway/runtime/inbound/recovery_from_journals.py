@@ -19,6 +19,7 @@ from gateway.archive.layout import is_instance, journals, parse_journal_name
 from gateway.archive.schema import Leg
 from gateway.model.dead_letter_rule import LOOP
 from gateway.routing.origin_path import GatewayIdentity
+from gateway.routing.route import Route
 from gateway.runtime.delivery.duplicates import Identity
 from gateway.runtime.delivery.echoes import COPY_LIFETIME, EchoKey, SentCopy
 from gateway.runtime.inbound.saved_echoes import saved_echoes
@@ -34,10 +35,15 @@ class RecoveredState:
     sent: list[SentCopy] = field(default_factory=list)
 
 
-def recover(root: Path, gateway: GatewayIdentity, brokers: Mapping[str, str]) -> RecoveredState:
+def recover(
+    root: Path,
+    gateway: GatewayIdentity,
+    brokers: Mapping[str, str],
+    routes: Sequence[Route] = (),
+) -> RecoveredState:
     """Read the latest journals of each instance of `gateway` that is in reach.
 
-    `brokers` maps endpoints to their echo brokers.
+    `brokers` maps endpoints to their echo brokers; `routes` tell where copies came from.
     Sent copies are omitted when their echo was recorded, or when they are older than
     COPY_LIFETIME.
     """
@@ -57,7 +63,7 @@ def recover(root: Path, gateway: GatewayIdentity, brokers: Mapping[str, str]) ->
             if leg == Leg.RECEIVED.value and "origin_id" in rows.columns:
                 identities.setdefault(endpoint, []).extend(_identities(rows))
             elif leg == Leg.DELIVERED.value and broker is not None:
-                sent += _sent_copies(rows, broker, gateway)
+                sent += _sent_copies(rows, broker, gateway, routes)
             elif leg == Leg.CUT.value and rows.common.get("rule") == LOOP and broker is not None:
                 found = dict(zip(rows.values("id"), _contents(rows), strict=True))
                 new = found.keys() - echoes  # an echo has a row for each target
@@ -105,11 +111,16 @@ def _identities(rows: Rows) -> Iterator[Identity]:
 
 
 def _sent_copies(
-    rows: Rows, broker: str, gateway: GatewayIdentity
+    rows: Rows, broker: str, gateway: GatewayIdentity, routes: Sequence[Route]
 ) -> Iterator[tuple[int, SentCopy]]:
-    at = int(str(rows.common["time"]))
-    for content, route in zip(_contents(rows), map(str, rows.values("route")), strict=True):
-        yield at, ((broker, *content), (gateway.entry(route),))
+    at, names = int(str(rows.common["time"])), rows.values("source_name")
+    for content, route, name in zip(_contents(rows), rows.values("route"), names, strict=True):
+        passed = [
+            gateway.mark(each.broker, str(name), each.dialect)
+            for each in routes
+            if each.name == route and name is not None
+        ]
+        yield at, ((broker, *content), (*passed, gateway.entry(str(route))))
 
 
 def _contents(rows: Rows) -> Iterator[tuple[str, bytes]]:

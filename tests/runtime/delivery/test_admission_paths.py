@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from gateway.config.load import load
+from gateway.dialects.registry import find_dialect
 from gateway.model.copy_proof import SourceMark, content_digest, render_proof
 from gateway.model.message import GATEWAY_ID, Headers, Message
 from gateway.routing.origin_path import BrokerName, GatewayIdentity
@@ -24,7 +25,7 @@ from tests.runtime.test_pump import OneBatchSource
 TWO_TARGETS = """\
 gateway: {name: test}
 endpoints:
-  here: {kind: memory, dialect: mqtt}
+  here: {kind: memory, dialect: mqtt, broker_id: here}
   work: {kind: memory, dialect: mqtt, broker_id: work}
   audit: {kind: memory, dialect: mqtt, broker_id: audit}
 routes:
@@ -37,7 +38,8 @@ routes:
 BATCH = BatchOrigin("here", "mqtt", 1, 2, 0)
 US, OTHERS = GatewayIdentity("test", "1" * 32), GatewayIdentity("test", "2" * 32)
 FIRST, LAST = "f" * 32, "e" * 32
-WORK = US.mark(BrokerName("work"), "b\0" + "1\0")
+WORK = US.mark(BrokerName("work"), "b/1", find_dialect("mqtt"))
+HERE = US.mark(BrokerName("here"), "a/1", find_dialect("mqtt"))  # the name is back where it was
 ROUND = (OTHERS.entry("x"),)  # a path that is no reason to cut
 
 
@@ -99,7 +101,7 @@ BOTH = ["work", "audit"]
 def test_a_copy_of_our_own_is_cut_for_each_target(tmp_path: Path) -> None:
     source = Source(tmp_path)
 
-    found = source.admit(copy(source, [US.entry("all")]))
+    found = source.admit(copy(source, [HERE]))
 
     assert found.sent == []
     assert found.cut == [("work", "loop"), ("audit", "loop")]
@@ -123,7 +125,7 @@ DERIVED = [
 
 
 @pytest.mark.parametrize("changed", DERIVED)
-@pytest.mark.parametrize("path", [US.entry("all"), WORK])
+@pytest.mark.parametrize("path", [HERE, WORK])
 def test_a_message_that_is_no_copy_begins_a_new_path(
     tmp_path: Path, changed: dict[str, object], path: str
 ) -> None:
@@ -138,7 +140,7 @@ def test_the_marks_of_the_source_outlive_a_refused_path(tmp_path: Path) -> None:
     source = Source(tmp_path)
     mark = SourceMark("~imported/1")
 
-    derived = replace(copy(source, [US.entry("all"), mark]), payload=b"off")
+    derived = replace(copy(source, [HERE, mark]), payload=b"off")
 
     assert source.admit(derived).origin == (mark,)
 
@@ -198,7 +200,7 @@ def test_the_first_id_of_a_message_that_is_no_copy_drops_nothing(tmp_path: Path)
 def test_at_a_source_that_removes_a_loop_is_a_dead_letter(tmp_path: Path) -> None:
     source = Source(tmp_path, removes=lambda name: name == "a/1")
 
-    found = source.admit(copy(source, [US.entry("all")]))
+    found = source.admit(copy(source, [HERE]))
     part = source.admit(copy(source, [WORK, OTHERS.entry("all")]))
 
     assert found.dead == [("work", "loop"), ("audit", "loop")]
@@ -268,7 +270,7 @@ def test_two_copies_in_a_queue_are_told_by_their_proofs(
 def test_a_signed_path_is_told_from_one_that_anybody_can_write(tmp_path: Path) -> None:
     keyed = PathRules(keys=(b"new", b"old"))
     source = Source(tmp_path, path_rules=keyed)
-    headers = Headers(origin=(US.entry("all"),))
+    headers = Headers(origin=(HERE,))
     digest = fingerprint(b"on")[1]
     proofs = {
         name: rules.prove(FIRST, LAST, 1, source.wire("a/1"), digest, headers)
@@ -290,3 +292,29 @@ def test_a_signed_path_is_told_from_one_that_anybody_can_write(tmp_path: Path) -
         "signed": [True, True], "before": [True, True],
         "plain": [False, False], "another key": [False, False],
     }  # fmt: skip
+
+
+def test_a_message_that_a_selector_left_out_was_not_taken(tmp_path: Path) -> None:
+    """An application adds the property that the route waits for, and copies the others."""
+    source = Source(tmp_path, selector=", selector: \"status = 'approved'\"")
+    asked = copy(source, ROUND)
+    approved = replace(asked.headers, properties={"status": "approved"})
+
+    found = [source.admit(each) for each in (asked, replace(asked, headers=approved))]
+
+    assert [each.sent for each in found] == [[], BOTH]
+
+
+@pytest.mark.parametrize("signed", [False, True])
+def test_with_a_key_only_a_signed_path_says_what_was_taken(tmp_path: Path, *, signed: bool) -> None:
+    keyed = PathRules(keys=(b"key",))
+    source = Source(tmp_path, path_rules=keyed)
+    rules = keyed if signed else DEFAULT_RULES
+    headers, digest = Headers(origin=ROUND), fingerprint(b"on")[1]
+    proofs = [
+        rules.prove(FIRST, last * 32, 1, source.wire("a/1"), digest, headers) for last in "de"
+    ]
+
+    found = [source.admit(Message("a/1", b"on", headers, each)) for each in proofs]
+
+    assert [each.sent for each in found] == [BOTH, [] if signed else BOTH]

@@ -43,7 +43,7 @@ def test_cached_headers_are_never_given_to_other_headers(
 
     assert [each.priority for each in made] == [each.priority for each, _ in pairs]
     assert [each.origin for each in made] == [
-        (delivery.source_mark, "test~/all") for _, delivery in pairs
+        (delivery.source_mark, GatewayIdentity("test").entry("all")) for _, delivery in pairs
     ]
 
 
