@@ -106,6 +106,11 @@ class FleetEnd:
         """Whether its address may mean another broker on another machine, or is not known."""
         return self.is_unknown or any(map(is_local_host, self.hosts))
 
+    @property
+    def is_local(self) -> bool:
+        """Whether each of its servers may be another one on another machine."""
+        return all(map(is_local_host, self.hosts))
+
     @cached_property
     def addresses(self) -> frozenset[str]:
         """The keys of its servers, by which files are joined; none where they are local."""
