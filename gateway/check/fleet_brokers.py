@@ -1,7 +1,8 @@
 """The brokers of a fleet: which endpoints of several configurations are at one broker.
 
-An equal `broker_id` states it, and an equal address within one file. An endpoint without one has
-the broker of each equal address in another file, as an assumption, unless the host is local.
+An equal `broker_id` states it, and so does an equal address within one file, unless two
+`broker_id`s stand there. An endpoint without one has the broker of each equal address in another
+file, as an assumption, unless the host is local.
 """
 
 from __future__ import annotations

@@ -161,6 +161,37 @@ def test_unlike_ids_at_one_address_are_a_warning_unless_it_is_local(
     assert lines[-1].endswith(f"; {DOUBTED}")
 
 
+ACCOUNTS = """\
+gateway: {name: hub}
+endpoints:
+  a: {kind: nats, url: "nats://nats.example.com", credentials_file: a.creds, broker_id: acc-a}
+  b: {kind: nats, url: "nats://nats.example.com", credentials_file: b.creds, broker_id: acc-b}
+routes:
+  r:
+    from: {endpoint: a, pattern: "plant.{r...}"}
+    to: {endpoint: b, template: "plant.{r...}"}
+    direction: both
+"""
+
+
+def test_two_accounts_of_one_server_with_ids_of_their_own_are_two_brokers(check: Check) -> None:
+    south = (
+        gateway("south", 'url: "nats://nats.example.com", broker_id: acc-b', broker("two"))
+        .replace("kind: mqtt, url", "kind: nats, url")
+        .replace("plant/{r...}", "plant.{r...}", 1)
+    )
+
+    assert check("--without-secrets", "--strict", hub=ACCOUNTS)[0] == 0
+
+    status, lines = check("--without-secrets", hub=ACCOUNTS, south=south)
+
+    found = "nats.example.com:4222 is 'acc-b' here and 'acc-a' at 'hub:a'"
+    assert status == 0
+    assert not [each for each in lines if " comes back " in each or " twice as " in each]
+    assert any(each.startswith("hub.yaml:4:") and f" warning: {found};" in each for each in lines)
+    assert lines[-1].endswith(f"; {DOUBTED}")
+
+
 def test_the_example_of_the_documentation_passes_strictly(check: Check) -> None:
     page = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
     examples = re.findall(r"```yaml\n# (\w+)\.yaml\n(.*?)```", page, re.DOTALL)
