@@ -23,7 +23,7 @@ class FleetResult:
     """The findings about a fleet, for each configuration, and what they leave open.
 
     `unidentified` of `endpoints` have no `broker_id`. `proven`: there is no cycle and no double.
-    `doubted`: a warning asks whether a `broker_id` is right.
+    `doubted`: a finding asks whether a `broker_id` is right.
     """
 
     findings: tuple[list[ConfigError], ...]
@@ -48,8 +48,14 @@ def examine_fleet(configurations: Sequence[tuple[Path, Configuration]]) -> Fleet
         len(brokers.ends),
         len(open_ends),
         not undecided and not open_ends,
-        any(each.severity == "warning" for _, each in about_brokers),
+        any(map(_is_doubt, about_brokers)),
     )
+
+
+def _is_doubt(found: Found) -> bool:
+    """Return whether a finding about brokers asks if a `broker_id` is right: not each note does."""
+    _, finding = found
+    return finding.rule == "broker-address" or finding.severity == "warning"
 
 
 def _findings_of(

@@ -1,7 +1,8 @@
 """The brokers of a fleet: which endpoints of several configurations are at one broker.
 
-An equal `broker_id` states it, and an equal address within one file. An endpoint without one has
-the broker of each equal address in another file, as an assumption, unless the host is local.
+An equal `broker_id` states it, and so does an equal address within one file, unless two
+`broker_id`s stand there. An endpoint without one has the broker of each equal address in another
+file, as an assumption, unless the host is local.
 """
 
 from __future__ import annotations
@@ -105,6 +106,11 @@ class FleetEnd:
     def has_own_address(self) -> bool:
         """Whether its address may mean another broker on another machine, or is not known."""
         return self.is_unknown or any(map(is_local_host, self.hosts))
+
+    @property
+    def is_local(self) -> bool:
+        """Whether each of its servers may be another one on another machine."""
+        return all(map(is_local_host, self.hosts))
 
     @cached_property
     def addresses(self) -> frozenset[str]:

@@ -41,17 +41,22 @@ def _unidentified(brokers: Brokers) -> Iterator[Found]:
 
 
 def _several_ids(brokers: Brokers) -> Iterator[Found]:
-    """Yield a warning for each address with several `broker_id`s."""
+    """Yield a finding for each address with several `broker_id`s.
+
+    It is a note where the address is local: each of two sites may have a broker at `localhost`.
+    """
     for first, here, *others in brokers.rivals():
         elsewhere = [first, *others]
         shown = [f"{each.broker_id!r} at {each.label!r}" for each in elsewhere[:MAX_NAMED]]
         more = ["others"] if elsewhere[MAX_NAMED:] else []
         reason = f"{here.address} is {here.broker_id!r} here and {' and '.join([*shown, *more])}"
         hint = "if these are one broker, write one `broker_id`: else a loop through it is not seen"
-        if here.has_own_address:
-            hint += "; if they are several, full names of their hosts end this warning"
+        is_local = any(each.is_local for each in (here, *elsewhere))
+        if is_local:
+            hint += "; if they are several, full names of their hosts end this note"
         at = ("endpoints", here.name, "broker_id")
-        yield found_at(here.gateway, at, "broker-address", reason, hint, "warning")
+        severity = "note" if is_local else "warning"
+        yield found_at(here.gateway, at, "broker-address", reason, hint, severity)
 
 
 def _several_addresses(brokers: Brokers) -> Iterator[Found]:

@@ -10,7 +10,7 @@ ROUTE = '{from: {endpoint: a, pattern: "plant/{r...}"}, to: {endpoint: b, templa
 LOCAL = "host: localhost, port: 1883"
 NOTHING = "no message circles, and none is carried twice from one broker to another"
 PROVEN = f"given these `broker_id`s, {NOTHING}"
-DOUBTED = f"given these `broker_id`s, which warnings doubt, {NOTHING}"
+DOUBTED = f"given these `broker_id`s, which findings doubt, {NOTHING}"
 OPEN = "cycles and doubles through their brokers are not excluded"
 
 

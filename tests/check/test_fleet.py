@@ -40,7 +40,7 @@ TWICE = (
     f"{CUT} wanted; then a message arrives twice where both ways meet: two gateways read its first"
     " broker, and each gives it an id of its own"
 )
-ENDS = "full names of their hosts end this warning"
+ENDS = "full names of their hosts end this note"
 RINGS = [
     pytest.param(
         ring("3.1.1", "3.1.1", "3.1.1"),
@@ -246,14 +246,14 @@ def test_local_brokers_with_unlike_ids_may_be_one(check: Check) -> None:
     _, lines = check(**texts(", broker_id: n", ", broker_id: s", ", broker_id: h"))
     assert lines == [
         (
-            "south.yaml:4:59: warning: 127.0.0.1:1900 is 's' here and 'n' at 'north:b' and 'h' at"
+            "south.yaml:4:59: note: 127.0.0.1:1900 is 's' here and 'n' at 'north:b' and 'h' at"
             " 'hub:a'; if these are one broker, write one `broker_id`: else a loop through it is"
             f" not seen; if they are several, {ENDS}"
         ),
         "north.yaml: no findings",
-        "south.yaml: 1 warning",
+        "south.yaml: 1 note",
         "hub.yaml: no findings",
-        f"3 gateways: 1 warning; {DOUBTED}",
+        f"3 gateways: 1 note; {DOUBTED}",
     ]
 
     status, lines = check("--strict", **texts(*[", broker_id: one-hub"] * 3))

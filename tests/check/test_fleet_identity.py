@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
-from tests.check.fleets import LOCAL, PROVEN, Check, broker, gateway, ring
+from docs.tables import ROOT
+from tests.check.fleets import DOUBTED, LOCAL, PROVEN, Check, broker, gateway, ring
 
 TWO_BROKERS = (
     "if these are two brokers, messages from one do not arrive at the other; give each broker its"
@@ -128,6 +130,77 @@ def test_one_id_at_one_address_is_no_finding(check: Check, host: str) -> None:
     }
 
     assert check(**texts)[1][-1] == f"2 gateways: no findings; {PROVEN}"
+
+
+@pytest.mark.parametrize(
+    ("hosts", "severity"),
+    [
+        (("localhost", "localhost"), "note"),
+        (("127.0.0.1", "localhost"), "note"),
+        (("broker", "broker"), "note"),
+        (("'broker,x.example.com'", "broker"), "note"),
+        (("'broker,x.example.com'", "x.example.com"), "warning"),
+        (("'broker,x.example.com'", "'broker,x.example.com'"), "warning"),
+        (("x.example.com", "x.example.com"), "warning"),
+        (("10.0.0.7", "10.0.0.7"), "warning"),
+    ],
+)
+def test_unlike_ids_at_one_address_are_a_warning_unless_it_is_local(
+    check: Check, hosts: tuple[str, str], severity: str
+) -> None:
+    north, south = hosts
+    texts = {
+        "north": gateway("north", f"host: {north}, broker_id: p", broker("two")),
+        "south": gateway("south", f"host: {south}, broker_id: q", broker("three")),
+    }
+
+    _, lines = check(**texts)
+
+    (line,) = [each for each in lines if " is 'q' here and 'p' at 'north:a'; " in each]
+    assert f": {severity}: " in line
+    assert lines[-1].endswith(f"; {DOUBTED}")
+
+
+ACCOUNTS = """\
+gateway: {name: hub}
+endpoints:
+  a: {kind: nats, url: "nats://nats.example.com", credentials_file: a.creds, broker_id: acc-a}
+  b: {kind: nats, url: "nats://nats.example.com", credentials_file: b.creds, broker_id: acc-b}
+routes:
+  r:
+    from: {endpoint: a, pattern: "plant.{r...}"}
+    to: {endpoint: b, template: "plant.{r...}"}
+    direction: both
+"""
+
+
+def test_two_accounts_of_one_server_with_ids_of_their_own_are_two_brokers(check: Check) -> None:
+    south = (
+        gateway("south", 'url: "nats://nats.example.com", broker_id: acc-b', broker("two"))
+        .replace("kind: mqtt, url", "kind: nats, url")
+        .replace("plant/{r...}", "plant.{r...}", 1)
+    )
+
+    assert check("--without-secrets", "--strict", hub=ACCOUNTS)[0] == 0
+
+    status, lines = check("--without-secrets", hub=ACCOUNTS, south=south)
+
+    found = "nats.example.com:4222 is 'acc-b' here and 'acc-a' at 'hub:a'"
+    assert status == 0
+    assert not [each for each in lines if " comes back " in each or " twice as " in each]
+    assert any(each.startswith("hub.yaml:4:") and f" warning: {found};" in each for each in lines)
+    assert lines[-1].endswith(f"; {DOUBTED}")
+
+
+def test_the_example_of_the_documentation_passes_strictly(check: Check) -> None:
+    page = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
+    examples = re.findall(r"```yaml\n# (\w+)\.yaml\n(.*?)```", page, re.DOTALL)
+
+    status, lines = check("--without-secrets", "--strict", **dict(examples))
+
+    assert (status, [name for name, _ in examples]) == (0, ["north", "south"])
+    assert "localhost:1883 is 'plant-south' here and 'plant-north' at 'north:plant'" in lines[0]
+    assert lines[-1].endswith(f"; {DOUBTED}")
 
 
 def test_the_instances_of_a_pair_are_one_gateway(check: Check) -> None:

@@ -106,7 +106,7 @@ def _verdict(checked: Sequence[_Checked], fleet: FleetResult) -> str:
             " doubles through their brokers are not excluded"
         )
     if fleet.proven:
-        doubt = ", which warnings doubt" if fleet.doubted else ""
+        doubt = ", which findings doubt" if fleet.doubted else ""
         return (
             f"given these `broker_id`s{doubt}, no message circles, and none is carried twice from"
             " one broker to another"
