@@ -43,7 +43,7 @@ EVENTS: Final[Mapping[str, str]] = {
     **dict.fromkeys(CUT_KEYS, "string"),
     "leg": "string",
     "room": "int64",  # how many cuts may repeat it; of a cut 0
-    "again": "boolean",  # the same message: its gateway or its broker knew it by an id
+    "again": "boolean",  # the same message: known by an id, or retained by its broker
     "earlier": "boolean",  # it was retained before the rows that the night reads
     "size": "int64",
 }  # fmt: skip
@@ -99,7 +99,7 @@ def _cuts(rows: pa.Table, scope: CutScope) -> Iterator[pa.Table]:
             "repeated": pc.coalesce(own["source_name"], own["name"]),
             "name": own["name"],
             "room": 0,
-            "again": pc.fill_null(own["redelivered"], False),
+            "again": pc.or_(retained, pc.fill_null(own["redelivered"], False)),
             "earlier": pc.and_(retained, _are_sent_before(own, scope.rows_since)),
         }
         yield _events(own, facts)

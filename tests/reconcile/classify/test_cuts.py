@@ -173,6 +173,24 @@ def test_a_cut_at_its_target_is_listed_with_endpoint_and_name_of_the_source(tmp_
     assert (row["endpoint"], row["name"], row["target"]) == ("plant", "a/b1", A)
 
 
+def test_a_retained_message_comes_with_each_subscription(tmp_path: Path) -> None:
+    """Each start of its gateway takes it again, so that its cuts use no row."""
+    again = [cut(number, reason=RETAINED) for number in range(6, 9)]
+
+    assert judged(tmp_path / "archive", [received([1]), *again]) == Counter(
+        {(A, "loop", PROVEN): 3}
+    )
+    assert judged(tmp_path / "none", again) == Counter({(A, "loop", ON_WORD): 3})
+
+
+def test_a_retained_message_leaves_the_row_to_the_others(tmp_path: Path) -> None:
+    rows = [received([1]), cut(6, reason=RETAINED), cut(7), cut(8)]
+
+    assert judged(tmp_path / "archive", rows) == Counter(
+        {(A, "loop", PROVEN): 2, (A, "loop", ON_WORD): 1}
+    )
+
+
 def test_each_row_is_used_once_by_each_route_and_target(tmp_path: Path) -> None:
     rows = [received([1]), *(cut(number, each) for number in (7, 8) for each in (A, B))]
 
