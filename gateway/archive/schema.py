@@ -52,7 +52,7 @@ COLUMNS: Final[Mapping[str, str]] = {
     "target": "string",  # the target; empty on received, and on dead for all `targets`
     "targets": "list",  # the expected targets, without cuts; on received, on dead for all of them
     "name": "string",  # the name (or tag list) at that endpoint
-    "source_name": "string",  # the name at the source; on cut: at a target that had the message
+    "source_name": "string",  # on delivered, dead: name at the source; on some cuts: at the target
     "id": "binary",  # 16 bytes: start of the gateway in microseconds, then a counter
     "origin_id": "string",  # the message id of the source system, where it has one
     "trace": "binary",  # 16 bytes: the trace id of the message; null where it is `id`

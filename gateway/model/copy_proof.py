@@ -7,7 +7,8 @@ proof: an application may copy properties to another message, and anybody may wr
     FIRST.LAST.HOPS.DIGEST             101 characters: hexadecimal digits and dots
     FIRST.LAST.HOPS.DIGEST.SIGNATURE   128 characters
 
-- FIRST: the id of the message at the first gateway, 16 bytes. It names the original.
+- FIRST: the id of the original, 16 bytes: a hash of its id at the first gateway, with a secret of
+  that one. So nobody can give it to a message before it is sent.
 - LAST: its id at the gateway that sent this copy, 16 bytes.
 - HOPS: the gateways that have sent it on, one byte.
 - DIGEST: of the copy as it was sent, 16 bytes: its canonical name and the hash of its payload.

@@ -1,6 +1,8 @@
 """The events by which cuts are judged: a cut, and each row that it may repeat.
 
-A row is a receipt of a message, or its delivery, at the broker of the cut.
+A row is a receipt of a message, or its delivery. A message that came back to the place of its
+source repeats a row there. One that has been at the place of its target repeats a row there, under
+the name that the target would have got: its cut row has it as `source_name`.
 """
 
 from __future__ import annotations
@@ -22,18 +24,26 @@ from gateway.archive.segments.words import words
 from gateway.archive.storage import open_storage
 from gateway.model.cut_class import RETAINED
 from gateway.reconcile.grouping import filled, positions
-from gateway.reconcile.input.cut_rows import CUT_KEYS, classes_of, cuts_of, receipts
+from gateway.reconcile.input.cut_rows import (
+    CUT_KEYS,
+    classes_of,
+    cuts_of,
+    endpoints_of,
+    receipts,
+)
 from gateway.reconcile.input.inputs import Segments
 from gateway.reconcile.input.row_reader import row_groups
 
 SKEW: Final = 60_000_000  # microseconds by which the clocks of two gateways may differ
 MAX_ROOM: Final = 10  # of attempts that may have arrived
 EVENTS: Final[Mapping[str, str]] = {
-    "place": "string", "name": "string", "hash": "binary", "id": "binary", "time": "int64",
+    "place": "string", "repeated": "string",  # broker and name of a row, or of what a cut repeats
+    "name": "string",  # of a cut, at its source
+    "hash": "binary", "id": "binary", "time": "int64",
     **dict.fromkeys(CUT_KEYS, "string"),
     "leg": "string",
     "room": "int64",  # how many cuts may repeat it; of a cut 0
-    "again": "boolean",  # its gateway or its broker knew the message by an id: it is the same one
+    "again": "boolean",  # the same message: known by an id, or retained by its broker
     "earlier": "boolean",  # it was retained before the rows that the night reads
     "size": "int64",
 }  # fmt: skip
@@ -41,7 +51,7 @@ _SCHEMA: Final = schema_of(EVENTS)
 _EVIDENCE: Final = (Leg.RECEIVED.value, Leg.DELIVERED.value)
 _READ: Final = (
     *CUT_KEYS, "leg", "name", "id", "trace", "hash", "size", "outcome", "attempt", "received",
-    "time", "source_time", "redelivered", "reason",
+    "time", "source_time", "source_name", "redelivered", "reason",
 )  # fmt: skip
 
 
@@ -59,7 +69,7 @@ class CutScope:
     rows_since: int  # the receipt of the first rows that the night reads
     open_since: int | None = None  # of the first cut that may repeat a row of an open journal
     places: Mapping[tuple[str, str], str] = field(default_factory=dict)
-    at: frozenset[str] = frozenset()  # places with cuts
+    at: frozenset[str] = frozenset()  # places of rows that the cuts may repeat
     hashes: frozenset[bytes] | None = None
 
     def place(self, gateway: str, endpoint: str) -> str:
@@ -81,8 +91,18 @@ def _cuts(rows: pa.Table, scope: CutScope) -> Iterator[pa.Table]:
     own = cuts_of(rows, *scope.day)
     own = own.filter(pc.equal(classes_of(own), ""))
     if own.num_rows:
-        earlier = _are_earlier(own, scope.rows_since)
-        yield _events(own, scope, {"room": 0, "earlier": earlier})
+        retained = pc.fill_null(pc.equal(own["reason"], RETAINED), False)
+        at_target = pc.is_valid(own["source_name"])
+        end = pc.if_else(at_target, endpoints_of(own["target"]), own["endpoint"])
+        facts = {
+            "place": _places(own, end, scope),
+            "repeated": pc.coalesce(own["source_name"], own["name"]),
+            "name": own["name"],
+            "room": 0,
+            "again": pc.or_(retained, pc.fill_null(own["redelivered"], False)),
+            "earlier": pc.and_(retained, _are_sent_before(own, scope.rows_since)),
+        }
+        yield _events(own, facts)
 
 
 def _evidence(rows: pa.Table, scope: CutScope) -> Iterator[pa.Table]:
@@ -98,32 +118,34 @@ def _evidence(rows: pa.Table, scope: CutScope) -> Iterator[pa.Table]:
     attempts = pc.min_element_wise(pc.max_element_wise(own["attempt"], 1), MAX_ROOM)
     again = pc.and_(sent, pc.fill_null(own["redelivered"], False))
     room = pc.if_else(again, MAX_ROOM, pc.if_else(sent, attempts, 1))
-    found = _events(own, scope, {"room": room, "earlier": False})
+    place = _places(own, own["endpoint"], scope)
+    facts = {"place": place, "repeated": own["name"], "room": room, "again": False}
+    found = _events(own, {**facts, "earlier": False})
     kept = pc.and_(pc.is_in(found["place"], pa.array(sorted(scope.at), pa.string())),
                    pc.is_valid(found["hash"]))  # fmt: skip
     yield found.filter(kept)
 
 
-def _events(rows: pa.Table, scope: CutScope, facts: dict[str, object]) -> pa.Table:
+def _events(rows: pa.Table, facts: dict[str, object]) -> pa.Table:
+    columns = {name: rows[name] for name in (*CUT_KEYS, "leg", "hash", "id", "size")}
+    return filled(_SCHEMA, rows.num_rows, {**columns, "time": receipts(rows), **facts})
+
+
+def _places(rows: pa.Table, endpoint: pa.ChunkedArray, scope: CutScope) -> pa.Array:
+    """Return the broker of an `endpoint` of each row."""
     place = np.empty(rows.num_rows, object)
-    for (gateway, endpoint), at in positions(rows, ("gateway", "endpoint")):
-        place[at] = scope.place(gateway, endpoint)
-    columns = {
-        **{name: rows[name] for name in (*CUT_KEYS, "leg", "name", "hash", "id", "size")},
-        "place": pa.array(place, pa.string()),
-        "time": receipts(rows),
-        "again": pc.fill_null(rows["redelivered"], False),
-    }
-    return filled(_SCHEMA, rows.num_rows, columns | facts)
+    ends = pa.table({"gateway": rows["gateway"], "endpoint": endpoint})
+    for (gateway, end), at in positions(ends, ends.column_names):
+        place[at] = scope.place(gateway, end)
+    return pa.array(place, pa.string())
 
 
-def _are_earlier(cuts: pa.Table, since: int) -> pa.Array:
-    """Return which cuts are retained messages from before `since`.
+def _are_sent_before(cuts: pa.Table, since: int) -> pa.Array:
+    """Return which cuts are messages from before `since`.
 
     Where a message has no time of sending, its first gateway may have given its id before then: an
     id begins with the start of its gateway.
     """
-    retained = pc.fill_null(pc.equal(cuts["reason"], RETAINED), False)
     first: Numbers = words(pc.coalesce(cuts["trace"], cuts["id"]))[0]
     sent = pc.coalesce(cuts["source_time"].cast(pa.int64()), pa.array(first))
-    return pc.and_(retained, pc.less(sent, since))
+    return pc.less(sent, since)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
@@ -11,13 +12,14 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from gateway.model.cut_class import CUT_CLASSES, CutClass
+from gateway.model.dead_letter_rule import LOOP
 from gateway.reconcile.classify.cut_events import CutScope
 from gateway.reconcile.classify.cuts import CUT_EXCEPTIONS, judged_cuts
 from gateway.reconcile.classify.result_folder import ResultFolder, first_rows
 from gateway.reconcile.classify.result_tables import samples
 from gateway.reconcile.grouping import ascending, summed, total
 from gateway.reconcile.input.broker_places import broker_places
-from gateway.reconcile.input.cut_rows import SEEN
+from gateway.reconcile.input.cut_rows import SEEN, endpoints_of
 from gateway.reconcile.input.inputs import Inputs, Scope, day_range, hours_around
 from gateway.reconcile.input.route_history import RouteHistory
 from gateway.reconcile.input.survey import Survey
@@ -64,12 +66,18 @@ def cut_scope(scope: Scope, found: Survey, history: RouteHistory) -> CutScope:
         scope.location, day_range(scope.day), since, open_since, broker_places(history)
     )
     judged = found.cuts.filter(pc.equal(found.cuts["class"], ""))
-    ends = judged.select(["gateway", "endpoint"]).to_pylist()
     return replace(
         places,
-        at=frozenset(places.place(each["gateway"], each["endpoint"]) for each in ends),
+        at=frozenset(places.place(*end) for end in _ends(judged)),
         hashes=frozenset(hashes.to_pylist()) if listed else None,
     )
+
+
+def _ends(cuts: pa.Table) -> Iterator[tuple[str, str]]:
+    """Yield gateway and endpoint of each source; of a loop also of the target, which may see it."""
+    loops = cuts.filter(pc.equal(cuts["rule"], LOOP))
+    for own, ends in ((cuts, cuts["endpoint"]), (loops, endpoints_of(loops["target"]))):
+        yield from zip(own["gateway"].to_pylist(), ends.to_pylist(), strict=True)
 
 
 def cut_table(seen: pa.Table, judged: pa.Table | None = None) -> pa.Table:

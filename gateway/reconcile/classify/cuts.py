@@ -1,8 +1,9 @@
 """The class of each cut: a message that a route left out for a target.
 
-A cut is an outcome where the archive has what it repeats: an earlier row at its broker with the
-same name and payload, received or delivered. Each route and target uses such a row once. Tasks
-make *events* of the rows; Spark brings those of one broker, name and payload together.
+A cut is an outcome where the archive has what it repeats: an earlier row at the broker of its
+source or target with the same name and payload, received or delivered. Each route and target uses
+such a row once. Tasks make *events* of the rows; Spark brings those of one broker, name and payload
+together.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from gateway.reconcile.input.cut_rows import CUT_KEYS
 from gateway.reconcile.input.executors import PARTITION_ROWS, divided, map_tables, read_tasks
 from gateway.reconcile.input.inputs import Segments
 
-_PLACE: Final = ("place", "name", "hash")  # of the events that belong together
+_PLACE: Final = ("place", "repeated", "hash")  # of the events that belong together
 _NEVER: Final = int(np.iinfo(np.int64).max)
 _SPAN: Final = 4 * DAY  # of the times of events
 # Proven cuts are counted together; every other one has a row of its own.

@@ -78,6 +78,11 @@ def receipts(rows: pa.Table) -> pa.ChunkedArray:
     return pc.coalesce(rows["received"], rows["time"]).cast(pa.int64())
 
 
+def endpoints_of(labels: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return the name of the endpoint that each label of a target begins with."""
+    return pc.replace_substring_regex(labels, "[:#].*", "")
+
+
 def classes_of(cuts: pa.Table) -> pa.ChunkedArray:
     """Return the class of each cut; empty where the rows that it may repeat decide."""
     left_out = pc.is_in(cuts["rule"], pa.array(LEFT_OUT_RULES))

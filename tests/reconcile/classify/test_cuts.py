@@ -19,10 +19,10 @@ from gateway.archive.location import ArchiveLocation
 from gateway.config.load import load
 from gateway.model.cut_class import LEFT_OUT_RULES, RETAINED, CutClass
 from gateway.model.dead_letter_rule import UNSELECTED
-from gateway.reconcile.classify.cut_events import run_cut_events
+from gateway.reconcile.classify.cut_events import CutScope, run_cut_events
 from gateway.reconcile.classify.cut_results import cut_scope, cut_table
 from gateway.reconcile.classify.cuts import _matched, judge
-from gateway.reconcile.input.inputs import Scope, day_range, find_inputs
+from gateway.reconcile.input.inputs import Scope, Segments, day_range, find_inputs
 from gateway.reconcile.input.route_history import RouteHistory, RulePeriod
 from gateway.reconcile.input.survey import merged, run_survey
 from gateway.routing.name_rules import to_rules
@@ -36,7 +36,7 @@ from tests.archive.samples import DAY, NOON, START, archive, delivered, digest, 
 _CONFIG = """\
 endpoints:
   {endpoint}: {{kind: memory, dialect: mqtt, broker_id: {broker}}}
-  end: {{kind: memory, dialect: mqtt}}
+  end: {{kind: memory, dialect: mqtt, broker_id: {end}}}
 routes:
   orders: {{from: {{endpoint: {endpoint}, pattern: "a/#"}}, to: {{endpoint: end}}}}
 """
@@ -76,12 +76,17 @@ def judged(
     found = merged(pa.concat_tables(run_survey(location, DAY, inputs.all)))
     own = cut_scope(Scope(location, DAY, 300, 0), found, places or RouteHistory())
     own = replace(own, **scope)
-    events = pa.concat_tables(run_cut_events(own, inputs.all))
-    messages = pa.concat_tables(judge(own, events)).select(found.cuts.column_names)
+    messages = pa.concat_tables(judge(own, _events(own, inputs.all))).select(
+        found.cuts.column_names
+    )
     counts: Counter[tuple[str, str, str]] = Counter()
     for row in cut_table(found.cuts, messages).to_pylist():
         counts[row["target"], row["rule"], row["class"]] += row["copies"]
     return counts
+
+
+def _events(scope: CutScope, segments: Segments) -> pa.Table:
+    return pa.concat_tables(run_cut_events(scope, segments))
 
 
 PROVEN, ON_WORD = CutClass.PROVEN.value, CutClass.ON_WORD.value
@@ -116,6 +121,74 @@ def test_a_cut_is_an_outcome_where_the_archive_has_what_it_repeats(
     (found,) = judged(tmp_path / "archive", rows)
 
     assert found[2] == expected
+
+
+AT_TARGET: dict[str, Cell] = {"endpoint": A, "system": "ems", "name": "a.b1", "hash": digest("1")}
+
+
+@pytest.mark.parametrize(
+    ("rows", "expected"),
+    [
+        pytest.param([], ON_WORD, id="nothing-else"),
+        pytest.param([received([1])], ON_WORD, id="at-the-source"),
+        pytest.param([sent(1)], ON_WORD, id="delivered-at-the-source"),
+        pytest.param([received([1], (A,), NOON, **AT_TARGET)], PROVEN, id="received-at-the-target"),
+        pytest.param([delivered([1], received=NOON)], PROVEN, id="delivered-at-the-target"),
+        pytest.param([delivered([1], name="a.c", received=NOON)], ON_WORD, id="other-name"),
+        pytest.param([delivered([2], name="a.b1", received=NOON)], ON_WORD, id="other-payload"),
+        pytest.param([delivered([1], B, received=NOON)], ON_WORD, id="other-target"),
+        pytest.param([delivered([1], received=NOON + SECOND)], ON_WORD, id="later"),
+        pytest.param(
+            [delivered([9], name="a.b1", hash=digest("1"), received=NOON)], ON_WORD, id="own"
+        ),
+    ],
+)
+@pytest.mark.parametrize("label", [A, f"{A}:2", f"{A}#3", f"{A}:2#3"])
+def test_a_cut_at_its_target_is_an_outcome_where_the_target_has_what_it_repeats(
+    tmp_path: Path, rows: Sequence[Rows], expected: str, label: str
+) -> None:
+    """The path of the message has the target's broker, and the name that it would get there."""
+    found = judged(tmp_path / "archive", [*rows, cut(9, label, source_name="a.b1")])
+
+    assert found == Counter({(label, "loop", expected): 1})
+
+
+def test_a_cut_at_its_target_may_repeat_a_row_of_another_gateway_there(tmp_path: Path) -> None:
+    """Gateway `west` received the message at the broker to which `edge` would send it."""
+    root = tmp_path / "archive"
+    archive(root, received([1], name="a.b1", endpoint="bus"), gateway="west", start=START + 1)
+    own = _period(tmp_path, "edge", "plant", "x", "y")
+    near, far = (RouteHistory([own, _period(tmp_path, "west", "bus", each)]) for each in "yx")
+
+    assert judged(root, [cut(9, "end", source_name="a.b1")], near)["end", "loop", PROVEN] == 1
+    assert judged(root, [], far)["end", "loop", ON_WORD] == 1
+
+
+def test_a_cut_at_its_target_is_listed_with_endpoint_and_name_of_the_source(tmp_path: Path) -> None:
+    archive(tmp_path, cut(9, source_name="a.b1"))
+    segments = find_inputs(ArchiveLocation(tmp_path), DAY).all
+    scope = CutScope(ArchiveLocation(tmp_path), day_range(DAY), 0)
+
+    (row,) = pa.concat_tables(judge(scope, _events(scope, segments))).to_pylist()
+    assert (row["endpoint"], row["name"], row["target"]) == ("plant", "a/b1", A)
+
+
+def test_a_retained_message_comes_with_each_subscription(tmp_path: Path) -> None:
+    """Each start of its gateway takes it again, so that its cuts use no row."""
+    again = [cut(number, reason=RETAINED) for number in range(6, 9)]
+
+    assert judged(tmp_path / "archive", [received([1]), *again]) == Counter(
+        {(A, "loop", PROVEN): 3}
+    )
+    assert judged(tmp_path / "none", again) == Counter({(A, "loop", ON_WORD): 3})
+
+
+def test_a_retained_message_leaves_the_row_to_the_others(tmp_path: Path) -> None:
+    rows = [received([1]), cut(6, reason=RETAINED), cut(7), cut(8)]
+
+    assert judged(tmp_path / "archive", rows) == Counter(
+        {(A, "loop", PROVEN): 2, (A, "loop", ON_WORD): 1}
+    )
 
 
 def test_each_row_is_used_once_by_each_route_and_target(tmp_path: Path) -> None:
@@ -214,10 +287,10 @@ def test_a_repeated_row_may_be_of_another_gateway_at_the_same_broker(
     assert judged(root, [], **scope) == Counter({(A, "loop", ON_WORD): 1})
 
 
-def _period(folder: Path, gateway: str, endpoint: str, broker: str) -> RulePeriod:
-    """The routes of a gateway with one source at a broker."""
+def _period(folder: Path, gateway: str, endpoint: str, broker: str, end: str = "end") -> RulePeriod:
+    """The routes of a gateway with one source at a broker, and a target at another."""
     file = folder / f"{gateway}.yaml"
-    file.write_text(_CONFIG.format(endpoint=endpoint, broker=broker))
+    file.write_text(_CONFIG.format(endpoint=endpoint, broker=broker, end=end))
     routes = load(file).routes
     return RulePeriod(gateway, 0, NOON + WEEK, json.dumps(to_rules(routes)))
 
