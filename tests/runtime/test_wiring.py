@@ -83,4 +83,4 @@ def test_endpoints_with_one_broker_id_share_the_echoes_of_their_broker(tmp_path:
         "  r: {from: {endpoint: a, pattern: x}, to: [{endpoint: b}, {endpoint: c}]}\n"
     )
 
-    assert echo_brokers(load(file)) == dict.fromkeys("ab", "mqtt://plant:1883")
+    assert echo_brokers(load(file)) == dict.fromkeys("ab", "id p")

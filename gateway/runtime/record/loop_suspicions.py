@@ -61,7 +61,7 @@ class LoopSuspicions:
     ) -> None:
         """Note a sign of a loop through `route`, and say it once a minute.
 
-        The latest sign is shown, but no guess in place of a proof.
+        The first sign is shown, and a proof in its place.
         """
         at = monotonic()
         with self._lock:
@@ -70,11 +70,11 @@ class LoopSuspicions:
             if sign is None:
                 if len(self._signs) >= MAX_SUSPICIONS:
                     return
-                loop = SuspectedLoop(endpoint, route, name, reason, now())
+                loop = SuspectedLoop(endpoint, route, name, reason, now(), proven)
                 sign = self._signs[endpoint, route] = _Sign(loop, at, at - LOG_INTERVAL)
             sign.seen = at
-            if proven or not sign.loop.proven:
-                sign.loop = replace(sign.loop, name=name, reason=reason, proven=proven)
+            if proven and not sign.loop.proven:
+                sign.loop = replace(sign.loop, name=name, reason=reason, proven=True)
             if at - sign.logged < LOG_INTERVAL:
                 return
             sign.logged = at
