@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from gateway.dialects.registry import DIALECTS
 from gateway.model import subject_search
 from gateway.model.subject_search import covers
 from gateway.routing.route import Route
-from gateway.routing.source_pattern import parse_source
+from gateway.routing.source_pattern import SourcePattern, parse_source
 from gateway.runtime.inbound.subscriptions import subscriptions
 from tests.strategies import patterns
 
@@ -25,16 +25,21 @@ def routes(texts: list[str]) -> list[Route]:
 
 
 @given(st.lists(patterns("mqtt"), min_size=1, max_size=12))
+@example(["*", "$share/*/*"])
 def test_subscriptions_cover_every_route_and_none_covers_another(
     texts: list[str],
 ) -> None:
     every = routes(texts)
-    kept = [parse_source(each.pattern, MQTT).patterns for each in subscriptions(every)]
+    kept = [parse_source(each.pattern, MQTT) for each in subscriptions(every)]
 
-    for route in every:
-        assert any(covers(each, route.source.patterns) for each in kept)
-    for number, one in enumerate(kept):
-        assert not any(covers(other, one) for at, other in enumerate(kept) if at != number)
+    def covered_by(one: SourcePattern) -> list[SourcePattern]:
+        """The kept subscriptions that cover a pattern: a share covers those of its own name."""
+        return [
+            each for each in kept if each.share == one.share and covers(each.patterns, one.patterns)
+        ]
+
+    assert all(covered_by(route.source) for route in every)
+    assert all(covered_by(each) == [each] for each in kept)
 
 
 def test_a_thousand_routes_need_a_thousand_subscriptions_or_one_that_covers_all() -> None:
