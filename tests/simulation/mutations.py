@@ -318,10 +318,6 @@ def _believe(_real: Method) -> Method:
     return read
 
 
-def _without_id(_real: object) -> object:
-    return property(lambda self: f"{self.name}~/")
-
-
 def _anonymous(real: Method) -> Method:
     return lambda self, *arguments: real(replace(self, id=""), *arguments)
 
@@ -443,7 +439,6 @@ MUTATIONS: Final = (
     Mutation("a source takes an original once", Admission, "_find_earlier", _without_first_ids,
              copy_plan),
     Mutation("two brokers may have one address", GatewayIdentity, "mark", _anonymous, copy_plan),
-    Mutation("two gateways may have one name", GatewayIdentity, "prefix", _without_id, copy_plan),
 )  # fmt: skip
 
 

@@ -37,7 +37,7 @@ MAX_SEEN: Final = 1_000  # paths that were looked at for the address of a broker
 TakeOrigin: TypeAlias = Callable[[str, Message], tuple[str, ...]]  # of an echo from a broker
 
 
-_CAME_BACK: Final = "it came back to a route that has sent it, and its source had the only one"
+_CAME_BACK: Final = "it came back to a broker and name where it was, and its source had it alone"
 _NOT_WANTED: Final = "no selector of a route takes it, and its source had the only one"
 
 
