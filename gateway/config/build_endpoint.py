@@ -39,6 +39,7 @@ class Endpoint:
     on_too_long: OnTooLong
     echo_window: float = 0.0  # seconds
     broker: BrokerName = NO_BROKER
+    was: str = ""  # an earlier name of it
 
     def access(self, *, ids: bool = True) -> BrokerAccess:
         """Return how other gateways meet the messages of this endpoint; `ids`: they have ids."""
@@ -106,6 +107,7 @@ def make_endpoint(
         OnTooLong(common.on_too_long),
         common.echo_window,
         BrokerName(common.broker_id or "", settings.broker_key, settings.name_space),
+        common.was or "",
     )
 
 

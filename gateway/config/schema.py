@@ -58,6 +58,9 @@ class CommonEndpointSettings:
     on_too_long: TooLongText = setting(
         "default of `on_too_long` for targets at this endpoint", "refuse"
     )
+    was: str | None = optional(
+        "earlier name of this endpoint: its source goes on with the memory of that one"
+    )
     broker_id: str | None = optional(
         "identifier of the broker, the same in the configurations of all gateways, to detect loops"
         " through several gateways, and to join gateways at night (`--hops`). When absent, loops"

@@ -25,6 +25,7 @@ KEPT: Final = 100  # numbers; an old file stops an instance that was frozen befo
 STANDBY: Final = ".standby"
 WANTED: Final = "handover"
 IDENTITY: Final = "identity"
+MEMORY: Final = ".memory"  # behind the number of the lease in which it was written
 
 
 class FileLeaseStore:
@@ -78,6 +79,7 @@ class FileLeaseStore:
             for old in self._numbers():
                 if old <= number - KEPT:
                     self._file(old).unlink(missing_ok=True)
+                    self._file(old).with_suffix(MEMORY).unlink(missing_ok=True)
             return Record(number, instance, identity=identity)
 
         return self._tried(make)
@@ -97,6 +99,32 @@ class FileLeaseStore:
 
     def want(self, number: int) -> None:
         self._tried(lambda: self._write(self._path / WANTED, {"number": number}))
+
+    def read_memory(self) -> str | None:
+        def read() -> str | None:
+            files = sorted(self._path.glob(f"{'[0-9]' * DIGITS}{MEMORY}"))
+            if not files:
+                return None
+            file = os.open(files[-1], os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+            with os.fdopen(file, encoding="utf-8") as text:
+                return text.read()
+
+        return self._tried(read)
+
+    def write_memory(self, number: int, instance: str, text: str) -> None:
+        """Replace the file of this number: a frozen holder writes none that the next one reads."""
+
+        def write() -> None:
+            path = self._file(number).with_suffix(MEMORY)
+            new = path.with_name(f"{path.name}.{instance}.tmp")
+            flags = os.O_CREAT | os.O_TRUNC | os.O_WRONLY | os.O_NOFOLLOW
+            with os.fdopen(os.open(new, flags, 0o640), "w", encoding="utf-8") as file:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+            new.replace(path)
+
+        self._tried(write)
 
     def _last(self) -> Record:
         numbers = self._numbers()
@@ -159,8 +187,9 @@ class FileLeaseStore:
         except FileNotFoundError as error:
             hint = "is absent; is the shared file system mounted?"
             raise LeaseError(f"lease {self._path}: the folder around it {hint}") from error
-        except OSError as error:
-            raise LeaseError(f"lease {self._path}: {error.strerror or error}") from error
+        except (OSError, UnicodeError) as error:
+            reason = getattr(error, "strerror", None) or error
+            raise LeaseError(f"lease {self._path}: {reason}") from error
 
 
 def _read(path: Path) -> dict[str, object]:

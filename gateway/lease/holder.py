@@ -65,6 +65,25 @@ class LeaseHolder:
         """The digits that both instances have in common; empty before the first lease."""
         return self._lease.record.identity
 
+    def read(self) -> str | None:
+        """Return the text that the last holder kept beside the lease; None without one.
+
+        Raises:
+            LeaseError: the store did not answer, or the text is damaged.
+        """
+        return self._store.read_memory()
+
+    def write(self, text: str) -> None:
+        """Keep a text beside the lease for its next holder.
+
+        Raises:
+            LeaseError: the store did not answer.
+        """
+        self._store.write_memory(self.number, self.instance, text)
+
+    def __str__(self) -> str:
+        return f"the memory beside the lease of {self.instance}"
+
     @property
     def active(self) -> str:
         """The instance that the store named last as holder; empty when none is known."""

@@ -12,6 +12,8 @@ from __future__ import annotations
 import json
 import os
 import ssl
+import zlib
+from base64 import b64decode, b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -26,10 +28,13 @@ from urllib.request import Request, urlopen
 from gateway.lease.lease import NO_RECORD, LeaseError, Record
 
 Json: TypeAlias = dict[str, Any]
+NO_NOTES: Final[Mapping[str, str]] = {}
 
 ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 STANDBY: Final = "standby.gateway/"  # with the name of an instance: an annotation of the lease
 WANTED: Final = "gateway/handover"
+MEMORY: Final = "gateway/memory"  # compressed, in base64
+MAX_MEMORY: Final = 200_000  # characters of it; the API server takes 262,144 of all annotations
 MARK_EVERY: Final = 3  # looks; each mark of a standby is a write for the API server
 ATTEMPTS: Final = 3  # of a change that meets another
 REASONS: Final[Mapping[int, str]] = {
@@ -130,12 +135,34 @@ class KubernetesLeaseStore:
     def want(self, number: int) -> None:
         self._annotate(WANTED, str(number))
 
-    def _change(self, number: int, instance: str, spec: Json) -> Record:
-        """Change our record `number`; return the record that is there."""
+    def read_memory(self) -> str | None:
+        notes = ((self._get() or {}).get("metadata") or {}).get("annotations") or {}
+        if (found := notes.get(MEMORY)) is None:
+            return None
+        try:
+            return zlib.decompress(b64decode(found)).decode()
+        except (ValueError, zlib.error) as error:
+            raise LeaseError(f"lease {self._name}: {MEMORY}: {error}") from error
+
+    def write_memory(self, number: int, instance: str, text: str) -> None:
+        packed = b64encode(zlib.compress(text.encode())).decode()
+        if is_too_large := len(packed) > MAX_MEMORY:
+            packed = ""  # damaged: an older one would say too little
+        self._change(number, instance, {}, {MEMORY: packed})
+        if is_too_large:
+            raise LeaseError(f"lease {self._name}: {MEMORY} has more than {MAX_MEMORY} characters")
+
+    def _change(
+        self, number: int, instance: str, spec: Json, notes: Mapping[str, str] = NO_NOTES
+    ) -> Record:
+        """Change our record `number`, with annotations; return the record that is there."""
         for _ in range(ATTEMPTS):
             record = _record(lease := self._get())
             if lease is None or (record.number, record.holder) != (number, instance):
                 return record
+            metadata = lease["metadata"]
+            annotations = {**(metadata.get("annotations") or {}), **notes}
+            lease["metadata"] = metadata | ({"annotations": annotations} if annotations else {})
             try:
                 return self._put(lease, lease["spec"] | spec)
             except ConflictError:

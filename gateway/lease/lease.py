@@ -238,3 +238,9 @@ class LeaseStore(Protocol):
 
     def want(self, number: int) -> None:
         """Ask the holder of the record `number` to give it away."""
+
+    def read_memory(self) -> str | None:
+        """Return the text that the last holder kept beside the lease; None without one."""
+
+    def write_memory(self, number: int, instance: str, text: str) -> None:
+        """Keep a text for the next holder; one of a lease that was taken has no effect on it."""

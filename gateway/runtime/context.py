@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from gateway.endpoints.base import Source
-from gateway.endpoints.continuity import SubscriptionStore
+from gateway.endpoints.source_memory import MemoryStore
 from gateway.routing.origin_path import GatewayIdentity
 from gateway.runtime.delivery.admission import AdmissionRules
 from gateway.runtime.delivery.copy_paths import DEFAULT_RULES, PathRules
@@ -38,7 +38,7 @@ class GatewayContext:
     connections: ConnectionLog | None = None  # with an archive only
     require_lease: Callable[[], None] = lambda: None  # raises LeaseNotHeldError
     trace: TraceBatch | None = None  # with tracing only
-    sessions: SubscriptionStore | None = None  # with an archive or a spool only
+    memories: MemoryStore | None = None  # of the sources
     make_spool: Callable[[str], Spool | None] = lambda _: None  # of the lane of an endpoint
     path_rules: PathRules = DEFAULT_RULES
     suspicions: LoopSuspicions = field(default_factory=LoopSuspicions)

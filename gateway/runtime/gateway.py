@@ -113,7 +113,7 @@ class Gateway:
             self._connections,
             self._require_lease,
             trace,
-            wiring.session_file(running),
+            wiring.source_memories(running, self.lease),
             self._spools(ledger),
             wiring.path_rules(running),
             self.suspicions,

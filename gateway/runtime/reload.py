@@ -69,7 +69,7 @@ class ActiveEndpoints:
         }
         sources = {
             name: wiring.make_source_binding(
-                wanted, name, unchanged.get(name), context.sessions, context.identity
+                wanted, name, unchanged.get(name), context.memories, context.identity
             )
             for name in wiring.source_endpoints(wanted)
         }

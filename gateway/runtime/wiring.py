@@ -20,9 +20,11 @@ from gateway.config.nodes import KeyPath
 from gateway.config.process import ArchiveSettings
 from gateway.dialects.base import parse_subject
 from gateway.endpoints.base import Source, Subscription
-from gateway.endpoints.continuity import KeepsSubscriptions, SubscriptionStore
+from gateway.endpoints.continuity import KeepsSubscriptions
 from gateway.endpoints.registry import find_kind, make_sink, make_source, removal
 from gateway.endpoints.settings.base import EndpointSettings
+from gateway.endpoints.source_memory import KeepsMemory, MemoryStore
+from gateway.lease.holder import LeaseHolder
 from gateway.routing.name_rules import to_rules
 from gateway.routing.origin_path import GatewayIdentity
 from gateway.routing.route import Route
@@ -32,7 +34,12 @@ from gateway.runtime.delivery.admission import AdmissionRules
 from gateway.runtime.delivery.copy_paths import PathRules, path_secret
 from gateway.runtime.delivery.lane import LaneLimits
 from gateway.runtime.inbound.echo_cache import EchoCache
-from gateway.runtime.inbound.session_file import SessionFile
+from gateway.runtime.inbound.source_memories import (
+    MemoryFile,
+    MemoryPlace,
+    SessionsInMemory,
+    SourceMemories,
+)
 from gateway.runtime.inbound.subscriptions import subscriptions
 from gateway.runtime.outbound.sink_binding import SinkBinding
 from gateway.runtime.outbound.spool_db import SpoolDatabase
@@ -91,7 +98,7 @@ def make_source_binding(
     configuration: Configuration,
     name: str,
     source: Source | None = None,
-    sessions: SubscriptionStore | None = None,
+    memories: MemoryStore | None = None,
     identity: GatewayIdentity = NOBODY,
 ) -> SourceBinding:
     """Create the binding of the endpoint `name`, around `source` when one is given.
@@ -101,7 +108,9 @@ def make_source_binding(
     endpoint = configuration.endpoints[name]
     settings = endpoint.settings
     routes, wanted = _routes_and_subscriptions(configuration, name)
-    source = source or _remembering(make_source(settings, wanted), sessions)
+    if source is None:
+        source = make_source(settings, wanted)
+        _remember(source, memories, *memory_roles(configuration, name))
     return SourceBinding(
         source,
         AdmissionRules(
@@ -116,11 +125,24 @@ def make_source_binding(
     )
 
 
-def _remembering(source: Source, sessions: SubscriptionStore | None) -> Source:
-    """The same source; it remembers in `sessions` what its broker keeps."""
-    if isinstance(source, KeepsSubscriptions):
-        source.subscription_store = sessions
-    return source
+def memory_roles(configuration: Configuration, name: str) -> tuple[str, str]:
+    """The role of the source of the endpoint `name`, and the one that it was; "" for none."""
+    endpoint = configuration.endpoints[name]
+    kind = find_kind(endpoint.settings).name
+    return f"{kind} {name}", f"{kind} {endpoint.was}" if endpoint.was else ""
+
+
+def _tap_role(configuration: Configuration, target: Watched) -> str:
+    kind = find_kind(configuration.endpoints[target.endpoint].settings).name
+    return f"{kind} {target.endpoint} {target.tap_name}"
+
+
+def _remember(source: Source, memories: MemoryStore | None, role: str, was: str = "") -> None:
+    """Let a source keep its memory in `memories`, if it has one."""
+    if isinstance(source, KeepsMemory):
+        source.memory.keep_in(memories, role, was)
+    elif isinstance(source, KeepsSubscriptions) and memories is not None:
+        source.subscription_store = SessionsInMemory(memories, role, was)
 
 
 Connected: TypeAlias = tuple[EndpointSettings, Mapping[KeyPath, WrittenPath]]
@@ -228,7 +250,8 @@ def make_tap(configuration: Configuration, target: Watched, context: GatewayCont
     wanted = [Subscription(target.subscription, exclude_retained=True)]
     source = make_source(settings, wanted, instance=target.tap_name)
     backoff = settings.backoff_min, settings.backoff_max
-    return Tap(target, _remembering(source, context.sessions), backoff, context)
+    _remember(source, context.memories, _tap_role(configuration, target))
+    return Tap(target, source, backoff, context)
 
 
 def state_folder(configuration: Configuration) -> Path | None:
@@ -238,11 +261,17 @@ def state_folder(configuration: Configuration) -> Path | None:
     return Path(configuration.spool.path) if configuration.spool is not None else None
 
 
-def session_file(configuration: Configuration) -> SessionFile | None:
-    """The file of the subscriptions that brokers keep; None without a folder of the gateway."""
+def source_memories(configuration: Configuration, lease: LeaseHolder | None) -> SourceMemories:
+    """The memories of the sources: of a pair beside its lease, else in the gateway's folder."""
     folder = state_folder(configuration)
-    name = writer_name(configuration.gateway.name)
-    return None if folder is None else SessionFile(folder / f"{name}.sessions")
+    place: MemoryPlace | None = None
+    if lease is not None:
+        place = lease
+    elif folder is not None:
+        place = MemoryFile(folder / f"{writer_name(configuration.gateway.name)}.memory")
+    roles = [memory_roles(configuration, each)[0] for each in configuration.endpoints]
+    roles += [_tap_role(configuration, each) for each in tap_targets(configuration)]
+    return SourceMemories(place, roles)
 
 
 def path_rules(configuration: Configuration) -> PathRules:

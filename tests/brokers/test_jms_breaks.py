@@ -22,7 +22,6 @@ from gateway.endpoints.jms.connection_factory import READ_TIMEOUT_MS
 from gateway.errors import NotConnectedError
 from gateway.model.message import NO_HEADERS, DeliveryMode, Headers, Message
 from gateway.model.outcome import ACCEPTED, Outcome, Settlement
-from gateway.runtime.inbound.session_file import SessionFile
 from tests.brokers.controlled_activemq import ActiveMq
 from tests.endpoints.exchange import (
     QUIET,
@@ -34,6 +33,7 @@ from tests.endpoints.exchange import (
     send,
     wait_for_loss,
 )
+from tests.memories import ROLE, remember, remembered
 from tests.waiting import PATIENCE, until
 
 pytestmark = pytest.mark.broker
@@ -170,12 +170,11 @@ def test_a_new_process_marks_what_a_killed_broker_forgot(
     activemq: ActiveMq, queue: str, tmp_path: Path
 ) -> None:
     settings = activemq.settings()
-    store = SessionFile(tmp_path / "gateway.sessions")
     sources = [open_source(settings, [Subscription(queue)]) for _ in range(4)]
     killed, hasty, after, clean = sources
     sink = open_sink(settings)
     for source in sources:
-        source.subscription_store = store
+        remember(source, tmp_path / "memory")
     with opened(sink):
         killed.open()
         send(sink, *numbered(queue, 0, 20))
@@ -218,7 +217,7 @@ def test_a_server_that_hangs_holds_up_neither_settling_nor_closing(
     """The thread that settles writes the archive of all routes; a commit waits for its answer."""
     settings = activemq.settings(acknowledge="transacted", close_timeout=0.5)
     source, sink = open_source(settings, [Subscription(queue)]), open_sink(settings)
-    store = source.subscription_store = SessionFile(tmp_path / "gateway.sessions")
+    remember(source, tmp_path / "memory")
     with opened(sink, source):
         send(sink, *numbered(queue, 0, 10))
         batches = hold(source, 10)
@@ -236,16 +235,16 @@ def test_a_server_that_hangs_holds_up_neither_settling_nor_closing(
         activemq.thaw()
 
     assert not held_up
-    assert store.load(f"{settings.broker_key} {settings.name} unsettled", int)
+    assert remembered(tmp_path / "memory")["unsettled"]
 
 
 def test_a_process_with_a_damaged_session_file_marks_what_may_come_twice(
     activemq: ActiveMq, queue: str, tmp_path: Path
 ) -> None:
-    settings, file = activemq.settings(), tmp_path / "gateway.sessions"
-    file.write_text(f'{{"{settings.broker_key} {settings.name} unsettled": ["35x"]}}')
+    settings, file = activemq.settings(), tmp_path / "memory"
+    file.write_text(f'{{"memories": {{"{ROLE}": {{"unsettled": 35}}}}}}')
     source, sink = open_source(settings, [Subscription(queue)]), open_sink(settings)
-    source.subscription_store = SessionFile(file)
+    remember(source, file)
     with opened(source, sink):
         send(sink, *numbered(queue, 0, 1))
         (got,) = collect(source, 1)

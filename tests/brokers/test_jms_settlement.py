@@ -14,10 +14,10 @@ from gateway.endpoints.jms.connection import connect
 from gateway.endpoints.jms.jvm import open_library
 from gateway.model.message import DeliveryMode, Headers, Message
 from gateway.model.outcome import ACCEPTED
-from gateway.runtime.inbound.session_file import SessionFile
 from tests.brokers.controlled_activemq import ActiveMq
 from tests.brokers.jms_pairs import PERSISTENT, broker, name, pair
 from tests.endpoints.exchange import QUIET, collect, hold, opened, receive, send
+from tests.memories import remember
 
 __all__ = ["broker", "name"]  # fixtures
 
@@ -119,10 +119,10 @@ def test_a_durable_subscription_that_the_server_makes_again_is_no_kept_one(
 ) -> None:
     """Another pattern or selector under the same name deletes it with its messages (JMS 2.0)."""
     settings = broker.settings(client_id=name, durable="gw")
-    store, found = SessionFile(tmp_path / "gateway.sessions"), []
+    found = []
     for pattern, selector in [("a", ""), ("a", ""), ("a", "x = 1"), ("a", "x = 1"), (">", "x = 1")]:
         source = open_source(settings, [Subscription(f"{name}.{pattern}", False, selector)])
-        source.subscription_store = store
+        remember(source, tmp_path / "memory")
         with opened(source, sink := open_sink(settings)):
             kept = source.receive(QUIET) is not None
             found.append((source.continuity.retention, kept))

@@ -19,7 +19,6 @@ from gateway.endpoints.settings.rabbitmq import RabbitmqSettings
 from gateway.errors import EndpointError, NotConnectedError
 from gateway.model.message import DeliveryMode, Headers, Message
 from gateway.model.outcome import ACCEPTED, NO_ROOM, RETRY, Outcome
-from gateway.runtime.inbound.session_file import SessionFile
 from gateway.trial.brokers.listening import free_port
 from tests.brokers.rabbitmq_server import RabbitmqServer, Vhost
 from tests.endpoints.exchange import (
@@ -33,6 +32,7 @@ from tests.endpoints.exchange import (
     send,
     wait_for_loss,
 )
+from tests.memories import sessions_in
 from tests.waiting import until
 
 T = TypeVar("T")
@@ -534,12 +534,12 @@ def test_a_source_with_a_damaged_session_file_marks_what_a_stream_has(
     rabbitmq: Vhost, tmp_path: Path
 ) -> None:
     settings, file = replace(rabbitmq.settings, queue_type="stream"), tmp_path / "sessions"
-    source, sink = source_of(settings, store=SessionFile(file)), make_sink(settings)
+    source, sink = source_of(settings, store=sessions_in(file)), make_sink(settings)
     with opened(source, sink):
         send(sink, say(1), say(2))
         collect(source, 2)
     file.write_text(file.read_text().replace('"crc32": ', '"crc32": 1'))
-    source = source_of(settings, store=SessionFile(file))
+    source = source_of(settings, store=sessions_in(file))
     with opened(source, sink):
         send(sink, say(3))
         got = collect(source, 3)
@@ -551,7 +551,7 @@ def test_a_source_with_a_damaged_session_file_marks_what_a_stream_has(
 def test_bindings_of_a_damaged_session_file_stop_no_source(rabbitmq: Vhost, tmp_path: Path) -> None:
     session = f"{rabbitmq.settings.broker_key} {QUEUE}"
     (tmp_path / "sessions").write_text(json.dumps({session: ["[1]"]}))
-    source = source_of(rabbitmq.settings, store=SessionFile(tmp_path / "sessions"))
+    source = source_of(rabbitmq.settings, store=sessions_in(tmp_path / "sessions"))
     sink = make_sink(rabbitmq.settings)
     with opened(source, sink):
         send(sink, say(1))

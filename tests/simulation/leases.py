@@ -57,6 +57,12 @@ class SimulatedLeaseStore:
     def want(self, number: int) -> None:
         raise NotImplementedError
 
+    def read_memory(self) -> str | None:
+        raise NotImplementedError
+
+    def write_memory(self, number: int, instance: str, text: str) -> None:
+        raise NotImplementedError
+
     def _if_last(self, number: int, *, given: bool) -> Record:
         shared = self._shared
         return shared.change(given=given) if shared.record.number == number else shared.record

@@ -20,7 +20,7 @@ from time import monotonic
 from typing import Protocol
 
 from gateway.endpoints.base import Batch, Settle, Subscription
-from gateway.endpoints.continuity import Continuity, Retention, SubscriptionStore
+from gateway.endpoints.continuity import Continuity, Retention
 from gateway.endpoints.jms import jvm
 from gateway.endpoints.jms.addresses import QUEUE
 from gateway.endpoints.jms.connection import ACK_EACH, JmsConnection, acknowledgement_modes, connect
@@ -30,12 +30,14 @@ from gateway.endpoints.jms.jvm import JavaError, JmsLibrary, describe, open_libr
 from gateway.endpoints.jms.message_reader import BatchReader
 from gateway.endpoints.redelivery_queue import mark_redelivered, message_queue
 from gateway.endpoints.settings.jms import JmsSettings
+from gateway.endpoints.source_memory import NO_TEXTS, SourceMemory, read_count, read_texts
 from gateway.errors import NotConnectedError, SubscriptionRefusedError
 from gateway.model.message import Message
 from gateway.model.outcome import Settlement
 
 log = logging.getLogger(__name__)
 
+UNSETTLED = "unsettled"  # a fact of the memory: messages that may have been received
 CHECK_INTERVAL = 0.05  # seconds between checks of the connection while the window is full
 DISCARDED = "the server discarded messages of a topic, because the gateway received too slowly"
 COUNTER_NAMES = (
@@ -154,8 +156,7 @@ class JmsSource:
         self._largest = 0  # bytes of a message that ActiveMQ sent
         self._received = 0  # `JmsConnection.received` at the last look
         self._ids_before_break: frozenset[str] = frozenset()
-        self.subscription_store: SubscriptionStore | None = None
-        self._memory = f"{settings.broker_key} {settings.name} unsettled"
+        self.memory = SourceMemory()
         self._doubtful: int | None = None  # messages that an earlier process may have had
         self.counts: dict[str, int] = dict.fromkeys(COUNTER_NAMES, 0)
         destinations = [(each.kind, each.name) for each in self._consumers]
@@ -184,12 +185,13 @@ class JmsSource:
 
         A server then deletes the old one of that name, with its messages (JMS 2.0, 8.3.3).
         """
-        store, settings = self.subscription_store, self._settings
+        memory, settings = self.memory, self._settings
         wanted = {each.durable: each.definition for each in self._consumers if each.durable}
-        if store is None or not wanted:
+        if not wanted:
             return
-        key = f"{settings.broker_key} {self._client_id} durable"
-        known = {text.partition("\n")[0]: text for text in store.load(key, str) or ()}
+        fact = f"durable {self._client_id} {settings.broker_key}"
+        saved = memory.get(fact, read_texts, NO_TEXTS) or NO_TEXTS
+        known = {text.partition("\n")[0]: text for text in saved}
         changed = [name for name, text in wanted.items() if known.get(name, text) != text]
         for name in changed:
             log.warning(
@@ -198,18 +200,18 @@ class JmsSource:
             )  # fmt: skip
         if self.continuity.retention is not Retention.NOTHING:
             self.continuity.retention = Retention.NEW if changed else Retention.KEPT
-        store.save(key, {**known, **wanted}.values())
+        memory.put(fact, sorted({**known, **wanted}.values()))
 
     def _find_doubtful(self) -> None:
         """Find how many messages an earlier process may have left, and save it of this one."""
-        store, settings = self.subscription_store, self._settings
+        memory, settings = self.memory, self._settings
         window = settings.receive_window + settings.batch
         most = len(self._consumers) * window  # they take turns
         if self._doubtful is None:
-            kept = () if store is None else store.load(self._memory, int)
-            self._doubtful = most if kept is None else sum(kept)
-        if store is not None and self.continuity.retention is not Retention.NOTHING:
-            store.save(self._memory, [str(most)])
+            kept = memory.get(UNSETTLED, read_count, 0)
+            self._doubtful = most if kept is None else kept
+        if self.continuity.retention is not Retention.NOTHING:
+            memory.put(UNSETTLED, most)
 
     def _fitting_settings(self) -> JmsSettings:
         """Return the settings with a prefetch whose bytes fit, where the bound ends a connection.
@@ -326,9 +328,8 @@ class JmsSource:
         try:
             if session.connection.monitor.failure() is None:
                 finished = session.receiver.finish(int(self._settings.close_timeout * 1000))
-                if self.subscription_store is not None and finished:
-                    left = self._doubtful or 0
-                    self.subscription_store.save(self._memory, [str(left)] if left else [])
+                if finished:
+                    self.memory.put(UNSETTLED, self._doubtful or 0)
         except JavaError as error:
             log.debug("closing: %s", describe(error))
         session.queue.fail(closed)

@@ -8,7 +8,7 @@ from functools import partial
 from time import monotonic
 
 from gateway.endpoints.base import Batch, Subscription
-from gateway.endpoints.continuity import Continuity, Retention, SubscriptionStore
+from gateway.endpoints.continuity import Continuity, Retention
 from gateway.endpoints.mqtt.addresses import Addresses
 from gateway.endpoints.mqtt.client_id import ClosedConnections, client_id
 from gateway.endpoints.mqtt.connection import MqttConnection
@@ -19,6 +19,7 @@ from gateway.endpoints.mqtt.subscription_state import RequestedSubscription
 from gateway.endpoints.mqtt.witness import Witness
 from gateway.endpoints.redelivery_queue import MAX_BATCH
 from gateway.endpoints.settings.mqtt import MqttSettings
+from gateway.endpoints.source_memory import NO_TEXTS, SourceMemory, read_texts
 from gateway.errors import ClientIdDisputeError, GatewayError, NotConnectedError
 from gateway.wire.mqtt.topic_filters import SHARED, any_selects, inner_filter
 
@@ -50,7 +51,7 @@ class MqttSource:
             self._filters.append(counts)
         self.addresses = Addresses(settings, self._client_id)
         self._use_session(settings.each_address[0])
-        self.subscription_store: SubscriptionStore | None = None
+        self.memory = SourceMemory()
         self._session_is_new = False  # made since the last successful `open`
         self._closed = ClosedConnections()
         self._witness: Witness | None = None  # while the id seems disputed
@@ -76,7 +77,8 @@ class MqttSource:
         """Take the session at the one address of `settings`; a cluster has one for all."""
         key = (self._settings if settings.cluster else settings).broker_key
         self._kept = kept_session(key, self._client_id)
-        self._session = f"{key} {self._client_id}"
+        several = key != self._settings.broker_key
+        self._fact = f"filters {self._client_id}" + (f" {key}" if several else "")
 
     def _connect(self, settings: MqttSettings) -> None:
         """Open the source at the one address of `settings`."""
@@ -87,8 +89,7 @@ class MqttSource:
         state.count_dropped = self._continuity.count_dropped
         self._continuity.begin_counting()
         clean = settings.session_expiry == 0
-        if self.subscription_store is not None:
-            self._kept.filters.update(self.subscription_store.load(self._session, str) or ())
+        self._kept.filters.update(self.memory.get(self._fact, read_texts, NO_TEXTS) or ())
         self._dismiss_witness()  # of an attempt that failed
         if self._closed.suspicious:
             self._witness = Witness.opened(settings, self._client_id)
@@ -175,9 +176,8 @@ class MqttSource:
             self._remember()
 
     def _remember(self) -> None:
-        if self.subscription_store is not None:
-            lasting = self._kept.filters if self._settings.session_expiry else ()
-            self.subscription_store.save(self._session, lasting)
+        lasting = self._kept.filters if self._settings.session_expiry else ()
+        self.memory.put(self._fact, sorted(lasting))
 
     def _note_end(self, connection: MqttConnection) -> None:
         """Note whether the connection ended at the request for the count."""

@@ -26,7 +26,7 @@ from solace.messaging.utils._solace_utilities import QueueShutdown
 
 from gateway.clock import now
 from gateway.endpoints.base import Batch, Subscription
-from gateway.endpoints.continuity import Continuity, Retention, SubscriptionStore
+from gateway.endpoints.continuity import Continuity, Retention
 from gateway.endpoints.received_messages import ReceivedMessage, ReceivedMessages
 from gateway.endpoints.settings.solace import SolaceSettings
 from gateway.endpoints.solace.connection import SolaceConnection, detach_finalizers
@@ -35,6 +35,7 @@ from gateway.endpoints.solace.message_reader import SolaceMessageReader, decodin
 from gateway.endpoints.solace.native_library import NativeLibrary
 from gateway.endpoints.solace.received_objects import EndOfIntake, install, set_receive_window
 from gateway.endpoints.solace.topic_rules import find_pattern_error, find_queue_error
+from gateway.endpoints.source_memory import NO_TEXTS, SourceMemory, read_texts
 from gateway.errors import EndpointError, GatewayError, NotConnectedError, SubscriptionRefusedError
 from gateway.model.outcome import ACCEPTED, Outcome, Settlement
 from gateway.wire.smf.received_message import has_discard_flag
@@ -69,8 +70,8 @@ class SolaceSource:
                 raise EndpointError(f"{settings.name}: subscription {pattern[:300]!r}: {found[1]}")
         self._queue = _queue_name(settings, instance) if settings.guaranteed else ""
         self.continuity = Continuity(Retention.KEPT if self._queue else Retention.NOTHING)
-        self.subscription_store: SubscriptionStore | None = None
-        self._stored_as = f"{settings.broker_key} {self._queue} {settings.name} {instance}"
+        self.memory = SourceMemory()
+        self._fact = f"subscriptions {self._queue}"
         self._silent_since = 0  # microseconds; set when the library loses the connection
         self._queue_is_new = False  # made since the last successful `open`
         self._native = NativeLibrary()
@@ -179,11 +180,12 @@ class SolaceSource:
 
         Another gateway may want it on a queue that several read.
         """
-        store, settings = self.subscription_store, self._settings
-        if store is None or not (self._queue and settings.subscribe_queue):
+        settings = self._settings
+        if not (self._queue and settings.subscribe_queue):
             return []
-        known, wanted = {*(store.load(self._stored_as, str) or ())}, {*self._patterns}
-        store.save(self._stored_as, known | wanted)
+        known = {*(self.memory.get(self._fact, read_texts, NO_TEXTS) or NO_TEXTS)}
+        wanted = {*self._patterns}
+        self.memory.put(self._fact, sorted(known | wanted))
         return sorted(known - wanted) if settings.exclusive_queue else []
 
     def _remove(self, receiver: Any, patterns: Sequence[str]) -> None:  # noqa: ANN401
@@ -196,8 +198,8 @@ class SolaceSource:
             except PubSubPlusClientError as error:
                 left.append(topic.get_name())
                 log.warning("%s: a subscription stays: %s", self._settings.name, error)
-        if self.subscription_store is not None and patterns:
-            self.subscription_store.save(self._stored_as, {*self._patterns, *left})
+        if patterns:
+            self.memory.put(self._fact, sorted({*self._patterns, *left}))
 
     def _note_interruption(self) -> None:
         self._silent_since = self.continuity.heard or self._last_answer()

@@ -14,16 +14,16 @@ from gateway.endpoints.registry import make_sink
 from gateway.endpoints.settings.nats import NatsSettings
 from gateway.model.dead_letter_rule import PAYLOAD
 from gateway.model.outcome import ACCEPTED, rejected
-from gateway.runtime.inbound.session_file import SessionFile
 from tests.brokers.nats_server import NatsServer
 from tests.endpoints.exchange import collect, hold, opened, receive, reopen, send, wait_for_loss
 from tests.endpoints.nats.stream import ask, numbers, say, source_of
+from tests.memories import sessions_in
 
 
 def source_with(settings: NatsSettings, file: Path) -> Source:
     """Return a source that remembers in `file` what it read."""
     source = source_of(settings)
-    source.subscription_store = SessionFile(file)  # type: ignore[attr-defined]  # of this source
+    source.subscription_store = sessions_in(file)  # type: ignore[attr-defined]  # of this source
     return source
 
 

@@ -18,7 +18,6 @@ from gateway.errors import EndpointError, NotConnectedError, SubscriptionRefused
 from gateway.model.dead_letter_rule import PAYLOAD
 from gateway.model.message import Headers, Message
 from gateway.model.outcome import ACCEPTED, RETRY, Outcome, rejected
-from gateway.runtime.inbound.session_file import SessionFile
 from gateway.trial.brokers.smf import BrokerOptions, QueueOptions
 from gateway.trial.brokers.smf.responses import (
     NO_MATCH,
@@ -45,6 +44,7 @@ from tests.endpoints.solace.restartable import (
     guaranteed_message,
     restartable,
 )
+from tests.memories import remember
 from tests.waiting import PATIENCE, until
 
 OPTIONS = BrokerOptions(
@@ -251,7 +251,7 @@ def test_a_topic_that_routes_no_longer_want_leaves_a_queue_of_one_reader(
     file = tmp_path / "test.sessions"
     for patterns, depth in ((("a/>", "b/>"), 2), (("b/>",), 1 if exclusive else 2)):
         source = system.source(*patterns, exclusive_queue=exclusive)
-        source.subscription_store = SessionFile(file)  # by another process each time
+        remember(source, file)  # by another process each time
         with opened(source):
             pass
         with opened(sink := system.sink()):
@@ -266,11 +266,10 @@ def test_a_topic_that_routes_no_longer_want_leaves_a_queue_of_one_reader(
 def test_two_sources_leave_the_topics_of_each_other_on_their_queue(
     system: RestartableBroker, tmp_path: Path
 ) -> None:
-    store = SessionFile(tmp_path / "test.sessions")
     for _ in range(2):
         for pattern in ("a/>", "b/>"):
             source = system.source(pattern, queue="all", instance=pattern[0])
-            source.subscription_store = store
+            remember(source, tmp_path / "memory", pattern)
             with opened(source):
                 pass
     with opened(sink := system.sink()):

@@ -1,0 +1,103 @@
+"""A source over all its connections.
+
+    shell     lives as long as the source: its name, its memory, its continuity
+    intake    lives as long as one connection: made by `open`, ended by a loss or by `close`
+
+An intake is never opened again. It stays with the shell after its end until the next `open`: of a
+broker that keeps nothing, what had arrived can still be received.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from gateway.endpoints.base import Batch
+from gateway.endpoints.continuity import Continuity
+from gateway.endpoints.source_memory import SourceMemory
+from gateway.errors import NotConnectedError
+
+
+class Intake(Protocol):
+    """One connection of a source, from the first subscription to its end. Never opened again."""
+
+    @property
+    def address(self) -> str:
+        """HOST:PORT of the server; empty where the driver does not tell."""
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing more is added: the answer to `end` has come."""
+
+    def receive(self, timeout: float) -> Batch | None:
+        """Return what arrived, as `Source.receive` does."""
+
+    def end(self) -> None:
+        """Take in only what was sent before, where the broker keeps nothing; else do nothing."""
+
+    def close(self) -> None:
+        """Release everything; never raises. From any thread, also twice.
+
+        A settlement has no effect from now on. `receive` raises `not_open` at the end of what can
+        still be received.
+        """
+
+
+def not_open(name: str) -> NotConnectedError:
+    """Return the error of a source `name` that has no connection."""
+    return NotConnectedError(f"{name}: is closed; open it first")
+
+
+class SourceShell:
+    """A source (`endpoints.base`) whose connections are intakes.
+
+    `connect` makes an intake, and raises as `Source.open` does; it reads and writes the memory and
+    sets the retention of the continuity. `removes` is that of `endpoints.base.Removes`.
+    Thread-safe: one thread opens and receives; any closes.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        connect: Callable[[], Intake],
+        memory: SourceMemory,
+        continuity: Continuity,
+        removes: Callable[[str], bool],
+    ) -> None:
+        self.name, self.memory, self.continuity = name, memory, continuity
+        self.removes = removes
+        self._connect = connect
+        self._intake: Intake | None = None
+        self._is_open = False
+
+    @property
+    def address(self) -> str:
+        """HOST:PORT of the server; empty without a connection."""
+        return self._intake.address if self._intake is not None and self._is_open else ""
+
+    def open(self) -> None:
+        self.close()
+        self._intake = None
+        self._intake = self._connect()
+        self._is_open = True
+
+    def receive(self, timeout: float) -> Batch | None:
+        if self._intake is None:
+            raise not_open(self.name)
+        batch = self._intake.receive(timeout)
+        self.memory.write_late(quiet=batch is None)
+        return batch
+
+    def end_intake(self) -> None:
+        if self._intake is not None and self._is_open:
+            self._intake.end()
+
+    @property
+    def intake_ended(self) -> bool:
+        return self._intake is None or not self._is_open or self._intake.ended
+
+    def close(self) -> None:
+        was_open, self._is_open = self._is_open, False
+        if self._intake is not None and was_open:
+            self._intake.close()
+            self.memory.write_exactly()

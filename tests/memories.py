@@ -1,0 +1,32 @@
+"""Memories of sources in a file, as a gateway keeps them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from gateway.endpoints.base import Source
+from gateway.endpoints.source_memory import KeepsMemory
+from gateway.runtime.inbound.source_memories import (
+    MemoryFile,
+    SessionsInMemory,
+    SourceMemories,
+)
+
+ROLE: Final = "kind endpoint"
+
+
+def remember(source: Source, file: Path, role: str = ROLE) -> None:
+    """Let `source` keep its memory in `file`, as a process does that starts now."""
+    assert isinstance(source, KeepsMemory)
+    source.memory.keep_in(SourceMemories(MemoryFile(file)), role)
+
+
+def remembered(file: Path) -> dict[str, object]:
+    """Return the facts in `file`."""
+    found = SourceMemories(MemoryFile(file)).load(ROLE)
+    return dict(found or {})
+
+
+def sessions_in(file: Path) -> SessionsInMemory:
+    return SessionsInMemory(SourceMemories(MemoryFile(file)), ROLE, "")

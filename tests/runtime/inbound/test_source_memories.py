@@ -1,0 +1,153 @@
+"""The memories of sources: read again, renamed, damaged, and not writable; in a pair, its lease."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gateway.endpoints.source_memory import NO_TEXTS, SourceMemory, read_count, read_texts
+from gateway.lease.file_store import FileLeaseStore
+from gateway.lease.holder import LeaseHolder
+from gateway.runtime.inbound.source_memories import MemoryFile, SourceMemories
+from tests.waiting import until
+
+ROLES = ("mqtt a", "mqtt b", "nats c")
+
+
+def memory(file: Path, role: str = "mqtt a", was: str = "") -> SourceMemory:
+    """Return the memory of a role as a process has it that starts now."""
+    found = SourceMemory()
+    found.keep_in(SourceMemories(MemoryFile(file), ROLES), role, was)
+    return found
+
+
+def test_another_process_reads_what_was_kept(tmp_path: Path) -> None:
+    file = tmp_path / "journals" / "g.memory"
+    memory(file).put("filters", ["b/#", "a"])
+    memory(file, "nats c").put("number", 7)
+
+    assert memory(file).get("filters", read_texts, NO_TEXTS) == ["b/#", "a"]
+    assert memory(file, "nats c").get("number", read_count, 0) == 7
+    assert memory(file, "mqtt b").get("filters", read_texts, NO_TEXTS) == NO_TEXTS
+    assert file.stat().st_mode & 0o007 == 0
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{",
+        "[]",
+        "[1]",
+        '{"a": 1}',
+        '{"crc32": 0, "memories": {}}',
+        '{"crc32": 0, "memories": []}',
+        '{"crc32": 0, "memories": {"mqtt a": 1}}',
+        "[" * 100_000,
+    ],
+)
+def test_a_damaged_file_is_a_warning(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, text: str
+) -> None:
+    file = tmp_path / "g.memory"
+    file.write_text(text)
+
+    assert memory(file).get("filters", read_texts, NO_TEXTS) is None
+    assert "is damaged" in caplog.messages[0]
+    assert "may stay at a broker" in caplog.messages[0]
+    memory(file).put("filters", ["b"])
+    assert memory(file).get("filters", read_texts, NO_TEXTS) == ["b"]
+
+
+@pytest.mark.parametrize("value", ["7", -2, 1 << 64, None, [], {"a": 1}, 1.5])
+def test_a_damaged_fact_is_not_known(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, value: object
+) -> None:
+    file = tmp_path / "g.memory"
+    memory(file).put("number", value)
+
+    assert memory(file).get("number", read_count, 0) is None
+    assert "the memory of mqtt a is damaged" in caplog.text
+
+
+def test_a_changed_digit_is_damage(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    file = tmp_path / "g.memory"
+    memory(file).put("number", 17)
+    file.write_text(file.read_text().replace("17", "18"))
+
+    assert memory(file).get("number", read_count, 0) is None
+    assert "its checksum does not fit" in caplog.text
+
+
+def test_an_endpoint_finds_the_memory_of_its_earlier_name(tmp_path: Path) -> None:
+    file = tmp_path / "g.memory"
+    memory(file, "mqtt old").put("number", 7)
+
+    renamed = memory(file, "mqtt a", "mqtt old")
+
+    assert renamed.get("number", read_count, 0) == 7
+    renamed.put("number", 8)
+    assert memory(file, "mqtt a", "mqtt old").get("number", read_count, 0) == 8
+
+
+def test_a_renamed_endpoint_without_its_earlier_name_knows_nothing_and_says_so(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    file = tmp_path / "g.memory"
+    memory(file, "mqtt old").put("number", 7)
+
+    assert memory(file, "mqtt a").get("number", read_count, 0) is None
+    assert "write `was: old`" in caplog.text
+    caplog.clear()
+    assert memory(file, "nats c").get("number", read_count, 0) == 0, "of another kind"
+    assert not caplog.text
+
+
+def test_a_disk_without_room_is_tried_again(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "file").write_text("")
+    kept = memory(tmp_path / "file" / "g.memory")
+    with caplog.at_level(logging.WARNING):
+        kept.put("number", 7)
+    assert "cannot be written" in caplog.text
+    (tmp_path / "file").unlink()
+
+    kept.put("number", 8)
+
+    assert memory(tmp_path / "file" / "g.memory").get("number", read_count, 0) == 8
+
+
+def holder(folder: Path, instance: str) -> LeaseHolder:
+    found = LeaseHolder(FileLeaseStore(folder), instance, 2.0)
+    found.start()
+    return found
+
+
+def test_the_next_holder_of_a_pair_reads_what_the_last_one_kept(tmp_path: Path) -> None:
+    facts: list[Any] = []
+    for instance in ("north", "south", "north"):
+        lease = holder(tmp_path / "lease", instance)
+        until(lease.holds)
+        kept = SourceMemory()
+        kept.keep_in(SourceMemories(lease, ROLES), "mqtt a")
+        facts.append(kept.get("number", read_count, 0))
+        kept.put("number", len(facts))
+        lease.give()
+
+    assert facts == [0, 1, 2]
+
+
+def test_a_frozen_holder_does_not_change_the_memory_of_the_next_one(tmp_path: Path) -> None:
+    old, new = FileLeaseStore(tmp_path / "lease"), FileLeaseStore(tmp_path / "lease")
+    old.take(old.look(), "north")
+    old.write_memory(1, "north", "first")
+    new.take(new.look(), "south")
+    new.write_memory(2, "south", "second")
+
+    old.write_memory(1, "north", "late")
+
+    assert new.read_memory() == "second"
