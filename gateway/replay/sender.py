@@ -25,6 +25,7 @@ from gateway.model.outcome import RETRY, Outcome, Settlement
 from gateway.routing.payload_conversion import convert_payload
 from gateway.routing.route import Route
 from gateway.routing.router import Delivery, RouteMatch, Router
+from gateway.runtime.delivery.expiry import without_expired
 from gateway.runtime.delivery.rows import fingerprint
 from gateway.runtime.identity import gateway_identity
 from gateway.runtime.inbound.copy_maker import HeaderMapper, with_ids
@@ -170,15 +171,18 @@ class ReplaySender:
             return []
         self._open_archive()
         self._configuration.dictionary.commit()
+        wanted, complete = without_expired(endpoint, messages, now())
+        if not wanted and complete is not None:
+            return complete(())
         answered = threading.Event()
         answers: list[Settlement] = []
 
         def settled(settlements: Sequence[Settlement]) -> None:
-            answers.extend(settlements)
+            answers.extend(settlements if complete is None else complete(settlements))
             answered.set()
 
         try:
-            self._sink(endpoint).send(messages, settled)
+            self._sink(endpoint).send(wanted, settled)
         except GatewayError as error:
             return [Settlement(Outcome.RETRY, reason=str(error))] * len(messages)
         answered.wait(ANSWER_TIMEOUT)

@@ -16,6 +16,7 @@ from gateway.errors import GatewayError, NotConnectedError, SpoolError, unexpect
 from gateway.model.outcome import Settlement
 from gateway.runtime.delivery.actions import Action, Finish, Mark, Read, Send, Step, Store, Wait
 from gateway.runtime.delivery.backlog import MemoryBacklog
+from gateway.runtime.delivery.expiry import Complete, without_expired
 from gateway.runtime.delivery.lane import LaneState
 from gateway.runtime.delivery.lane_phase import ENDED, Phase
 from gateway.runtime.delivery.outbound_batch import OutboundBatch
@@ -278,12 +279,16 @@ class Lane:
             )  # fmt: skip
 
     def _send(self, send: Send) -> None:
-        binding, messages = self.binding, send.batch.messages_at(send.positions)
+        binding, waiting = self.binding, send.batch.messages_at(send.positions)
+        messages, complete = without_expired(self.state.name, waiting, now())
         try:
             self._require_lease()  # last: a frozen process wakes up here, and sends nothing
+            if not messages:
+                self._answered(send, complete, ())
+                return
             if binding.before_send is not None:
                 self._noted.waiting[send.number] = binding.before_send(messages), len(messages)
-            binding.sink.send(messages, partial(self._answered, send))
+            binding.sink.send(messages, partial(self._answered, send, complete))
         except GatewayError as error:
             self._noted.answered(send.number)
             self._lose(error, ours=error.ours)
@@ -292,9 +297,13 @@ class Lane:
             self._noted.answered(send.number)
             self._lose(unexpected_error(self.state.name, error))
 
-    def _answered(self, send: Send, settlements: Sequence[Settlement]) -> None:
+    def _answered(
+        self, send: Send, complete: Complete | None, settlements: Sequence[Settlement]
+    ) -> None:
         if self._noted.waiting:
             self._noted.answered(send.number, settlements)
+        if complete is not None:
+            settlements = complete(settlements)
         with self._lock:
             action = self._lane.answered(send.number, settlements, monotonic())
             self._notify()

@@ -5,11 +5,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 
 import pytest
 
-from gateway.model.dead_letter_rule import PACKET_SIZE, PUBLISH_ACL
-from gateway.model.message import Message
+from gateway.clock import now
+from gateway.model.dead_letter_rule import EXPIRED, PACKET_SIZE, PUBLISH_ACL
+from gateway.model.message import Headers, Message
 from gateway.model.outcome import ACCEPTED, Outcome, Settlement, rejected
 from gateway.runtime.delivery import lane as lane_states
 from gateway.runtime.delivery.lane import LaneLimits
@@ -62,6 +64,36 @@ def open_lane(
         yield lane
     finally:
         lane.stop()
+
+
+def expiring(answers: RecordedAnswers, *ends: tuple[str, int | None]) -> OutboundBatch:
+    """Return a batch of messages with these names and expiries."""
+    batch = answers.batch(*(name for name, _ in ends))
+    batch.messages = [
+        replace(each, headers=Headers(expiry=end))
+        for each, (_, end) in zip(batch.messages, ends, strict=True)
+    ]
+    return batch
+
+
+def test_a_message_that_expired_while_it_waited_is_a_dead_letter_and_not_sent() -> None:
+    sink, answers, hour = ScriptedSink(), RecordedAnswers(), 3_600_000_000
+    with open_lane(sink) as lane:
+        lane.deliver(
+            expiring(answers, ("old/1", 1), ("a", None), ("old/2", now()), ("b", now() + hour))
+        )
+        lane.deliver(expiring(answers, ("old/3", 1), ("old/4", 2)))
+        lane.deliver(answers.batch("c"))
+        until(lambda: len(answers.outcomes) == 7)
+
+    assert [each.address for each in sink.received] == ["a", "b", "c"]
+    assert {name for name, rule in answers.rules.items() if rule == EXPIRED} == {
+        "old/1",
+        "old/2",
+        "old/3",
+        "old/4",
+    }
+    assert [answers.outcomes[name] for name in "abc"] == [Outcome.ACCEPTED] * 3
 
 
 def test_unanswered_batches_are_sent_again_before_newer_ones() -> None:
