@@ -1,15 +1,23 @@
-"""TLS of client connections: the context from the settings, and a hint for the wrong port."""
+"""TLS of client connections: the context from the settings, and the errors of a failed one.
+
+A driver tells of a refused certificate in its own way, or not at all. So a connection that fails
+before its log-in is tried once more by a handshake alone, which says whether TLS is the cause.
+"""
 
 from __future__ import annotations
 
+import os
 import socket
 import ssl
 from typing import Final
 
-from gateway.endpoints.settings.base import EndpointSettings, TlsSettings
-from gateway.errors import EndpointError
+from gateway.endpoints.settings.base import EndpointSettings, Server, TlsSettings
+from gateway.errors import EndpointError, NotConnectedError, first_line
 
 PROBE_TIMEOUT: Final = 2.0  # seconds
+REFUSAL_TIMEOUT: Final = 0.5  # seconds after a handshake for a refusal of the certificate (TLS 1.3)
+MAX_GREETING: Final = 65_536  # bytes
+CHECK_CERTIFICATES: Final = "; check the certificates"
 EXPECTS_TLS: Final = "expects TLS: configure TLS, or use the port without TLS"
 WITHOUT_TLS: Final = "does not speak TLS: use the broker's TLS port, or remove TLS"
 
@@ -66,3 +74,62 @@ def _answers_tls(host: str, port: int) -> bool | None:
         except OSError:
             return False
     return True
+
+
+def connect_error(
+    settings: EndpointSettings,
+    server: Server,
+    error: Exception,
+    tls: TlsSettings | None,
+    *,
+    greets: bool = False,
+) -> EndpointError:
+    """Return the error of a connection to `server` that failed before its first answer.
+
+    It names the address, the cause and a remedy. A refused certificate is permanent. A server that
+    `greets` sends a line before it turns to TLS.
+    """
+    label = f"{settings.name}: {server.host}:{server.port}"
+    reason = first_line(error)
+    if isinstance(error, OSError) and error.errno and not isinstance(error, ssl.SSLError):
+        reason = os.strerror(error.errno)
+    if not greets and (hint := encryption_hint(settings)):
+        return NotConnectedError(f"{label}: {reason}{hint}")
+    if server.is_encrypted and (fault := _handshake_fault(settings, server, error, tls, greets)):
+        return EndpointError(f"{label}: TLS: {fault}{CHECK_CERTIFICATES}")
+    return NotConnectedError(f"{label}: {reason}")
+
+
+def _handshake_fault(
+    settings: EndpointSettings,
+    server: Server,
+    error: Exception,
+    tls: TlsSettings | None,
+    greets: bool,  # of `connect_error`
+) -> str:
+    """Return why a TLS handshake fails; empty where it succeeds, or nobody answers."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return first_line(error)
+    tls = tls or TlsSettings()
+    context, host = client_context(settings.name, tls), tls.server_hostname or server.host
+    try:
+        with socket.create_connection((server.host, server.port or 0), PROBE_TIMEOUT) as plain:
+            if greets:
+                _skip_line(plain)
+            with context.wrap_socket(plain, server_hostname=host) as encrypted:
+                encrypted.settimeout(REFUSAL_TIMEOUT)
+                encrypted.recv(1)
+    except (ssl.SSLEOFError, ConnectionResetError):
+        return "the server ended the connection at the handshake"
+    except ssl.SSLError as failure:
+        return first_line(failure)
+    except (OSError, UnicodeError):  # it waits for the log-in, or is away
+        return ""
+    return ""
+
+
+def _skip_line(plain: socket.socket) -> None:
+    """Read the line that a server sends before it turns to TLS."""
+    for _ in range(MAX_GREETING):
+        if plain.recv(1) in {b"\n", b""}:
+            return

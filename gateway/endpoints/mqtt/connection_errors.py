@@ -8,7 +8,7 @@ from typing import Final
 
 from gateway.endpoints.mqtt.client_id import MAX_CLOSES, ClosedConnections
 from gateway.endpoints.settings.mqtt import MqttSettings
-from gateway.endpoints.tls import encryption_hint
+from gateway.endpoints.tls import CHECK_CERTIFICATES, encryption_hint
 from gateway.errors import (
     ClientIdDisputeError,
     ClosedByBrokerError,
@@ -18,7 +18,6 @@ from gateway.errors import (
 )
 from gateway.wire.mqtt.reasons import ANOTHER_CLIENT, GIVE_OWN_IDS
 
-CHECK_CERTIFICATES: Final = "; check the certificates"
 _ENDS: Final = (ssl.SSLEOFError, ssl.SSLZeroReturnError, TimeoutError, ConnectionError)
 
 

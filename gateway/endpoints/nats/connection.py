@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Callable, Coroutine
 from concurrent.futures import CancelledError, Future
 from contextlib import suppress
+from functools import partial
 from threading import Thread, current_thread
 from typing import Any, Final, TypeVar
 
@@ -19,14 +20,15 @@ from nats.js.errors import APIError, NotFoundError
 
 from gateway.endpoints.nats.client import GatewayClient
 from gateway.endpoints.nats.log_in import key_options
-from gateway.endpoints.settings.base import TlsSettings
+from gateway.endpoints.settings.base import TlsSettings, server_of
 from gateway.endpoints.settings.nats import NatsSettings
-from gateway.endpoints.tls import client_context
+from gateway.endpoints.tls import client_context, connect_error
 from gateway.errors import EndpointError, NotConnectedError, first_line
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
 
+PORT: Final = 4222
 CLOSE_TIMEOUT: Final = 2.0  # seconds
 _FORSAKEN: Final = 0.2  # seconds
 _QUESTIONS: Final = 10  # of one call at most; each has `answer_timeout`
@@ -190,7 +192,7 @@ class NatsConnection:
             loop.close()
 
     async def _connect(self) -> None:
-        failure: Exception | None = None
+        failures: list[EndpointError] = []
         for url in self._settings.addresses:
             self._noted.clear()
             client = GatewayClient(encrypted=url.startswith("tls://"))
@@ -199,19 +201,31 @@ class NatsConnection:
                     client.log_in(url, **self._options(url)), self._settings.connect_timeout
                 )
             except (TimeoutError, NatsError, OSError) as error:
-                failure = self._noted[-1] if self._noted else error
+                failure: Exception = self._noted[-1] if self._noted else error
                 if isinstance(failure, TimeoutError):
                     silence = f"no answer within {self._settings.connect_timeout:g} s"
                     failure = OSError(f"{url}: {silence}; is it a server of NATS?")
                 with suppress(TimeoutError):  # after a failed handshake its close never ends
                     await asyncio.wait_for(client.close(), _FORSAKEN)
                 client.abort()
+                failures.append(await self._connect_error(url, failure))
                 continue
             self.client, self.address = client, url.partition("://")[2]
             self.run(self._watch())
             self.jetstream = JetStreamContext(client, timeout=self._settings.answer_timeout)
             return
-        raise refusal(self._settings.name, failure or OSError("no server"))
+        raise failures[0]
+
+    async def _connect_error(self, url: str, error: Exception) -> EndpointError:
+        """Return the error of one address; of TLS, which the driver tells in words of its own."""
+        settings = self._settings
+        refused = refusal(settings.name, error)
+        if not isinstance(error, OSError) or not refused.retryable:
+            return refused
+        is_encrypted = settings.tls is not None or url.startswith("tls://")
+        server = server_of(url, PORT, is_encrypted=is_encrypted)
+        make = partial(connect_error, settings, server, error, settings.tls, greets=True)
+        return await asyncio.to_thread(make)
 
     def _options(self, url: str) -> dict[str, Any]:
         settings = self._settings

@@ -17,15 +17,16 @@ from pika.adapters.select_connection import IOLoop
 from pika.exceptions import ChannelClosedByBroker
 from pika.frame import Header
 
-from gateway.endpoints.settings.base import TlsSettings
+from gateway.endpoints.settings.base import TlsSettings, server_of
 from gateway.endpoints.settings.rabbitmq import RabbitmqSettings
-from gateway.endpoints.tls import client_context, encryption_hint
+from gateway.endpoints.tls import client_context, connect_error
 from gateway.errors import EndpointError, NotConnectedError, first_line
 
 log = logging.getLogger(__name__)
 
 CLOSE_TIMEOUT: Final = 1.0  # seconds
 NOT_FOUND: Final = 404
+PORTS: Final = {False: 5672, True: 5671}  # by whether TLS is spoken
 _ANSWER: Final = re.compile(r"\((\d{3})\) \\?['\"](.*?)\\?['\"]")  # in the texts of pika's errors
 _REFUSALS: Final = frozenset({403, 406, 530})  # access refused, precondition failed, not allowed
 HEADER_START: Final = 12  # bytes of a header frame before the properties
@@ -212,19 +213,29 @@ class RabbitmqConnection:
             self.loop.close()
 
     def _connect(self) -> None:
-        failure: EndpointError | None = None
+        failures: list[EndpointError] = []
         for url, address in zip(self.settings.urls, self.settings.addresses, strict=True):
             try:
                 self._amqp = self._try(url)
                 self.address = address.partition("://")[2]
             except NotConnectedError as error:
-                failure = failure or error
+                failures.append(self._connect_error(url, error))
                 continue
             self._amqp.add_on_connection_blocked_callback(self._block)
             self._amqp.add_on_connection_unblocked_callback(self._unblock)
             return
-        hint = encryption_hint(self.settings)
-        raise NotConnectedError(f"{failure or self.settings.name}{hint}") from failure
+        raise failures[0]
+
+    def _connect_error(self, url: str, error: NotConnectedError) -> EndpointError:
+        """Return the error of one address; of TLS, which the driver tells in words of its own."""
+        tls = self.settings.tls
+        is_encrypted = tls is not None or url.startswith("amqps:")
+        server = server_of(url, PORTS[is_encrypted], is_encrypted=is_encrypted)
+        reason = str(error).removeprefix(f"{self.settings.name}: ")
+        cause = error.__cause__
+        while cause is not None and not isinstance(cause, OSError):
+            cause = _inner(cause)
+        return connect_error(self.settings, server, cause or OSError(reason), tls)
 
     def _try(self, url: str) -> Any:  # noqa: ANN401  # the driver's
         parameters = self._parameters(url)

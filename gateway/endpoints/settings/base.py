@@ -187,6 +187,14 @@ class EndpointSettings(ABC):
             yield Server(found["host"].strip("[]"), port, is_encrypted)
 
 
+def server_of(url: str, port: int, *, is_encrypted: bool) -> Server:
+    """Return the server of a URL with one; `port` is the default."""
+    found = _ADDRESS.search(url)
+    host = found["host"].strip("[]") if found else ""
+    own = int(found["port"]) if found and found["port"] else port
+    return Server(host, own, is_encrypted)
+
+
 def server_key(addresses: Iterable[str], ports: Mapping[str, int]) -> str:
     """Return hosts with ports, equal however the addresses of the servers are written.
 

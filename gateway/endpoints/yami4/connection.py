@@ -12,9 +12,9 @@ from threading import Lock
 from urllib.parse import urlsplit
 
 from gateway.endpoints.leader_followers import wait_readable
-from gateway.endpoints.settings.base import TlsSettings
+from gateway.endpoints.settings.base import Server, TlsSettings, server_of
 from gateway.endpoints.settings.yami4 import Yami4Settings
-from gateway.endpoints.tls import client_context, encryption_hint
+from gateway.endpoints.tls import client_context, connect_error
 from gateway.errors import EndpointError, NotConnectedError, WireError
 from gateway.wire.yami4.frames import FrameDecoder, FrameLimits, Packet
 
@@ -50,7 +50,7 @@ class Yami4Connection:
             NotConnectedError: the connection is lost, or the broker violated the protocol.
         """
         if self._decoder.fault is not None:
-            raise self._lost(str(self._decoder.fault))
+            raise self.lost(str(self._decoder.fault))
         try:
             data = self._receive()
             if data is None and timeout > 0 and wait_readable(self.fileno, timeout):
@@ -60,8 +60,8 @@ class Yami4Connection:
             if data:
                 return self._decode(data)
         except (OSError, ValueError, WireError) as error:  # ValueError: closed by another thread
-            raise self._lost(f"connection lost: {error}") from error
-        raise self._lost("the broker closed the connection")
+            raise self.lost(f"connection lost: {error}") from error
+        raise self.lost("the broker closed the connection")
 
     def write(self, data: bytes, timeout: float) -> int:
         """Write `data` and return the bytes written: all of them, or the connection is broken.
@@ -102,9 +102,14 @@ class Yami4Connection:
             log.error("%s: a message was too large and is lost; see max_message", self._name)
         return packets
 
-    def _lost(self, reason: str) -> NotConnectedError:
-        hint = "" if self._heard else encryption_hint(self._settings)
-        return NotConnectedError(f"{self._name}: {reason}{hint}")
+    def lost(self, reason: str) -> EndpointError:
+        """Return the error of this connection; before its first answer, with address and cause."""
+        error = NotConnectedError(f"{self._name}: {reason}")
+        if self._heard or self._settings.url.startswith("unix"):
+            return error
+        return connect_error(
+            self._settings, _server(self._settings), OSError(reason), self._settings.tls
+        )
 
     def _receive(self) -> bytes | None:
         try:
@@ -135,13 +140,20 @@ def connect(settings: Yami4Settings) -> Yami4Connection:
     """
     try:
         connection = _connect(settings)
-    except (ssl.SSLCertVerificationError, ValueError) as error:
+    except ssl.SSLCertVerificationError as error:
+        raise connect_error(settings, _server(settings), error, settings.tls) from error
+    except ValueError as error:
         raise EndpointError(f"{settings.name}: {settings.url!r}: {error}") from error
     except OSError as error:
-        broke_off = isinstance(error, ssl.SSLError | ConnectionResetError)
-        hint = encryption_hint(settings) if broke_off else ""
-        raise NotConnectedError(f"{settings.name}: {settings.url!r}: {error}{hint}") from error
+        if settings.url.startswith("unix"):
+            reason = error.strerror or error
+            raise NotConnectedError(f"{settings.name}: {settings.url}: {reason}") from error
+        raise connect_error(settings, _server(settings), error, settings.tls) from error
     return Yami4Connection(connection, settings)
+
+
+def _server(settings: Yami4Settings) -> Server:
+    return server_of(settings.url, 0, is_encrypted=settings.url.startswith("tcps"))
 
 
 def _connect(settings: Yami4Settings) -> socket.socket:

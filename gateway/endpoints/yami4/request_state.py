@@ -20,7 +20,7 @@ from gateway.endpoints.yami4.request_encoder import (
     RequestEncoder,
     settle_all,
 )
-from gateway.errors import NotConnectedError
+from gateway.errors import EndpointError, NotConnectedError
 from gateway.model.dead_letter_rule import BROKER_EXCEPTION
 from gateway.model.message import Message
 from gateway.model.outcome import ACCEPTED, NO_ROOM, RETRY, Settlement, rejected
@@ -51,7 +51,7 @@ class RequestState:
         self._headers = HeaderReader()
         self._changed = Condition()  # guards the next six
         self._closing = self._over = False
-        self._failure: NotConnectedError | None = None  # why it is over
+        self._failure: EndpointError | None = None  # why it is over
         self._pending: dict[int, PendingAnswer] = {}  # by message id
         self._unconfirmed: deque[tuple[int, PendingAnswer]] = deque()  # the next answer is theirs
         self._in_flight = 0  # messages that occupy the window
@@ -94,7 +94,8 @@ class RequestState:
         """Raise NotConnectedError when nothing can be sent any more."""
         if self._over or self._closing:
             failure = self._failure
-            raise NotConnectedError(str(failure or f"{self._settings.name}: not connected"))
+            kind = NotConnectedError if failure is None else type(failure)
+            raise kind(str(failure or f"{self._settings.name}: not connected"))
 
     def close(self) -> None:
         """Read the pending answers for a moment, then release everything."""
@@ -212,7 +213,7 @@ class RequestState:
         finally:
             self._writing.release()
         if sent < chunk.size:
-            self._give_up()
+            self._give_up(self._connection.lost("the broker closed the connection"))
 
     def _read(self) -> bool:
         """Settle the answers that have arrived and check the broker; return whether any had."""
@@ -221,7 +222,7 @@ class RequestState:
             now = time.monotonic()
             self._check_overdue(now, None if packets is None else self._settle_answered(packets))
             self._ask_if_due()
-        except NotConnectedError as error:
+        except EndpointError as error:
             if self._is_known and not self._closing:
                 log.warning("%s", error)
             self._give_up(error)
@@ -279,7 +280,7 @@ class RequestState:
         if answered is None or answered > oldest[0]:
             raise NotConnectedError(f"{self._settings.name}: the broker does not answer")
 
-    def _give_up(self, failure: NotConnectedError | None = None) -> None:
+    def _give_up(self, failure: EndpointError | None = None) -> None:
         """Close the connection, once, and settle every message without an answer as RETRY."""
         with self._changed:
             self._over = True

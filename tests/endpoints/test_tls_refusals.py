@@ -1,0 +1,143 @@
+"""Certificates that do not fit, and a port that nobody listens at: one error for every kind.
+
+The error names the address, the cause, and what to do; it is no text of a driver alone.
+"""
+
+from __future__ import annotations
+
+import re
+import ssl
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, suppress
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from gateway.endpoints.base import Subscription
+from gateway.endpoints.registry import make_sink, make_source
+from gateway.endpoints.settings.base import EndpointSettings, TlsSettings
+from gateway.endpoints.settings.mqtt import MqttSettings
+from gateway.endpoints.settings.nats import NatsSettings
+from gateway.endpoints.settings.rabbitmq import RabbitmqSettings
+from gateway.endpoints.settings.yami4 import Yami4Settings
+from gateway.errors import EndpointError
+from gateway.trial.brokers.listening import free_port
+from gateway.trial.brokers.yami4 import Yami4Broker
+from tests.brokers.hostile_servers import serving, tls_relaying
+from tests.brokers.mosquitto import Mosquitto
+from tests.brokers.nats_server import NatsServer
+from tests.brokers.rabbitmq_server import Vhost
+from tests.brokers.test_mqtt_tls import make_certificate
+
+pytestmark = pytest.mark.broker
+KINDS = ["mqtt", "yami4", "rabbitmq", "nats"]  # their TLS is Python's: the others have a library's
+Make = Callable[[int, TlsSettings | None], EndpointSettings]
+
+MAKE: dict[str, Make] = {
+    "mqtt": lambda port, tls: MqttSettings(host="127.0.0.1", port=port, tls=tls),
+    "yami4": lambda port, tls: Yami4Settings(
+        url=f"tcp{'s' if tls else ''}://127.0.0.1:{port}", tls=tls
+    ),
+    "rabbitmq": lambda port, tls: RabbitmqSettings(
+        url=f"amqp{'s' if tls else ''}://127.0.0.1:{port}/", tls=tls
+    ),
+    "nats": lambda port, tls: NatsSettings(
+        url=f"{'tls' if tls else 'nats'}://127.0.0.1:{port}", tls=tls, jetstream=False
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    found = tmp_path_factory.mktemp("certificates")
+    make_certificate(found, "authority", None)
+    make_certificate(found, "stranger", None)
+    make_certificate(found, "broker", "authority", "subjectAltName=IP:127.0.0.1")
+    make_certificate(found, "other", "stranger", "extendedKeyUsage=clientAuth")
+    return found
+
+
+@pytest.fixture(params=KINDS)
+def server(request: pytest.FixtureRequest, folder: Path) -> Iterator[tuple[int, Make]]:
+    """A broker that asks for a client certificate of `authority`."""
+    kind: str = request.param
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=folder / "authority.pem")
+    context.load_cert_chain(folder / "broker.pem", folder / "broker.key")
+    context.verify_mode = ssl.CERT_REQUIRED
+    with ExitStack() as stack:
+        if kind == "nats":  # it turns to TLS behind its first line
+            files = ", ".join(
+                f'{key}: "{folder}/{file}"'
+                for key, file in (
+                    ("cert_file", "broker.pem"),
+                    ("key_file", "broker.key"),
+                    ("ca_file", "authority.pem"),
+                )
+            )
+            nats: NatsServer = request.getfixturevalue("start_nats")(
+                f"tls {{{files}, verify: true}}"
+            )
+            yield nats.port, MAKE[kind]
+            return
+        if kind == "mqtt":
+            mosquitto: Mosquitto = request.getfixturevalue("mosquitto")
+            plain = mosquitto.port
+        elif kind == "yami4":
+            plain = int(stack.enter_context(Yami4Broker()).url.rpartition(":")[2])
+        else:
+            vhost: Vhost = request.getfixturevalue("rabbitmq")
+            plain = vhost.server.port
+        yield stack.enter_context(serving(tls_relaying(plain, context))), MAKE[kind]
+
+
+def error_of(settings: EndpointSettings) -> str:
+    """The error of a connection; of the second one, where the end of the first may be chance."""
+    sink = make_sink(settings)
+    with suppress(EndpointError):
+        sink.open()
+    with pytest.raises(EndpointError) as caught:
+        sink.open()
+    sink.close()
+    return str(caught.value)
+
+
+def client(folder: Path, authority: str, name: str = "") -> TlsSettings:
+    trusting = TlsSettings(ca_file=f"{folder}/{authority}.pem")
+    if not name:
+        return trusting
+    return replace(trusting, cert_file=f"{folder}/{name}.pem", key_file=f"{folder}/{name}.key")
+
+
+def test_a_server_of_an_unknown_authority(server: tuple[int, Make], folder: Path) -> None:
+    port, make = server
+
+    text = error_of(make(port, client(folder, "stranger", "other")))
+
+    assert f"127.0.0.1:{port}: TLS: " in text
+    assert "certificate verify failed" in text
+    assert text.endswith("; check the certificates")
+
+
+@pytest.mark.parametrize("name", ["other", ""], ids=["of-an-unknown-authority", "absent"])
+def test_a_client_certificate_that_the_server_refuses(
+    server: tuple[int, Make], folder: Path, name: str
+) -> None:
+    port, make = server
+
+    text = error_of(make(port, client(folder, "authority", name)))
+
+    assert f"127.0.0.1:{port}: " in text
+    assert "TLS" in text
+    assert text.endswith("; check the certificates")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_port_that_nobody_listens_at(kind: str) -> None:
+    port = free_port()
+    source = make_source(MAKE[kind](port, None), [Subscription("a")])
+    with pytest.raises(EndpointError) as caught:
+        source.open()
+    source.close()
+
+    assert re.search(f"127.0.0.1:{port}: .*[Cc]onnection refused", str(caught.value))
