@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import socket
 import ssl
-from typing import Final
+from typing import Any, Final
 
 from gateway.endpoints.settings.base import EndpointSettings, Server, TlsSettings
 from gateway.errors import EndpointError, NotConnectedError, first_line
@@ -77,48 +77,33 @@ def _answers_tls(host: str, port: int) -> bool | None:
 
 
 def connect_error(
-    settings: EndpointSettings,
-    server: Server,
-    error: Exception,
-    tls: TlsSettings | None,
-    *,
-    greets: bool = False,
+    settings: EndpointSettings, server: Server, error: Exception, tls: TlsSettings | None
 ) -> EndpointError:
     """Return the error of a connection to `server` that failed before its first answer.
 
-    It names the address, the cause and a remedy. A refused certificate is permanent. A server that
-    `greets` sends a line before it turns to TLS.
+    It names the address, the cause and a remedy. A refused certificate is permanent.
     """
     label = f"{settings.name}: {server.host}:{server.port}"
     reason = first_line(error)
     if isinstance(error, OSError) and error.errno and not isinstance(error, ssl.SSLError):
         reason = os.strerror(error.errno)
-    if not greets and (hint := encryption_hint(settings)):
+    if not settings.greets and (hint := encryption_hint(settings)):
         return NotConnectedError(f"{label}: {reason}{hint}")
-    if server.is_encrypted and (fault := _handshake_fault(settings, server, error, tls, greets)):
+    if server.is_encrypted and (fault := _handshake_fault(settings, server, error, tls)):
         return EndpointError(f"{label}: TLS: {fault}{CHECK_CERTIFICATES}")
     return NotConnectedError(f"{label}: {reason}")
 
 
 def _handshake_fault(
-    settings: EndpointSettings,
-    server: Server,
-    error: Exception,
-    tls: TlsSettings | None,
-    greets: bool,  # of `connect_error`
+    settings: EndpointSettings, server: Server, error: Exception, tls: TlsSettings | None
 ) -> str:
     """Return why a TLS handshake fails; empty where it succeeds, or nobody answers."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return first_line(error)
-    tls = tls or TlsSettings()
-    context, host = client_context(settings.name, tls), tls.server_hostname or server.host
     try:
-        with socket.create_connection((server.host, server.port or 0), PROBE_TIMEOUT) as plain:
-            if greets:
-                _skip_line(plain)
-            with context.wrap_socket(plain, server_hostname=host) as encrypted:
-                encrypted.settimeout(REFUSAL_TIMEOUT)
-                encrypted.recv(1)
+        with _handshake(settings, server, tls) as encrypted:
+            encrypted.settimeout(REFUSAL_TIMEOUT)
+            encrypted.recv(1)
     except (ssl.SSLEOFError, ConnectionResetError):
         return "the server ended the connection at the handshake"
     except ssl.SSLError as failure:
@@ -126,6 +111,45 @@ def _handshake_fault(
     except (OSError, UnicodeError):  # it waits for the log-in, or is away
         return ""
     return ""
+
+
+def describe_certificate(settings: EndpointSettings, server: Server) -> str:
+    """Return version of TLS and certificate of `server`, by a handshake of its own.
+
+    Empty for a server without TLS, and for a kind whose library has settings of its own for it.
+    """
+    tls = getattr(settings, "tls", None)
+    if not isinstance(tls, TlsSettings | None) or not (server.is_encrypted or tls):
+        return ""
+    try:
+        with _handshake(settings, server, tls) as encrypted:
+            version, found = encrypted.version(), encrypted.getpeercert() or {}
+    except (OSError, UnicodeError):
+        return ""
+    if not found:
+        return f"{version}, certificate not verified"
+    subject, issuer = (_shown(found.get(each, ())) for each in ("subject", "issuer"))
+    return f"{version}, certificate {subject}, by {issuer}, until {found.get('notAfter')}"
+
+
+def _handshake(
+    settings: EndpointSettings, server: Server, tls: TlsSettings | None
+) -> ssl.SSLSocket:
+    """Return a connection that only spoke TLS. Raises OSError, or UnicodeError for a bad host."""
+    tls = tls or TlsSettings()
+    context, host = client_context(settings.name, tls), tls.server_hostname or server.host
+    plain = socket.create_connection((server.host, server.port or 0), PROBE_TIMEOUT)
+    try:
+        if settings.greets:
+            _skip_line(plain)
+        return context.wrap_socket(plain, server_hostname=host)
+    except BaseException:
+        plain.close()
+        raise
+
+
+def _shown(name: Any) -> str:  # noqa: ANN401  # of `getpeercert`: tuples of pairs
+    return ", ".join(f"{key}={value}" for part in name for key, value in part)
 
 
 def _skip_line(plain: socket.socket) -> None:

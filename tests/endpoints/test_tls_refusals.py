@@ -16,11 +16,12 @@ import pytest
 
 from gateway.endpoints.base import Subscription
 from gateway.endpoints.registry import make_sink, make_source
-from gateway.endpoints.settings.base import EndpointSettings, TlsSettings
+from gateway.endpoints.settings.base import EndpointSettings, Server, TlsSettings
 from gateway.endpoints.settings.mqtt import MqttSettings
 from gateway.endpoints.settings.nats import NatsSettings
 from gateway.endpoints.settings.rabbitmq import RabbitmqSettings
 from gateway.endpoints.settings.yami4 import Yami4Settings
+from gateway.endpoints.tls import describe_certificate
 from gateway.errors import EndpointError
 from gateway.trial.brokers.listening import free_port
 from gateway.trial.brokers.yami4 import Yami4Broker
@@ -141,3 +142,15 @@ def test_a_port_that_nobody_listens_at(kind: str) -> None:
     source.close()
 
     assert re.search(f"127.0.0.1:{port}: .*[Cc]onnection refused", str(caught.value))
+
+
+def test_the_certificate_of_a_server_is_described(server: tuple[int, Make], folder: Path) -> None:
+    port, make = server
+    settings = make(port, client(folder, "authority"))
+
+    text = describe_certificate(settings, Server("127.0.0.1", port, is_encrypted=True))
+
+    assert re.fullmatch(
+        r"TLSv1\.[23], certificate commonName=broker, by commonName=authority, until \w+ .* GMT",
+        text,
+    )

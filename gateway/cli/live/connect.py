@@ -13,6 +13,7 @@ from gateway.config.load import load
 from gateway.endpoints.base import address_of
 from gateway.endpoints.registry import make_sink
 from gateway.endpoints.settings.base import EndpointSettings
+from gateway.endpoints.tls import describe_certificate
 from gateway.errors import GatewayError
 from gateway.terminal.text import print_line
 
@@ -45,8 +46,12 @@ def _open(settings: EndpointSettings) -> str:
     sink = make_sink(settings, instance="connect")
     try:
         sink.open()
-        address = address_of(sink) if len([*settings.servers()]) > 1 else ""
+        seconds = monotonic() - begun
+        address = address_of(sink)
     finally:
         sink.close()
-    at = address and f" at {address}"
-    return f"{settings.name}: connected to {settings.broker_key}{at} ({monotonic() - begun:.1f} s)"
+    servers = {f"{each.host}:{each.port}": each for each in settings.servers()}
+    if not address:
+        address = next(iter(servers)) if len(servers) == 1 else settings.broker_key
+    tls = describe_certificate(settings, servers[address]) if address in servers else ""
+    return f"{settings.name}: connected to {address} ({seconds:.1f} s){tls and '; '}{tls}"

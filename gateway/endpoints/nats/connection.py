@@ -10,7 +10,6 @@ from collections import deque
 from collections.abc import Callable, Coroutine
 from concurrent.futures import CancelledError, Future
 from contextlib import suppress
-from functools import partial
 from threading import Thread, current_thread
 from typing import Any, Final, TypeVar
 
@@ -224,8 +223,7 @@ class NatsConnection:
             return refused
         is_encrypted = settings.tls is not None or url.startswith("tls://")
         server = server_of(url, PORT, is_encrypted=is_encrypted)
-        make = partial(connect_error, settings, server, error, settings.tls, greets=True)
-        return await asyncio.to_thread(make)
+        return await asyncio.to_thread(connect_error, settings, server, error, settings.tls)
 
     def _options(self, url: str) -> dict[str, Any]:
         settings = self._settings

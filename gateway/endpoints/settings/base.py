@@ -68,11 +68,13 @@ class EndpointSettings(ABC):
     """Settings of an endpoint; each kind adds its own, and overrides the members that differ.
 
     `encrypted_schemes` are the schemes in `addresses` that stand for TLS, also as a part, such as
-    nio+ssl. `client_key` is the setting with the client id, `durable_key` the one with the durable
-    queue or consumer of a source: two gateways at one broker need different ones.
+    nio+ssl. A server that `greets` sends a line before it turns to TLS. `client_key` is the setting
+    with the client id, `durable_key` the one with the durable queue or consumer of a source: two
+    gateways at one broker need different ones.
     """
 
     encrypted_schemes: ClassVar[tuple[str, ...]] = ("ssl", "tls", "tcps")
+    greets: ClassVar[bool] = False
     client_key: ClassVar[str] = ""
     durable_key: ClassVar[str] = ""
     rate: float = setting(

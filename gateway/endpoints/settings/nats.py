@@ -28,6 +28,7 @@ class NatsSettings(EndpointSettings):
     """NATS server, with JetStream or without."""
 
     encrypted_schemes: ClassVar[tuple[str, ...]] = ("tls",)
+    greets: ClassVar[bool] = True
     carries: ClassVar[frozenset[str]] = ALL_FIELDS - {"redelivered"}
     durable_key: ClassVar[str] = "consumer"
     name: str = setting("name of the endpoint in the configuration", "nats")

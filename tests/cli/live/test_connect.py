@@ -43,8 +43,8 @@ def test_every_broker_answers(
 
     lines = capsys.readouterr().out.splitlines()
     assert [re.sub(r"[\d.]+ s\)", "N s)", each) for each in lines] == [
-        f"plant: connected to mqtt://localhost:{plant.port} (N s)",
-        f"office: connected to mqtt://localhost:{office.port} (N s)",
+        f"plant: connected to localhost:{plant.port} (N s)",
+        f"office: connected to localhost:{office.port} (N s)",
         "ems: connected to memory:default (N s)",
     ]
 
@@ -63,8 +63,7 @@ def test_the_address_in_use_of_several(
     assert main(["connect", str(file)]) == 0
 
     line = capsys.readouterr().out
-    assert line.startswith("plant: connected to mqtt://127.0.0.1:")
-    assert f" at 127.0.0.1:{mosquitto.port} (" in line
+    assert line.startswith(f"plant: connected to 127.0.0.1:{mosquitto.port} (")
 
 
 @pytest.mark.broker
