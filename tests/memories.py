@@ -28,5 +28,10 @@ def remembered(file: Path) -> dict[str, object]:
     return dict(found or {})
 
 
+def memories_in(file: Path) -> SourceMemories:
+    """Return the memories in `file`, as a process has them that starts now."""
+    return SourceMemories(MemoryFile(file))
+
+
 def sessions_in(file: Path) -> SessionsInMemory:
     return SessionsInMemory(SourceMemories(MemoryFile(file)), ROLE, "")

@@ -23,6 +23,7 @@ Facts: TypeAlias = Mapping[str, Any]  # values of JSON
 WRITE_INTERVAL: Final = 1.0  # seconds after which a position that is behind is written again
 NO_TEXTS: Final[Sequence[str]] = ()
 MAX_NUMBER: Final = 1 << 64  # of a message in a stream
+ALL_THERE: Final = MAX_NUMBER - 1  # `seen` where all that is there may have been received
 MAX_STEP: Final = 64  # times `ahead`: the longest step of a source that receives fast
 DAMAGE: Final = (LookupError, ValueError, TypeError, OverflowError, RecursionError)
 
@@ -120,7 +121,8 @@ class Position:
 
     `settled` is the number of the last settled message, -1 for none, and `proof` what tells the
     stream from another one of its name, such as a checksum of that message, or the time at which
-    the stream was made. Messages up to `seen` may have been received over earlier connections.
+    the stream was made. Messages up to `seen` may have been received over earlier connections;
+    `ALL_THERE` are those that come until the source falls quiet with all of them settled.
     `highest` has been received. `is_known` is false when the memory of it is damaged.
     Thread-safe: guarded by self._lock.
     """
@@ -176,6 +178,8 @@ class Position:
             now = monotonic()
             if now - max(self._written_at, self._received_at if quiet else 0.0) < WRITE_INTERVAL:
                 return
+            if quiet and self.seen == ALL_THERE and self.settled >= self.highest:
+                self.seen = self.highest  # it has come
             self._write(max(self.seen, self.highest) if quiet else self._reach)
 
     def write_exactly(self) -> None:

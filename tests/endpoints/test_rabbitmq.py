@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -13,12 +12,13 @@ from urllib.parse import urlsplit
 import pytest
 
 from gateway.endpoints.base import Source, Subscription, address_of
-from gateway.endpoints.continuity import SubscriptionStore
 from gateway.endpoints.registry import make_sink, make_source
 from gateway.endpoints.settings.rabbitmq import RabbitmqSettings
+from gateway.endpoints.source_memory import KeepsMemory
 from gateway.errors import EndpointError, NotConnectedError
 from gateway.model.message import DeliveryMode, Headers, Message
 from gateway.model.outcome import ACCEPTED, NO_ROOM, RETRY, Outcome
+from gateway.runtime.inbound.source_memories import SourceMemories
 from gateway.trial.brokers.listening import free_port
 from tests.brokers.rabbitmq_server import RabbitmqServer, Vhost
 from tests.endpoints.exchange import (
@@ -32,7 +32,7 @@ from tests.endpoints.exchange import (
     send,
     wait_for_loss,
 )
-from tests.memories import sessions_in
+from tests.memories import ROLE, memories_in
 from tests.waiting import until
 
 T = TypeVar("T")
@@ -40,25 +40,13 @@ MODE = DeliveryMode.AT_LEAST_ONCE
 QUEUE = "gateway-rabbitmq-r"  # of the sources below
 
 
-class Store:
-    """Remembers subscriptions in memory. Mutable."""
-
-    def __init__(self) -> None:
-        self.saved: dict[str, list[str]] = {}
-
-    def load(self, session: str, parse: Callable[[str], T]) -> Sequence[T]:
-        return [*map(parse, self.saved.get(session, []))]
-
-    def save(self, session: str, subscriptions: Collection[str]) -> None:
-        self.saved[session] = [*subscriptions]
-
-
 def source_of(
-    settings: RabbitmqSettings, *patterns: str, store: SubscriptionStore | None = None
+    settings: RabbitmqSettings, *patterns: str, store: SourceMemories | None = None
 ) -> Source:
     wanted = [Subscription(each) for each in patterns or ("t.#",)]
     source = make_source(settings, wanted, instance="r")
-    source.subscription_store = store  # type: ignore[attr-defined]  # of this source
+    assert isinstance(source, KeepsMemory)
+    source.memory.keep_in(store, ROLE)
     return source
 
 
@@ -258,7 +246,7 @@ def test_a_key_without_utf_8_reaches_the_router_as_a_name_that_it_refuses(rabbit
 
 
 def test_bindings_that_are_gone_are_removed(rabbitmq: Vhost) -> None:
-    store = Store()
+    store = SourceMemories(None)
     for patterns in (["a.#", "b.*"], ["b.*", "c"], ["queue:other"]):
         with plain_channel(rabbitmq) as channel:
             channel.queue_declare("other")
@@ -290,7 +278,7 @@ def test_a_source_holds_few_large_messages(rabbitmq: Vhost) -> None:
         held = hold(source, 5)
         while (more := source.receive(QUIET)) is not None:
             held.append(more)
-        assert source._queue.held < window + 2 * size  # type: ignore[attr-defined]  # noqa: SLF001  # as above
+        assert source._intake.queue.held < window + 2 * size  # type: ignore[attr-defined]  # noqa: SLF001  # as above
         got = [each for batch in held for each in batch.messages]
         for batch in held:
             batch.settle([ACCEPTED] * len(batch.messages))
@@ -406,7 +394,7 @@ def test_a_frozen_server_is_noticed(rabbitmq: Vhost) -> None:
 def test_a_stream_is_read_on_from_its_position_with_offsets_as_identities(
     rabbitmq: Vhost,
 ) -> None:
-    settings, store = replace(rabbitmq.settings, queue_type="stream"), Store()
+    settings, store = replace(rabbitmq.settings, queue_type="stream"), SourceMemories(None)
     source, sink = source_of(settings, store=store), make_sink(settings)
     with opened(source, sink):
         send(sink, *(say(number) for number in range(4)))
@@ -423,6 +411,103 @@ def test_a_stream_is_read_on_from_its_position_with_offsets_as_identities(
     assert len({*identities}) == 4
 
 
+def test_a_killed_process_repeats_only_what_was_unsettled_and_marks_it(rabbitmq: Vhost) -> None:
+    settings, store = replace(rabbitmq.settings, queue_type="stream"), SourceMemories(None)
+    killed, sink = source_of(settings, store=store), make_sink(settings)
+    with opened(sink):
+        killed.open()
+        send(sink, *(say(number) for number in range(10)))
+        collect(killed, 10)
+        until(lambda: killed.receive(QUIET) is None and settled_in(store) == 9)
+        send(sink, *(say(number) for number in range(10, 20)))
+        hold(killed, 10)
+        after = source_of(settings, store=copy_of(store))
+        with opened(after):
+            again = collect(after, 10)
+            send(sink, *(say(20 + number) for number in range(settings.receive_window + 1)))
+            new = collect(after, settings.receive_window + 1)
+    killed.close()
+
+    assert numbers(again) == list(range(10, 20))
+    assert all(each.headers.redelivered for each in again)
+    assert not new[-1].headers.redelivered, "only a window is marked without need"
+
+
+def test_a_process_killed_in_silence_repeats_nothing_and_marks_nothing(rabbitmq: Vhost) -> None:
+    settings, store = replace(rabbitmq.settings, queue_type="stream"), SourceMemories(None)
+    killed, sink = source_of(settings, store=store), make_sink(settings)
+    with opened(sink):
+        killed.open()
+        send(sink, *(say(number) for number in range(20)))
+        collect(killed, 20)
+        until(lambda: killed.receive(QUIET) is None and settled_in(store, at=2) == 19)
+        after = source_of(settings, store=copy_of(store))
+        with opened(after):
+            send(sink, say(20))
+            (got,) = collect(after, 1)
+            assert after.receive(QUIET) is None
+    killed.close()
+
+    assert numbers([got]) == [20]
+    assert not got.headers.redelivered
+
+
+def test_a_stream_with_chunks_of_many_messages_is_read_once(rabbitmq: Vhost) -> None:
+    """Publishers without confirms make such chunks; 4.0 sends a part of one."""
+    settings, store = replace(rabbitmq.settings, queue_type="stream"), SourceMemories(None)
+    counts: list[int] = []
+    for run in range(3):
+        source = source_of(settings, store=store)
+        with opened(source):
+            with plain_channel(rabbitmq) as channel:
+                for number in range(300):
+                    channel.basic_publish(
+                        settings.exchange, "t.x", f"{300 * run + number}".encode()
+                    )
+            got = numbers(collect(source, 300))
+            assert source.receive(QUIET) is None
+        counts.append(len(got))
+        assert got == list(range(300 * run, 300 * run + 300))
+
+    assert counts == [300, 300, 300]
+
+
+def settled_in(store: SourceMemories, at: int = 1) -> int:
+    """The offset of the last settled message in the memory; with `at` 2, of the last received."""
+    found = (store.load(ROLE) or {}).get(f"stream {QUEUE}", ["", -1, -1])
+    return int(found[at])
+
+
+def copy_of(store: SourceMemories) -> SourceMemories:
+    """What another process reads while the first one still changes its own."""
+    found = SourceMemories(None)
+    found.save(ROLE, dict(store.load(ROLE) or {}))
+    return found
+
+
+@pytest.mark.parametrize("stops", [1, 5])
+def test_closing_before_a_waiting_reader_keeps_order_and_loses_nothing(
+    rabbitmq: Vhost, stops: int
+) -> None:
+    """The library's own close cancels the consumer: the other reader then gets newer messages."""
+    settings, count = replace(rabbitmq.settings, receive_window=50), 1_000
+    sink, got = make_sink(settings), list[int]()
+    first, other = source_of(settings), source_of(settings)
+    with opened(sink, first, other):
+        send(sink, *(say(number) for number in range(count)))
+        holder, waiting = other, first
+        for stop in range(stops):
+            holder, waiting = waiting, holder
+            got += numbers(collect(holder, 20))
+            hold(holder, 10)
+            holder.close()
+            if stop < stops - 1:
+                holder.open()
+        got += numbers(collect(waiting, count - len(got)))
+
+    assert got == list(range(count))
+
+
 @pytest.mark.parametrize("waiting", [0, 2, 9])  # fewer messages than before, and more
 @pytest.mark.parametrize("restarts", [False, True])
 def test_a_stream_that_was_made_again_is_read_from_its_first_message(
@@ -430,7 +515,7 @@ def test_a_stream_that_was_made_again_is_read_from_its_first_message(
 ) -> None:
     """Its offsets begin at 0 again: a source that waits for its old place would not read them."""
     settings = replace(rabbitmq.settings, queue_type="stream", start="next", answer_timeout=2.0)
-    store = Store()
+    store = SourceMemories(None)
     source, sink = source_of(settings, store=store), make_sink(settings)
     with opened(source, sink):
         send(sink, *(say(number) for number in range(6)))
@@ -466,7 +551,7 @@ def test_a_queue_that_turns_out_to_be_a_stream_is_read_on(
     with plain_channel(rabbitmq) as channel:
         channel.queue_declare(QUEUE, durable=True, arguments={"x-queue-type": "stream"})
         channel.queue_bind(QUEUE, rabbitmq.settings.exchange, "t.#")
-    store = Store()
+    store = SourceMemories(None)
     source, sink = source_of(rabbitmq.settings, pattern, store=store), make_sink(rabbitmq.settings)
     with opened(source, sink):
         send(sink, say(0), say(1))
@@ -483,7 +568,7 @@ def test_a_queue_that_turns_out_to_be_a_stream_is_read_on(
 
 
 def test_a_queue_that_becomes_a_stream_is_read_from_its_first_message(rabbitmq: Vhost) -> None:
-    store = Store()
+    store = SourceMemories(None)
     source, sink = source_of(rabbitmq.settings, store=store), make_sink(rabbitmq.settings)
     with opened(source, sink):
         send(sink, say(0))
@@ -509,7 +594,7 @@ def test_an_offset_of_another_stream_in_a_header_ends_no_source_and_moves_no_pla
     """A shovel copies the header with a message of a stream."""
     import pika  # noqa: PLC0415  # the fixture skips without it
 
-    settings, store = replace(rabbitmq.settings, queue_type=kind), Store()
+    settings, store = replace(rabbitmq.settings, queue_type=kind), SourceMemories(None)
     source, sink = source_of(settings, store=store), make_sink(settings)
     properties = pika.BasicProperties(headers={"x-stream-offset": 9_000})
     got: list[Message] = []
@@ -530,28 +615,28 @@ def test_an_offset_of_another_stream_in_a_header_ends_no_source_and_moves_no_pla
     assert numbers(got) == [0, 1, 2, 3]
 
 
-def test_a_source_with_a_damaged_session_file_marks_what_a_stream_has(
+def test_a_source_with_a_damaged_memory_marks_what_a_stream_has(
     rabbitmq: Vhost, tmp_path: Path
 ) -> None:
     settings, file = replace(rabbitmq.settings, queue_type="stream"), tmp_path / "sessions"
-    source, sink = source_of(settings, store=sessions_in(file)), make_sink(settings)
+    source, sink = source_of(settings, store=memories_in(file)), make_sink(settings)
     with opened(source, sink):
         send(sink, say(1), say(2))
         collect(source, 2)
     file.write_text(file.read_text().replace('"crc32": ', '"crc32": 1'))
-    source = source_of(settings, store=sessions_in(file))
+    source = source_of(settings, store=memories_in(file))
     with opened(source, sink):
         send(sink, say(3))
         got = collect(source, 3)
 
     assert numbers(got) == [1, 2, 3]
-    assert [each.headers.redelivered for each in got] == [True, True, False]
+    assert [each.headers.redelivered for each in got][:2] == [True, True]
 
 
-def test_bindings_of_a_damaged_session_file_stop_no_source(rabbitmq: Vhost, tmp_path: Path) -> None:
-    session = f"{rabbitmq.settings.broker_key} {QUEUE}"
-    (tmp_path / "sessions").write_text(json.dumps({session: ["[1]"]}))
-    source = source_of(rabbitmq.settings, store=sessions_in(tmp_path / "sessions"))
+def test_damaged_bindings_stop_no_source(rabbitmq: Vhost) -> None:
+    store = SourceMemories(None)
+    store.save(ROLE, {f"bindings {QUEUE}": ["[1]"]})
+    source = source_of(rabbitmq.settings, store=store)
     sink = make_sink(rabbitmq.settings)
     with opened(source, sink):
         send(sink, say(1))
@@ -565,7 +650,7 @@ def test_messages_that_a_stream_removed_unread_are_a_gap(rabbitmq: Vhost) -> Non
     }  # fmt: skip
     with plain_channel(rabbitmq) as channel:
         channel.queue_declare(QUEUE, durable=True, arguments=arguments)
-    settings, store = replace(rabbitmq.settings, queue_type="stream"), Store()
+    settings, store = replace(rabbitmq.settings, queue_type="stream"), SourceMemories(None)
     source, sink = source_of(settings, store=store), make_sink(settings)
     with opened(source, sink):
         send(sink, say(0))

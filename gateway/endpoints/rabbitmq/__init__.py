@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from gateway.endpoints.rabbitmq.sink import RabbitmqSink
-from gateway.endpoints.rabbitmq.source import RabbitmqSource
+from gateway.endpoints.rabbitmq.source import open_source
 
-__all__ = ["RabbitmqSink", "RabbitmqSource", "open_sink", "open_source"]
+__all__ = ["RabbitmqSink", "open_sink", "open_source"]
 
-open_source, open_sink = RabbitmqSource, RabbitmqSink
+open_sink = RabbitmqSink

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import pika
 from pika.adapters.select_connection import IOLoop
-from pika.exceptions import ChannelClosedByBroker
+from pika.exceptions import ChannelClosedByBroker, ConnectionClosedByClient
 from pika.frame import Header
 
 from gateway.endpoints.settings.base import TlsSettings, server_of
@@ -24,7 +24,7 @@ from gateway.errors import EndpointError, NotConnectedError, first_line
 
 log = logging.getLogger(__name__)
 
-CLOSE_TIMEOUT: Final = 1.0  # seconds
+CLOSE_TIMEOUT: Final = 2.0  # seconds for the answer, without which the last answers are lost
 NOT_FOUND: Final = 404
 PORTS: Final = {False: 5672, True: 5671}  # by whether TLS is spoken
 _ANSWER: Final = re.compile(r"\((\d{3})\) \\?['\"](.*?)\\?['\"]")  # in the texts of pika's errors
@@ -59,6 +59,19 @@ class _Connection(pika.SelectConnection):  # type: ignore[misc]  # pika has no t
                 properties = Properties(data[start : _FRAME.size + size])
                 return _FRAME.size + size + 1, Header(channel, body, properties)
         return super()._read_frame()
+
+    def leave(self) -> None:
+        """Say the end of the connection, and nothing of channels and consumers.
+
+        `Connection.close` of pika cancels each consumer first: the server gives the next reader
+        newer messages before the unsettled ones, or its queue breaks down (RabbitMQ 3.10).
+        """
+        if not self.is_open:
+            self.close()
+            return
+        self._error = ConnectionClosedByClient(200, "closed")
+        self._set_connection_state(self.CONNECTION_CLOSING)
+        self._on_close_ready()
 
     def drop(self) -> None:
         """Close the socket without an answer of the server."""
@@ -195,7 +208,7 @@ class RabbitmqConnection:
         if self._amqp is None or self._amqp.is_closed:
             _answer(self._closed, None)
         elif not self._amqp.is_closing:
-            self._amqp.close()
+            self._amqp.leave()
 
     def _drop(self) -> None:
         if self._amqp is not None:

@@ -1,0 +1,231 @@
+"""One connection of a source of RabbitMQ: consumers on one channel, and what they brought.
+
+Acknowledgements leave in the order of arrival. A queue gives back in its order what was not
+acknowledged; a stream keeps everything, and the source remembers its place.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, Final, TypeAlias
+
+from pika.exceptions import AMQPError, ChannelClosedByBroker
+
+from gateway.endpoints.base import Batch
+from gateway.endpoints.continuity import Retention
+from gateway.endpoints.rabbitmq import topology
+from gateway.endpoints.rabbitmq.connection import NOT_FOUND, RabbitmqConnection, refusal
+from gateway.endpoints.rabbitmq.headers import STREAM_OFFSET, read_properties
+from gateway.endpoints.rabbitmq.stream_place import StreamPlace
+from gateway.endpoints.rabbitmq.wanted import WantedQueues
+from gateway.endpoints.received_messages import ReceivedMessage, ReceivedMessages
+from gateway.endpoints.redelivery_queue import mark_redelivered
+from gateway.endpoints.settings.rabbitmq import QUEUE
+from gateway.endpoints.source_memory import Position, read_texts
+from gateway.endpoints.source_shell import not_open
+from gateway.errors import NotConnectedError, SubscriptionRefusedError, first_line
+from gateway.model.message import Message, Value
+
+NO_BINDINGS: Final[Sequence[topology.Binding]] = ()
+CANCELLED: Final = "the server cancelled the consumer: its queue was deleted, or its node is down"
+
+Receipt: TypeAlias = tuple[int, StreamPlace | None]  # delivery tag, and the place in a stream
+AmqpMessage: TypeAlias = ReceivedMessage[Receipt]
+
+
+class RabbitmqIntake:
+    """An intake (`endpoints.source_shell`) of the queues `wanted`.
+
+    Thread-safe: arrivals are added in the connection's thread; the queue guards them.
+    """
+
+    ended = True  # the broker keeps what is not taken in
+
+    def __init__(self, wanted: WantedQueues) -> None:
+        self._wanted, self._settings = wanted, wanted.settings
+        self.queue: ReceivedMessages[Receipt] = ReceivedMessages(
+            self._settings.receive_window_bytes, self._confirm
+        )
+        self._fresh: list[AmqpMessage] = []
+        self._connection: RabbitmqConnection | None = None
+
+    @property
+    def address(self) -> str:
+        return "" if self._connection is None else self._connection.address
+
+    def open(self) -> None:
+        """Connect, and consume. Raises as `Source.open` does."""
+        connection = self._connection = RabbitmqConnection(self._settings, self.queue.fail)
+        try:
+            self._start(connection)
+        except ChannelClosedByBroker as error:
+            self.close()
+            raise self._refused(error) from error
+        except BaseException:
+            self.close()
+            raise
+        self._wanted.known.made = False
+
+    def receive(self, timeout: float) -> Batch | None:
+        return self.queue.receive(timeout)
+
+    def end(self) -> None:
+        """Do nothing: the broker keeps what is not taken in."""
+
+    def close(self) -> None:
+        connection, self._connection = self._connection, None
+        self.queue.fail(not_open(self._settings.name))
+        if connection is not None:
+            connection.close()
+
+    def _refused(self, error: ChannelClosedByBroker) -> Exception:
+        """Return the error of a consumer that the server does not accept."""
+        text = f"{self._settings.name}: {error.reply_text}"
+        if error.reply_code == NOT_FOUND or "exclusive" in error.reply_text:
+            return NotConnectedError(text)  # somebody may create it, or leave it
+        found = refusal(self._settings, error)
+        return found if found.retryable else SubscriptionRefusedError(str(found))
+
+    def _start(self, connection: RabbitmqConnection) -> None:
+        channel, window = connection.channel, self._settings.receive_window
+        continuity, known = self._wanted.continuity, self._wanted.known
+        self._bind(connection)
+        continuity.retention = Retention.NEW if known.made else Retention.KEPT
+        channel.add_on_cancel_callback(lambda _frame: self._cancelled(connection))
+        connection.ask(partial(channel.basic_qos, prefetch_count=window))
+        for name, address in self._wanted.addresses:
+            place = self._find_place(connection, name)
+            take = partial(self._take, connection, address, place)
+            if place is None:
+                connection.ask(partial(channel.basic_consume, name, take), channel)
+                continue
+            if place.skips_messages:
+                continuity.retention = Retention.NEW
+            place.attach(connection, take, continuity)
+
+    def _bind(self, connection: RabbitmqConnection) -> None:
+        """Make the queue have the bindings of this source, and no others of an earlier one."""
+        own, memory = self._wanted.own, self._wanted.memory
+        known, wanted = self._wanted.known, {*self._wanted.bindings}
+        fact = f"bindings {own}"
+        saved = {*(memory.get(fact, _read_bindings, NO_BINDINGS) or NO_BINDINGS)}
+        if wanted:
+            topology.find_exchange(connection, binds=True)
+            if not topology.find_queue(connection, own):
+                known.made = True
+                known.others.discard(own)
+                if self._settings.queue_type == "stream":
+                    self._position(own).begin_anew("")
+                else:
+                    known.others.add(own)
+            memory.put(fact, _texts(saved | wanted))
+            topology.bind(connection, own, self._wanted.bindings)
+        if gone := sorted(saved - wanted):
+            left = topology.unbind(connection, own, gone)
+            memory.put(fact, _texts({*wanted, *left}))
+
+    def _find_place(self, connection: RabbitmqConnection, queue: str) -> StreamPlace | None:
+        """Return the place in a stream; None for a queue of another type."""
+        others = self._wanted.known.others
+        if queue in others or not topology.is_stream(connection, queue):
+            others.add(queue)
+            return None
+        return StreamPlace(queue, self._position(queue), self._settings.start)
+
+    def _position(self, queue: str) -> Position:
+        return self._wanted.memory.position(f"stream {queue}", self._settings.receive_window)
+
+    def _take(  # noqa: PLR0913, PLR0917  # a delivery of the driver
+        self,
+        connection: RabbitmqConnection,
+        address: str,
+        place: StreamPlace | None,
+        _channel: object,
+        method: Any,  # noqa: ANN401
+        properties: Any,  # noqa: ANN401
+        payload: bytes,
+    ) -> None:
+        continuity = self._wanted.continuity
+        at = continuity.heard = continuity.clock()
+        key = _read_key(method.routing_key)
+        origin: dict[str, Value] = {}
+        if address:
+            origin = {"amqp_exchange": _read_key(method.exchange), "amqp_routing_key": key}
+        headers, proof, of_server = read_properties(
+            properties.encoded, self._settings, origin, now=at, redelivered=method.redelivered
+        )
+        message, offset, identity = Message(address or key, payload, headers, proof), -1, ""
+        found = of_server.get(STREAM_OFFSET)  # a shovel copies it to other queues
+        queue = address.removeprefix(QUEUE) or self._wanted.own
+        if place is None and found is not None and self._wanted.known.doubt(queue):
+            connection.end("a queue may have become a stream")
+            return
+        if place is not None and isinstance(found, int):
+            offset = found
+            identity = place.arrived(offset, payload, continuity)
+            if not identity:
+                self._skip(connection, method.delivery_tag)
+                return
+            if place.is_doubtful(offset):
+                message = mark_redelivered(message)
+        if not self._fresh:
+            connection.loop.call_later(0, self._put)
+        receipt = method.delivery_tag, place
+        self._fresh.append(ReceivedMessage(message, receipt, offset, identity))
+
+    def _put(self) -> None:
+        """Hand over what was read together, and read no more without room.
+
+        The server has sent up to `receive_window` messages, however large; it takes the silence of
+        two heartbeats for the end of the connection, so the wait is shorter.
+        """
+        fresh, self._fresh = self._fresh, []
+        self.queue.put(fresh)
+        if self.queue.full:
+            self.queue.wait_for_room(self._settings.heartbeat / 2)
+
+    def _confirm(self, settled: Sequence[AmqpMessage]) -> None:
+        """Answer for messages; the queue calls this in order."""
+        connection = self._connection
+        if connection is not None:
+            connection.spawn(lambda: self._answer(connection, settled))
+
+    @staticmethod
+    def _answer(connection: RabbitmqConnection, settled: Sequence[AmqpMessage]) -> None:
+        """Acknowledge, dead letters too: a dead-letter exchange would get them a second time."""
+        try:
+            connection.channel.basic_ack(settled[-1].receipt[0], multiple=True)
+        except (AMQPError, OSError) as error:
+            connection.end(first_line(error))
+            return
+        last = {place: each for each in settled if (place := each.receipt[1]) is not None}
+        for place, each in last.items():
+            place.settled(each.number, each.message.payload)
+
+    @staticmethod
+    def _skip(connection: RabbitmqConnection, tag: int) -> None:
+        """Acknowledge a message that is not handed out."""
+        try:
+            connection.channel.basic_ack(tag)
+        except (AMQPError, OSError) as error:
+            connection.end(first_line(error))
+
+    def _cancelled(self, connection: RabbitmqConnection) -> None:
+        self._wanted.continuity.report_loss(CANCELLED)
+        connection.end(CANCELLED)
+
+
+def _texts(bindings: set[topology.Binding]) -> list[str]:
+    return sorted(map(json.dumps, bindings))
+
+
+def _read_bindings(saved: object) -> Sequence[topology.Binding]:
+    found = [json.loads(each) for each in read_texts(saved)]
+    return [(str(exchange), str(pattern)) for exchange, pattern in found]
+
+
+def _read_key(key: str | bytes) -> str:
+    """Return a received routing key; one that is no UTF-8 gets surrogates, which no name has."""
+    return key if isinstance(key, str) else key.decode("utf-8", "surrogateescape")
