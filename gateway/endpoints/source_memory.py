@@ -137,7 +137,7 @@ class Position:
         self.highest = -1
         self._reach = self.seen  # as the memory has it: messages up to it may have been received
         self._written = (self.proof, self.settled, self._reach)
-        self._written_at = self._received_at = float("-inf")
+        self._written_at = self._ahead_at = self._received_at = float("-inf")
 
     @property
     def is_new(self) -> bool:
@@ -188,7 +188,8 @@ class Position:
 
     def _write_ahead(self, number: int) -> None:
         """Write the position ahead of `number`: about twice a second, however fast they come."""
-        often = monotonic() - self._written_at < WRITE_INTERVAL / 2
+        now = monotonic()
+        often, self._ahead_at = now - self._ahead_at < WRITE_INTERVAL / 2, now
         wanted = self._step * 2 if often else self._step // 2
         self._step = min(max(wanted, self._ahead), self._ahead * MAX_STEP)
         self._write(number + self._step)

@@ -479,7 +479,7 @@ def settled_in(store: SourceMemories, at: int = 1) -> int:
 
 
 def copy_of(store: SourceMemories) -> SourceMemories:
-    """What another process reads while the first one still changes its own."""
+    """Return what another process reads while the first one still changes its own."""
     found = SourceMemories(None)
     found.save(ROLE, dict(store.load(ROLE) or {}))
     return found
