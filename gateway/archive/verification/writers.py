@@ -78,6 +78,16 @@ class Facts:
         """The stems of the journals that are here."""
         return {*(seal.journal for seal in self.seals), *(str(each.name) for each in self.waiting)}
 
+    def begin_of(self, link: Previous) -> int:
+        """Return from when on rows are missing without the journal that `link` names.
+
+        That is the start of its process, unless the chain of another journal of it tells so.
+        Units: microseconds.
+        """
+        name = parse_journal_name(link.journal)
+        known = name is None or any((seal.writer, seal.start) == name[:2] for seal in self.seals)
+        return link.closed if name is None or known else name.start
+
     def has_sealed_name(self, stem: str) -> bool:
         """Return whether the journal `stem` has a seal that was not read."""
         return bool(self.reader.of_names([stem], [d for d in self.reader.days if d >= self.since]))
@@ -156,7 +166,7 @@ def _absent_journals(
     if (
         link is not None
         and link.journal not in known
-        and period.has(link.closed, link.closed)
+        and period.has(facts.begin_of(link), link.closed)
         and not facts.reader.exists(link)
     ):
         yield missing_seal(writer, link)
@@ -164,7 +174,7 @@ def _absent_journals(
     opened = parse_journal_name(stem)
     if opened is None or (link is not None and link.journal == stem):
         return
-    begin = opened.start if link is None else link.closed
+    begin = opened.start if link is None else max(opened.start, link.closed)
     is_absent = stem not in known and period.has(begin, FOREVER)
     if is_absent and not facts.has_sealed_name(stem):
         text = f"{writer} opened {stem}, which is nowhere; its rows are missing"
@@ -178,7 +188,7 @@ def _absent_seals(writer: str, head: WriterHead, period: Period, facts: Facts) -
     """
     name, link = parse_journal_name(head.open or ""), head.closed
     if link is not None and link.journal == head.last:
-        due = link.closed >= facts.oldest and period.has(link.closed, link.closed)
+        due = link.closed >= facts.oldest and period.has(facts.begin_of(link), link.closed)
         if due and not facts.reader.exists(link):
             yield missing_seal(writer, link)
         return

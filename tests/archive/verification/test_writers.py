@@ -157,6 +157,34 @@ def test_a_process_without_a_seal_is_an_error_where_its_journals_are_out_of_reac
     assert [errors(made.verify(day)) for day in dates[:2]] == [[], []]
 
 
+def test_a_journal_that_a_later_start_opened_leaves_the_date_of_the_stop_alone(
+    tmp_path: Path,
+) -> None:
+    made, start = sealed_day(tmp_path), MIDNIGHT + 60 * HOUR
+    closed = made.links["east"]
+    journal_folder(tmp_path).mkdir()
+    stem = str(JournalName("east", start, number_of(closed) + 1))
+    write_head(tmp_path, WriterHead("east", "east", start, closed=closed, open=stem))
+
+    found = [errors(made.verify(day, tmp_path)) for day in DATES[:3]]
+
+    assert found == [[], [], ["missing-journal"]]
+
+
+def test_the_journal_of_a_process_without_a_seal_is_an_error_on_each_date_since_its_start(
+    tmp_path: Path,
+) -> None:
+    """Its rows of the evening are missing, although it was closed at six in the morning."""
+    made, start = sealed_day(tmp_path), MIDNIGHT + 46 * HOUR
+    last = made.add("east", start, start + 8 * HOUR, end=End.STOPPED, start=start)
+    for path in (file_of(tmp_path, last), segment_of(tmp_path, last)):
+        path.unlink()
+
+    assert [errors(made.verify(day)) for day in DATES[:3]] == [
+        [], ["missing-seal"], ["missing-seal"],
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize("end", [End.STOPPED, End.KILLED])
 def test_the_last_journal_of_a_head_without_its_seal_is_an_error(tmp_path: Path, end: End) -> None:
     """The head reached a bucket before the seal, and the disk with the journal was lost."""
