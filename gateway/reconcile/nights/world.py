@@ -109,7 +109,7 @@ def world_of(
         before={seal.writer: seal.previous for seal in firsts if seal.previous is not None},
         kept=kept,
         results=frozenset(map(str, results)),
-        retired=writers.retired,
+        retired=frozenset(writers.retired),
         live=frozenset(each.name.writer for each in waiting if each.live),
         sealed=frozenset(map(str, days)),
         named=frozenset(writers.routes),
