@@ -24,7 +24,7 @@ from gateway.model.copy_class import CopyClass
 from gateway.model.cut_class import CutClass
 from gateway.reconcile.job import Job, reconcile
 from gateway.reconcile.nights.chain import read_chain, write_night
-from gateway.reconcile.nights.marker import VERDICTS, mark
+from gateway.reconcile.nights.marker import VERDICTS, mark, newest_marked
 from gateway.reconcile.nights.plan import plan_night, with_verdict
 from gateway.reconcile.nights.world import world_of
 from gateway.reconcile.report.report import Report
@@ -72,7 +72,7 @@ def run_night(job: Job, show_step: ShowStep, expect: str | None = None) -> Night
     with exclusive_in(location, _LOCK, conflict) as check_held:
         if location.local.is_dir():  # a journal that is only not converted yet is not away
             convert_abandoned(location, storage, job.key)
-        chain = read_chain(storage, job.key, expect)
+        chain = read_chain(storage, job.key, expect, marked=newest_marked(storage))
         at, forgotten = job.at, forgotten_dates(storage)
         read = lru_cache(_MAX_SEALS)(partial(read_seal, storage))
         removed = frozenset(day for dates in forgotten.values() for day in dates)
