@@ -294,6 +294,9 @@ def test_what_a_night_finds_beside_its_dates_leaves_their_verdict_alone(tmp_path
 
     judged = run_night(Job(root, DAY, now=at + DAYS), silent)
     idle = run_night(Job(root, DAY, now=at + 2 * DAYS), silent)
+    acknowledge = ["archive", "acknowledge", str(root), "missing-night", "_nights/1.json"]
+    assert main([*acknowledge, "--why", "an operator removed it"]) == 0
+    known = run_night(Job(root, DAY, now=at + 2 * DAYS), silent)
 
     summary = json.loads(
         (reconciled_folder(root, DAY + timedelta(days=2)) / "summary.json").read_bytes()
@@ -306,6 +309,10 @@ def test_what_a_night_finds_beside_its_dates_leaves_their_verdict_alone(tmp_path
         assert (night.run.exit_status, night.run.verdict) == (
             1, "not clean: 1 error of the night",
         )  # fmt: skip
+    assert (known.run.exit_status, known.run.errors) == (0, [])
+    assert known.link.findings == idle.link.findings
+    (told,) = known.run.findings
+    assert told.text.endswith("is missing (acknowledged: an operator removed it)")
 
 
 @pytest.mark.nightly

@@ -11,6 +11,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Final, TypeAlias
 
+from gateway.archive.acknowledged import with_acknowledged
 from gateway.archive.archive_lock import exclusive_in
 from gateway.archive.durable import make_folders
 from gateway.archive.layout import NIGHTS, day_of, days_in
@@ -82,6 +83,7 @@ def run_night(job: Job, show_step: ShowStep, expect: str | None = None) -> Night
             raise ReconcileError(f"archive {location}: {text}")
         link = plan_night(chain.newest, world, at=at, spooled_days=job.spooled_days)
         findings = (*chain.findings, *link.findings)
+        shown = with_acknowledged(storage, findings, job.key)
         link = replace(link, n=chain.last, mac=chain.newest.mac, findings=findings)
         closed = [each for each in link.dates if each.date < str(world.today)]
         days = [date.fromisoformat(each.date) for each in closed if not each.settled]
@@ -97,7 +99,7 @@ def run_night(job: Job, show_step: ShowStep, expect: str | None = None) -> Night
         if not days:
             write_link()
             report = Report(str(job.archive), None, carried=job.carried)
-            return NightRun(Run(report, findings), link)
+            return NightRun(Run(report, shown), link)
 
         def after(day: date, report: Report) -> None:
             nonlocal link
@@ -108,7 +110,7 @@ def run_night(job: Job, show_step: ShowStep, expect: str | None = None) -> Night
             mark(storage, day, [link])
 
         report = run_dates(replace(job, read_seal=read), days, show_step, after)
-        return NightRun(Run(report, findings), link)
+        return NightRun(Run(report, shown), link)
 
 
 def run_dates(
