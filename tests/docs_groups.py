@@ -47,6 +47,7 @@ LONG = (  # they run until the end of their story
 )  # fmt: skip
 STATUS = {  # other exit statuses than 0
     "gateway check wrong.yaml": 1,
+    "gateway archive acknowledge ARCHIVE RULE PLACE --why TEXT": 2,  # no night found anything
     "gateway init": 2,  # without a terminal
     "gateway import ems bridges.conf topics.conf transports.conf -o ems.yaml": 1,
     "gateway import mosquitto mosquitto.conf -o plant.yaml": 1,

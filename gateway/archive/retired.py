@@ -44,20 +44,20 @@ def retire(storage: Storage, writer: str, why: str, at: int, key: bytes | None) 
     storage.put(_path(writer), retirement.signed(key).to_json())
 
 
-def retired_writers(storage: Storage, key: bytes | None) -> dict[str, str | None]:
-    """Return the retired writers with their last journals; a damaged or forged file retires none.
+def retirements(storage: Storage, key: bytes | None) -> dict[str, Retirement]:
+    """Return the statements by writer; a damaged or forged file retires none.
 
     Raises:
         OSError: the archive cannot be read.
     """
-    found: dict[str, str | None] = {}
+    found: dict[str, Retirement] = {}
     for name in storage.names(_FOLDER):
         try:
             each = Retirement.from_json(storage.read(_FOLDER / name) or b"")
         except ValueError:
             continue
         if _path(each.writer).name == name and not each.fault(key):
-            found[each.writer] = each.journal
+            found[each.writer] = each
     return found
 
 

@@ -15,14 +15,12 @@ TARGET_KEYS: Final = ("gateway", "route", "target")  # of a copy
 RUN_KEYS: Final = (*TARGET_KEYS, "run")  # of the ids that one process gave
 
 
-def grouped(
-    rows: pa.Table, keys: Sequence[str], columns: Mapping[str, str], *, ordered: bool = False
-) -> pa.Table:
-    """Return a row for each value of `keys`; `columns` have the function of each column.
+def grouped(rows: pa.Table, keys: Sequence[str], columns: Mapping[str, str]) -> pa.Table:
+    """Return a row for each value of `keys`, in any order: Arrow keeps none of many groups.
 
-    When `ordered`, the groups and the rows in them keep their order.
+    `columns` have the function of each column.
     """
-    found = rows.group_by(list(keys), use_threads=not ordered).aggregate(list(columns.items()))
+    found = rows.group_by(list(keys)).aggregate(list(columns.items()))
     names = [*keys, *(f"{name}_{function}" for name, function in columns.items())]
     return found.select(names).rename_columns([*keys, *columns])
 
@@ -31,6 +29,16 @@ def summed(rows: pa.Table, keys: Sequence[str], columns: Iterable[str]) -> pa.Ta
     """Return the sums of `columns` for each value of `keys`, sorted by these."""
     found = grouped(rows, keys, dict.fromkeys(columns, "sum"))
     return found.sort_by(ascending(*keys))
+
+
+def firsts(rows: pa.Table, keys: Sequence[str]) -> Numbers:
+    """Return the place of the first row of each value of `keys`, by which `rows` are sorted."""
+    begins = np.zeros(rows.num_rows, np.bool_)
+    begins[:1] = True
+    for name in keys:
+        codes = rows[name].combine_chunks().dictionary_encode(null_encoding="encode").indices
+        begins[1:] |= np.diff(codes.to_numpy()) != 0
+    return np.flatnonzero(begins)
 
 
 def total(table: pa.Table, *names: str) -> int:
@@ -53,7 +61,7 @@ def filled(schema: pa.Schema, number: int, columns: Mapping[str, Any]) -> pa.Tab
 
 
 def positions(rows: pa.Table, keys: Sequence[str]) -> Iterator[tuple[tuple[Any, ...], Numbers]]:
-    """Yield the distinct values of `keys`, each with the places of its rows."""
+    """Yield the distinct values of `keys` in any order, each with the places of its rows."""
     numbered = rows.select(list(keys)).append_column("row", pa.array(np.arange(rows.num_rows)))
     groups = numbered.group_by(list(keys), use_threads=False).aggregate([("row", "list")])
     for group in groups.to_batches():

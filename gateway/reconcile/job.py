@@ -13,7 +13,7 @@ from typing import Final
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from gateway.archive.findings import Finding, error
+from gateway.archive.findings import error
 from gateway.archive.heads import newest_heads, open_gaps
 from gateway.archive.layout import DAY, SECOND, day_folder, reconciled_folder, safe_name
 from gateway.archive.location import ArchiveLocation, absolute_location
@@ -81,7 +81,6 @@ class Job:
     mapping: Rules | None = None  # of all names; None: the archived routes of their time
     now: int | None = None  # microseconds; by default the time of this machine
     carried: Sequence[Row] = ()  # the other dates of the run, for the report
-    named: Sequence[Finding] = ()  # errors of the night that belong to no date
     read_seal: ReadSeal | None = None  # keeps the seals that several dates need
 
     @property
@@ -132,7 +131,7 @@ def reconcile(job: Job, show_step: ShowStep) -> Report:
         timings = {"files": files, "spark": started - began, "job": job_ends - files}
         # Rounded here, because the page of a summary is that of its report.
         timings = {name: round(each, 3) for name, each in timings.items()}
-        report = replace(report, findings=[*report.findings, *job.named], timings=timings)
+        report = replace(report, timings=timings)
         check_held()
         job.results.publish(report)
         return report

@@ -87,8 +87,7 @@ def convert_killed_replays(configuration: Configuration) -> None:
     if configuration.archive is not None:
         location = archive_location(configuration.archive)
         key = archive_options(configuration.archive).seal_key
-        own = configuration.gateway.name
-        convert_abandoned(location, open_storage(location), key, replays_of=own)
+        convert_abandoned(location, open_storage(location), key)
 
 
 def delivered_row(message: Message, *, converted: bool, **columns: Cell) -> Rows:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gateway.archive.heads import WriterHead, write_head
-from gateway.archive.retired import retire, retired_writers
+from gateway.archive.retired import retire, retirements
 from gateway.archive.storage import LocalStorage
 from gateway.errors import ArchiveError
 
@@ -18,10 +18,11 @@ def test_a_retired_writer_is_read_back_with_its_last_journal(tmp_path: Path) -> 
 
     retire(storage, "one", "the plant is closed", 7, b"key")
 
-    assert retired_writers(storage, b"key") == {"one": "one-1-000001"}
-    assert retired_writers(storage, b"other") == {}
+    found = retirements(storage, b"key")
+    assert {writer: each.journal for writer, each in found.items()} == {"one": "one-1-000001"}
+    assert retirements(storage, b"other") == {}
     (tmp_path / "_retired" / "one.json").write_bytes(b"[]")
-    assert retired_writers(storage, b"key") == {}
+    assert retirements(storage, b"key") == {}
 
 
 @pytest.mark.parametrize(("writer", "why"), [("two", "gone"), ("one", " ")])

@@ -412,8 +412,9 @@ def write_chain(  # the parts of a writer
     paths: list[Path] = []
     for sequence, span in enumerate(spans):
         previous = last_link(archive.root, writer)
-        keyed = archive.key is not None
-        head = Head(gateway, writer, span.start, sequence, span.opened, previous, keyed)
+        head = Head(gateway, writer, span.start, sequence, span.opened, previous).signed(
+            archive.key
+        )
         stem = str(JournalName(writer, span.start, sequence))
         path = folder / f"{stem}.open"
         journal = Journal(path, head, archive.key)

@@ -166,7 +166,8 @@ def test_a_second_run_replaces_the_results_of_the_first(faulty: Night, root: Pat
     content = (folder / "summary.json").read_bytes()
     report = from_json(content)
 
-    assert json.loads(content) == faulty.summary
+    assert json.loads(content).items() <= faulty.summary.items()
+    assert faulty.summary.keys() - json.loads(content).keys() == {"dates", "night_findings"}
     assert to_json(report).encode() == content
     assert (folder / "report.html").read_text("utf-8") == page(report)
 

@@ -20,7 +20,7 @@ from gateway.archive.journal.records import Cell, Rows
 from gateway.archive.journal.writer import ArchiveWriter
 from gateway.archive.layout import HOUR, SECOND, JournalName, day_start, reconciled_folder
 from gateway.archive.location import ArchiveLocation
-from gateway.archive.night_record import SPOOLED_DAYS
+from gateway.archive.night_record import SPOOLED_DAYS, night_path
 from gateway.archive.seals.seal import End
 from gateway.archive.segments.tables import sort_rows, to_table
 from gateway.archive.signed_json import Term
@@ -30,7 +30,7 @@ from gateway.errors import ReconcileError
 from gateway.reconcile.job import Job, reconcile
 from gateway.reconcile.nights.marker import marker_path
 from gateway.reconcile.nights.run import run_night
-from gateway.reconcile.report.report import Report
+from gateway.reconcile.report.run import NOTHING, Run
 from gateway.reconcile.report.terminal import print_report
 from gateway.trial.synthetic.sealed_rows import write_sealed
 from tests.archive.compaction.days import merged_here
@@ -61,9 +61,9 @@ def silent(_text: str, _share: float | None = None) -> None:
     return None
 
 
-def printed(report: Report) -> str:
+def printed(run: Run) -> str:
     console = Console(file=StringIO(), width=200)
-    print_report(report, console)
+    print_report(run, console)
     assert isinstance(console.file, StringIO)
     return console.file.getvalue()
 
@@ -184,7 +184,7 @@ def test_a_night_judges_again_what_its_copies_in_flight_became(tmp_path: Path) -
 
     (carried,) = second.report.carried
     assert (carried["date"], carried["before"], carried["after"]) == (str(DAY), 1, 0)
-    assert second.report.exit_status == 0
+    assert second.run.exit_status == 0
     assert not second.link.unsettled
 
 
@@ -211,7 +211,7 @@ def test_a_copy_whose_spool_is_lost_is_missing_before_its_date_is_removed(tmp_pa
     assert main(forget) == 0
     assert not (root / f"date={day}").exists()
     after = run_night(Job(root, day, now=day_start(today) + DAYS + night), silent)
-    assert [each.rule for each in after.report.findings] == ["nothing-to-judge"]
+    assert (after.run.headline, after.run.verdict) == (NOTHING, "")
 
 
 def test_a_second_delivery_on_a_later_day_takes_back_a_clean_verdict(tmp_path: Path) -> None:
@@ -232,9 +232,10 @@ def test_a_second_delivery_on_a_later_day_takes_back_a_clean_verdict(tmp_path: P
     (again,) = second.report.carried
     assert (again["date"], again["status_before"], again["status"]) == (str(DAY), 0, 1)
     assert again["verdict"] == "not clean: 1 unexpected, 1 duplicated"
-    assert second.report.exit_status == 1
+    assert second.run.exit_status == 1
     third = run_night(Job(root, DAY, now=at + DAYS), silent)
-    assert [each.rule for each in third.report.findings] == ["nothing-to-judge"]
+    assert third.report.day is None
+    assert (third.run.exit_status, third.run.verdict) == (1, "not clean: 1 of 2 dates")
     with pytest.raises(ReconcileError, match="no night of the chain has the digest"):
         run_night(Job(root, DAY, now=at + DAYS), silent, "0" * 64)
 
@@ -256,15 +257,62 @@ def test_a_night_that_resumes_repeats_what_the_interrupted_one_found(
 
     with pytest.raises(KeyboardInterrupt):
         run_night(Job(root, DAY, now=at + DAYS), killed)
-    second = run_night(Job(root, DAY, now=at + (1 + days) * DAYS), silent).report
-    third = run_night(Job(root, DAY, now=at + (1 + days) * DAYS), silent).report
-    fourth = run_night(Job(root, DAY, now=at + (2 + days) * DAYS), silent).report
+    second = run_night(Job(root, DAY, now=at + (1 + days) * DAYS), silent).run
+    third = run_night(Job(root, DAY, now=at + (1 + days) * DAYS), silent).run
+    fourth = run_night(Job(root, DAY, now=at + (2 + days) * DAYS), silent).run
 
-    assert (second.day, second.verdict, second.exit_status) == (later, "clean", 1)
+    assert (second.report.day, second.report.verdict, second.exit_status) == (later, "clean", 1)
+    assert second.verdict == third.verdict == "not clean: 1 of 2 dates"
     assert f"judged by an earlier run: {DAY}, not clean: 1 missing" in printed(second)
-    assert ([each.rule for each in third.findings], third.exit_status) == (["nothing-to-judge"], 1)
-    assert [row["date"] for row in third.carried] == [str(DAY), str(later)]
-    assert (fourth.exit_status, fourth.carried) == (0, [])
+    assert (third.report.day, third.exit_status) == (None, 1)
+    assert [row["date"] for row in third.dates] == [str(DAY), str(later)]
+    assert (fourth.headline, fourth.exit_status, fourth.dates) == (NOTHING, 0, [])
+
+
+def test_an_evening_before_any_date_has_ended_has_no_verdict(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    now = datetime.now(UTC).timestamp() * 1_000_000
+    today = max(day_start(datetime.now(UTC).date()), int(now) - MINUTE)
+    archive(tmp_path, received([1], time=today, received=today), start=today)
+
+    assert main(["reconcile", str(tmp_path), "--json", str(tmp_path / "night.json")]) == 0
+
+    assert capsys.readouterr().out.splitlines() == [NOTHING]
+    found = json.loads((tmp_path / "night.json").read_text())
+    assert (found["headline"], found["verdict"], found["status"]) == (NOTHING, None, None)
+
+
+def test_what_a_night_finds_beside_its_dates_leaves_their_verdict_alone(tmp_path: Path) -> None:
+    root, at = tmp_path / "archive", NOON + 2 * DAYS
+    archive(root, received([1], received=NOON), delivered([1], received=NOON))
+    run_night(Job(root, DAY, now=NOON + DAYS), silent)
+    run_night(Job(root, DAY, now=at), silent)
+    own = received([9], time=at, received=at), delivered([9], time=at, received=at)
+    archive(root, *own, start=START + 1)
+    (root / night_path(1)).unlink()
+
+    judged = run_night(Job(root, DAY, now=at + DAYS), silent)
+    idle = run_night(Job(root, DAY, now=at + 2 * DAYS), silent)
+    acknowledge = ["archive", "acknowledge", str(root), "missing-night", "_nights/1.json"]
+    assert main([*acknowledge, "--why", "an operator removed it"]) == 0
+    known = run_night(Job(root, DAY, now=at + 2 * DAYS), silent)
+
+    summary = json.loads(
+        (reconciled_folder(root, DAY + timedelta(days=2)) / "summary.json").read_bytes()
+    )
+    assert (summary["status"], summary["findings"]) == (0, [])
+    assert {each.status for each in judged.link.dates} == {0}
+    assert (judged.report.verdict, idle.run.dates) == ("clean", [])
+    for night in (judged, idle):
+        assert [each.rule for each in night.link.findings] == ["missing-night"]
+        assert (night.run.exit_status, night.run.verdict) == (
+            1, "not clean: 1 error of the night",
+        )  # fmt: skip
+    assert (known.run.exit_status, known.run.errors) == (0, [])
+    assert known.link.findings == idle.link.findings
+    (told,) = known.run.findings
+    assert told.text.endswith("is missing (acknowledged: an operator removed it)")
 
 
 @pytest.mark.nightly
@@ -426,4 +474,4 @@ def test_two_instances_of_a_gateway_are_judged_as_one(tmp_path: Path, *, killed:
     assert (pause.begin, pause.end) == (
         datetime.fromtimestamp(NOON / 1e6, UTC), datetime.fromtimestamp(later / 1e6, UTC),
     )  # fmt: skip
-    assert "active: edge@a, 12:02:00 to 12:02:00, lease 2" in printed(report)
+    assert "active: edge@a, 12:02:00 to 12:02:00, lease 2" in printed(Run(report))

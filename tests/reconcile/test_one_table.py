@@ -52,6 +52,7 @@ from gateway.reconcile.follow.state import FollowedDay
 from gateway.reconcile.report.html import page
 from gateway.reconcile.report.metrics import write_metrics
 from gateway.reconcile.report.report import Report
+from gateway.reconcile.report.run import Run
 from gateway.reconcile.report.summary import to_json
 from gateway.reconcile.report.terminal import print_report
 
@@ -65,8 +66,8 @@ report = Report(str(root), day, (), [row], samples=[sample], names=[name], whole
 follower = Follower(FollowOptions(root, root), print, print)
 follower.days[day] = FollowedDay(day, [row])
 text = io.StringIO()
-print_report(report, Console(file=text))
-write_metrics(report, root / "night.prom", 0, 1.0)
+print_report(Run(report), Console(file=text))
+write_metrics(Run(report), root / "night.prom", 0, 1.0)
 options = ["replay", "a", "--config", "c", "--route", "r", "--from", "d", "--to", "d"]
 print(json.dumps({
     "terminal": text.getvalue(),

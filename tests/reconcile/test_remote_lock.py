@@ -269,13 +269,13 @@ def test_one_compaction_of_a_bucket_at_a_time(
 
     def show_step(_text: str, _share: float | None = None) -> None:
         for second in (
-            lambda: compact(spark, location, DAY, silent),
+            lambda: compact(lambda: spark, location, DAY, silent),
             lambda: build_dictionary(spark, location, None, silent),
         ):
             with pytest.raises(ReconcileError, match="another compaction is running"):
                 second()
             refused.append("")
 
-    assert compact(spark, location, DAY, show_step).merged
+    assert compact(lambda: spark, location, DAY, show_step).merged
 
     assert refused

@@ -21,7 +21,7 @@ from gateway.archive.journal.records import (
     record_spans,
 )
 from gateway.archive.layout import MAX_TIME, JournalName, parse_journal_name
-from gateway.archive.signed_json import NO_TERM, Previous, Term, parse
+from gateway.archive.signed_json import NO_TERM, Previous, SignedStatement, Term, parse
 from gateway.errors import ArchiveError
 
 _HEAD: Final = "head"
@@ -30,9 +30,11 @@ _TRAILER_START: Final = b"\x81\xa7trailer"  # a msgpack map with this key alone
 
 
 @dataclass(frozen=True, slots=True)
-class Head:
+class Head(SignedStatement):
     """The first record of a journal: its writer, its place in the chain, and its predecessor.
 
+    When it is `keyed`, its `mac` proves the key of a journal whose process was killed, and the
+    digest in the trailer is an HMAC.
     Units: microseconds since 1970-01-01 UTC.
     """
 
@@ -42,7 +44,6 @@ class Head:
     sequence: int
     opened: int
     previous: Previous | None
-    keyed: bool  # the digest of its trailer is an HMAC
     lease: Term = NO_TERM  # of the holder that wrote it
 
     def pack(self) -> bytes:
@@ -73,7 +74,7 @@ def read_head(data: bytes) -> Head | None:
 
 def head_of(name: JournalName, data: bytes) -> Head:
     """Return the head of a journal; one that is absent or damaged is what its name tells."""
-    told = Head(name.writer, name.writer, name.start, name.number, name.start, None, keyed=False)
+    told = Head(name.writer, name.writer, name.start, name.number, name.start, None)
     return read_head(data) or told
 
 

@@ -265,9 +265,8 @@ class RollingJournal:
             sequence=number_of(self._previous) + 1,
             opened=anchored(self._head.clock),
             previous=self._previous,
-            keyed=self._options.seal_key is not None,
             lease=self._head.lease,
-        )
+        ).signed(self._options.seal_key)
 
     def _is_due(self, journal: Journal, now: float) -> bool:
         if journal.empty:

@@ -14,7 +14,6 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from hmac import compare_digest
 from pathlib import Path
 from typing import Final
 
@@ -28,14 +27,13 @@ from gateway.archive.journal.claim_and_removal import (
     remove_done,
     set_aside,
 )
-from gateway.archive.journal.ends import read_head, read_trailer
+from gateway.archive.journal.ends import read_head
 from gateway.archive.journal.file import acknowledged_size
 from gateway.archive.journal.local_head import note_end
 from gateway.archive.journal.records import Damage, Rows, fault_of, read_records
 from gateway.archive.layout import (
     DAMAGED,
     converted_journals,
-    is_replay,
     journals,
     oldest_kept,
     parse_journal_name,
@@ -52,7 +50,6 @@ from gateway.archive.segments.copies import handed_over
 from gateway.archive.segments.journal_facts import JournalFacts
 from gateway.archive.segments.tables import sort_rows, to_table
 from gateway.archive.segments.write import write_rows
-from gateway.archive.signed_json import new_hash
 from gateway.archive.storage import LocalStorage, RemoteStorage, Storage, open_storage
 from gateway.clock import today
 from gateway.errors import ArchiveError, first_line
@@ -128,14 +125,11 @@ def convert(
     return conversion
 
 
-def convert_abandoned(
-    location: ArchiveLocation, storage: Storage, key: bytes | None, replays_of: str | None = None
-) -> None:
+def convert_abandoned(location: ArchiveLocation, storage: Storage, key: bytes | None) -> None:
     """Convert the journals in reach that no process holds, as the next start of a gateway does.
 
     A journal stays when it cannot be converted, or when its seal would need another key: then its
-    gateway converts it, and a verification names it. Killed replays of the gateway `replays_of`
-    have the `key`, which is that of its configuration.
+    gateway converts it, and a verification names it.
     """
     try:
         waiting = journals(location.local)
@@ -143,22 +137,16 @@ def convert_abandoned(
         return
     for path in waiting:
         with suppress(ArchiveError, OSError):
-            if _has_key(path, key, replays_of):
+            if _has_key(path, key):
                 convert(location.local, path, storage, key)
 
 
-def _has_key(journal: Path, key: bytes | None, replays_of: str | None) -> bool:
-    """Return whether `key` is that of a journal; only a trailer proves which key it is."""
-    data = read_regular(journal)
-    head, trailed = read_head(data), read_trailer(data)
+def _has_key(journal: Path, key: bytes | None) -> bool:
+    """Return whether `key` is that of a journal, by the `mac` of its head."""
+    head = read_head(read_regular(journal))
     if head is None or not head.keyed:
         return key is None
-    if key is None:
-        return False
-    if trailed is None:
-        return head.gateway == replays_of and is_replay(head.writer)
-    trailer, offset = trailed
-    return compare_digest(new_hash(key, data[:offset]).hexdigest(), trailer.digest)
+    return head.has_valid_mac(key)
 
 
 def _convert_rows(facts: JournalFacts, conversion: Conversion, storage: Storage) -> None:

@@ -134,7 +134,11 @@ class _Chain:
         """Check that the chain reaches the end of the period."""
         if is_stopped(last) or last.closed >= self.period.end:
             return
+        since = f"nothing proves the rows of {self.writer} after {_clock(last.closed)}"
         if self.writer in self.facts.writers.retired:
+            note = self.facts.writers.note(self.writer, last.closed, self.period)
+            if note is not None:
+                yield error("open-chain", _place(last), f"{since}{note}")
             return
         if last.end is End.KILLED and is_replay(self.writer):
             return  # a command need not run again; its journal has what it acknowledged
@@ -144,7 +148,6 @@ class _Chain:
             if not is_back and self.period.has(last.closed, until):
                 yield error("open-chain", _place(last), away(self.writer, last.closed, until))
             return
-        since = f"nothing proves the rows of {self.writer} after {_clock(last.closed)}"
         if self._continues(last):
             yield warning("open-journal", _place(last), f"{since}: the gateway writes its journal")
         elif self.writer not in self.facts.writers.in_reach and last.closed >= self.period.now:

@@ -11,7 +11,7 @@ from typing import Final
 
 from gateway.archive.findings import Finding, error
 from gateway.archive.heads import WriterHead
-from gateway.archive.layout import DAY, HOUR, JournalName, day_of, seal_folder
+from gateway.archive.layout import DAY, SECOND, JournalName, day_of, seal_folder
 from gateway.archive.seals.seal import AnySeal, Seal
 from gateway.archive.seals.store import (
     ReadSeal,
@@ -26,7 +26,7 @@ from gateway.archive.signed_json import Previous
 from gateway.archive.storage import Storage
 from gateway.archive.verification.lineage import is_stopped
 
-SLACK: Final = HOUR  # a row may be recorded so long before its journal was opened
+SLACK: Final = 120 * SECOND  # before and after a journal: what was in flight then is in others
 _CACHED_DAYS: Final = 6
 
 
@@ -42,12 +42,20 @@ class Period:
     now: int
 
     def has(self, first: int, last: int) -> bool:
-        """Return whether a journal written from `first` to `last` can have rows of the period.
+        """Return whether a journal written from `first` to `last` concerns the period."""
+        begin, end = reach(first, last)
+        return begin <= self.end and end >= self.begin
 
-        A clock that was set back may have given the later time first.
-        """
-        first, last = min(first, last), max(first, last)
-        return first <= self.end + SLACK and last >= self.begin - SLACK
+
+def reach(first: int, last: int) -> tuple[int, int]:
+    """Return the time that a journal written from `first` to `last` concerns.
+
+    Findings about the journal belong to the dates of this time, and the night that reads its seal
+    judges them again: a finding of a date ends when the journal is there.
+
+    A clock that was set back may have given the later time first.
+    """
+    return min(first, last) - SLACK, max(first, last) + SLACK
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ Every file that names a writer is a witness for it: its head, its seals and its 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from functools import cached_property
 from pathlib import Path
@@ -15,7 +15,7 @@ from typing import Final
 from gateway.archive.findings import Finding, error, warning
 from gateway.archive.heads import StoredHead, WriterHead, head_path, read_heads
 from gateway.archive.layout import day_start, is_replay, parse_journal_name
-from gateway.archive.retired import retired_writers
+from gateway.archive.retired import Retirement, retirements
 from gateway.archive.routes import routes_files
 from gateway.archive.seals.seal import Seal
 from gateway.archive.seals.store import link_path
@@ -33,20 +33,37 @@ class KnownWriters:
     """The writers that files name; times are microseconds since 1970-01-01 UTC.
 
     `routes` has the first and the newest time at which rules of a writer came into force. The
-    journals of those `in_reach` are in the local folder. The `retired` will not return.
+    journals of those `in_reach` are in the local folder. The `retired` will not return: what they
+    lack is a finding of the dates up to their last sign, and of no later one.
     """
 
     heads: Sequence[StoredHead]
     routes: Mapping[str, tuple[int, int]]
     in_reach: frozenset[str]
-    retired: frozenset[str]
+    retired: Mapping[str, Retirement]
 
     @cached_property
     def expected(self) -> dict[str, WriterHead]:
         """The heads that their writers signed, and that nobody retired, by writer."""
+        return {w: head for w, head in self.sound.items() if w not in self.retired}
+
+    @cached_property
+    def sound(self) -> dict[str, WriterHead]:
+        """The heads that their writers signed, by writer."""
         faulty = {each.writer for each in self.heads if each.current and each.fault}
         present = {each.writer: each.head for each in self.heads if each.head is not None}
-        return {w: head for w, head in present.items() if w not in faulty | self.retired}
+        return {w: head for w, head in present.items() if w not in faulty}
+
+    def note(self, writer: str, since: int, period: Period) -> str | None:
+        """Return what a finding adds about a retired writer; None when the period has none.
+
+        `since` is the time after which its rows are not known; it was seen until its head.
+        """
+        if (retirement := self.retired.get(writer)) is None:
+            return ""
+        head = self.sound.get(writer)
+        seen = max(since, head.at if head else 0)
+        return f" (retired: {retirement.why})" if seen >= period.begin else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +95,16 @@ class Facts:
         """The stems of the journals that are here."""
         return {*(seal.journal for seal in self.seals), *(str(each.name) for each in self.waiting)}
 
+    def begin_of(self, link: Previous) -> int:
+        """Return from when on rows are missing without the journal that `link` names.
+
+        That is the start of its process, unless the chain of another journal of it tells so.
+        Units: microseconds.
+        """
+        name = parse_journal_name(link.journal)
+        known = name is None or any((seal.writer, seal.start) == name[:2] for seal in self.seals)
+        return link.closed if name is None or known else name.start
+
     def has_sealed_name(self, stem: str) -> bool:
         """Return whether the journal `stem` has a seal that was not read."""
         return bool(self.reader.of_names([stem], [d for d in self.reader.days if d >= self.since]))
@@ -96,13 +123,13 @@ def known_writers(storage: Storage, folder: Path | None, key: bytes | None) -> K
     for each in routes_files(storage):
         first, _ = routes.get(each.writer, (each.since, 0))
         routes[each.writer] = (first, each.since)
-    retired = retired_writers(storage, key)
-    unmoved = {w for each in heads if each.head and each.head.last == retired.get(w := each.writer)}
+    retired = retirements(storage, key)
+    lasts = {each.writer: each.head.last for each in heads if each.head}
     return KnownWriters(
         heads,
         routes,
         frozenset(each.writer for each in local if each.current),
-        frozenset(retired.keys() & unmoved),
+        {w: each for w, each in retired.items() if w in lasts and lasts[w] == each.journal},
     )
 
 
@@ -113,7 +140,9 @@ def writer_findings(period: Period, facts: Facts) -> Iterator[Finding]:
         if stored.fault:
             yield error("forged-head", stored.path.as_posix(), f"the head {stored.fault}")
     yield from _without_head(period, facts)
-    for writer, head in sorted(writers.expected.items()):
+    for writer, head in sorted(writers.sound.items()):
+        if (note := writers.note(writer, 0, period)) is None:
+            continue
         found: list[Finding] = []
         if writer in writers.in_reach:
             found += _absent_journals(writer, head, period, facts)
@@ -122,7 +151,7 @@ def writer_findings(period: Period, facts: Facts) -> Iterator[Finding]:
         if period.has(head.at, FOREVER):
             found += _older_head(writer, head, facts)
         if found and not facts.moved(writer, head):
-            yield from found
+            yield from (replace(each, text=f"{each.text}{note}") for each in found)
 
 
 def missing_head(writer: str) -> Finding:
@@ -142,7 +171,7 @@ def _without_head(period: Period, facts: Facts) -> Iterator[Finding]:
     seen = {seal.writer for seal in facts.seals if period.has(seal.opened, seal.closed)}
     seen |= {writer for writer, (since, _) in writers.routes.items() if since < period.end}
     for writer in sorted(
-        seen - {each.writer for each in writers.heads if each.current} - writers.retired
+        seen - {each.writer for each in writers.heads if each.current} - writers.retired.keys()
     ):
         if not facts.moved(writer, None):
             yield missing_head(writer)
@@ -156,7 +185,7 @@ def _absent_journals(
     if (
         link is not None
         and link.journal not in known
-        and period.has(link.closed, link.closed)
+        and period.has(facts.begin_of(link), link.closed)
         and not facts.reader.exists(link)
     ):
         yield missing_seal(writer, link)
@@ -164,7 +193,7 @@ def _absent_journals(
     opened = parse_journal_name(stem)
     if opened is None or (link is not None and link.journal == stem):
         return
-    begin = opened.start if link is None else link.closed
+    begin = opened.start if link is None else max(opened.start, link.closed)
     is_absent = stem not in known and period.has(begin, FOREVER)
     if is_absent and not facts.has_sealed_name(stem):
         text = f"{writer} opened {stem}, which is nowhere; its rows are missing"
@@ -178,7 +207,7 @@ def _absent_seals(writer: str, head: WriterHead, period: Period, facts: Facts) -
     """
     name, link = parse_journal_name(head.open or ""), head.closed
     if link is not None and link.journal == head.last:
-        due = link.closed >= facts.oldest and period.has(link.closed, link.closed)
+        due = link.closed >= facts.oldest and period.has(facts.begin_of(link), link.closed)
         if due and not facts.reader.exists(link):
             yield missing_seal(writer, link)
         return

@@ -6,7 +6,9 @@ from typing import Final
 
 from gateway.cli.parsers import CommandParser, add_modules
 
-ACTIONS: Final = ("generate", "compact", "forget", "retire", "names", "verify", "show")
+ACTIONS: Final = (
+    "generate", "compact", "forget", "retire", "acknowledge", "names", "verify", "show",
+)  # fmt: skip
 
 
 def add_options(parser: CommandParser) -> None:

@@ -9,8 +9,10 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import asdict
 from datetime import timedelta
+from functools import cache
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -27,6 +29,8 @@ from gateway.terminal.progress import progress
 from gateway.terminal.text import visible
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from gateway.reconcile.maintenance.short_names_job import ShortNameReport
 
 
@@ -51,23 +55,32 @@ def run(args: argparse.Namespace) -> int:
     check_driver()
     from gateway.archive.compaction.compact_day import CompactionReport  # noqa: PLC0415  # Arrow
     from gateway.reconcile.maintenance.compact import compact  # noqa: PLC0415  # may be absent
-    from gateway.reconcile.maintenance.short_names_job import build_dictionary  # noqa: PLC0415
+    from gateway.reconcile.maintenance.short_names_job import (  # noqa: PLC0415
+        build_dictionary,
+        report_of_current,
+    )
     from gateway.reconcile.nights.marker import mark  # noqa: PLC0415
     from gateway.reconcile.session import spark_session  # noqa: PLC0415
 
-    with progress(errors) as show_step:
-        show_step(f"starting Spark on {args.master}")
-        with spark_session(args.master) as spark:
-            if oldest is not None and day < oldest:
-                compacted = CompactionReport()
-                show_step(f"{day} is older than the {args.keep_days} days to keep; not compacted")
-            else:
-                compacted = compact(spark, location, day, show_step, key=key, size=args.size)
-            removed = None
-            if oldest is not None:
-                show_step(f"removing days before {oldest}")
-                removed = remove_old_days(args.archive, oldest)
-            names = build_dictionary(spark, location, oldest, show_step)
+    with progress(errors) as show_step, ExitStack() as stack:
+
+        @cache
+        def start_spark() -> SparkSession:
+            show_step(f"starting Spark on {args.master}")
+            return stack.enter_context(spark_session(args.master))
+
+        if oldest is not None and day < oldest:
+            compacted = CompactionReport()
+            show_step(f"{day} is older than the {args.keep_days} days to keep; not compacted")
+        else:
+            compacted = compact(start_spark, location, day, show_step, key=key, size=args.size)
+        removed = None
+        if oldest is not None:
+            show_step(f"removing days before {oldest}")
+            removed = remove_old_days(args.archive, oldest)
+        names = report_of_current(location, oldest)
+        if names is None:
+            names = build_dictionary(start_spark(), location, oldest, show_step)
     with named_storage(args.archive) as storage:
         marker = mark(storage, day)
     findings = (*compacted.findings, *names.findings)

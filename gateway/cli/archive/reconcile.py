@@ -25,7 +25,7 @@ from gateway.config.load import load
 from gateway.errors import ArchiveError, GatewayError, ReconcileError
 from gateway.reconcile.report.metrics import write_metrics
 from gateway.reconcile.report.report import NO_ANSWER, Report
-from gateway.reconcile.report.summary import to_json
+from gateway.reconcile.report.run import Run, run_json
 from gateway.reconcile.report.terminal import print_report
 from gateway.reconcile.spark_requirements import check_driver
 from gateway.routing.name_rules import to_rules
@@ -79,41 +79,41 @@ def run(args: argparse.Namespace) -> int:
     try:
         if args.follow:
             return run_follow(args, errors)
-        report = _reconcile(args, errors)
+        run = _reconcile(args, errors)
     except (GatewayError, OSError) as fault:
-        report = _without_answer(args, str(fault), errors)
+        run = _without_answer(args, str(fault), errors)
     except Exception as fault:  # noqa: BLE001  # a fault of the gateway
         errors.print(visible_lines(format_exc()), soft_wrap=True)
         text = f"a fault of the gateway; report it: {type(fault).__name__}: {fault}"
-        report = _without_answer(args, text, errors)
+        run = _without_answer(args, text, errors)
     else:
         failed = False
-    written = _write_files(args, report, monotonic() - began, errors)
+    written = _write_files(args, run, monotonic() - began, errors)
     if not failed:
         with whether_read_or_not():
-            print_report(report, open_console())
-    return report.exit_status if written else NO_ANSWER
+            print_report(run, open_console())
+    return run.exit_status if written else NO_ANSWER
 
 
-def _without_answer(args: argparse.Namespace, text: str, errors: Console) -> Report:
-    """Print why there is no answer, and return the report that says so."""
+def _without_answer(args: argparse.Namespace, text: str, errors: Console) -> Run:
+    """Print why there is no answer, and return the run that says so."""
     _print_error(text, errors)
     finding = error("no-answer", str(args.archive), text)
     day = None
     with suppress(ArchiveError):
         day = parse_date(args.date)
-    return Report(str(args.archive), day, [finding], answered=False)
+    return Run(Report(str(args.archive), day, [finding], answered=False))
 
 
-def _write_files(args: argparse.Namespace, report: Report, seconds: float, errors: Console) -> bool:
+def _write_files(args: argparse.Namespace, run: Run, seconds: float, errors: Console) -> bool:
     """Write the files of `--json` and `--metrics`, each also when the other cannot be written.
 
     Return whether both are written.
     """
     faults = []
     for path, write in (
-        (args.metrics, lambda path: write_metrics(report, path, clock.now(), seconds)),
-        (args.json, lambda path: path.write_text(to_json(report), encoding="utf-8")),
+        (args.metrics, lambda path: write_metrics(run, path, clock.now(), seconds)),
+        (args.json, lambda path: path.write_text(run_json(run), encoding="utf-8")),
     ):
         try:
             if path is not None:
@@ -128,7 +128,7 @@ def _print_error(text: str, errors: Console) -> None:
     errors.print(visible_lines(f"gateway reconcile: {text}"), style="red", soft_wrap=True)
 
 
-def _reconcile(args: argparse.Namespace, errors: Console) -> Report:
+def _reconcile(args: argparse.Namespace, errors: Console) -> Run:
     if args.once:
         raise ReconcileError("--once needs --follow")
     days = _days(args)
@@ -151,17 +151,18 @@ def _reconcile(args: argparse.Namespace, errors: Console) -> Report:
     with progress(errors) as show_step:
         if not days and args.output is None:
             night = run_night(job, show_step, args.expect)
-            report, digest = night.report, night.link.mac
+            run, digest = night.run, night.link.mac
         else:
             days = days or closed_dates(job)
             if not days:
                 raise ReconcileError("the archive has no closed date; give --date D")
-            report, digest = run_dates(job, days, show_step), ""
-    page = replace(job, day=report.day).report_page if report.day is not None else ""
+            run, digest = Run(run_dates(job, days, show_step)), ""
+    day = run.report.day
+    page = "" if day is None else replace(job, day=day).report_page
     lines = [f"report: {page}"] if page else []
     for line in lines + ([f"night: {digest}"] if digest else []):
         errors.print(line, soft_wrap=True)
-    return report
+    return run
 
 
 def _days(args: argparse.Namespace) -> list[date]:

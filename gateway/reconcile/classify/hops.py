@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from gateway.archive.intervals import Numbers
 from gateway.archive.segments.tables import schema_of
 from gateway.model.copy_class import HOP_CLASSES, UNPROVEN, CopyClass
 from gateway.reconcile.classify.crossing import codes_of
@@ -40,17 +41,19 @@ HOP_MESSAGES: Final[Mapping[str, str]] = {
 }  # fmt: skip
 _SCHEMA: Final = schema_of(HOP_MESSAGES)
 HOP_EXCEPTIONS: Final = _SCHEMA.remove(_SCHEMA.get_field_index("copies"))
+_NONE: Final = -1  # in place of a receipt
 _SKEW: Final = 1_000_000  # microseconds between two clocks; for messages without an id
 
 
 def judge(late: int, events: pa.Table) -> Iterator[pa.Table]:
     """Yield HOP_MESSAGES of all `events` of some keys; `late` is in microseconds.
 
-    Most have one delivery and one equal receipt; the others are judged one by one.
+    Most have one delivery and one equal receipt. The others are matched by their times alone where
+    they have no id, however many are equal, and are judged one by one where they have one.
     """
     code = codes_of(events, _KEY)
-    flags = ("sent", "cut", "own")
-    sent, cut, own = (pc.fill_null(events[name], False).to_numpy() for name in flags)
+    flags = ("sent", "cut", "own", "sure", "exact")
+    sent, cut, own, sure, exact = (pc.fill_null(events[name], False).to_numpy() for name in flags)
     time, at = (pc.fill_null(events[name], 0).to_numpy() for name in ("time", "at"))
     hashes = pc.fill_null(events["hash"], b"")
     order = np.lexsort((time, code))
@@ -61,6 +64,13 @@ def judge(late: int, events: pa.Table) -> Iterator[pa.Table]:
     same = pc.equal(*(hashes.take(pa.array(each)) for each in (send, receipt)))
     fits = sent[send] & ~sent[receipt] & ~cut[receipt] & same.to_numpy()
     send, receipt = send[fits], receipt[fits]
+    others = np.bincount(code, sent) > 0
+    others[code[send]] = False
+    rest = order[others[code[order]]]
+    by_time = _matched_by_time(events, rest[~exact[rest]], code, time)
+    absent = by_time[by_time[:, 1] == _NONE, 0]
+    found = by_time[by_time[:, 1] != _NONE]
+    send, receipt = np.concatenate([np.stack([send, receipt], axis=1), found]).T
     on_time = time[receipt] - at[send] <= late
     prompt = own[send] & on_time
     delivered = events.select((*HOP_KEYS, "at")).take(pa.array(send[prompt]))
@@ -72,9 +82,9 @@ def judge(late: int, events: pa.Table) -> Iterator[pa.Table]:
         _message(event, CopyClass.LATE.value, arrival)
         for event, arrival in zip(sends, received, strict=True)
     ]
-    others = np.bincount(code, sent) > 0
-    others[code[send]] = False
-    rest = order[others[code[order]]]
+    unmatched = events.take(pa.array(absent[own[absent] & sure[absent]])).to_pylist()
+    messages += (_message(event, event["unmatched"], None) for event in unmatched)
+    rest = rest[exact[rest]]
     numbered = zip(code[rest].tolist(), events.take(pa.array(rest)).to_pylist(), strict=True)
     for _, group in groupby(numbered, key=itemgetter(0)):
         messages += _judged([event for _, event in group], late)
@@ -140,10 +150,9 @@ def _counted(delivered: pa.Table) -> pa.Table:
 
 
 def _judged(events: Sequence[Event], late: int) -> Iterator[Event]:
-    """Yield the messages of one reader, name and identity, by the time of their events."""
+    """Yield the messages of one reader, name and id, by the time of their events."""
     sends, receipts = [each for each in events if each["sent"]], _receipts(events)
-    matched = _by_hash if sends[0]["exact"] else _by_time
-    for send, receipt, name in matched(sends, receipts):
+    for send, receipt, name in _by_hash(sends, receipts):
         if not send["own"]:
             continue
         if receipt is None:
@@ -207,33 +216,59 @@ def _with_repetition(
     return send, {**receipt, "allowed": unmarked <= attempts}, CopyClass.DUPLICATED.value
 
 
-def _by_time(sends: Sequence[Event], receipts: Sequence[Event]) -> Iterator[Pair]:
+def _matched_by_time(events: pa.Table, places: Numbers, code: Numbers, time: Numbers) -> Numbers:
+    """Return the places of each delivery without an id, and of its receipt or `_NONE`.
+
+    `places` are those of the events, by `code` and `time`. A list of numbers has a tenth of the
+    memory of the events themselves: some thousands a second may be equal all day.
+    """
+    own = events.select(["sent", "cut", "gateway", "id"]).take(pa.array(places))
+    sent, cut = (pc.fill_null(own[name], False).to_pylist() for name in ("sent", "cut"))
+    messages = codes_of(own, ("gateway", "id")).tolist()
+    times = dict(zip(places.tolist(), time[places].tolist(), strict=True))
+    found: list[tuple[int, int]] = []
+    facts = zip(code[places].tolist(), places.tolist(), sent, cut, messages, strict=True)
+    for _, group in groupby(facts, key=itemgetter(0)):
+        sends: list[int] = []
+        receipts: dict[int, int] = {}  # one of each message; only one that all targets cut is a cut
+        for _, place, is_sent, is_cut, message in group:
+            if is_sent:
+                sends.append(place)
+            elif message not in receipts or not is_cut:
+                receipts[message] = place
+        found += _by_time(sends, list(receipts.values()), times)
+    return np.array(found, np.int64).reshape(-1, 2)
+
+
+def _by_time(
+    sends: Sequence[int], receipts: Sequence[int], times: Mapping[int, int]
+) -> Iterator[tuple[int, int]]:
     """Match deliveries with equal receipts: all in order, or each receipt with the latest before.
 
     Receipts beyond them are messages of other publishers.
     """
-    if len(receipts) == len(sends) and all(map(_may_follow, sends, receipts)):
-        yield from zip(sends, receipts, repeat(CopyClass.DELIVERED.value))
+
+    def may_follow(send: int, receipt: int) -> bool:
+        return times[receipt] >= times[send] - _SKEW
+
+    if len(receipts) == len(sends) and all(map(may_follow, sends, receipts)):
+        yield from zip(sends, receipts, strict=True)
         return
-    open_sends: list[Event] = []
-    early: deque[Event] = deque()  # receipts before a delivery, by another clock
-    for each in sorted([*sends, *receipts], key=itemgetter("time")):
-        while early and not _may_follow(each, early[0]):
+    are_sent = set(sends)
+    open_sends: list[int] = []
+    early: deque[int] = deque()  # receipts before a delivery, by another clock
+    for each in sorted([*sends, *receipts], key=times.__getitem__):
+        while early and not may_follow(each, early[0]):
             early.popleft()
-        if each["sent"] and early:
-            yield each, early.popleft(), CopyClass.DELIVERED.value
-        elif each["sent"]:
+        if each in are_sent and early:
+            yield each, early.popleft()
+        elif each in are_sent:
             open_sends.append(each)
         elif open_sends:
-            yield open_sends.pop(), each, CopyClass.DELIVERED.value
+            yield open_sends.pop(), each
         else:
             early.append(each)
-    yield from ((each, None, CopyClass.DELIVERED.value) for each in open_sends)
-
-
-def _may_follow(send: Event, receipt: Event) -> bool:
-    follows: bool = receipt["time"] >= send["time"] - _SKEW
-    return follows
+    yield from zip(open_sends, repeat(_NONE))
 
 
 def _message(send: Event, name: str, received: int | None, *, marked: bool = False) -> Event:

@@ -19,7 +19,7 @@ from gateway.archive.intervals import Numbers
 from gateway.archive.segments.latency import BUCKETS, nonzero_counts
 from gateway.archive.segments.tables import schema_of
 from gateway.model.copy_class import CLASSES, EXCEPTION_CLASSES, REPEATS, TALLIES, CopyClass
-from gateway.reconcile.grouping import TARGET_KEYS, ascending, filled, grouped, positions, summed
+from gateway.reconcile.grouping import TARGET_KEYS, ascending, filled, firsts, positions, summed
 
 MAX_ROWS: Final = 10_000  # of a table in the report; the table itself is complete
 MINUTE_KEYS: Final = (*TARGET_KEYS, "minute")
@@ -146,18 +146,18 @@ def percentiles(latencies: pa.Table, *keys: str) -> pa.Table:
     The column `timed` is the number of copies with a known latency.
     """
     merged = summed(latencies, [*keys, "bucket"], ["copies"])
-    groups = grouped(merged, keys, {"copies": "sum", "bucket": "count"}, ordered=True)
-    ends = np.cumsum(groups["bucket"].to_numpy())
-    timed = groups["copies"].to_numpy()
-    cumulated = np.cumsum(merged["copies"].to_numpy())
-    before = np.cumsum(timed) - timed
+    begins = firsts(merged, keys)
+    ends = np.append(begins[1:], merged.num_rows)
+    copies = merged["copies"].to_numpy()
+    cumulated, timed = np.cumsum(copies), np.add.reduceat(copies, begins)
+    before = cumulated[begins] - copies[begins]
     bounds = upper_bounds(merged["bucket"].to_numpy())
-    columns = {name: groups[name] for name in keys}
-    columns["timed"] = groups["copies"]
+    found = merged.select(list(keys)).take(pa.array(begins))
+    found = found.append_column("timed", pa.array(timed))
     for name, share in PERCENTILES.items():
         at = np.searchsorted(cumulated, before + np.ceil(timed * share))
-        columns[name] = pa.array(bounds[np.minimum(at, ends - 1)] if len(ends) else [], pa.int64())
-    return pa.table(columns)
+        found = found.append_column(name, pa.array(bounds[np.minimum(at, ends - 1)]))
+    return found
 
 
 def upper_bounds(buckets: Numbers) -> Numbers:
@@ -176,8 +176,13 @@ def dead_letters(parts: Iterable[pa.Table]) -> pa.Table:
 
 
 def _first_of(rows: pa.Table, keys: list[str]) -> pa.Table:
-    columns = {"copies": "sum", **dict.fromkeys(("id", "name", "reason"), "first")}
-    return grouped(rows.sort_by(ascending(*keys, "id")), keys, columns, ordered=True)
+    """Return the first row by id of each value of `keys`, in their order, with all its copies."""
+    ordered = rows.sort_by(ascending(*keys, "id"))
+    begins = firsts(ordered, keys)
+    copies = np.add.reduceat(ordered["copies"].to_numpy(), begins)
+    found = ordered.take(pa.array(begins))
+    found = found.drop_columns(["copies"]).append_column("copies", pa.array(copies))
+    return found.select([*keys, "copies", "id", "name", "reason"])
 
 
 def worst_names(parts: Iterable[pa.Table], limit: int) -> pa.Table:
@@ -199,8 +204,8 @@ def samples(parts: Iterable[pa.Table], of_each: int, schema: pa.Schema = EXCEPTI
     found = schema.empty_table()
     for part in parts:
         rows = pa.concat_tables([found, part]).sort_by(order)
-        firsts = [at for _, places in positions(rows, ["class"]) for at in places[:of_each]]
-        found = rows.take(pa.array(firsts, pa.int64()))
+        kept = [at for _, places in positions(rows, ["class"]) for at in places[:of_each]]
+        found = rows.take(pa.array(kept, pa.int64()))
     return found.sort_by(ascending("class", "received_time", "id"))
 
 

@@ -3,29 +3,36 @@
 It joins the names that gateways recorded in `_names` with the name pairs of all days, replaces the
 dictionary as a whole, and reports what is wrong. An unrecorded name is recovered from a pair when
 its route changed none of its levels. `gateway.archive.schema` has the columns.
+
+Beside the dictionary lies its report, with the digest of the list of files that it was built from:
+name files only grow, and a segment never changes. While the list is the same, so is the dictionary.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass
 from datetime import date
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from gateway.archive.archive_lock import archive_lock
-from gateway.archive.compaction.current import current_files
+from gateway.archive.compaction.current import CurrentFile, current_files
 from gateway.archive.findings import Finding, error, warning
 from gateway.archive.layout import DICTIONARY, NAMES, days_in, parse_day
 from gateway.archive.location import ArchiveLocation
 from gateway.archive.remote_lock import CheckHeld
 from gateway.archive.schema import DICTIONARY as COLUMNS
 from gateway.archive.segments.tables import schema_of
-from gateway.archive.storage import open_storage
+from gateway.archive.signed_json import document_of, parse
+from gateway.archive.storage import Storage, open_storage
 from gateway.errors import ReconcileError
 from gateway.reconcile.input.executors import divided, map_tables, read_tasks, write_parts
 from gateway.reconcile.maintenance.short_names import (
@@ -42,6 +49,8 @@ from gateway.reconcile.root_cause import SPARK_FAULTS, root_cause
 from gateway.terminal.progress import ShowStep
 
 _NEW: Final = Path("_dictionary.new")
+_REPORT: Final = "_built.json"  # readers of a folder of Parquet pass over names with this begin
+_VERSION: Final = 1
 _FILE_BYTES: Final = 256 << 10  # about, of the names in one file
 _MAX_FINDINGS: Final = 100  # of one rule; the others are counted
 _MAX_SOURCES: Final = 10  # source names in an entry
@@ -56,6 +65,35 @@ class ShortNameReport:
     sent: int
     targets: int
     findings: tuple[Finding, ...] = ()
+
+
+class _Sources(NamedTuple):
+    """The name files and the segments of a dictionary, and the digest of their list."""
+
+    names: Sequence[Path]
+    segments: Sequence[CurrentFile]
+    digest: str
+
+
+def report_of_current(location: ArchiveLocation, oldest: date | None) -> ShortNameReport | None:
+    """Return the report of the dictionary; None when it is absent, or other files are there now.
+
+    Raises:
+        ReconcileError: the archive cannot be reached.
+    """
+    storage = open_storage(location)
+    try:
+        content = storage.read(Path(DICTIONARY, _REPORT))
+        if content is None:
+            return None
+        with suppress(ValueError):
+            found = document_of(content, _VERSION)
+            if found.pop("sources", None) == _sources(storage, oldest).digest:
+                report: ShortNameReport = parse(ShortNameReport, found, _REPORT)
+                return report
+    except OSError as fault:
+        raise ReconcileError(f"archive {location}: {fault}") from fault
+    return None
 
 
 def build_dictionary(
@@ -89,12 +127,10 @@ def _build(
     check_held: CheckHeld,
 ) -> ShortNameReport:
     storage = open_storage(location)
-    names = [Path(NAMES, each) for each in storage.names(Path(NAMES)) if each.endswith(".jsonl")]
-    days = days_in(storage.names(Path()))
-    files = [each for day in days for each in current_files(storage, day)]
-    tasks = (divided(spark, each, [_FILE_BYTES] * len(each)) for each in (names, files))
-    lines = read_tasks(spark, LINE, next(tasks), partial(recorded_lines, location)).persist()
-    sent = read_tasks(spark, SENT, next(tasks), partial(sent_names, location)).persist()
+    sources = _sources(storage, oldest)
+    names, segments = (divided(spark, each, [_FILE_BYTES] * len(each)) for each in sources[:2])
+    lines = read_tasks(spark, LINE, names, partial(recorded_lines, location)).persist()
+    sent = read_tasks(spark, SENT, segments, partial(sent_names, location)).persist()
     found = map_tables(joined(sent, lines, oldest), WHOLE, whole_names).persist()
     show_step("writing the dictionary")
     listed = entries(found)
@@ -109,9 +145,23 @@ def _build(
         F.count_distinct(F.when(target.isNotNull(), digest)).alias("sent"),
         F.count_distinct(target).alias("targets"),
     ).collect()[0]
+    report = ShortNameReport(**numbers.asDict(), findings=tuple(findings))
+    if all(each.rule != VANISHED for each in findings):
+        facts = {"version": _VERSION, "sources": sources.digest, **asdict(report)}
+        storage.put(_NEW / _REPORT, json.dumps(facts).encode())
     check_held()
     storage.replace(Path(DICTIONARY), _NEW)
-    return ShortNameReport(**numbers.asDict(), findings=tuple(findings))
+    return report
+
+
+def _sources(storage: Storage, oldest: date | None) -> _Sources:
+    names = sorted(each for each in storage.files(Path(NAMES)) if each[0].suffix == ".jsonl")
+    days = days_in(storage.names(Path()))
+    segments = [each for day in days for each in current_files(storage, day)]
+    listed = [(path.as_posix(), size) for path, size in names]
+    listed += [(each.path.as_posix(), each.size) for each in segments]
+    digest = hashlib.sha256(json.dumps([str(oldest), listed]).encode()).hexdigest()
+    return _Sources([path for path, _ in names], segments, digest)
 
 
 def joined(sent: DataFrame, lines: DataFrame, oldest: date | None) -> DataFrame:

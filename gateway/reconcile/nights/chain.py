@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from gateway.archive.findings import Finding, error
+from gateway.archive.judged_journals import Span, gaps
 from gateway.archive.layout import NIGHTS
 from gateway.archive.night_record import NO_NIGHT, Night, night_numbers, night_path
 from gateway.archive.storage import Storage
@@ -17,7 +18,7 @@ from gateway.errors import ReconcileError
 class Chain:
     """The newest night, `NO_NIGHT` where none proves anything, and the errors about the chain.
 
-    `last` is the number of the newest file, sound or not.
+    `last` is the number of the newest record that a file or a marker names, sound or not.
     """
 
     newest: Night
@@ -25,17 +26,20 @@ class Chain:
     findings: tuple[Finding, ...] = ()
 
 
-def read_chain(storage: Storage, key: bytes | None, expect: str | None = None) -> Chain:
+def read_chain(
+    storage: Storage, key: bytes | None, expect: str | None = None, *, marked: int = 0
+) -> Chain:
     """Read the two newest nights, and list the others; with `expect`, read them all.
+
+    The markers of dates name the night `marked`, so it was there.
 
     Raises:
         ReconcileError: no night of the chain has the digest `expect`.
         OSError: the archive cannot be read.
     """
     numbers = night_numbers(storage)
-    last = numbers[-1] if numbers else 0
-    missing = map(night_path, sorted({*range(1, last)} - {*numbers}))
-    findings = [error("missing-night", path.as_posix(), "is missing") for path in missing]
+    last = max([marked, *numbers])
+    findings = [_missing(each) for each in gaps(1, last, numbers)]
     nights: dict[int, Night] = {}
     for number in numbers if expect is not None else numbers[-2:]:
         before = nights.get(number - 1)
@@ -71,6 +75,13 @@ def write_night(storage: Storage, night: Night, key: bytes | None) -> Night:
     signed = night.signed(key)
     storage.put(night_path(signed.n), signed.to_json())
     return signed
+
+
+def _missing(span: Span) -> Finding:
+    text = f"the record of night {span.first} is missing"
+    if span.last > span.first:
+        text = f"the records of nights {span.first} to {span.last} are missing"
+    return error("missing-night", night_path(span.first).as_posix(), text)
 
 
 def _read(storage: Storage, number: int, key: bytes | None) -> Night:

@@ -80,8 +80,7 @@ def missing_journals(seen: Mapping[str, Seen], world: World) -> Iterator[Finding
         numbers = world.numbers.get(writer, ())
         first = world.before.get(writer) if numbers else link
         if world.there and (name := _name_if_due(first, world)):
-            text = f"up to {name.number:06} that were closed since {world.oldest}, have no seal"
-            yield _without_seal(name, text)
+            yield _without_seal(name, f"up to {name.number:06}, have no seal")
         last, name = known.number, _name_if_due(link, world)
         if link and name and not known.has(name.start, name.number):
             yield missing_seal(writer, link)

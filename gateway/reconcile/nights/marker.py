@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from contextlib import suppress
 from datetime import date
 from pathlib import Path
 from typing import Final
 
 from gateway.archive.compaction.current import current_files
-from gateway.archive.layout import DONE_DAYS, day_folder, is_merged
+from gateway.archive.layout import DONE_DAYS, day_folder, days_in, is_merged
 from gateway.archive.night_record import NO_NIGHT, Night
 from gateway.archive.storage import Storage
 from gateway.reconcile.nights.chain import nights_backwards
@@ -28,6 +29,24 @@ VERDICTS: Final = {CLEAN: "clean", BREACH: "not clean", GAPS: "clean with gaps o
 def marker_path(day: date) -> Path:
     """Return the path of the marker of `day` in its archive."""
     return day_folder(DONE_DAYS, day) / "done.json"
+
+
+def newest_marked(storage: Storage) -> int:
+    """Return the number of the newest night that a marker names; 0 without one.
+
+    Raises:
+        OSError: the archive cannot be read.
+    """
+    paths = [marker_path(day) for day in days_in(storage.names(DONE_DAYS))]
+    return max((_night_in(storage.read(path) or b"") for path in paths), default=0)
+
+
+def _night_in(content: bytes) -> int:
+    with suppress(ValueError, RecursionError):
+        found = json.loads(content)
+        number = found.get("night") if isinstance(found, dict) else None
+        return number if type(number) is int else 0
+    return 0
 
 
 def mark(storage: Storage, day: date, nights: Iterable[Night] | None = None) -> Path | None:

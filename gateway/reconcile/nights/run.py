@@ -11,9 +11,9 @@ from pathlib import Path
 from time import monotonic
 from typing import Final, TypeAlias
 
+from gateway.archive.acknowledged import with_acknowledged
 from gateway.archive.archive_lock import exclusive_in
 from gateway.archive.durable import make_folders
-from gateway.archive.findings import warning
 from gateway.archive.layout import NIGHTS, day_of, days_in
 from gateway.archive.night_record import DateRecord, Night
 from gateway.archive.retention import forgotten_dates
@@ -25,11 +25,12 @@ from gateway.model.copy_class import CopyClass
 from gateway.model.cut_class import CutClass
 from gateway.reconcile.job import Job, reconcile
 from gateway.reconcile.nights.chain import read_chain, write_night
-from gateway.reconcile.nights.marker import VERDICTS, mark
+from gateway.reconcile.nights.marker import VERDICTS, mark, newest_marked
 from gateway.reconcile.nights.plan import plan_night, with_verdict
 from gateway.reconcile.nights.world import world_of
 from gateway.reconcile.report.report import Report
 from gateway.reconcile.report.rows import Row
+from gateway.reconcile.report.run import Run, date_row
 from gateway.reconcile.session import spark_session
 from gateway.terminal.progress import ShowStep
 
@@ -42,17 +43,22 @@ _IN_FLIGHT: Final = CopyClass.IN_FLIGHT.value
 
 @dataclass(frozen=True, slots=True)
 class NightRun:
-    """The report of the newest judged date, with the others as its rows, and the link."""
+    """The dates of a night with its findings, and its link."""
 
-    report: Report
+    run: Run
     link: Night
+
+    @property
+    def report(self) -> Report:
+        """The report of the newest date."""
+        return self.run.report
 
 
 def run_night(job: Job, show_step: ShowStep, expect: str | None = None) -> NightRun:
     """Judge what the night after the last one judges, and write its link.
 
     A link is written after each date: an interrupted run resumes at the next one. The `day` of
-    `job` is not used. Dates and errors beside them are in the report of the newest date.
+    `job` is not used.
 
     Raises:
         ReconcileError: another night runs, `expect` is in no link, no gateway has written to the
@@ -67,7 +73,7 @@ def run_night(job: Job, show_step: ShowStep, expect: str | None = None) -> Night
     with exclusive_in(location, _LOCK, conflict) as check_held:
         if location.local.is_dir():  # a journal that is only not converted yet is not away
             convert_abandoned(location, storage, job.key)
-        chain = read_chain(storage, job.key, expect)
+        chain = read_chain(storage, job.key, expect, marked=newest_marked(storage))
         at, forgotten = job.at, forgotten_dates(storage)
         read = lru_cache(_MAX_SEALS)(partial(read_seal, storage))
         removed = frozenset(day for dates in forgotten.values() for day in dates)
@@ -77,6 +83,7 @@ def run_night(job: Job, show_step: ShowStep, expect: str | None = None) -> Night
             raise ReconcileError(f"archive {location}: {text}")
         link = plan_night(chain.newest, world, at=at, spooled_days=job.spooled_days)
         findings = (*chain.findings, *link.findings)
+        shown = with_acknowledged(storage, findings, job.key)
         link = replace(link, n=chain.last, mac=chain.newest.mac, findings=findings)
         closed = [each for each in link.dates if each.date < str(world.today)]
         days = [date.fromisoformat(each.date) for each in closed if not each.settled]
@@ -90,11 +97,9 @@ def run_night(job: Job, show_step: ShowStep, expect: str | None = None) -> Night
                 storage.delete(statement)
 
         if not days:
-            text = "no closed date is new or changed"
-            nothing = warning("nothing-to-judge", str(job.archive), text)
             write_link()
-            known = [*findings, nothing]
-            return NightRun(Report(str(job.archive), None, known, carried=job.carried), link)
+            report = Report(str(job.archive), None, carried=job.carried)
+            return NightRun(Run(report, shown), link)
 
         def after(day: date, report: Report) -> None:
             nonlocal link
@@ -104,8 +109,8 @@ def run_night(job: Job, show_step: ShowStep, expect: str | None = None) -> Night
             write_link()
             mark(storage, day, [link])
 
-        report = run_dates(replace(job, named=findings, read_seal=read), days, show_step, after)
-        return NightRun(report, link)
+        report = run_dates(replace(job, read_seal=read), days, show_step, after)
+        return NightRun(Run(report, shown), link)
 
 
 def run_dates(
@@ -137,13 +142,12 @@ def _earlier(job: Job, record: DateRecord) -> Row:
     """Return the verdict of a date that an earlier run of this night judged."""
     known = replace(job, day=date.fromisoformat(record.date)).results.earlier()
     if known is None:
-        status, verdict = record.status, VERDICTS.get(record.status, "")
-    else:
-        known = replace(
-            known, strict=job.strict, accept_gaps=job.accept_gaps, accept_cuts=job.accept_cuts
-        )
-        status, verdict = known.status, known.verdict
-    return {"date": record.date, "status": status, "verdict": verdict}
+        verdict = VERDICTS.get(record.status, "no answer")
+        said = f"{verdict.capitalize()}: its results are gone"
+        return {"date": record.date, "headline": said, "verdict": verdict, "status": record.status}
+    return date_row(
+        replace(known, strict=job.strict, accept_gaps=job.accept_gaps, accept_cuts=job.accept_cuts)
+    )
 
 
 def closed_dates(job: Job) -> list[date]:
@@ -158,17 +162,15 @@ def _row(job: Job, show_step: ShowStep) -> tuple[Row, Report]:
     flight = before.total(_IN_FLIGHT) if before is not None else 0
     began = monotonic()
     try:
-        report = reconcile(replace(job, named=()), show_step)
+        report = reconcile(job, show_step)
     except (GatewayError, OSError) as fault:
         show_step(f"{job.day} is not reconciled: {fault}")
         report = Report(str(job.archive), job.day, answered=False)
     row = {
-        "date": str(job.day),
+        **date_row(report),
         "before": flight,
         "after": report.total(_IN_FLIGHT) if report.answered else flight,
         "status_before": before.status if before is not None else None,
-        "status": report.status,
-        "verdict": report.verdict,
         "rows": report.total("received"),
         "seconds": round(monotonic() - began, 3),
     }

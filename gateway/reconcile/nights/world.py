@@ -15,6 +15,7 @@ from gateway.archive.seals.store import ReadSeal, seal_days, sealed_journals
 from gateway.archive.signed_json import Previous
 from gateway.archive.storage import open_storage
 from gateway.archive.threads import in_threads
+from gateway.archive.verification.seal_evidence import reach
 from gateway.archive.verification.waiting import waiting_journals
 from gateway.archive.verification.writers import known_writers
 from gateway.reconcile.by_key import by_key
@@ -108,7 +109,7 @@ def world_of(
         before={seal.writer: seal.previous for seal in firsts if seal.previous is not None},
         kept=kept,
         results=frozenset(map(str, results)),
-        retired=writers.retired,
+        retired=frozenset(writers.retired),
         live=frozenset(each.name.writer for each in waiting if each.live),
         sealed=frozenset(map(str, days)),
         named=frozenset(writers.routes),
@@ -124,8 +125,9 @@ def _new_journal(seal: Seal, kept: Collection[str], in_flight: int) -> NewJourna
     """
     before = seal.previous
     begin = before.closed if before and before.digest is None else seal.opened
+    begin, end = reach(min(begin, seal.opened), seal.closed)
     begin = min([begin, *(entry.first - in_flight for entry in seal.segments)])
-    first, last = str(day_of(begin)), str(day_of(seal.closed))
+    first, last = str(day_of(begin)), str(day_of(end))
     proven = {day for day in kept if first <= day <= last}
     concerns = proven.union(*(entry.concerns for entry in seal.segments))
     return NewJournal(seal.writer, seal.start, seal.sequence, seal.mac, tuple(sorted(concerns)))

@@ -14,7 +14,8 @@ from gateway.archive.findings import Weight
 from gateway.archive.layout import SECOND, day_start
 from gateway.model.copy_class import COLUMNS, HOP_CLASSES, REPEATS
 from gateway.model.cut_class import CUT_CLASSES
-from gateway.reconcile.report.report import CLEAN, Report
+from gateway.reconcile.report.report import CLEAN
+from gateway.reconcile.report.run import Run
 from gateway.reconcile.report.timelines import DAY_SECONDS
 
 LAST_CLEAN: Final = "gateway_reconcile_last_clean_timestamp_seconds"
@@ -35,7 +36,7 @@ _SAMPLE = re.compile(rf"^{LAST_CLEAN}(?:\{{[^}}]*\}})? ([0-9.e+]+)$", re.MULTILI
 _MODE: Final = 0o644  # the node exporter runs as another user
 
 
-def write_metrics(report: Report, path: Path, now: int, seconds: float) -> None:
+def write_metrics(run: Run, path: Path, now: int, seconds: float) -> None:
     """Replace the file at `path`; a clean date that it has is kept when this one is not newer.
 
     `now` is in microseconds since 1970-01-01 UTC, `seconds` the duration of the run.
@@ -43,7 +44,7 @@ def write_metrics(report: Report, path: Path, now: int, seconds: float) -> None:
     Raises:
         OSError: the file cannot be written; an existing one is unchanged.
     """
-    samples = _samples(report, now, seconds, _last_clean(path))
+    samples = _samples(run, now, seconds, _last_clean(path))
     text = "".join(_family(name, samples[name]) for name in FAMILIES if name in samples)
     with replacing(path) as file:
         os.fchmod(file.fileno(), _MODE)
@@ -59,22 +60,22 @@ def _last_clean(path: Path) -> float:
         return 0.0
 
 
-def _samples(
-    report: Report, now: int, seconds: float, last_clean: float
-) -> dict[str, dict[str, float]]:
+def _samples(run: Run, now: int, seconds: float, last_clean: float) -> dict[str, dict[str, float]]:
     """Return the values of each family by their labels."""
+    report = run.report
     end = 0.0 if report.day is None else day_start(report.day) / SECOND + DAY_SECONDS
     if report.status == CLEAN:
         last_clean = max(last_clean, end)
-    weights = Counter(each.weight for each in report.findings)
+    weights = Counter(each.weight for each in (*report.findings, *run.findings))
     found: dict[str, dict[str, float]] = {
-        "status": {"": report.exit_status},
         "unproven_rows": {"": report.unproven},
         "findings": {f'{{weight="{each.value}"}}': weights[each] for each in Weight},
         "duration_seconds": {"": round(seconds, 3)},
         "finished_timestamp_seconds": {"": now / 1_000_000},
     }
-    if report.answered:
+    if run.status is not None:
+        found["status"] = {"": run.status}
+    if report.answered and report.day is not None:
         names = (*COLUMNS, *REPEATS)
         found["copies"] = {f'{{class="{name}"}}': report.total(name) for name in names}
         found["source_gaps"] = {"": report.source_gaps}

@@ -43,8 +43,8 @@ class Report:
     names_unchecked: str = ""  # why the names of some copies were not checked
     gaps: Sequence[ReportedGap] = ()  # for each route of a source
     holders: Sequence[Turn] = ()  # of gateways that have several instances, by time
-    # Earlier dates that this run reconciled again: date, before and after (copies in flight),
-    # status_before, status and verdict.
+    # The other dates of the run: date, headline, verdict and status; of those that it reconciled
+    # itself also before and after (copies in flight), and status_before.
     carried: Rows = ()
     # With `--hops`: one row per route to a broker and route of another gateway that reads there.
     hops: Rows = ()
@@ -128,7 +128,7 @@ class Report:
 
     @property
     def status(self) -> int:
-        """The exit status: CLEAN, BREACH, NO_ANSWER or GAPS."""
+        """The exit status of this date: CLEAN, BREACH, NO_ANSWER or GAPS."""
         if not self.answered:
             return NO_ANSWER
         if any(self._breaches()):
@@ -136,12 +136,6 @@ class Report:
         gaps = self.source_gaps and not self.accept_gaps
         words = self.words and not self.accept_cuts
         return GAPS if gaps or words else CLEAN
-
-    @property
-    def exit_status(self) -> int:
-        """The worst status of all dates of the run: BREACH, NO_ANSWER, GAPS, CLEAN."""
-        found = {self.status, *(row.get("status") for row in self.carried)}
-        return next((each for each in (BREACH, NO_ANSWER, GAPS) if each in found), CLEAN)
 
     @property
     def verdict(self) -> str:

@@ -27,10 +27,10 @@ from gateway.model.cut_class import CUT_CLASSES, ON_WORD
 from gateway.model.dead_letter_rule import advice_of
 from gateway.reconcile.by_key import by_key
 from gateway.reconcile.report.gaps import ReportedOutage, outages, rule_of
-from gateway.reconcile.report.report import Report, became_breach
+from gateway.reconcile.report.report import CLEAN, GAPS, Report
 from gateway.reconcile.report.rows import Row, Rows, count, hop_ends, word
+from gateway.reconcile.report.run import Run
 from gateway.reconcile.report.timelines import Turn, clock
-from gateway.reconcile.report.verdict import headline, state
 from gateway.terminal.console import print_lines, unlimited_off_terminal
 from gateway.terminal.table import Column, Table
 from gateway.terminal.text import shortened, visible
@@ -46,9 +46,13 @@ _MAX_ROUTES: Final = 50  # on a terminal
 KeyedRow: TypeAlias = tuple[Sequence[Text], Row]  # with the texts of its keys
 
 
-def print_report(report: Report, console: Console) -> None:
-    """Print the report: the headline, then plain text with one number a line, `missing N` last."""
+def print_report(run: Run, console: Console) -> None:
+    """Print a run: its newest date, the headline, the other dates, and the counts of the newest.
+
+    The counts are plain text with one number a line, `missing N` last.
+    """
     unlimited_off_terminal(console)
+    report = run.report
     if report.routes:
         title = f"{report.day}: deliveries by route and target"
         routes = [(_keys(row), row) for row in report.routes]
@@ -62,29 +66,44 @@ def print_report(report: Report, console: Console) -> None:
     if report.dead_letters:
         _print_dead_letters(report.dead_letters, console)
     # A name must not begin a line.
-    print_lines((Text(visible(line)) for line in _details(report)), console)
-    verdict = Text(visible(headline(report)), style=_STYLES[state(report)[0]])
-    print_lines([verdict, *map(Text, _counts(report))], console)
+    print_lines((Text(visible(line)) for line in _details(run)), console)
+    verdict = Text(visible(run.headline), style=_style(run))
+    dates = (Text(visible(line)) for line in _dates(run))
+    print_lines([verdict, *dates, *map(Text, _counts(report))], console)
 
 
-def _details(report: Report) -> Iterator[str]:
+def _style(run: Run) -> str:
+    if run.status == CLEAN and run.headline.startswith("Clean: "):
+        return _STYLES["good"]
+    return _STYLES["warn" if run.status in {None, CLEAN, GAPS} else "bad"]
+
+
+def _details(run: Run) -> Iterator[str]:
+    report = run.report
     day = report.day or date.min  # without a date there are no times
     turns = (("times of instances", True, _turn_line(each, day)) for each in report.holders)
     gaps = ((each.rule, each.counted, _gap_line(each, day)) for each in outages(report.gaps))
-    findings = ((each.rule, True, str(each)) for each in report.findings)
+    findings = ((each.rule, True, str(each)) for each in (*report.findings, *run.findings))
     yield from _first_lines(chain(turns, gaps, findings))
     if report.names_unchecked:
         yield f"names were not checked: {report.names_unchecked}"
     if report.hops_unchecked:
         yield f"gateways were not joined: {report.hops_unchecked}"
     yield from _samples(report)
-    for row in report.carried:
-        if "before" not in row:
+
+
+def _dates(run: Run) -> Iterator[str]:
+    """Yield the verdict of the run, and of each date where it is not the only one."""
+    if run.verdict:
+        yield f"verdict: {run.verdict}"
+    for row in run.report.carried:
+        if "before" in row:
+            flights = f"{count(row, 'before')} in flight -> {count(row, 'after')}"
+            yield f"reconciled again: {row['date']}, {flights}, {row['verdict']}"
+        else:
             yield f"judged by an earlier run: {row['date']}, {row['verdict']}"
-            continue
-        verdict = f", {row.get('verdict')}" if became_breach(row) else ""
-        flights = f"{count(row, 'before')} in flight -> {count(row, 'after')}"
-        yield f"reconciled again: {row['date']}, {flights}{verdict}"
+    if run.has_report and (run.report.carried or run.errors):
+        yield f"reconciled: {run.report.day}, {run.report.verdict}"
 
 
 def _samples(report: Report) -> Iterator[str]:
@@ -102,8 +121,7 @@ def _samples(report: Report) -> Iterator[str]:
 
 
 def _counts(report: Report) -> Iterator[str]:
-    yield f"verdict: {report.verdict}"
-    if report.answered:
+    if report.answered and report.day is not None:
         *counts, last = COLUMNS
         for name in counts:
             yield f"{name} {report.total(name)}"

@@ -12,8 +12,11 @@ import pytest
 
 from gateway.archive.heads import head_path
 from gateway.archive.journal import local_head
+from gateway.archive.journal.ends import read_head
 from gateway.archive.journal.records import Rows, pack
 from gateway.archive.layout import ACK, HOUR
+from gateway.archive.location import ArchiveLocation
+from gateway.archive.segments.convert import convert_abandoned
 from gateway.archive.storage import LocalStorage
 from gateway.archive.verification.verify import verify_archive
 from gateway.errors import ArchiveError
@@ -53,6 +56,39 @@ def test_a_lost_head_begins_a_new_chain(tmp_path: Path, *, stopped: bool) -> Non
     convert_all(tmp_path)
 
     assert errors(verified(tmp_path)) == ["new-chain"]
+
+
+def test_a_night_converts_the_killed_journal_of_a_keyed_gateway(tmp_path: Path) -> None:
+    """As after the takeover of a pair: the dead instance does not start before the night."""
+    location, storage = ArchiveLocation(tmp_path), LocalStorage(tmp_path)
+    process = Process(tmp_path, options=replace(QUICK, seal_key=KEY))
+    process.write(1, 2)
+    path = process.kill()
+
+    for other in (None, b"another key"):
+        convert_abandoned(location, storage, other)
+        assert path.exists()
+    convert_abandoned(location, storage, KEY)
+
+    assert not path.exists()
+    assert numbers(tmp_path) == [1, 2]
+    assert "unconverted-journal" not in errors(verified(tmp_path, KEY))
+
+
+def test_a_forged_key_of_a_journal_proves_nothing(tmp_path: Path) -> None:
+    """A head with a foreign mac, as of a journal that was moved here from another archive."""
+    process = Process(tmp_path, options=replace(QUICK, seal_key=KEY))
+    process.write(1)
+    path = process.kill()
+    content = path.read_bytes()
+    head = read_head(content)
+    assert head is not None
+    records = content.removeprefix(head.pack())
+    path.write_bytes(replace(head, opened=head.opened + 1).pack() + records)
+
+    convert_abandoned(ArchiveLocation(tmp_path), LocalStorage(tmp_path), KEY)
+
+    assert path.exists()
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"journal": 1}', b"[" * 100_000])

@@ -55,7 +55,10 @@ def test_a_silent_writer_is_an_error_on_every_date(tmp_path: Path, key: bytes | 
     assert [errors(made.verify(day)) for day in DATES] == [["open-chain"]] * 5
 
     retire(made.storage, "east", "its host is gone", NOON, key)
-    assert [errors(made.verify(day)) for day in DATES] == [[]] * 5
+    found = [made.verify(day) for day in DATES]
+    assert [errors(each) for each in found] == [["open-chain"], [], [], [], []]
+    text = "after 2026-03-14 12:00:00 UTC (retired: its host is gone)"
+    assert found[0].findings[-1].text == f"nothing proves the rows of east {text}"
 
 
 def test_a_silent_writer_in_a_bucket_is_an_error_on_every_date(bucket: Bucket) -> None:
@@ -157,6 +160,34 @@ def test_a_process_without_a_seal_is_an_error_where_its_journals_are_out_of_reac
     assert [errors(made.verify(day)) for day in dates[:2]] == [[], []]
 
 
+def test_a_journal_that_a_later_start_opened_leaves_the_date_of_the_stop_alone(
+    tmp_path: Path,
+) -> None:
+    made, start = sealed_day(tmp_path), MIDNIGHT + 60 * HOUR
+    closed = made.links["east"]
+    journal_folder(tmp_path).mkdir()
+    stem = str(JournalName("east", start, number_of(closed) + 1))
+    write_head(tmp_path, WriterHead("east", "east", start, closed=closed, open=stem))
+
+    found = [errors(made.verify(day, tmp_path)) for day in DATES[:3]]
+
+    assert found == [[], [], ["missing-journal"]]
+
+
+def test_the_journal_of_a_process_without_a_seal_is_an_error_on_each_date_since_its_start(
+    tmp_path: Path,
+) -> None:
+    """Its rows of the evening are missing, although it was closed at six in the morning."""
+    made, start = sealed_day(tmp_path), MIDNIGHT + 46 * HOUR
+    last = made.add("east", start, start + 8 * HOUR, end=End.STOPPED, start=start)
+    for path in (file_of(tmp_path, last), segment_of(tmp_path, last)):
+        path.unlink()
+
+    assert [errors(made.verify(day)) for day in DATES[:3]] == [
+        [], ["missing-seal"], ["missing-seal"],
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize("end", [End.STOPPED, End.KILLED])
 def test_the_last_journal_of_a_head_without_its_seal_is_an_error(tmp_path: Path, end: End) -> None:
     """The head reached a bucket before the seal, and the disk with the journal was lost."""
@@ -172,7 +203,7 @@ def test_the_last_journal_of_a_head_without_its_seal_is_an_error(tmp_path: Path,
 
 
 @pytest.mark.parametrize("retired", [False, True])
-def test_a_journal_that_only_a_head_names_is_an_error_until_its_writer_is_retired(
+def test_a_journal_that_only_a_head_names_is_an_error_of_later_dates_until_its_writer_is_retired(
     tmp_path: Path, *, retired: bool
 ) -> None:
     made = sealed_day(tmp_path)
@@ -182,9 +213,11 @@ def test_a_journal_that_only_a_head_names_is_an_error_until_its_writer_is_retire
     if retired:
         retire(made.storage, "north", "its disk is broken", NOON, None)
 
-    found = errors(made.verify(journals=tmp_path))
+    found = [made.verify(day, tmp_path) for day in DATES[:2]]
 
-    assert found == ([] if retired else ["missing-journal"])
+    later = [] if retired else ["missing-journal"]
+    assert [errors(each) for each in found] == [["missing-journal"], later]
+    assert ("retired: its disk is broken" in str(found[0].findings)) is retired
 
 
 def test_a_copy_of_the_journals_folder_elsewhere_concerns_its_own_writers_only(

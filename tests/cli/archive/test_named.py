@@ -15,6 +15,7 @@ URL = "s3://bucket/x?endpoint_override=http%3A%2F%2F127.0.0.1%3A9&region=us-east
         pytest.param(["archive", "show", URL, "id"], id="show"),
         pytest.param(["archive", "names", URL, "--find", "name"], id="names"),
         pytest.param(["archive", "retire", URL, "writer", "--why", "gone"], id="retire"),
+        pytest.param(["archive", "acknowledge", URL, "r", "p", "--why", "x"], id="acknowledge"),
         pytest.param(["archive", "verify", URL], id="verify"),
         pytest.param(["archive", "forget", URL, "--keep-days", "7"], id="forget"),
     ],

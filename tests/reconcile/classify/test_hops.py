@@ -381,3 +381,23 @@ def test_the_readers_of_a_share_receive_a_message_once_together(tmp_path: Path) 
     assert found(tmp_path / "archive") == Counter(
         {(*both, "delivered", None): 2, (*both, "duplicated", 2): 1, (*both, "missing", 3): 1}
     )
+
+
+@pytest.mark.parametrize("lost", [None, 150])
+def test_equal_messages_without_ids_are_counted_together(tmp_path: Path, lost: int | None) -> None:
+    """One name and one payload through the day, as of a sensor that stands still."""
+    chain, number = Chain(ids=False), 300
+    same: dict[str, Cell] = {"hash": digest("on"), "name": "bus/state"}
+    for each in range(number):
+        at = NOON + each * SECOND
+        chain.deliver("plant", each, at, **same)
+        if each != lost:
+            chain.receive("core", each, at + 1_000, **same)
+    chain.write(tmp_path / "archive")
+
+    _, messages = judged(tmp_path / "archive")
+
+    missing = [(*FIRST, "missing", lost)] if lost is not None else []
+    delivered = [(*FIRST, "delivered", None)] * (number - len(missing))
+    assert counted(messages) == Counter[tuple[object, ...]]([*delivered, *missing])
+    assert messages.num_rows == 1 + len(missing)

@@ -141,7 +141,7 @@ def test_compaction_and_a_new_run_change_nothing(tmp_path: Path) -> None:
     before = appended(root, "exceptions"), appended(root, "minutes")
 
     with spark_session("local[1]") as spark:
-        compact(spark, ArchiveLocation(root), DAY, silent)
+        compact(lambda: spark, ArchiveLocation(root), DAY, silent)
     _, lines = once(root)
     archive(root, received([1], time=NOON), delivered([1], time=NOON), start=START + 9)
     once(root)

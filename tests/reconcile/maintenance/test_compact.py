@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib
+import json
 from collections import Counter
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +14,13 @@ import pytest
 from pyspark.sql import SparkSession
 
 from gateway.archive.findings import Weight
-from gateway.archive.layout import HOUR, day_folder, hour_folder, staged_path
+from gateway.archive.layout import HOUR, NAMES, day_folder, hour_folder, staged_path
 from gateway.archive.location import ArchiveLocation
 from gateway.archive.storage import LocalStorage
 from gateway.archive.verification.verify import verify_day
+from gateway.cli import main
 from gateway.errors import ReconcileError
+from gateway.reconcile import session as session_module
 from gateway.reconcile.maintenance.compact import compact
 from gateway.trial.synthetic.faults import Fault
 from gateway.trial.synthetic.generate_archive import generate
@@ -71,7 +75,7 @@ def test_plain_readers_read_every_row_once_before_and_after(
     assert before == by_spark(spark, tmp_path) == by_duckdb(tmp_path)
     assert set(before.values()) == {1, 2}  # one is duplicated
 
-    done = compact(spark, ArchiveLocation(tmp_path), DAY, silent, key=KEY)
+    done = compact(lambda: spark, ArchiveLocation(tmp_path), DAY, silent, key=KEY)
 
     assert (done.findings, len(done.merged)) == ((), 24)
     assert done.rows == sum(count for key, count in before.items() if key[3] == str(DAY))
@@ -95,7 +99,7 @@ def test_a_failure_on_an_executor_changes_nothing(spark: SparkSession, tmp_path:
     obstacle.touch()
 
     with pytest.raises(ReconcileError, match=r"^spark: the compaction failed: .*merged-1-0000"):
-        compact(spark, location, DAY, silent)
+        compact(lambda: spark, location, DAY, silent)
 
     assert names(LocalStorage(tmp_path)) == before
 
@@ -106,9 +110,46 @@ def test_one_compaction_at_a_time(spark: SparkSession, tmp_path: Path) -> None:
 
     def show_step(_text: str, _share: float | None = None) -> None:
         with pytest.raises(ReconcileError, match="another compaction is running"):
-            compact(spark, location, DAY, silent)
+            compact(lambda: spark, location, DAY, silent)
         refused.append("")
 
-    compact(spark, location, DAY, show_step)
+    compact(lambda: spark, location, DAY, show_step)
 
     assert refused
+
+
+def test_a_compaction_with_nothing_to_merge_starts_no_spark(
+    spark: SparkSession,  # noqa: ARG001  # the session is running
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    write_day(ArchiveLocation(tmp_path))
+    names_file = tmp_path / NAMES / "edge.jsonl"
+    names_file.parent.mkdir()
+    names_file.write_text("no line\n")
+    command = ["archive", "compact", str(tmp_path), "--date", str(DAY), "--json"]
+    assert main(command) == 1  # the bad line
+    first = json.loads(capsys.readouterr().out)
+    started: list[str] = []
+    session = session_module.spark_session
+
+    def watched(master: str) -> AbstractContextManager[SparkSession]:
+        started.append(master)
+        return session(master)
+
+    monkeypatch.setattr(session_module, "spark_session", watched)
+
+    assert main(command) == 1
+    second = json.loads(capsys.readouterr().out)
+    assert not started
+    assert first["segments"] > 0
+    assert (second["segments"], second["names"], second["findings"]) == (
+        0, first["names"], first["findings"],
+    )  # fmt: skip
+
+    with names_file.open("a") as file:
+        file.write("no line either\n")
+    assert main(command) == 1
+    assert len(started) == 1
+    assert len(json.loads(capsys.readouterr().out)["findings"]) == 2

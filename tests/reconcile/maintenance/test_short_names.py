@@ -291,7 +291,7 @@ def test_names_count_once_whatever_file_they_are_in(
         (tmp_path / "copy" / path).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(tmp_path / path, tmp_path / "copy" / path)
 
-    assert compact(spark, ArchiveLocation(tmp_path), DAY, silent).findings == ()
+    assert compact(lambda: spark, ArchiveLocation(tmp_path), DAY, silent).findings == ()
     shutil.copytree(tmp_path / "copy", tmp_path, dirs_exist_ok=True)  # replaced and not yet gone
     shutil.rmtree(tmp_path / "copy")
     done = made(spark, tmp_path)

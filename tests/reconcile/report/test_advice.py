@@ -11,7 +11,6 @@ from gateway.reconcile.report.advice import FINDING_ADVICE, advice_for
 SOURCES = Path(str(gateway.__file__)).parent
 OTHER_COMMANDS = {  # rules of findings that no page has
     "vanished-file", "bad-line", "torn-line", "contrary-name", "unknown-name", "late-segment",
-    "nothing-to-judge",
 }  # fmt: skip
 
 

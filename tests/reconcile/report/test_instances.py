@@ -9,6 +9,7 @@ from rich.console import Console
 
 from gateway.reconcile.report.html import page
 from gateway.reconcile.report.report import Report
+from gateway.reconcile.report.run import Run
 from gateway.reconcile.report.summary import from_json, to_json
 from gateway.reconcile.report.terminal import print_report
 from gateway.reconcile.report.timelines import DAY_SECONDS, MAX_TIMELINES, turn_timelines
@@ -17,7 +18,7 @@ from tests.reconcile.summaries import DAY, clean, holder, paired
 
 def printed(report: Report) -> list[str]:
     text = StringIO()
-    print_report(report, Console(file=text))
+    print_report(Run(report), Console(file=text))
     return text.getvalue().splitlines()
 
 

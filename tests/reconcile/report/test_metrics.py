@@ -14,6 +14,7 @@ from gateway.cli import make_parser
 from gateway.cli.archive import reconcile
 from gateway.reconcile.report.metrics import FAMILIES, write_metrics
 from gateway.reconcile.report.report import Report
+from gateway.reconcile.report.run import Run
 from tests.reconcile.summaries import DAY, clean, empty, eventful, gappy, hidden
 
 NOW = datetime(2026, 3, 15, 1, 40, tzinfo=UTC)
@@ -22,7 +23,7 @@ MIDNIGHT = (DAY + timedelta(days=1)).timestamp()
 
 def written(path: Path, report: Report) -> dict[str, float]:
     """Write the metrics and return their samples; a label's value follows the name."""
-    write_metrics(report, path, int(NOW.timestamp() * 1_000_000), 19.5)
+    write_metrics(Run(report), path, int(NOW.timestamp() * 1_000_000), 19.5)
     return {
         " ".join([sample.name, *sample.labels.values()]): sample.value
         for family in text_string_to_metric_families(path.read_text())
@@ -110,7 +111,7 @@ def test_the_file_is_replaced_in_one_step_and_readable_by_others(tmp_path: Path)
 
 def test_a_folder_that_is_absent_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
-        write_metrics(clean(), tmp_path / "absent" / "reconcile.prom", 0, 1.0)
+        write_metrics(Run(clean()), tmp_path / "absent" / "reconcile.prom", 0, 1.0)
 
 
 def command(archive: Path, metrics: Path) -> int:

@@ -8,6 +8,7 @@ import pytest
 from gateway.archive.findings import Finding, error, warning
 from gateway.model.copy_class import TALLIES
 from gateway.reconcile.report.report import Report
+from gateway.reconcile.report.run import Run
 from gateway.reconcile.report.summary import from_json, to_json
 from gateway.reconcile.report.verdict import all_arrived, headline
 from tests.reconcile.summaries import DAY, clean, eventful, gappy, hidden
@@ -244,8 +245,8 @@ def test_the_exit_status_is_that_of_the_worst_date(before: int, after: int, stat
     again = {"date": "2026-03-13", "before": 5, "after": 0, "status_before": before,
              "status": after, "verdict": "..."}  # fmt: skip
 
-    assert replace(clean(), carried=[again]).exit_status == status
-    assert replace(clean(), carried=[again], answered=False).exit_status == (
+    assert Run(replace(clean(), carried=[again])).exit_status == status
+    assert Run(replace(clean(), carried=[again], answered=False)).exit_status == (
         1 if status == 1 else 2
     )
 

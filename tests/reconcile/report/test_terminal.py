@@ -12,6 +12,7 @@ from gateway.archive.findings import error
 from gateway.model.copy_class import TALLIES
 from gateway.reconcile.report.report import Report
 from gateway.reconcile.report.rows import Row
+from gateway.reconcile.report.run import Run
 from gateway.reconcile.report.terminal import print_report
 from tests.reconcile.summaries import DAY, clean, counted, eventful, gappy, hidden, huge, lossy
 
@@ -25,7 +26,7 @@ def printed(report: Report, width: int | None = 80) -> list[str]:
     console = Console(
         file=text, width=width or 80, force_terminal=width is not None, color_system=None
     )
-    print_report(report, console)
+    print_report(Run(report), console)
     return text.getvalue().splitlines()
 
 
@@ -63,8 +64,9 @@ def test_the_counts_are_one_to_a_line_wherever_they_are_printed(width: int | Non
         "redelivered by sources 0", "sent again by the gateway 0", "unexpected 0", "altered 0",
         "lost in target 2", "source gaps 3", "missing 4",
     ]  # fmt: skip
-    assert lines[start - 1].startswith("verdict: not clean: 4 missing")
-    assert "reconciled again: 2026-03-13, 5 in flight -> 0" in lines
+    assert lines[start - 3].startswith("verdict: not clean: 1 of 2 dates")
+    assert lines[start - 2] == "reconciled again: 2026-03-13, 5 in flight -> 0, clean"
+    assert lines[start - 1].startswith("reconciled: 2026-03-14, not clean: 4 missing")
 
 
 def test_gaps_are_lines_with_their_interval_and_rule() -> None:
