@@ -52,21 +52,23 @@ class SourceShell:
     """A source (`endpoints.base`) whose connections are intakes.
 
     `connect` makes an intake, and raises as `Source.open` does; it reads and writes the memory and
-    sets the retention of the continuity. `removes` is that of `endpoints.base.Removes`.
+    sets the retention of the continuity. `removes` is that of `endpoints.base.Removes`. `interrupt`
+    ends a `connect` that still runs, and else does nothing.
     Thread-safe: one thread opens and receives; any closes.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917  # what a kind brings
         self,
         name: str,
         connect: Callable[[], Intake],
         memory: SourceMemory,
         continuity: Continuity,
         removes: Callable[[str], bool],
+        interrupt: Callable[[], None] = lambda: None,
     ) -> None:
         self.name, self.memory, self.continuity = name, memory, continuity
         self.removes = removes
-        self._connect = connect
+        self._connect, self._interrupt = connect, interrupt
         self._intake: Intake | None = None
         self._is_open = False
 
@@ -97,6 +99,7 @@ class SourceShell:
         return self._intake is None or not self._is_open or self._intake.ended
 
     def close(self) -> None:
+        self._interrupt()
         was_open, self._is_open = self._is_open, False
         if self._intake is not None and was_open:
             self._intake.close()

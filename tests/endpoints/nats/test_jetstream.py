@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from gateway.dialects.registry import DIALECTS
-from gateway.endpoints.base import Source, Subscription
-from gateway.endpoints.nats.source import NatsSource
+from gateway.endpoints.base import Source
 from gateway.endpoints.registry import make_sink, removal
 from gateway.endpoints.settings.nats import NatsSettings
 from gateway.errors import EndpointError
@@ -388,10 +387,10 @@ def test_messages_of_core_nats_that_have_arrived_outlive_the_connection(
 ) -> None:
     """The server delivers none of them again."""
     settings = NatsSettings(url=nats_server.url, jetstream=False)
-    source, sink = NatsSource(settings, [Subscription("t.>")]), make_sink(settings)
+    source, sink = source_of(settings), make_sink(settings)
     with opened(source, sink):
         send(sink, *(say(number) for number in range(5)))
-        queue = source._queue  # noqa: SLF001  # the test is about what waits there
+        queue = source._intake.queue  # type: ignore[attr-defined]  # noqa: SLF001  # what waits there
         until(lambda: len(queue.unsettled()) == 5)
         nats_server.kill()
         until(lambda: queue.failure is not None)
