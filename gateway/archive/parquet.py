@@ -22,6 +22,7 @@ ROW_GROUP_ROWS: Final = 250_000  # small enough that readers skip groups by thei
 _ENCODINGS: Final = {  # unique or ascending values, which a dictionary would not shrink
     "id": "DELTA_BYTE_ARRAY",
     "origin_id": "DELTA_BYTE_ARRAY",
+    "identity": "DELTA_BYTE_ARRAY",
     "trace": "DELTA_BYTE_ARRAY",
     "time": "DELTA_BINARY_PACKED",
     "received": "DELTA_BINARY_PACKED",

@@ -55,6 +55,7 @@ COLUMNS: Final[Mapping[str, str]] = {
     "source_name": "string",  # on delivered, dead: name at the source; on some cuts: at the target
     "id": "binary",  # 16 bytes: start of the gateway in microseconds, then a counter
     "origin_id": "string",  # the message id of the source system, where it has one
+    "identity": "string",  # on received: by what a repeat is known; null where it is `origin_id`
     "trace": "binary",  # 16 bytes: the trace id of the message; null where it is `id`
     "attempt": "int32",  # 1 for the first attempt of this leg
     "source_time": "timestamp",  # time of sending, where known; on gap: its begin

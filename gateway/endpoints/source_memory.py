@@ -6,8 +6,8 @@
 Made: with the source. Read: once, at its first connection. Written: when a fact changes; a position
 *ahead* of what is received, every second while it is behind, once more when the source falls quiet,
 and exactly when the source is closed. After a crash a position is too high: messages below it are
-marked as redelivered, some of them in vain, and none comes twice without a mark. A pair shares the
-memory through its lease.
+marked as redelivered, some of them without need, and none comes twice without a mark. A pair shares
+the memory through its lease.
 """
 
 from __future__ import annotations

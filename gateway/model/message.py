@@ -91,10 +91,11 @@ class Message:
     proof: str = field(default="", compare=False)
 
 
-def identity_of(headers: Headers) -> str | None:
+def identity_of(headers: Headers, number: str = "") -> str | None:
     """Return the unique id of the message, or None when it has none.
 
-    The id that a gateway assigned comes before the id of the broker: it is the same on every path.
+    The id that a gateway assigned comes first: it is the same on every path. Then comes the
+    `number` that the broker gave the message, which no publisher chooses, and then its own id.
     """
     assigned = headers.properties.get(GATEWAY_ID) if headers.properties else None
-    return assigned if isinstance(assigned, str) else headers.source_id
+    return assigned if isinstance(assigned, str) else number or headers.source_id

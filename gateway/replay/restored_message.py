@@ -118,7 +118,7 @@ def _headers(row: Mapping[str, Any], texts: Mapping[str, str]) -> Headers:
         correlation_id=bytes.fromhex(correlation or "")
         if "correlation_id" in not_text
         else correlation,
-        source_id=row["origin_id"],
+        source_id=row.get("identity") or row["origin_id"],  # by which a repeat is known
         properties={
             name.removeprefix(PROPERTY_PREFIX): read_literal(text) if name in not_text else text
             for name, text in texts.items()

@@ -235,12 +235,7 @@ class Admission:
         """The batch that had the message at `position` before; None if no batch had it."""
         message = batch.messages[position]
         headers = message.headers
-        source_id = batch.identities[position] if batch.identities else None  # of the broker
-        identity = source_id
-        if source_id is None or headers.properties:
-            identity = identity_of(
-                headers if source_id is None else replace(headers, source_id=source_id)
-            )
+        identity = identity_of(headers, batch.identities[position] if batch.identities else "")
         first = self._original_of(batch, position, rules.router)
         if not identity and not first and not rules.echo_window:
             return None

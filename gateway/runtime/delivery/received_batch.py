@@ -10,7 +10,7 @@ from typing import Final, Protocol, TypeAlias, TypeVar
 
 from gateway.archive.journal.records import Cell, Rows
 from gateway.archive.schema import Leg, RowOutcome
-from gateway.model.message import GATEWAY_ID, Message
+from gateway.model.message import GATEWAY_ID, Message, identity_of
 from gateway.model.outcome import ACCEPTED, Outcome, Settlement, rejected
 from gateway.routing.router import Delivery, RouteMatch
 from gateway.runtime.delivery.copy_paths import CopyPath
@@ -174,7 +174,14 @@ class ReceivedBatch:
         columns["name"] = [message.address for message in messages]
         common = self._common(Leg.RECEIVED, RowOutcome.RECEIVED, self.origin.time)
         common["attempt"] = 1
-        columns |= header_columns([message.headers for message in messages])
+        headers = [message.headers for message in messages]
+        columns |= header_columns(headers)
+        if self.identities:
+            numbers = _at(positions, self.identities)
+            columns["identity"] = [
+                None if (found := identity_of(*each)) == identity_of(each[0]) else found
+                for each in zip(headers, numbers, strict=True)
+            ]
         route = matches[0].route
         if route is not None and route.archive_payload:
             columns |= archived_content(messages, route)

@@ -15,7 +15,15 @@ from gateway.errors import TranslationError
 from gateway.model.dead_letter_rule import INTERNAL
 from gateway.model.limited_cache import LimitedCache
 from gateway.model.memory_size import headers_size, text_size
-from gateway.model.message import GATEWAY_ID, GATEWAY_TRACE, NO_HEADERS, Headers, Message, Payload
+from gateway.model.message import (
+    GATEWAY_ID,
+    GATEWAY_TRACE,
+    NO_HEADERS,
+    Headers,
+    Message,
+    Payload,
+    identity_of,
+)
 from gateway.routing.carried_headers import MappedHeaders, map_reply, optional_values
 from gateway.routing.header_rules import NO_RULES
 from gateway.routing.origin_path import GatewayIdentity
@@ -194,8 +202,7 @@ def with_ids(  # noqa: PLR0913, PLR0917  # a copy, and all that its ids follow f
     `number` that the broker gave it; without one it is the `message_id` of the gateway. `trace` is
     that of the archive, where it is known.
     """
-    given = received.headers.properties.get(GATEWAY_ID)
-    identity = (given if isinstance(given, str) else received.headers.source_id) or number
+    identity = identity_of(received.headers, number)
     own = copy_id(endpoint, identity, received) if identity else message_id.hex()
     trace = trace or trace_of(received.headers.properties) or message_id
     properties = {**copy.headers.properties, GATEWAY_ID: own, GATEWAY_TRACE: trace.hex()}

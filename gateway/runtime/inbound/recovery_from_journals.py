@@ -60,7 +60,7 @@ def recover(
         for rows in _batches(data) if is_journal(data) else ():
             leg, endpoint = rows.common.get("leg"), str(rows.common.get("endpoint"))
             broker = brokers.get(endpoint)
-            if leg == Leg.RECEIVED.value and "origin_id" in rows.columns:
+            if leg == Leg.RECEIVED.value:
                 identities.setdefault(endpoint, []).extend(_identities(rows))
             elif leg == Leg.DELIVERED.value and broker is not None:
                 sent += _sent_copies(rows, broker, gateway, routes)
@@ -105,9 +105,10 @@ def _batches(data: bytes) -> Iterator[Rows]:
 
 
 def _identities(rows: Rows) -> Iterator[Identity]:
-    for (name, digest), identity in zip(_contents(rows), rows.values("origin_id"), strict=True):
-        if identity is not None:
-            yield name, str(identity), digest
+    ids = zip(rows.values("identity"), rows.values("origin_id"), strict=True)
+    for (name, digest), (identity, own) in zip(_contents(rows), ids, strict=True):
+        if (found := own if identity is None else identity) is not None:
+            yield name, str(found), digest
 
 
 def _sent_copies(

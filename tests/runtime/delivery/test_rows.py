@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from gateway.archive.journal.records import Rows
 from gateway.config.load import load
-from gateway.model.message import Message, Payload, Value
+from gateway.model.message import GATEWAY_ID, Headers, Message, Payload, Value
 from gateway.model.outcome import ACCEPTED, REPEATED
 from gateway.routing.route import WhenFull
 from gateway.routing.router import RouteMatch, Router
@@ -156,3 +156,21 @@ def test_a_repeat_has_a_row_of_its_own(match: RouteMatch) -> None:
 
     rules = {rows.common.get("rule", ""): rows.count for rows in received.rows}
     assert rules == {"": 2, "repeat": 2}
+
+
+def test_a_row_has_the_number_of_the_broker_unless_the_message_brings_it(match: RouteMatch) -> None:
+    """Recovery and admission know a repeat by one identity."""
+    headers = [
+        Headers(),
+        Headers(source_id="ID:1"),
+        Headers(source_id="stream 3"),
+        Headers(properties={GATEWAY_ID: "first"}),
+    ]
+    messages = [Message("a", b"1", each) for each in headers]
+    numbers = [f"stream {number}" for number in range(1, 5)]
+    record = ReceivedBatch(messages, ORIGIN, numbers)
+
+    rows = record.received_rows(range(4), [match] * 4)
+
+    assert rows.columns["origin_id"] == [None, "ID:1", "stream 3", "first"]
+    assert rows.columns["identity"] == ["stream 1", "stream 2", None, None]

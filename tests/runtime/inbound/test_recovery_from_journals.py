@@ -37,6 +37,23 @@ def test_a_journal_of_a_later_version_is_skipped(
     assert recover(tmp_path, GatewayIdentity("edge"), {}).identities == identities
 
 
+@pytest.mark.parametrize(
+    ("own", "number", "identity"),
+    [(None, "stream 7", "stream 7"), ("ID:1", "stream 7", "stream 7"), ("ID:1", None, "ID:1")],
+)
+def test_the_number_of_the_broker_is_the_identity(
+    tmp_path: Path, own: str | None, number: str | None, identity: str
+) -> None:
+    columns: dict[str, list[Cell]] = {**COLUMNS, "origin_id": [own], "identity": [number]}
+    path = journal_path(tmp_path, "edge", 0, 0)
+    path.parent.mkdir(parents=True)
+    path.write_bytes(MAGIC + pack([replace(ROWS, columns=columns)]))
+
+    found = recover(tmp_path, GatewayIdentity("edge"), {}).identities
+
+    assert found == {"plant": [("a/b", identity, HASH)]}
+
+
 def test_echoes_that_a_clean_stop_waited_for_are_kept_once(tmp_path: Path) -> None:
     waiting = [(("mqtt://plant", "a/b", HASH), ("edge/r",))]
     journal_path(tmp_path, "edge", 0, 0).parent.mkdir(parents=True)
