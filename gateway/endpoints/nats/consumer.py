@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import Any, Final
 
@@ -35,6 +35,7 @@ class Consumer:
     last: int  # of the stream
     is_new: bool
     is_exact: bool  # every message of the stream is selected
+    keeps_unread: bool  # the stream removes what its consumers have answered
     floor: int  # the messages up to it are answered
     delivered: int  # the last delivery, also if it is one of an old message again
     deliveries: int
@@ -86,31 +87,43 @@ async def find_consumer(
         await jetstream.consumer_info(stream, name)
     except NotFoundError:
         memory.put(made_by_us, True)  # a value of JSON
-    only = patterns[0] if len(patterns) == 1 else None
+    wanted = ConsumerConfig(
+        durable_name=name,
+        ack_policy=AckPolicy.EXPLICIT,
+        deliver_policy=DeliverPolicy.ALL,
+        ack_wait=settings.ack_wait,
+        max_ack_pending=settings.receive_window,
+        # 2.9 has no list of them; others are tested here
+        filter_subject=patterns[0] if len(patterns) == 1 else None,
+    )
     try:
         held = await jetstream.stream_info(stream)  # before the count of what is unread of it
-        info = await jetstream.add_consumer(
-            stream,
-            ConsumerConfig(
-                durable_name=name,
-                ack_policy=AckPolicy.EXPLICIT,
-                deliver_policy=DeliverPolicy.ALL,
-                ack_wait=settings.ack_wait,
-                max_ack_pending=settings.receive_window,
-                filter_subject=only,  # 2.9 has no list of them; others are tested here
-            ),
-        )
+        info = await jetstream.add_consumer(stream, wanted)
     except NotFoundError as error:
         raise EndpointError(f"{settings.name}: no stream {stream!r}") from error
-    memory.put(KEEPS_UNREAD, held.config.retention != RetentionPolicy.LIMITS)
+    found = _read(stream, name, held, info)
+    memory.put(KEEPS_UNREAD, found.keeps_unread)
+    return replace(found, is_new=bool(memory.get(made_by_us, bool, False)))
+
+
+async def look_again(connection: NatsConnection, consumer: Consumer) -> Consumer:
+    """Return the present state of a consumer."""
+    held = await connection.jetstream.stream_info(consumer.stream)
+    info = await connection.jetstream.consumer_info(consumer.stream, consumer.name)
+    return _read(consumer.stream, consumer.name, held, info)
+
+
+def _read(stream: str, name: str, held: Any, info: Any) -> Consumer:  # noqa: ANN401  # the library's
+    only = info.config.filter_subject
     return Consumer(
         stream=stream,
         name=name,
         made="" if held.created is None else f"{held.created.timestamp():.6f}",
         gone=max(checked(held.state.first_seq) - 1, 0),  # 0 is the first of an empty one of 2.9
         last=checked(held.state.last_seq),
-        is_new=bool(memory.get(made_by_us, bool, False)),
-        is_exact=only is None or held.config.subjects == [only],
+        is_new=False,
+        is_exact=not only or held.config.subjects == [only],
+        keeps_unread=held.config.retention != RetentionPolicy.LIMITS,
         floor=checked(info.ack_floor.stream_seq),
         delivered=checked(info.delivered.stream_seq),
         deliveries=checked(info.delivered.consumer_seq),

@@ -8,8 +8,6 @@ taken a part: so the reader waits for all of it, and puts it in order.
     held          messages of the return that have come, until all have, or a first delivery does
     position      in the memory: the number up to which messages may have been received, which a
                   killed server and a new consumer do not know
-    read_to       in the memory, of a consumer that reads a part of its stream: every selected
-                  message up to this number was delivered, and the stream may lose it
 """
 
 from __future__ import annotations
@@ -25,12 +23,14 @@ from gateway.endpoints.nats.connection import NatsConnection
 from gateway.endpoints.nats.consumer import (
     Consumer,
     find_consumer,
+    look_again,
     numbers_of,
     return_left,
     told_as_new,
 )
 from gateway.endpoints.nats.headers import read_headers
 from gateway.endpoints.nats.intake import Inbox, NatsMessage
+from gateway.endpoints.nats.removed_messages import RemovedMessages
 from gateway.endpoints.nats.subjects import selects
 from gateway.endpoints.received_messages import ReceivedMessage
 from gateway.endpoints.settings.nats import NatsSettings
@@ -43,6 +43,7 @@ AHEAD: Final = 10_000  # messages that may be received before the memory of them
 PULL: Final = 500  # messages of one request
 PULL_EXPIRES: Final = 5.0  # seconds
 LONGEST_LINE: Final = 8_192  # bytes; a message counts with its subject and reply subject
+REMOVAL_LOOK: Final = 30.0  # seconds between looks at what the stream has removed
 PAUSE: Final = 0.02  # seconds between looks at a full queue
 DROPPED: Final = "the stream's limits, or a purge, removed messages before they were read"
 _STATUS_NONE: Final = {"404", "408"}  # nothing waits
@@ -68,6 +69,7 @@ class JetStreamReader:
         self._settings, self._patterns, self._name = settings, patterns, name
         self._memory, self._continuity = memory, continuity
         self.queue: Inbox = Inbox(settings.receive_window_bytes, self._confirm)
+        self._removed = RemovedMessages(memory, continuity)
         self._connection: NatsConnection
         self._consumer: Consumer
         self._position: Position
@@ -98,6 +100,8 @@ class JetStreamReader:
         told_as_new(self._memory, found)
         connection.run(self._pull())
         connection.run(self._ask_for_time())
+        if not (found.is_exact or found.keeps_unread):
+            connection.run(self._look_at_removals())
 
     def end(self) -> None:
         """The stream keeps what is not read."""
@@ -122,6 +126,8 @@ class JetStreamReader:
         place.settle(min(known, found.last))
         if found.is_exact and not found.is_new and found.gone > known:
             self._continuity.report_loss(DROPPED, found.gone - known)
+        if not (found.is_exact or found.keeps_unread):  # what is unanswered may be gone, too
+            self._removed.look(found, found.floor if found.unanswered else reached)
         self._last_message = max(reached, found.gone, seen if found.is_new else 0)
         return max(reached, seen)
 
@@ -156,8 +162,13 @@ class JetStreamReader:
             self._connection.end("another reader took messages of the consumer")
             return
         self._last_delivery = delivery
-        if again == 1 and number <= self._position.highest and self._has(number):
-            return  # the server of 2.9 took back its delivery, and not the wait for its answer
+        if again == 1 and number <= self._position.highest:
+            # a server of 2.9 took back its delivery, and not the wait for its answer
+            if number <= self._position.settled:
+                await self._connection.client.publish(message.reply, ACK)
+                return
+            if self._has(number):
+                return
         was_seen = self._position.received(number)
         missing = number - self._last_message - 1
         if again == 1 and missing > 0 and self._consumer.is_exact:
@@ -223,6 +234,12 @@ class JetStreamReader:
                 late = loop.time() + 2 * PULL_EXPIRES
                 await client.publish(subject, request, reply=self._inbox)
             await asyncio.sleep(PAUSE if self._wanted > 0 or full else 0)
+
+    async def _look_at_removals(self) -> None:
+        while not self._connection.is_over:
+            await asyncio.sleep(REMOVAL_LOOK)
+            found = await look_again(self._connection, self._consumer)
+            self._removed.look(found, self._last_message)
 
     async def _ask_for_time(self) -> None:
         """Tell the server, three times in `ack_wait`, that unanswered messages are in work."""

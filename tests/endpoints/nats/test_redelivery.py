@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
-from gateway.endpoints.base import Source
+from gateway.endpoints.base import Batch, Source
 from gateway.endpoints.registry import make_sink
 from gateway.endpoints.settings.nats import NatsSettings
 from gateway.model.dead_letter_rule import PAYLOAD
 from gateway.model.outcome import ACCEPTED, RETRY, rejected
+from gateway.runtime.inbound.source_memories import MemoryFile, SourceMemories
 from tests.brokers.nats_server import NatsServer
 from tests.endpoints.exchange import collect, hold, opened, receive, reopen, send, wait_for_loss
 from tests.endpoints.nats.stream import ask, numbers, say, source_of
@@ -315,3 +316,32 @@ def test_a_source_that_starts_in_the_middle_of_a_redelivery_keeps_the_order(
                 hold(source, 1)
     with opened(source := source_with(settings, tmp_path / "memory")):
         assert numbers(collect(source, 5_000 - settled)) == list(range(settled, 5_000))
+
+
+@pytest.mark.parametrize("was", ["nats old", ""])
+def test_an_endpoint_with_another_name_marks_what_it_gets_again(
+    settings: NatsSettings, tmp_path: Path, was: str
+) -> None:
+    """Its consumer has another name, too, and gets the stream from its beginning."""
+    sink, file, identities, marks = make_sink(settings), tmp_path / "memory", [], []
+    for name, earlier in (("old", ""), ("new", was)):
+        source = source_of(replace(settings, name=name))
+        store = SourceMemories(MemoryFile(file), [f"nats {name}"])
+        source.memory.keep_in(store, f"nats {name}", earlier)  # type: ignore[attr-defined]  # of this source
+        with opened(source, sink):
+            if name == "old":
+                send(sink, say(1), say(2))
+            got = collect_batches(source, 2)
+            identities.append([each for batch in got for each in batch.identities])
+            marks += [each.headers.redelivered for batch in got for each in batch.messages]
+
+    assert identities[0] == identities[1]
+    assert marks == [False, False, True, True]
+
+
+def collect_batches(source: Source, count: int) -> list[Batch]:
+    """Receive and settle batches of `count` messages or more."""
+    batches = hold(source, count)
+    for batch in batches:
+        batch.settle([ACCEPTED] * len(batch.messages))
+    return batches
