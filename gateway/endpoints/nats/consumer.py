@@ -14,7 +14,7 @@ from nats.js.errors import NotFoundError
 from gateway.endpoints.nats.connection import NatsConnection
 from gateway.endpoints.settings.nats import NatsSettings
 from gateway.endpoints.source_memory import SourceMemory
-from gateway.errors import EndpointError, NotConnectedError
+from gateway.errors import EndpointError
 
 NAK: Final = b"-NAK"
 KEEPS_UNREAD: Final = "keeps unread"  # a fact: the stream keeps what its consumers have not read
@@ -162,22 +162,19 @@ def numbers_of(reply: str) -> tuple[int, ...]:
     `$JS.ACK.[domain.account.]stream.consumer.deliveries.number.delivery.time.pending`
 
     Raises:
-        NotConnectedError: it is no such subject, or a number is beyond those of JetStream.
+        ValueError: it is no such subject, or a number is beyond those of JetStream.
     """
     parts = reply.split(".")
     at = 4 if len(parts) < 11 else 6  # noqa: PLR2004  # with the domain, eleven tokens or more
     found = tuple(checked(each) for each in parts[at : at + 4])
     if len(found) < 4:  # noqa: PLR2004  # as above
-        raise NotConnectedError(f"the server sends a delivery without numbers: {reply!r:.80}")
+        raise ValueError(f"a delivery without numbers: {reply!r:.80}")
     return found
 
 
 def checked(number: Any) -> int:  # noqa: ANN401  # the server's
-    """Return a number of the server. Raises NotConnectedError when it is none of JetStream."""
-    try:
-        found = int(number)
-    except (ValueError, TypeError):
-        found = -1
+    """Return a number of the server. Raises ValueError, TypeError when it is none of JetStream."""
+    found = int(number)
     if not 0 <= found < MAX_NUMBER:
-        raise NotConnectedError(f"the server sends {number!r:.40} for a number of messages")
+        raise ValueError(f"{number!r:.40} is no number of a message")
     return found

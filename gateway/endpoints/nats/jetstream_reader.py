@@ -32,10 +32,9 @@ from gateway.endpoints.nats.headers import read_headers
 from gateway.endpoints.nats.intake import Inbox, NatsMessage
 from gateway.endpoints.nats.removed_messages import RemovedMessages
 from gateway.endpoints.nats.subjects import selects
-from gateway.endpoints.received_messages import ReceivedMessage
+from gateway.endpoints.received_messages import OVERHEAD, ReceivedMessage
 from gateway.endpoints.settings.nats import NatsSettings
 from gateway.endpoints.source_memory import Position, SourceMemory
-from gateway.errors import NotConnectedError
 from gateway.model.message import Headers, Message
 
 ACK, PROGRESS = b"+ACK", b"+WPI"
@@ -75,15 +74,19 @@ class JetStreamReader:
         self._position: Position
         self._inbox = ""
         self._most = PULL  # messages of a request: the server may have a limit
+        self._most_bytes = settings.receive_window_bytes  # of a request
         self._fits = True  # the next message is within the bytes of a request
         self._wanted = 0  # messages of the present request that have not come
         self._returned = 0  # messages returned that have not come
         self._held: list[NatsMessage] = []
+        self._held_bytes = 0
         self._last_delivery = self._last_message = 0
 
     async def start(self, connection: NatsConnection) -> None:
         settings, client = self._settings, connection.client
         self._connection = connection
+        least = client.max_payload + LONGEST_LINE  # else a large message never comes
+        self._most_bytes = max(settings.receive_window_bytes, least)
         found = self._consumer = await find_consumer(
             connection, settings, self._patterns, self._name, self._memory
         )
@@ -155,20 +158,36 @@ class JetStreamReader:
         self._returned -= 1
         try:
             again, number, delivery, nanoseconds = numbers_of(message.reply)
-        except NotConnectedError as error:
-            self._connection.end(str(error))
+        except ValueError as error:
+            self._connection.end(f"the server sent {error}")
             return
-        if delivery != self._last_delivery + 1:
-            self._connection.end("another reader took messages of the consumer")
+        if fault := self._fault_of(delivery):
+            self._connection.end(fault)
             return
         self._last_delivery = delivery
-        if again == 1 and number <= self._position.highest:
-            # a server of 2.9 took back its delivery, and not the wait for its answer
-            if number <= self._position.settled:
-                await self._connection.client.publish(message.reply, ACK)
-                return
-            if self._has(number):
-                return
+        if again == 1 and await self._is_taken_back(number, message.reply):
+            return
+        arrival = self._arrival(message, again, number, nanoseconds)
+        patterns, subject = self._patterns, message.subject
+        if len(patterns) == 1 or any(selects(each, subject) for each in patterns):
+            self._held.append(arrival)
+            self._held_bytes += len(message.data) + OVERHEAD
+        else:
+            self._connection.run(self._answer([arrival]))
+        # Returned messages come before new ones, and are not more than a server may have sent.
+        if self._returned <= 0 or again == 1 or self._held_bytes > 2 * self._most_bytes:
+            self._put_held()
+
+    def _fault_of(self, delivery: int) -> str:
+        """Return why the connection ends at this delivery; "" when it does not."""
+        if delivery != self._last_delivery + 1:
+            return "another reader took messages of the consumer"
+        # one request may have been given up while the server still had it
+        if self._wanted < -self._most or self.queue.held > 4 * self._most_bytes:
+            return "the server sends messages that nobody asked for"
+        return ""
+
+    def _arrival(self, message: Any, again: int, number: int, nanoseconds: int) -> NatsMessage:  # noqa: ANN401  # the driver's
         was_seen = self._position.received(number)
         missing = number - self._last_message - 1
         if again == 1 and missing > 0 and self._consumer.is_exact:
@@ -183,23 +202,25 @@ class JetStreamReader:
             source_id=identity,
         )
         found = Message(message.subject, message.data, *read_headers(message.headers, own))
-        arrival = ReceivedMessage(found, message.reply, number, identity)
         self._continuity.heard = self._continuity.clock()
-        patterns, subject = self._patterns, message.subject
-        if len(patterns) == 1 or any(selects(each, subject) for each in patterns):
-            self._held.append(arrival)
-        else:
-            self._connection.run(self._answer([arrival]))
-        if self._returned <= 0 or again == 1:  # returned messages come before new ones
-            self._put_held()
+        return ReceivedMessage(found, message.reply, number, identity)
 
-    def _has(self, number: int) -> bool:
-        """Return whether a message is here without an answer; one answer counts for all of it."""
+    async def _is_taken_back(self, number: int, receipt: str) -> bool:
+        """Return whether a first delivery is one of a message that came and is not lost.
+
+        A server of 2.9 may take back a delivery, and not its wait for the answer: it delivers the
+        message as one that waits, and as a new one.
+        """
+        if number > self._position.highest:
+            return False
+        if number <= self._position.settled:
+            await self._connection.client.publish(receipt, ACK)
+            return True
         return any(each.number == number for each in (*self._held, *tuple(self.queue.unanswered)))
 
     def _put_held(self) -> None:
         """Put what has come in order; of the returned messages the stream may have lost some."""
-        self._returned = 0
+        self._returned = self._held_bytes = 0
         arrivals, self._held = sorted(self._held, key=lambda each: each.number), []
         self.queue.put(arrivals)
 
@@ -221,16 +242,16 @@ class JetStreamReader:
         """Keep a request for messages open while there is room."""
         loop, client = asyncio.get_running_loop(), self._connection.client
         subject = f"$JS.API.CONSUMER.MSG.NEXT.{self._consumer.stream}.{self._name}"
-        least = client.max_payload + LONGEST_LINE  # else a large message never comes
-        most = max(self._settings.receive_window_bytes, least)
         expires = int(PULL_EXPIRES * 1e9)
         late = 0.0
         while not self._connection.is_over:
-            full = self.queue.full
+            full = self.queue.full or self._held_bytes >= self._most_bytes
             if (self._wanted <= 0 or loop.time() > late) and not full:
                 self._wanted = self._most if self._fits else 1
                 wish = {"batch": self._wanted, "expires": expires}
-                request = json.dumps(wish | ({"max_bytes": most} if self._fits else {})).encode()
+                request = json.dumps(
+                    wish | ({"max_bytes": self._most_bytes} if self._fits else {})
+                ).encode()
                 late = loop.time() + 2 * PULL_EXPIRES
                 await client.publish(subject, request, reply=self._inbox)
             await asyncio.sleep(PAUSE if self._wanted > 0 or full else 0)
