@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from gateway.endpoints.nats.sink import NatsSink
-from gateway.endpoints.nats.source import NatsSource
+from gateway.endpoints.nats.source import open_source
 
-__all__ = ["NatsSink", "NatsSource", "open_sink", "open_source"]
+__all__ = ["NatsSink", "open_sink", "open_source"]
 
-open_source, open_sink = NatsSource, NatsSink
+open_sink = NatsSink

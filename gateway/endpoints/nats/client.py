@@ -9,14 +9,51 @@ from typing import Any, Final
 
 from nats.aio.client import Client
 from nats.errors import Error as NatsError
+from nats.errors import ProtocolError
 from nats.protocol import parser
 
 from gateway.endpoints.tls import EXPECTS_TLS, WITHOUT_TLS
+from gateway.errors import first_line
+
+# The library's errors at what no server of NATS sends.
+MALFORMED: Final = (
+    ArithmeticError, AssertionError, AttributeError, LookupError, RecursionError, TypeError,
+    ValueError,
+)  # fmt: skip
+MAX_LINE: Final = 65_536  # bytes; a server's own limit is 4,096 by default
+MAX_MESSAGE: Final = (
+    64 << 20
+)  # bytes with headers; a stream may have larger ones than `max_payload`
+MAX_ANNOUNCED: Final = (1 << 31) - 1  # bytes; `max_payload` is an int32 of the server
 
 _TEXT: Final = rb"([^ \t\r\n]+)"  # the server takes other control characters in a subject
 _MESSAGE: Final = rb"[ \t]+%b[ \t]+%b[ \t]+(%b[ \t]+)?" % (_TEXT, _TEXT, _TEXT)
 _LINE: Final = re.compile(rb"\AMSG%b(\d+)\r\n" % _MESSAGE)
 _LINE_WITH_HEADERS: Final = re.compile(rb"\AHMSG%b(\d+)[ \t]+(\d+)\r\n" % _MESSAGE)
+
+
+class BoundedParser(parser.Parser):
+    """Ends a connection, in place of buffering, at a line or a message that is too long.
+
+    The library waits for the end of either, whatever a server announces, and stops reading without
+    a word at some malformed lines.
+    """
+
+    async def parse(self, data: bytes = b"") -> None:
+        try:
+            await super().parse(data)
+        except MALFORMED as error:
+            await self._refuse(f"malformed line ({first_line(error)})")
+        if self.state == parser.AWAITING_CONTROL_LINE:
+            if len(self.buf) > MAX_LINE:
+                await self._refuse(f"line of more than {MAX_LINE} bytes")
+        elif not self.header_needed <= self.needed <= MAX_MESSAGE:
+            await self._refuse(f"message of {self.needed} bytes, limit {MAX_MESSAGE}")
+
+    async def _refuse(self, fault: str) -> None:
+        self.buf.clear()
+        self.nc.fault = ProtocolError(f"the server sent a {fault}")
+        raise self.nc.fault
 
 
 class GatewayClient(Client):
@@ -31,6 +68,8 @@ class GatewayClient(Client):
     def __init__(self, *, encrypted: bool) -> None:
         super().__init__()
         self.encrypted = encrypted
+        self.fault: Exception | None = None  # the server's, of the protocol
+        self._ps = BoundedParser(self)
         parser.MSG_RE, parser.HMSG_RE = _LINE, _LINE_WITH_HEADERS
 
     async def log_in(self, url: str, public_nkey: str | None = None, **options: Any) -> None:  # noqa: ANN401
@@ -38,7 +77,10 @@ class GatewayClient(Client):
         self._public_nkey = public_nkey
         if "signature_cb" in options:
             self._auth_configured = True
-        await self.connect(url, **options)
+        try:
+            await self.connect(url, **options)
+        except MALFORMED as error:
+            raise NatsError(f"{url}: malformed greeting ({first_line(error)})") from error
 
     async def request(  # the library's
         self,
@@ -80,9 +122,16 @@ class GatewayClient(Client):
         return context
 
     def _connect_command(self) -> Any:  # noqa: ANN401  # the library's
+        most = self.max_payload
+        if type(most) is not int or not 0 < most <= MAX_ANNOUNCED:
+            raise NatsError(f"the server announces {most!r:.40} bytes for `max_payload`")
         if self.encrypted and not self._server_info.get("tls_required"):
             raise NatsError(f"the server {WITHOUT_TLS}; no log-in was sent")
         return super()._connect_command()
+
+    async def _process_op_err(self, error: Exception) -> None:
+        """End the connection; the library forgets what was wrong with the protocol."""
+        await super()._process_op_err(self.fault or error)
 
     async def _process_headers(self, headers: bytes | None) -> Any:  # noqa: ANN401  # as above
         with suppress(IndexError, ValueError):

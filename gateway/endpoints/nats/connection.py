@@ -17,7 +17,7 @@ from nats.errors import Error as NatsError
 from nats.js.client import JetStreamContext
 from nats.js.errors import APIError, NotFoundError
 
-from gateway.endpoints.nats.client import GatewayClient
+from gateway.endpoints.nats.client import MALFORMED, GatewayClient
 from gateway.endpoints.nats.log_in import key_options
 from gateway.endpoints.settings.base import TlsSettings, server_of
 from gateway.endpoints.settings.nats import NatsSettings
@@ -103,6 +103,10 @@ class NatsConnection:
             raise NotConnectedError(f"{name}: {reason or 'no answer in time'}") from error
         except (NatsError, OSError) as error:
             raise refusal(name, error) from error
+        except MALFORMED as error:
+            log.debug("%s: malformed answer", name, exc_info=error)
+            reason = f"the server gave a malformed answer ({first_line(error)})"
+            raise NotConnectedError(f"{name}: {reason}") from error
         finally:
             self._calls.discard(future)
 
@@ -290,8 +294,9 @@ async def _cancel_all() -> None:
 def refusal(name: str, error: Exception) -> EndpointError:
     """Return the error of a failed connection or request: lost, or refused for good."""
     text = f"{name}: {getattr(error, 'description', None) or first_line(error)}"
-    code = getattr(error, "code", None) or 500
-    is_bad = code < 500 and getattr(error, "err_code", None) != _NO_PEERS  # noqa: PLR2004  # as HTTP's
+    code = getattr(error, "code", None)
+    of_request = isinstance(code, int) and 0 < code < 500  # noqa: PLR2004  # as HTTP's
+    is_bad = of_request and getattr(error, "err_code", None) != _NO_PEERS
     if is_bad or any(word in text.lower() for word in _REFUSALS):
         return EndpointError(text)
     return NotConnectedError(text)

@@ -249,7 +249,10 @@ def _settlement(name: str, answer: dict[str, Any]) -> Settlement:
     if (error := answer.get("error")) is None:
         return ACCEPTED
     reason = str(error.get("description", ""))
-    passes = error.get("code", 0) >= _SERVER_FAULT or error.get("err_code") in _OF_THE_MOMENT
+    code, number = (
+        each if isinstance(each := error.get(key), int) else 0 for key in ("code", "err_code")
+    )
+    passes = code >= _SERVER_FAULT or number in _OF_THE_MOMENT
     if passes and not _TOO_LARGE.search(reason):
         return replace(NO_ROOM, reason=reason)
     return rejected(STREAM, f"{name}: {reason}")

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import socket
+from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from gateway.dialects.registry import DIALECTS
-from gateway.endpoints.base import Source, Subscription
-from gateway.endpoints.nats.source import NatsSource
+from gateway.endpoints.base import Source
 from gateway.endpoints.registry import make_sink, removal
 from gateway.endpoints.settings.nats import NatsSettings
 from gateway.errors import EndpointError
@@ -19,6 +20,7 @@ from gateway.model.outcome import ACCEPTED, NO_ROOM, REPEATED, Outcome
 from tests.brokers.nats_server import LARGE, NatsServer, StartNats
 from tests.endpoints.exchange import collect, hold, opened, receive, reopen, send, wait_for_loss
 from tests.endpoints.nats.stream import MODE, answering, ask, numbers, say, source_of
+from tests.memories import remember, remembered
 from tests.waiting import PATIENCE, until
 
 
@@ -388,10 +390,10 @@ def test_messages_of_core_nats_that_have_arrived_outlive_the_connection(
 ) -> None:
     """The server delivers none of them again."""
     settings = NatsSettings(url=nats_server.url, jetstream=False)
-    source, sink = NatsSource(settings, [Subscription("t.>")]), make_sink(settings)
+    source, sink = source_of(settings), make_sink(settings)
     with opened(source, sink):
         send(sink, *(say(number) for number in range(5)))
-        queue = source._queue  # noqa: SLF001  # the test is about what waits there
+        queue = source._intake.queue  # type: ignore[attr-defined]  # noqa: SLF001  # what waits there
         until(lambda: len(queue.unsettled()) == 5)
         nats_server.kill()
         until(lambda: queue.failure is not None)
@@ -472,3 +474,49 @@ def publish_raw(server: NatsServer, subject: bytes, head: bytes) -> None:
         while b"PONG" not in heard and b"-ERR" not in heard:
             heard += client.recv(65_536)
         assert b"-ERR" not in heard, heard
+
+
+@pytest.mark.parametrize("between", [("t.a", "t.b"), ("t.b",), ()])
+def test_messages_that_a_stream_may_have_dropped_unread_of_a_part_are_a_gap_without_a_number(
+    settings: NatsSettings, tmp_path: Path, between: Sequence[str]
+) -> None:
+    ask(settings, lambda js: js.add_stream(name="T", subjects=["t.>"], max_msgs=10))
+    sink = make_sink(settings)
+    with opened(source := part_of(settings, tmp_path), sink):
+        send(sink, say(0, "t.a"))
+        collect(source, 1)
+    with opened(sink):
+        for subject in between:
+            send(sink, *(say(number, subject) for number in range(15)))
+    with opened(source := part_of(settings, tmp_path)):
+        pass
+
+    losses = source.continuity.take_losses()  # type: ignore[attr-defined]  # of this source
+    assert [each.messages for each in losses] == ([None] if between else [])
+
+
+def test_messages_of_other_subjects_that_a_stream_dropped_meanwhile_are_no_gap(
+    settings: NatsSettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from gateway.endpoints.nats import jetstream_reader  # noqa: PLC0415  # skips without it
+
+    monkeypatch.setattr(jetstream_reader, "REMOVAL_LOOK", 0.01)
+    ask(settings, lambda js: js.add_stream(name="T", subjects=["t.>"], max_msgs=10))
+    sink = make_sink(settings)
+    with opened(source := part_of(settings, tmp_path), sink):
+        send(sink, say(0, "t.a"))
+        collect(source, 1)
+        for begin in range(0, 45, 5):
+            send(sink, *(say(number, "t.b") for number in range(begin, begin + 5)))
+            until(lambda: remembered(tmp_path / "memory")["read to T"][1] == begin + 6)  # type: ignore[index]  # noqa: B023
+    with opened(source := part_of(settings, tmp_path)):
+        pass
+
+    assert source.continuity.take_losses() == []  # type: ignore[attr-defined]  # as above
+
+
+def part_of(settings: NatsSettings, folder: Path) -> Source:
+    """Return a source of a part of the stream, with a memory."""
+    source = source_of(settings, "t.a")
+    remember(source, folder / "memory")
+    return source

@@ -183,10 +183,16 @@ def test_a_source_that_is_closed_while_it_opens_says_so(silent_server: NatsSetti
     source = source_of(replace(silent_server, answer_timeout=PATIENCE))
     with ThreadPoolExecutor(1) as threads:
         opening = threads.submit(source.open)
-        until(lambda: source._connection is not None and source._connection.jetstream is not None)  # type: ignore[attr-defined]  # noqa: SLF001  # the sign that it asks
+        until(lambda: asks(source))
         source.close()
         with pytest.raises(NotConnectedError, match="is closed"):
             opening.result(PATIENCE)
+
+
+def asks(source: Source) -> bool:
+    """Return whether a source that opens has logged in."""
+    intake = source._interrupt.__self__.intake  # type: ignore[attr-defined]  # noqa: SLF001  # as above
+    return intake is not None and getattr(intake.connection, "jetstream", None) is not None
 
 
 def test_a_consumer_made_by_an_attempt_that_failed_is_new(
