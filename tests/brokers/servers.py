@@ -1,14 +1,15 @@
-"""The table of servers: the brokers that the tests start as processes, and how each is had.
+"""The table of servers: the brokers that the tests start, and how each is had.
 
-A row is a server, the least version that its tests are meant for, and its supply. A supply is a set
-of packages: of the machine, or in a *root*, a folder with the Debian of another suite. Made:
-deploy/debian-root.sh, by `make test-current`. Used: a server of a root runs in a mount namespace of
-its own, whose /usr is the root's; files, ports and process ids are those of the machine, so a test
-stops, kills and freezes it as any other. Kept: until `make clean`; that of a suite that moves is
-made again after a day.
+A row of `SERVERS` is a process: a server, the least version that its tests are meant for, and its
+supply. A supply is a set of packages: of the machine, or in a *root*, a folder with the Debian of
+another suite. Made: deploy/debian-root.sh, by `make test-current`. Used: a server of a root runs in
+a mount namespace of its own, whose /usr is the root's; files, ports and process ids are those of
+the machine, so a test stops, kills and freezes it as any other. Kept: until `make clean`; the root
+of sid, which moves daily, is made again after a day. A run uses one supply: that of the machine, or
+of the suite that the variable GATEWAY_TEST_SUITE names.
 
-One supply is in use in a run: that of the machine, or the suite that the variable
-GATEWAY_TEST_SUITE names.
+A row of `IMAGES` is a container: an image of a registry, or one that the tests build from Debian's
+packages. tests/brokers/containers.py starts it where a Docker engine has the image.
 """
 
 from __future__ import annotations
@@ -58,6 +59,62 @@ SERVERS: Final = (
     *_servers("trixie", mosquitto="2.0.21", nats="2.10", rabbitmq="4.0"),
     *_servers("sid", mosquitto="2.1", nats="2.15", rabbitmq="4.3"),
 )
+
+
+@dataclass(frozen=True)
+class Image:
+    """A server in a container; `files` of tests/deploy/brokers are mounted at their places."""
+
+    name: str
+    kind: str  # of the endpoint that reaches it
+    image: str  # name in a registry; with `built`, a stage of tests/deploy/brokers/Dockerfile
+    port: int
+    command: str = ""
+    environment: tuple[tuple[str, str], ...] = ()
+    files: tuple[tuple[str, str], ...] = ()
+    shared_memory: str = "64m"
+    built: bool = False
+
+
+_MOSQUITTO: Final = (("mosquitto.conf", "/mosquitto/config/mosquitto.conf"),)
+_NATS: Final = (("nats.conf", "/etc/nats/tests.conf"),)
+_RABBITMQ: Final = (("rabbitmq.conf", "/etc/rabbitmq/conf.d/90-tests.conf"),)
+_NATS_COMMAND: Final = "-c /etc/nats/tests.conf"
+IBM_PASSWORD: Final = "passw0rd"  # noqa: S105  # of a container of the tests
+SOLACE: Final = Image(
+    "solace", "solace", "solace/solace-pubsub-standard:latest", 55555,
+    environment=(
+        ("username_admin_globalaccesslevel", "admin"), ("username_admin_password", "administrator"),
+    ),
+    shared_memory="1g",
+)  # fmt: skip
+IMAGES: Final = (
+    Image("built-mosquitto", "mqtt", "mosquitto", 1883, files=_MOSQUITTO, built=True),
+    Image("built-nats", "nats", "nats", 4222, _NATS_COMMAND, files=_NATS, built=True),
+    Image("built-rabbitmq", "rabbitmq", "rabbitmq", 5672, files=_RABBITMQ, built=True),
+    Image("built-activemq", "jms", "activemq", 61616, built=True),
+    Image("mosquitto", "mqtt", "eclipse-mosquitto:2", 1883, files=_MOSQUITTO),
+    Image("nats", "nats", "nats:2", 4222, _NATS_COMMAND, files=_NATS),
+    Image("rabbitmq", "rabbitmq", "rabbitmq:4", 5672, files=_RABBITMQ),
+    Image(
+        "emqx", "mqtt", "emqx/emqx:latest", 1883,
+        environment=(
+            ("EMQX_MQTT__MAX_PACKET_SIZE", "16MB"), ("EMQX_MQTT__MAX_MQUEUE_LEN", "infinity"),
+        ),
+    ),
+    Image("hivemq", "mqtt", "hivemq/hivemq-ce:latest", 1883),
+    Image(
+        "artemis", "jms", "apache/activemq-artemis:latest", 61616,
+        environment=(("ANONYMOUS_LOGIN", "true"),),
+    ),
+    Image(
+        "ibm-mq", "ibm", "icr.io/ibm-messaging/mq:latest", 1414,
+        environment=(
+            ("LICENSE", "accept"), ("MQ_QMGR_NAME", "QM1"), ("MQ_APP_PASSWORD", IBM_PASSWORD),
+        ),
+    ),
+    SOLACE,
+)  # fmt: skip
 
 
 def supply() -> str:
