@@ -45,14 +45,11 @@ class ServerContainer:
     def start(self) -> None:
         self._container.get_wrapped_container().start()
 
-    def ensure_running(self) -> bool:
-        """Start it again if the previous test ended it; return whether it was so."""
+    @property
+    def is_running(self) -> bool:
         found = self._container.get_wrapped_container()
         found.reload()
-        ended: bool = found.status != "running"
-        if ended:
-            found.start()
-        return ended
+        return bool(found.status == "running")
 
     @property
     def log(self) -> str:
@@ -77,7 +74,7 @@ def _engine_answers() -> bool:
 def wait_until_it_serves(sink: Sink, container: ServerContainer) -> None:
     """Wait until the server takes a connection; a failure shows its log."""
     deadline, pause = monotonic() + START_TIMEOUT, Event()
-    while monotonic() < deadline:
+    while monotonic() < deadline and container.is_running:
         with suppress(NotConnectedError):
             sink.open()
             sink.close()

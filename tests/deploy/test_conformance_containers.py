@@ -153,7 +153,8 @@ def system(row: tuple[Image, Settings], container: ServerContainer) -> System:
     """The row's server with names of this test; it is started again if the last test ended it."""
     server, settings = row
     kind, name = KINDS[server.kind], f"c{next(_numbers)}"
-    if container.ensure_running():
+    if not container.is_running:
+        container.start()
         wait_until_it_serves(make_sink(settings(name, container.port)), container)
     return System(
         settings(name, container.port),
