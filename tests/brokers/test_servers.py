@@ -10,7 +10,7 @@ import pytest
 
 from tests.brokers import servers
 from tests.brokers.mosquitto import Mosquitto
-from tests.brokers.servers import SERVERS, SUITE
+from tests.brokers.servers import IMAGES, SERVERS, SUITE, Image
 
 
 @pytest.mark.broker
@@ -39,6 +39,18 @@ def test_each_supply_has_each_server_once() -> None:
     pairs = [(server.supply, server.program) for server in SERVERS]
 
     assert sorted(pairs) == sorted({(row.supply, name) for row in SERVERS for name in programs})
+
+
+def test_the_documents_have_each_row() -> None:
+    text = (Path(__file__).parents[2] / "docs/servers.md").read_text("utf-8")
+    rows = {f"| `{each.name}` | {_had(each)} |" for each in IMAGES}
+    rows |= {f"| `{each.supply}` |" for each in SERVERS if each.supply}
+
+    assert {row for row in rows if row not in text} == set()
+
+
+def _had(image: Image) -> str:
+    return f"stage `{image.image}`" if image.built else f"`{image.image}`"
 
 
 def test_a_supply_that_nobody_made_is_a_skip_that_says_how(
