@@ -11,7 +11,7 @@ unexport PYTHONDONTWRITEBYTECODE
 READY := $(VENV)/.ready
 DOCS := $(VENV)/.docs
 
-.PHONY: help install demo quick test suite test-nightly test-chaos test-images images manifests check format docs docs-tables man bench bench-check clean system jms-helper lock licences audit
+.PHONY: help install demo quick test suite test-nightly test-current test-chaos test-images images manifests check format docs docs-tables man bench bench-check clean system jms-helper lock licences audit
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## (.*)/  \1\t\2/' | expand -t 20
@@ -37,6 +37,14 @@ suite:
 
 test-nightly: $(READY) $(DOCS) ## the long forms of all tests
 	HYPOTHESIS_PROFILE=nightly $(BIN)/pytest --timeout 3600 -o faulthandler_timeout=3700
+	@$(MAKE) test-current SUITE=sid || echo 'the newest servers differ: a message, and no verdict on a change' >&2
+
+# Another suite: `make test-current SUITE=sid`. As root, it makes the root of the servers in .servers.
+SUITE ?= trixie
+test-current: $(READY) ## RabbitMQ, NATS and MQTT on the servers of Debian trixie: minutes
+	tests/brokers/server-root.sh $(SUITE)
+	GATEWAY_TEST_SUITE=$(SUITE) $(BIN)/pytest -m "not nightly and not chaos" -n 2 --dist loadfile \
+		-k "not jms and not solace and not yami4" tests/conformance tests/endpoints tests/brokers
 
 # Kills, cuts, full disks and a million spooled messages: three quarters of an hour on two cores.
 test-chaos: $(READY) ## kills, cuts, full disks: three quarters of an hour
@@ -95,7 +103,7 @@ bench-check: $(READY) ## compare the ratios with benchmarks/ratios.json
 	$(BIN)/python -m benchmarks.check
 
 clean: ## remove the environment and all caches
-	rm -rf $(VENV) .audit .images site .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .audit .images .servers site .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
 $(READY): pyproject.toml constraints.txt deploy/system-packages.sh deploy/prometheus.sh
 	$(MAKE) system

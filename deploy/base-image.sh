@@ -1,19 +1,16 @@
 #!/usr/bin/env bash
 # Makes a base image from Debian's packages, where no registry of images can be reached; as root:
-#   deploy/base-image.sh NAME       and then: make images BASE=NAME
-#   MIRROR    of the packages (http://deb.debian.org/debian)
+#   deploy/base-image.sh NAME [SUITE]       and then: make images BASE=NAME
+#   SUITE     of Debian (bookworm)
+#   MIRROR    of the packages, as for debian-root.sh
 #   PIP_CERT  file of the authorities that sign the package index, if they are not public ones
 #   DOCKER    client (docker)
 set -euo pipefail
-name=${1:?the name of the image} mirror=${MIRROR:-http://deb.debian.org/debian}
+name=${1:?the name of the image} suite=${2:-bookworm}
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 root=$folder/root
-# Its own mount namespace: an interrupted run leaves no /proc mounted below the folder.
-unshare --mount debootstrap --variant=minbase bookworm "$root" "$mirror" >"$folder/log" || {
-  tail "$folder/log" >&2
-  exit 1
-}
+"$(dirname "$0")/debian-root.sh" "$suite" "$root"
 
 # As in the published slim images: no manuals, and of the documents only the licences.
 cat >"$root/etc/dpkg/dpkg.cfg.d/slim" <<'CONFIG'

@@ -14,7 +14,8 @@ from functools import partial
 from pathlib import Path
 
 from tests.archived import convert_journals
-from tests.brokers.mosquitto import OPEN, PROGRAM, Mosquitto
+from tests.brokers import servers
+from tests.brokers.mosquitto import OPEN, Mosquitto
 from tests.brokers.running import Client
 from tests.own_network import start_loopback
 from tests.waiting import PATIENCE, until
@@ -56,8 +57,7 @@ def typed(text: str) -> str:
 def started(name: str) -> Mosquitto:
     folder = Path(name)
     folder.mkdir()
-    assert PROGRAM is not None
-    broker = Mosquitto(PROGRAM, folder, OPEN)
+    broker = Mosquitto(servers.required("mosquitto"), folder, OPEN)
     broker.start()
     return broker
 

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Protocol
 
 import pytest
 
 from gateway.trial.brokers.listening import free_port
+from tests.brokers import servers
 from tests.brokers.server_process import ServerProcess
 
-PROGRAM = shutil.which("mosquitto") or shutil.which("mosquitto", path="/usr/sbin:/usr/local/sbin")
 OPEN = ("allow_anonymous true",)
 UNBOUNDED = ("max_queued_messages 0", "max_inflight_messages 0")
 
@@ -22,9 +21,9 @@ UNBOUNDED = ("max_queued_messages 0", "max_inflight_messages 0")
 class Mosquitto(ServerProcess):
     """A broker process; its stored messages survive `stop`, not `kill`. Mutable."""
 
-    def __init__(self, program: str, folder: Path, lines: tuple[str, ...]) -> None:
+    def __init__(self, command: Sequence[str], folder: Path, lines: tuple[str, ...]) -> None:
         config = folder / "mosquitto.conf"
-        super().__init__(folder, free_port(), [program, "-c", config])
+        super().__init__(folder, free_port(), [*command, "-c", config])
         user = ["user root"] if os.geteuid() == 0 else []
         config.write_text(
             "\n".join(
@@ -52,15 +51,13 @@ class StartMosquitto(Protocol):
 
 @pytest.fixture
 def start_mosquitto(tmp_path: Path) -> Iterator[StartMosquitto]:
-    if PROGRAM is None:
-        pytest.skip("mosquitto is not installed")
-    program = PROGRAM
+    command = servers.required("mosquitto")
     started: list[Mosquitto] = []
 
     def start(*lines: str) -> Mosquitto:
         folder = tmp_path / f"mosquitto-{len(started)}"
         folder.mkdir()
-        broker = Mosquitto(program, folder, lines or OPEN)
+        broker = Mosquitto(command, folder, lines or OPEN)
         started.append(broker)
         broker.start()
         return broker

@@ -13,28 +13,30 @@ from typing import Protocol
 
 import pytest
 
-from gateway.trial.brokers import nats
 from gateway.trial.brokers.listening import free_port
+from tests.brokers import servers
 from tests.brokers.server_process import ServerProcess
 
 LARGE = "max_payload: 8388608"
 
 
-def installed_program() -> str | None:
-    """Return the server's program, where the library is installed, too."""
-    return nats.find_program() if find_spec("nats") is not None else None
+def nats_command() -> list[str]:
+    """Return the server's command; skip the test without it, or without the library."""
+    if find_spec("nats") is None:
+        pytest.skip("nats-py is not installed: gateway[nats]")
+    return servers.required("nats-server")
 
 
 class NatsServer(ServerProcess):
     """A server process with JetStream; its streams survive `stop` and `kill`. Mutable."""
 
-    def __init__(self, program: str, folder: Path, lines: Sequence[str]) -> None:
+    def __init__(self, command: Sequence[str], folder: Path, lines: Sequence[str]) -> None:
         config = self._config = folder / "nats.conf"
         port = free_port()
         self._health = free_port()
         options: list[str | Path] = ["-a", "127.0.0.1", "-p", str(port), "-js", "-sd", folder]
         options += ["-m", str(self._health)]
-        super().__init__(folder, port, [program, *options, "-c", config])
+        super().__init__(folder, port, [*command, *options, "-c", config])
         config.write_text("\n".join([LARGE, *lines, ""]))
         self.url = f"nats://127.0.0.1:{port}"
 
@@ -65,8 +67,8 @@ class StartNats(Protocol):
 
 
 class _Starter:
-    def __init__(self, program: str, folder: Path) -> None:
-        self._program, self._folder = program, folder
+    def __init__(self, command: Sequence[str], folder: Path) -> None:
+        self._command, self._folder = command, folder
         self.started: list[NatsServer] = []
 
     def __call__(self, *lines: str) -> NatsServer:
@@ -90,16 +92,14 @@ class _Starter:
     def _make(self, lines: Sequence[str]) -> NatsServer:
         folder = self._folder / f"nats-{len(self.started)}"
         folder.mkdir()
-        server = NatsServer(self._program, folder, lines)
+        server = NatsServer(self._command, folder, lines)
         self.started.append(server)
         return server
 
 
 @pytest.fixture
 def start_nats(tmp_path: Path) -> Iterator[StartNats]:
-    if (program := installed_program()) is None:
-        pytest.skip("nats-py or nats-server is not installed")
-    starter = _Starter(program, tmp_path)
+    starter = _Starter(nats_command(), tmp_path)
     yield starter
     for server in starter.started:
         server.kill()

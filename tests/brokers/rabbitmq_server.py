@@ -17,7 +17,8 @@ import pytest
 
 from gateway.endpoints.settings.rabbitmq import RabbitmqSettings
 from gateway.trial.brokers.listening import free_port
-from gateway.trial.brokers.rabbitmq import RabbitmqNode, missing
+from gateway.trial.brokers.rabbitmq import PROGRAM, RabbitmqNode
+from tests.brokers import servers
 from tests.brokers.suspending import suspend
 from tests.waiting import PATIENCE, until
 
@@ -46,6 +47,9 @@ class RabbitmqServer(RabbitmqNode):
     def start(self) -> None:
         super().start()
         until(self._answers, "rabbitmq-server does not answer", 2 * PATIENCE)
+
+    def command(self, tool: str) -> list[str]:
+        return servers.command(tool)
 
     def freeze(self) -> None:
         """Suspend the node; its connections stay open and silent."""
@@ -119,9 +123,14 @@ def session_rabbitmq_of_mqtt(tmp_path_factory: pytest.TempPathFactory) -> Iterat
     yield from _running(tmp_path_factory.mktemp("rabbitmq-mqtt"), mqtt=True)
 
 
+def skip_without_rabbitmq() -> None:
+    """Skip the test without the server, or without the library."""
+    pytest.importorskip("pika", reason="pika is not installed: gateway[rabbitmq]")
+    servers.required(PROGRAM)
+
+
 def _running(folder: Path, *, mqtt: bool = False) -> Iterator[RabbitmqServer]:
-    if why := missing():
-        pytest.skip(why)
+    skip_without_rabbitmq()
     server = RabbitmqServer(folder, mqtt=mqtt)
     try:
         server.start()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.brokers.mosquitto import PROGRAM
+from tests.brokers import servers
 from tests.own_network import own_network
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
@@ -19,9 +19,7 @@ LIMIT = 280  # seconds; the reconciliation starts Spark
 
 def refused() -> str:
     """Return why the story cannot run on this machine; empty when it can."""
-    if PROGRAM is None:
-        return "mosquitto is not installed"
-    return "" if own_network() else "no network namespaces"
+    return servers.missing("mosquitto") or ("" if own_network() else "no network namespaces")
 
 
 @pytest.mark.nightly

@@ -117,6 +117,12 @@ def deliveries(
         return here.deliveries, there.deliveries
 
 
+def once(arrived: Arrived) -> Arrived:
+    """Leave out copies: mosquitto 2.1 sends one for each line that matches, with the same name."""
+    here, there = arrived
+    return sorted({*here}), sorted({*there})
+
+
 @contextmanager
 def gateway(config: Path) -> Iterator[None]:
     process = Process(config)
@@ -140,7 +146,7 @@ def test_the_imported_mapping_delivers_what_the_bridge_does(
     bridge = f"{HEAD}{topics}\n{MARKS}"
     remote = start_mosquitto()
     local = start_mosquitto("allow_anonymous true", bridge.format(port=remote.port))
-    expected = deliveries(local, remote, outward, inward)
+    expected = once(deliveries(local, remote, outward, inward))
 
     local, remote = start_mosquitto(), start_mosquitto()
     file, mapping = tmp_path / "mosquitto.conf", tmp_path / "bridge.yaml"

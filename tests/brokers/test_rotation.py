@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.model.message import Message
+from gateway.model.message import DeliveryMode, Headers, Message
 from gateway.runtime.gateway import Gateway
 from gateway.runtime.record.counters import ConnectionState
 from tests.brokers.mosquitto import StartMosquitto
@@ -79,7 +79,7 @@ def test_a_reload_takes_another_client_certificate_and_authority_into_use(
     gateway.start()
     try:
         until(lambda: state() is ConnectionState.CONNECTED)
-        plant.publish(Message("a/1", b"denied"))
+        plant.publish(Message("a/1", b"denied", Headers(mode=DeliveryMode.AT_LEAST_ONCE)))
         until(lambda: sum(gateway.counters["all"].rules.values()) == 1)
 
         use("second")

@@ -21,11 +21,10 @@ import pytest
 
 from gateway.trial.brokers.activemq import FACTORY, client_jars
 from gateway.trial.brokers.listening import free_port
-from gateway.trial.brokers.rabbitmq import missing
 from tests.brokers.controlled_activemq import ActiveMq
 from tests.brokers.mosquitto import StartMosquitto
-from tests.brokers.nats_server import NatsServer, installed_program
-from tests.brokers.rabbitmq_server import RabbitmqServer
+from tests.brokers.nats_server import NatsServer, nats_command
+from tests.brokers.rabbitmq_server import RabbitmqServer, skip_without_rabbitmq
 from tests.brokers.running import Process
 from tests.brokers.suspending import suspend
 from tests.chaos.archived import check_marked, read_archive
@@ -177,11 +176,10 @@ class Nats(NatsServer):
 
 
 def nats(folder: Path) -> Broker:
-    if (program := installed_program()) is None:
-        pytest.skip("nats-py or nats-server is not installed")
+    command = nats_command()
     home = folder / "nats"
     home.mkdir()
-    return Nats(program, home, ())
+    return Nats(command, home, ())
 
 
 class Rabbitmq(RabbitmqServer):
@@ -193,8 +191,7 @@ class Rabbitmq(RabbitmqServer):
 
 
 def rabbitmq(folder: Path) -> Broker:
-    if why := missing():
-        pytest.skip(why)
+    skip_without_rabbitmq()
     home = folder / "rabbitmq"
     home.mkdir()
     return Rabbitmq(home)

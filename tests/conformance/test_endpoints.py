@@ -54,6 +54,16 @@ def system(request: pytest.FixtureRequest) -> System:
 
 @pytest.fixture
 def breakable(system: System) -> System:
+    return _with_a_broker(system)
+
+
+@pytest.fixture(params=systems(NIGHTLY | {"rabbitmq"}))
+def breakable_for_long(request: pytest.FixtureRequest) -> System:
+    """A system of a test that takes seconds where the broker starts slowly."""
+    return _with_a_broker(SYSTEMS[request.param](request))
+
+
+def _with_a_broker(system: System) -> System:
     if system.stop is None or system.start is None:
         pytest.skip("the system has no broker to stop")
     return system
@@ -341,12 +351,14 @@ def test_endpoints_work_again_after_the_broker_came_back(breakable: System) -> N
     assert again[0].headers.redelivered
 
 
-@pytest.mark.parametrize("system", systems(NIGHTLY | {"rabbitmq"}), indirect=True)
-def test_the_loss_of_the_broker_is_noticed_and_attempts_leave_nothing(breakable: System) -> None:
+def test_the_loss_of_the_broker_is_noticed_and_attempts_leave_nothing(
+    breakable_for_long: System,
+) -> None:
     """An idle sink notices it, too, and a broker may be away for a week of attempts.
 
     One test, because a broker takes seconds of processor time to start again.
     """
+    breakable = breakable_for_long
     sending, idle = breakable.sink(), breakable.sink("two")
     with opened(sending, idle):
         assert send(sending, say(breakable, 1)) == [ACCEPTED]

@@ -14,6 +14,7 @@ from typing import Final
 
 import pytest
 
+from tests.brokers.servers import SUITE
 from tests.waiting import PATIENCE, until
 
 ROOT: Final = Path(__file__).parents[2]
@@ -135,7 +136,8 @@ def remove_containers(engine: Engine) -> None:
 
 def base_image(engine: Engine) -> str:
     """Return the base of the tests' images: a given one, Debian's, or one of Debian's packages."""
-    own, published = "gateway-base:bookworm", "debian:bookworm-slim"
+    suite = os.environ.get(SUITE, "bookworm")
+    own, published = f"gateway-base:{suite}", f"debian:{suite}-slim"
     if given := os.environ.get(BASE):
         return given
     for name in (own, published):
@@ -146,7 +148,7 @@ def base_image(engine: Engine) -> str:
     if os.geteuid() != 0 or shutil.which("debootstrap") is None:
         pytest.skip("no base image can be pulled, and making one needs root and debootstrap")
     done = subprocess.run(  # noqa: S603
-        [ROOT / "deploy" / "base-image.sh", own],
+        [ROOT / "deploy" / "base-image.sh", own, suite],
         env={**engine.environment, "DOCKER": engine.program},
         capture_output=True, text=True, timeout=BUILD_TIMEOUT, check=False,
     )  # fmt: skip

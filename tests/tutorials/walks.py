@@ -11,7 +11,7 @@ import pytest
 
 from gateway.trial.brokers import nats
 from gateway.trial.brokers.activemq import missing
-from tests.brokers.mosquitto import PROGRAM
+from tests.brokers import servers
 from tests.own_network import own_network
 
 ROOT = Path(__file__).parents[2]
@@ -20,8 +20,8 @@ LIMIT = 280  # seconds
 
 
 def reason_to_skip(page: Path) -> str:
-    if PROGRAM is None:
-        return "mosquitto is not installed"
+    if reason := servers.missing("mosquitto"):
+        return reason
     if not own_network():
         return "no network namespaces"
     text = page.read_text("utf-8")

@@ -2,9 +2,10 @@
 
 mosquitto.conf(5), topic: mosquitto subscribes to the pattern with the prefix of the sending side,
 and replaces that prefix by the prefix of the receiving side. Where lines overlap, the first line
-with a prefix decides, lines without a prefix come last, and one copy crosses. Mosquitto does not
-return messages over the bridge they came by. A route avoids that only for its own reverse route,
-so names that one line sends out and another takes in become one route in both directions.
+with a prefix decides, lines without a prefix come last, and one copy crosses (from 2.1 on, one for
+each line, with the same name). Mosquitto does not return messages over the bridge they came by. A
+route avoids that only for its own reverse route, so names that one line sends out and another takes
+in become one route in both directions.
 """
 
 from __future__ import annotations

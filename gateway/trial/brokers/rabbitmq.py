@@ -7,7 +7,7 @@ import shutil
 import signal
 import subprocess
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -85,7 +85,7 @@ class RabbitmqNode:
         Raises:
             NotConnectedError: it does not start.
         """
-        command, output = [find_program() or PROGRAM], self.folder / "output"
+        command, output = self.command(PROGRAM), self.folder / "output"
         # the node writes the dumps of a crash where it runs
         self.process = start_process(command, self.folder, output, self._environment)
         try:
@@ -100,10 +100,14 @@ class RabbitmqNode:
     def kill(self) -> None:
         self._end(signal.SIGKILL)
 
+    def command(self, tool: str) -> list[str]:
+        """Return the command of the server, or of a tool beside it."""
+        return [find_program(tool) or tool]
+
     def run(self, tool: str, *arguments: str) -> subprocess.CompletedProcess[bytes]:
         """Run a tool of the server or of Erlang with the node's environment."""
         return subprocess.run(  # noqa: S603  # a program of the machine
-            [find_program(tool) or tool, *arguments], env=self._environment, timeout=START_TIMEOUT,
+            [*self.command(tool), *arguments], env=self._environment, timeout=START_TIMEOUT,
             check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         )  # fmt: skip
 
@@ -113,7 +117,7 @@ class RabbitmqNode:
             process.send_signal(number)
             process.send_signal(signal.SIGCONT)
             process.wait(START_TIMEOUT)
-            if find_program("epmd") is not None:  # the next start brings another one
+            with suppress(FileNotFoundError):  # the next start brings another one
                 self.run("epmd", "-port", str(self._epmd_port), "-kill")
 
 

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
 from collections.abc import Iterator
 from dataclasses import replace
-from threading import Event
-from time import monotonic
 from uuid import uuid4
 
 import pytest
@@ -17,15 +13,12 @@ pytest.importorskip("solace", reason="solace-pubsubplus is not installed: gatewa
 from gateway.endpoints.base import Subscription
 from gateway.endpoints.settings.solace import SolaceSettings
 from gateway.endpoints.solace import SolaceSource, open_sink, open_source
-from gateway.errors import NotConnectedError
 from gateway.model.message import DeliveryMode, Headers, Message
 from gateway.model.outcome import ACCEPTED, RETRY
+from tests.brokers.containers import LOOPBACK, pulled, serving, wait_until_it_serves
 from tests.brokers.controlled_smf import SmfBroker
-from tests.endpoints.docker_images import provide_images
+from tests.brokers.servers import SOLACE
 from tests.endpoints.exchange import QUIET, collect, opened, receive, send
-
-IMAGE = "solace/solace-pubsub-standard:latest"
-START_TIMEOUT = 180.0  # seconds; the vendor's broker takes a minute or two
 
 
 @pytest.fixture(scope="module", params=["gateway", "vendor"])
@@ -34,50 +27,11 @@ def settings(request: pytest.FixtureRequest) -> Iterator[SolaceSettings]:
         with SmfBroker() as broker:
             yield SolaceSettings(url=broker.url, connect_timeout=5.0)
     else:
-        yield from run_container()
-
-
-def run_container() -> Iterator[SolaceSettings]:
-    if not has_docker():
-        pytest.skip("no Docker engine answers: cannot start the vendor's broker")
-    from testcontainers.core.config import testcontainers_config  # noqa: PLC0415
-    from testcontainers.core.container import DockerContainer  # noqa: PLC0415
-    from testcontainers.core.docker_client import DockerClient  # noqa: PLC0415
-
-    helpers = () if testcontainers_config.ryuk_disabled else (testcontainers_config.ryuk_image,)
-    provide_images(lambda: DockerClient().client.images, IMAGE, *helpers)
-    container = (
-        DockerContainer(IMAGE)
-        .with_env("username_admin_globalaccesslevel", "admin")
-        .with_env("username_admin_password", uuid4().hex)
-        .with_exposed_ports(55555)
-        .with_kwargs(shm_size="1g", ulimits=[])
-    )
-    with container:
-        url = f"tcp://{container.get_container_host_ip()}:{container.get_exposed_port(55555)}"
-        found = SolaceSettings(url=url, username="default", connect_timeout=5.0)
-        wait_until_it_serves(found)
-        yield found
-
-
-def has_docker() -> bool:
-    docker = shutil.which("docker")
-    if docker is None:
-        return False
-    result = subprocess.run([docker, "info"], capture_output=True, check=False)  # noqa: S603
-    return result.returncode == 0
-
-
-def wait_until_it_serves(settings: SolaceSettings) -> None:
-    deadline = monotonic() + START_TIMEOUT
-    pause = Event()
-    while True:
-        try:
-            with opened(open_sink(settings)):
-                return
-        except NotConnectedError:
-            assert monotonic() < deadline, "the vendor's broker does not start"
-            pause.wait(1.0)
+        with serving(SOLACE, pulled(SOLACE)) as container:
+            url = f"tcp://{LOOPBACK}:{container.port}"
+            found = SolaceSettings(url=url, username="default", connect_timeout=5.0)
+            wait_until_it_serves(open_sink(found), container)
+            yield found
 
 
 def source_of(settings: SolaceSettings, pattern: str, **changes: bool) -> SolaceSource:
