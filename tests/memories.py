@@ -9,7 +9,6 @@ from gateway.endpoints.base import Source
 from gateway.endpoints.source_memory import KeepsMemory
 from gateway.runtime.inbound.source_memories import (
     MemoryFile,
-    SessionsInMemory,
     SourceMemories,
 )
 
@@ -31,7 +30,3 @@ def remembered(file: Path) -> dict[str, object]:
 def memories_in(file: Path) -> SourceMemories:
     """Return the memories in `file`, as a process has them that starts now."""
     return SourceMemories(MemoryFile(file))
-
-
-def sessions_in(file: Path) -> SessionsInMemory:
-    return SessionsInMemory(SourceMemories(MemoryFile(file)), ROLE, "")

@@ -1,23 +1,17 @@
-"""The continuity of a source: what its broker keeps meanwhile, and reported losses.
-
-A broker may keep messages, and subscriptions, which no broker lists. A source that starts with
-fewer patterns than the run before would keep the old ones, so it must remember them itself.
-"""
+"""The continuity of a source: what its broker keeps meanwhile, and reported losses."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Final, Protocol, TypeVar, runtime_checkable
+from typing import Final, Protocol, runtime_checkable
 
 from gateway.clock import Clock, now
 
 COUNT_INTERVAL: Final = 60_000_000  # microseconds; brokers publish their counts more often
 MAX_LOST: Final = 2**63 - 1  # messages; a row of the archive holds no more
 BROKER_DROPPED: Final = "the broker counted dropped messages, for all its clients together"
-T = TypeVar("T")
 
 
 class Retention(Enum):
@@ -112,23 +106,3 @@ class ReportsContinuity(Protocol):
 
         Ask for it at each use: some sources bring it up to date when they are asked.
         """
-
-
-class SubscriptionStore(Protocol):
-    """Remembers subscriptions beyond the end of the process. Thread-safe; never raises."""
-
-    def load(self, session: str, parse: Callable[[str], T]) -> Sequence[T] | None:
-        """Return what was saved for a session at a broker; empty for none.
-
-        None when the memory is damaged, or `parse` raises on a text: act as after an unclean end.
-        """
-
-    def save(self, session: str, subscriptions: Collection[str]) -> None:
-        """Remember that the broker may have `subscriptions` for the session, and no others."""
-
-
-@runtime_checkable
-class KeepsSubscriptions(Protocol):
-    """A source whose broker keeps its subscriptions; it uses the store whenever it opens."""
-
-    subscription_store: SubscriptionStore | None

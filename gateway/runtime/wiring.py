@@ -20,7 +20,6 @@ from gateway.config.nodes import KeyPath
 from gateway.config.process import ArchiveSettings
 from gateway.dialects.base import parse_subject
 from gateway.endpoints.base import Source, Subscription
-from gateway.endpoints.continuity import KeepsSubscriptions
 from gateway.endpoints.registry import find_kind, make_sink, make_source, removal
 from gateway.endpoints.settings.base import EndpointSettings
 from gateway.endpoints.source_memory import KeepsMemory, MemoryStore
@@ -37,7 +36,6 @@ from gateway.runtime.inbound.echo_cache import EchoCache
 from gateway.runtime.inbound.source_memories import (
     MemoryFile,
     MemoryPlace,
-    SessionsInMemory,
     SourceMemories,
 )
 from gateway.runtime.inbound.subscriptions import subscriptions
@@ -141,8 +139,6 @@ def _remember(source: Source, memories: MemoryStore | None, role: str, was: str 
     """Let a source keep its memory in `memories`, if it has one."""
     if isinstance(source, KeepsMemory):
         source.memory.keep_in(memories, role, was)
-    elif isinstance(source, KeepsSubscriptions) and memories is not None:
-        source.subscription_store = SessionsInMemory(memories, role, was)
 
 
 Connected: TypeAlias = tuple[EndpointSettings, Mapping[KeyPath, WrittenPath]]

@@ -15,17 +15,16 @@ from __future__ import annotations
 import json
 import logging
 import threading
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 from zlib import crc32
 
 from gateway.archive.durable import make_folders, read_regular, replace_text
-from gateway.endpoints.source_memory import DAMAGE, Facts, MemoryStore
+from gateway.endpoints.source_memory import DAMAGE, Facts
 from gateway.errors import GatewayError
 
 log = logging.getLogger(__name__)
-T = TypeVar("T")
 
 
 class MemoryPlace(Protocol):
@@ -147,24 +146,3 @@ def _unpacked(text: str) -> dict[str, Any]:
     if json.loads(_packed(memories)) != found:
         raise ValueError("its checksum does not fit")
     return memories
-
-
-class SessionsInMemory:
-    """A store of subscriptions (`endpoints.continuity`) in the memory of one source."""
-
-    def __init__(self, memories: MemoryStore, role: str, was: str) -> None:
-        self._memories, self._role, self._was = memories, role, was
-
-    def load(self, session: str, parse: Callable[[str], T]) -> Sequence[T] | None:
-        facts = self._memories.load(self._role, self._was)
-        if facts is None:
-            return None
-        try:
-            return [parse(each) for each in facts.get(session, [])]
-        except DAMAGE as error:
-            self._memories.say_damaged(self._role, error)
-            return None
-
-    def save(self, session: str, subscriptions: Collection[str]) -> None:
-        facts = self._memories.load(self._role, self._was) or {}
-        self._memories.save(self._role, {**facts, session: sorted(subscriptions)})
