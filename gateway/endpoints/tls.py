@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import socket
 import ssl
+from collections.abc import Sequence
 from typing import Any, Final
 
 from gateway.endpoints.settings.base import EndpointSettings, Server, TlsSettings
@@ -17,6 +18,7 @@ from gateway.errors import EndpointError, NotConnectedError, first_line
 PROBE_TIMEOUT: Final = 2.0  # seconds
 REFUSAL_TIMEOUT: Final = 0.5  # seconds after a handshake for a refusal of the certificate (TLS 1.3)
 MAX_GREETING: Final = 65_536  # bytes
+ENDED: Final = "the server ended the connection at the handshake"
 CHECK_CERTIFICATES: Final = "; check the certificates"
 EXPECTS_TLS: Final = "expects TLS: configure TLS, or use the port without TLS"
 WITHOUT_TLS: Final = "does not speak TLS: use the broker's TLS port, or remove TLS"
@@ -90,7 +92,8 @@ def connect_error(
     if not settings.greets and (hint := encryption_hint(settings)):
         return NotConnectedError(f"{label}: {reason}{hint}")
     if server.is_encrypted and (fault := _handshake_fault(settings, server, error, tls)):
-        return EndpointError(f"{label}: TLS: {fault}{CHECK_CERTIFICATES}")
+        text = f"{label}: TLS: {fault}{CHECK_CERTIFICATES}"  # an end may be an accident
+        return NotConnectedError(text) if fault == ENDED else EndpointError(text)
     return NotConnectedError(f"{label}: {reason}")
 
 
@@ -105,7 +108,7 @@ def _handshake_fault(
             encrypted.settimeout(REFUSAL_TIMEOUT)
             encrypted.recv(1)
     except (ssl.SSLEOFError, ConnectionResetError):
-        return "the server ended the connection at the handshake"
+        return ENDED
     except ssl.SSLError as failure:
         return first_line(failure)
     except (OSError, UnicodeError):  # it waits for the log-in, or is away
@@ -157,3 +160,10 @@ def _skip_line(plain: socket.socket) -> None:
     for _ in range(MAX_GREETING):
         if plain.recv(1) in {b"\n", b""}:
             return
+
+
+def joined(failures: Sequence[EndpointError]) -> EndpointError:
+    """Return one error of several addresses; a permanent one only where none may answer later."""
+    texts = "; ".join(dict.fromkeys(map(str, failures)))
+    later = any(each.retryable for each in failures)
+    return NotConnectedError(texts) if later else EndpointError(texts)

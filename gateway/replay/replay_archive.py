@@ -7,18 +7,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Final, TypeAlias
 
 from gateway.archive.journal.records import Rows
-from gateway.clock import microseconds, now
+from gateway.clock import microseconds
 from gateway.config.load import Configuration
 from gateway.errors import ArchiveError, EndpointError, TranslationError
 from gateway.model.message import Message
 from gateway.model.outcome import Outcome
 from gateway.replay.restored_message import has_redacted_values, restore
-from gateway.replay.sender import SEND_MESSAGES, ReplaySender, delivered_row
+from gateway.replay.sender import SEND_MESSAGES, ReplaySender, delivered_row, without_past_expiry
 from gateway.routing.router import Delivery
 
 REPLAY_ATTEMPT: Final = 2  # attempt of a replayed delivery; the reconciliation reads a redelivery
@@ -116,12 +116,9 @@ class Replay:
         self._sender.close()
 
     def _without_past_expiry(self, message: Message) -> Message:
-        """Remove an expiry in the past: a broker drops an expired message without an error."""
-        expiry = message.headers.expiry
-        if expiry is None or expiry > now():
-            return message
-        self.counts["without their expiry"] += 1
-        return replace(message, headers=replace(message.headers, expiry=None))
+        found = without_past_expiry(message)
+        self.counts["without their expiry"] += found is not message
+        return found
 
     def _copy(self, row: ArchiveRow, delivery: Delivery, message: Message) -> ReplayCopy:
         if delivery.target is None or delivery.rule:

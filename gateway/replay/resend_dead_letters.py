@@ -21,6 +21,7 @@ from gateway.replay.sender import (
     ReplaySender,
     convert_killed_replays,
     delivered_row,
+    without_past_expiry,
 )
 from gateway.routing.router import Delivery
 from gateway.runtime.delivery.dead_letter import DeadLetter
@@ -99,7 +100,7 @@ class Resend:
 
     def _unchanged(self, letter: DeadLetter) -> ResendAttempt:
         if letter.endpoint in self._configuration.endpoints:
-            return ResendAttempt(letter, letter.endpoint, letter.message)
+            return ResendAttempt(letter, letter.endpoint, without_past_expiry(letter.message))
         reason = f"the configuration has no endpoint {letter.endpoint!r} any more"
         return ResendAttempt(letter, letter.endpoint, letter.message, rejected(NO_ENDPOINT, reason))
 
@@ -120,7 +121,8 @@ class Resend:
             refusal = rejected(UNSELECTED, "the selector of the route still leaves it out")
             return ResendAttempt(letter, "", letter.message, refusal)
         try:
-            message = self._sender.make(letter.message, delivery, letter.source, letter.id)
+            original = without_past_expiry(letter.message)
+            message = self._sender.make(original, delivery, letter.source, letter.id)
         except TranslationError as error:
             return ResendAttempt(letter, "", letter.message, rejected(error.rule, str(error)))
         letter = replace(letter, route=route.name if route else letter.route, target=delivery.label)

@@ -7,6 +7,7 @@ import threading
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, nullcontext
+from dataclasses import replace
 from typing import Final
 
 from gateway.archive.durable import make_folders
@@ -238,3 +239,11 @@ class ReplaySender:
             sink.open()
             self._sinks[endpoint] = sink
         return self._sinks[endpoint]
+
+
+def without_past_expiry(message: Message) -> Message:
+    """Remove an expiry in the past: who sends a message again wants it to arrive."""
+    expiry = message.headers.expiry
+    if expiry is None or expiry > now():
+        return message
+    return replace(message, headers=replace(message.headers, expiry=None))

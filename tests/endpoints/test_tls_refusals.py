@@ -6,6 +6,7 @@ The error names the address, the cause, and what to do; it is no text of a drive
 from __future__ import annotations
 
 import re
+import socket
 import ssl
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
@@ -154,3 +155,21 @@ def test_the_certificate_of_a_server_is_described(server: tuple[int, Make], fold
         r"TLSv1\.[23], certificate commonName=broker, by commonName=authority, until \w+ .* GMT",
         text,
     )
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_end_at_the_handshake_is_no_refusal_for_good(kind: str, folder: Path) -> None:
+    """A server that starts, or ends, does so."""
+
+    def hang_up(connection: socket.socket) -> None:
+        if kind == "nats":
+            connection.sendall(b'INFO {"tls_required":true,"max_payload":1000}\r\n')
+        connection.recv(1)
+
+    with serving(hang_up) as port:
+        sink = make_sink(MAKE[kind](port, client(folder, "authority")))
+        with pytest.raises(EndpointError) as caught:
+            sink.open()
+        sink.close()
+
+    assert caught.value.retryable

@@ -162,3 +162,21 @@ def test_a_letter_that_the_selector_still_leaves_out_is_kept(
     assert [each.payload for each in collect(erp, 1)] == [b"wanted"]
     printed = capsys.readouterr()
     assert "the selector of the route still leaves it out" in printed.out + printed.err
+
+
+def test_a_letter_that_expired_is_sent_without_its_expiry(
+    tmp_path: Path, config: Path, erp: Source
+) -> None:
+    """A wait for its target made it a dead letter; to send it again is to want it late."""
+    past = Headers(expiry=1)
+    keep(
+        tmp_path,
+        letter(1, "erp", "erp", Message("ORDERS.1", b"as it was", past)),
+        letter(2, "erp", "", Message("orders/2", b"by the routes", past)),
+    )
+
+    assert main(["dead-letters", "replay", str(config)]) == 0
+
+    got = collect(erp, 2)
+    assert {each.payload for each in got} >= {b"as it was", b"by the routes"}
+    assert [each.headers.expiry for each in got] == [None] * len(got)

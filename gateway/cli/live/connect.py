@@ -6,13 +6,14 @@ It sends and subscribes nothing. Exit status: 0 every broker accepts the connect
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from time import monotonic
 
 from gateway.cli.parsers import CONFIG, CommandParser
 from gateway.config.load import load
 from gateway.endpoints.base import address_of
 from gateway.endpoints.registry import make_sink
-from gateway.endpoints.settings.base import EndpointSettings
+from gateway.endpoints.settings.base import EndpointSettings, Server
 from gateway.endpoints.tls import describe_certificate
 from gateway.errors import GatewayError
 from gateway.terminal.text import print_line
@@ -50,8 +51,19 @@ def _open(settings: EndpointSettings) -> str:
         address = address_of(sink)
     finally:
         sink.close()
-    servers = {f"{each.host}:{each.port}": each for each in settings.servers()}
-    if not address:
-        address = next(iter(servers)) if len(servers) == 1 else settings.broker_key
-    tls = describe_certificate(settings, servers[address]) if address in servers else ""
-    return f"{settings.name}: connected to {address} ({seconds:.1f} s){tls and '; '}{tls}"
+    servers = [*settings.servers()]
+    if not address and len(servers) == 1 and servers[0].port is not None:
+        host = servers[0].host
+        address = f"[{host}]:{servers[0].port}" if ":" in host else f"{host}:{servers[0].port}"
+    tls = _certificate(settings, servers, address)
+    shown = address or settings.broker_key
+    return f"{settings.name}: connected to {shown} ({seconds:.1f} s){tls and '; '}{tls}"
+
+
+def _certificate(settings: EndpointSettings, servers: Sequence[Server], address: str) -> str:
+    """Return what the server at `address` shows of itself; empty without TLS, or a port."""
+    host, _, port = address.rpartition(":")
+    for each in servers:
+        if each.host == host.strip("[]") and port in {str(each.port), ""}:
+            return describe_certificate(settings, each)
+    return ""

@@ -21,7 +21,7 @@ from gateway.endpoints.nats.client import MALFORMED, GatewayClient
 from gateway.endpoints.nats.log_in import key_options
 from gateway.endpoints.settings.base import TlsSettings, server_of
 from gateway.endpoints.settings.nats import NatsSettings
-from gateway.endpoints.tls import client_context, connect_error
+from gateway.endpoints.tls import client_context, connect_error, joined
 from gateway.errors import EndpointError, NotConnectedError, first_line
 
 log = logging.getLogger(__name__)
@@ -217,7 +217,7 @@ class NatsConnection:
             self.run(self._watch())
             self.jetstream = JetStreamContext(client, timeout=self._settings.answer_timeout)
             return
-        raise failures[0]
+        raise joined(failures)
 
     async def _connect_error(self, url: str, error: Exception) -> EndpointError:
         """Return the error of one address; of TLS, which the driver tells in words of its own."""

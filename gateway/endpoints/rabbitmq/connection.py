@@ -19,7 +19,7 @@ from pika.frame import Header
 
 from gateway.endpoints.settings.base import TlsSettings, server_of
 from gateway.endpoints.settings.rabbitmq import RabbitmqSettings
-from gateway.endpoints.tls import client_context, connect_error
+from gateway.endpoints.tls import client_context, connect_error, joined
 from gateway.errors import EndpointError, NotConnectedError, first_line
 
 log = logging.getLogger(__name__)
@@ -237,7 +237,7 @@ class RabbitmqConnection:
             self._amqp.add_on_connection_blocked_callback(self._block)
             self._amqp.add_on_connection_unblocked_callback(self._unblock)
             return
-        raise failures[0]
+        raise joined(failures)
 
     def _connect_error(self, url: str, error: NotConnectedError) -> EndpointError:
         """Return the error of one address; of TLS, which the driver tells in words of its own."""
