@@ -121,6 +121,13 @@ class RabbitmqConnection:
         frame: int = self._amqp.params.frame_max
         return frame - _FRAME.size - 1
 
+    @property
+    def version(self) -> int:
+        """The first number of the server's version; 0 where it does not tell."""
+        told = str((self._amqp.server_properties or {}).get("version", ""))
+        number = told.partition(".")[0]
+        return int(number) if number.isdecimal() else 0
+
     def check(self) -> None:
         """Raise NotConnectedError when the connection is over."""
         if self.is_over:

@@ -16,6 +16,9 @@ from gateway.errors import EndpointError
 log = logging.getLogger(__name__)
 
 Binding = tuple[str, str]  # exchange and pattern
+# Without an argument it drops a message of a quorum queue that was returned 20 times, and each stop
+# of a reader returns what is unsettled. Version 3 has no limit, and takes -1 for the smallest one.
+RETURNS_LIMITED: Final = 4
 _OTHER_TYPE: Final = "inequivalent arg 'type'"
 
 
@@ -60,6 +63,8 @@ def find_queue(connection: RabbitmqConnection, queue: str) -> bool:
     arguments: dict[str, Any] = {"x-queue-type": settings.queue_type}
     if settings.queue_type != "stream":  # two readers would divide a subject, and its order
         arguments["x-single-active-consumer"] = True
+    if settings.queue_type == "quorum" and connection.version >= RETURNS_LIMITED:
+        arguments["x-delivery-limit"] = -1
     if (error := declare(durable=True, arguments=arguments)) is not None:
         raise refusal(settings, error) from error
     return False
