@@ -17,7 +17,7 @@ from gateway.endpoints.settings.rabbitmq import RabbitmqSettings
 from gateway.endpoints.source_memory import KeepsMemory
 from gateway.errors import EndpointError, NotConnectedError
 from gateway.model.message import DeliveryMode, Headers, Message
-from gateway.model.outcome import ACCEPTED, NO_ROOM, RETRY, Outcome
+from gateway.model.outcome import ACCEPTED, NO_ROOM, RETRY, Outcome, Settlement
 from gateway.runtime.inbound.source_memories import SourceMemories
 from gateway.trial.brokers.listening import free_port
 from tests.brokers.rabbitmq_server import RabbitmqServer, Vhost
@@ -117,6 +117,33 @@ def test_an_unroutable_message_that_the_server_has_stamped_is_a_dead_letter(
         rabbitmq.server.ctl("eval", stop)
 
     assert [each.rule for each in answers] == ["", *["unroutable"] * 2, "", "unroutable", ""]
+
+
+def test_a_key_that_the_user_may_not_write_settles_its_messages_alone(rabbitmq: Vhost) -> None:
+    user, vhost, exchange = f"writer-{rabbitmq.name}", rabbitmq.name, rabbitmq.settings.exchange
+    everything = {"configure": ".*", "write": ".*", "read": ".*"}
+    topics = {"exchange": exchange, "write": "^t[.]good$", "read": ".*"}
+    rabbitmq.server.api("PUT", f"users/{user}", {"password": user, "tags": ""})
+    rabbitmq.server.api("PUT", f"permissions/{vhost}/{user}", everything)
+    rabbitmq.server.api("PUT", f"topic-permissions/{vhost}/{user}", topics)
+    settings = replace(rabbitmq.settings, username=user, password=user)
+    sink, source = make_sink(settings), source_of(rabbitmq.settings)
+    wanted = [say(number, "t.bad" if number % 10 == 3 else "t.good") for number in range(40)]
+    answers: dict[int, Settlement] = {}
+    with opened(source, sink):
+        while left := [number for number in range(40) if number not in answers]:
+            reopen(sink)
+            found = send(sink, *(wanted[number] for number in left))
+            final = {n: each for n, each in zip(left, found, strict=True) if each is not RETRY}
+            assert final, "no message has an answer"
+            answers |= final
+        got = dict.fromkeys(numbers(collect(source, 36)))
+
+    bad = [number for number in range(40) if answers[number].outcome is Outcome.REJECTED]
+    assert bad == list(range(3, 40, 10))
+    assert {answers[number].rule for number in bad} == {"not-authorised"}
+    assert "'t.bad'" in answers[3].reason
+    assert list(got) == [number for number in range(40) if number not in bad]
 
 
 def test_an_unroutable_message_is_dropped_on_request(rabbitmq: Vhost) -> None:

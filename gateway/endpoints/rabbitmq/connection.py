@@ -25,6 +25,7 @@ from gateway.errors import EndpointError, NotConnectedError, first_line
 log = logging.getLogger(__name__)
 
 CLOSE_TIMEOUT: Final = 2.0  # seconds for the answer, without which the last answers are lost
+ACCESS_REFUSED: Final = 403
 NOT_FOUND: Final = 404
 PORTS: Final = {False: 5672, True: 5671}  # by whether TLS is spoken
 _ANSWER: Final = re.compile(r"\((\d{3})\) \\?['\"](.*?)\\?['\"]")  # in the texts of pika's errors
@@ -97,7 +98,7 @@ class RabbitmqConnection:
         """
         logging.getLogger("pika").setLevel(logging.CRITICAL)  # it logs what it also raises
         self.settings, self._on_end = settings, on_end
-        self.is_over = False
+        self.is_over, self._reason = False, ""
         self.blocked = False
         self.channel: Any = None
         self._amqp: Any = None
@@ -131,7 +132,7 @@ class RabbitmqConnection:
     def check(self) -> None:
         """Raise NotConnectedError when the connection is over."""
         if self.is_over:
-            raise NotConnectedError(f"{self.settings.name}: not connected")
+            raise NotConnectedError(f"{self.settings.name}: not connected{self._reason}")
 
     def spawn(self, work: Callable[[], object]) -> None:
         """Run `work` in the connection's thread, behind earlier ones; nothing after the end."""
@@ -189,11 +190,12 @@ class RabbitmqConnection:
         except Exception as error:  # the errors of pika have no common base
             raise refusal(self.settings, error) from error
 
-    def end(self, reason: str) -> None:
+    def end(self, reason: str, cause: Exception | None = None) -> None:
         """End the connection for `reason`; the first reason counts."""
         error = NotConnectedError(f"{self.settings.name}: {reason}")
+        error.__cause__ = cause
         if not self.is_over:
-            self.is_over = True
+            self.is_over, self._reason = True, f": {reason}"
             self._on_end(error)
         if self._asked is not None:
             _fail(self._asked, error)
@@ -298,7 +300,7 @@ class RabbitmqConnection:
         log.info("%s: the server takes messages again", self.settings.name)
 
     def _channel_closed(self, _channel: object, error: Exception) -> None:
-        self.end(first_line(error))
+        self.end(first_line(error), error)
 
     def _ended(self, _connection: object, error: Exception) -> None:
         self.end(first_line(error))

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from functools import partial
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from pika.exceptions import AMQPError
+from pika.exceptions import AMQPError, ChannelClosedByBroker
 from pika.spec import Basic
 
 from gateway.clock import now
 from gateway.endpoints.base import Settle
-from gateway.endpoints.rabbitmq.connection import HEADER_START, Properties, RabbitmqConnection
+from gateway.endpoints.rabbitmq.connection import (
+    ACCESS_REFUSED,
+    HEADER_START,
+    Properties,
+    RabbitmqConnection,
+)
 from gateway.endpoints.rabbitmq.headers import write_properties
 from gateway.endpoints.rabbitmq.topology import find_exchange
 from gateway.endpoints.sent_messages import CHECK_INTERVAL, SendWindow, SentBatch, write_each
@@ -21,6 +27,7 @@ from gateway.model.dead_letter_rule import (
     EMPTY_NAME,
     HEADER_BYTES,
     MESSAGE_BYTES,
+    NOT_AUTHORISED,
     PAYLOAD_KIND,
     SURROGATE,
     TOO_LONG,
@@ -31,6 +38,8 @@ from gateway.model.limited_cache import LimitedCache
 from gateway.model.memory_size import text_size
 from gateway.model.message import Message
 from gateway.model.outcome import ACCEPTED, NO_ROOM, Settlement, rejected
+
+log = logging.getLogger(__name__)
 
 _MAX_CACHED: Final = 16 << 20  # bytes of addresses
 
@@ -75,7 +84,7 @@ class RabbitmqSink:
     def open(self) -> None:
         self.close()
         window = self._window = SendWindow(self._settings.send_window)
-        connection = RabbitmqConnection(self._settings, window.fail)
+        connection = RabbitmqConnection(self._settings, partial(self._lost, window))
         take = partial(self._take_answer, window)
         returned = partial(self._take_return, connection, window)
         try:
@@ -186,6 +195,20 @@ class RabbitmqSink:
             reason = f"there is no queue {message.key!r}"
         return rejected(UNROUTABLE, f"{self._settings.name}: {reason}")
 
+    def _lost(self, window: SendWindow[_Outgoing], failure: NotConnectedError) -> None:
+        """Settle what has no answer; a key that the user may not write is its messages' fault.
+
+        The server closes the channel for one message, and names its key and exchange in the text.
+        """
+        error = failure.__cause__
+        if isinstance(error, ChannelClosedByBroker) and error.reply_code == ACCESS_REFUSED:
+            sent = [(number, each.content) for number, each in window.messages()]
+            refused = [number for number, each in sent if _is_refused(each, error.reply_text)]
+            reason = f"{self._settings.name}: {error.reply_text}"
+            window.settle(refused, rejected(NOT_AUTHORISED, reason))
+            log.warning("%s (%d messages)", reason, len(refused))
+        window.fail(failure)
+
     def _look(self, connection: RabbitmqConnection, window: SendWindow[_Outgoing]) -> None:
         """End the connection when the oldest message has had no answer for too long."""
         if connection.blocked:  # the server has not read what was sent
@@ -194,6 +217,13 @@ class RabbitmqSink:
             connection.end(f"no answer for {self._settings.answer_timeout} s")
         if not connection.is_over:
             connection.loop.call_later(CHECK_INTERVAL, lambda: self._look(connection, window))
+
+
+def _is_refused(message: _Outgoing, text: str) -> bool:
+    """Return whether the server says that the user may not write the key of this message."""
+    topic = f"access to topic '{message.key}' in exchange '{message.exchange}' in vhost "
+    said = text.removeprefix("ACCESS_REFUSED - ").removeprefix("write ")  # 4.0 has the verb
+    return said.startswith(topic)
 
 
 def _place_of(address: str, exchange: str) -> tuple[str, str]:
