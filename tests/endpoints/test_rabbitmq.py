@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from gateway.endpoints.base import Source, Subscription, address_of
+from gateway.endpoints.rabbitmq import intake
 from gateway.endpoints.registry import make_sink, make_source
 from gateway.endpoints.settings.rabbitmq import RabbitmqSettings
 from gateway.endpoints.source_memory import KeepsMemory
@@ -280,6 +281,29 @@ def test_bindings_that_are_gone_are_removed(rabbitmq: Vhost) -> None:
         with opened(source_of(rabbitmq.settings, *patterns, store=store)):
             wanted = sorted(each for each in patterns if not each.startswith("queue:"))
             until(lambda: rabbitmq.bindings(QUEUE) == wanted)  # noqa: B023  # called at once
+
+
+def test_a_binding_that_somebody_removes_is_made_again(
+    rabbitmq: Vhost, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(intake, "BIND_INTERVAL", 0.1)
+    with opened(source_of(rabbitmq.settings)):
+        with plain_channel(rabbitmq) as channel:
+            channel.queue_unbind(QUEUE, rabbitmq.settings.exchange, "t.#")
+        until(lambda: rabbitmq.bindings(QUEUE) == ["t.#"], "the binding stays away")
+
+
+def test_an_exchange_that_somebody_removes_is_a_gap(
+    rabbitmq: Vhost, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(intake, "BIND_INTERVAL", 0.1)
+    source = source_of(replace(rabbitmq.settings, exchange="own", create_exchange=True))
+    with opened(source):
+        rabbitmq.api("DELETE", "exchanges", "/own")
+        wait_for_loss(source)
+        (loss,) = source.continuity.take_losses()  # type: ignore[attr-defined]
+
+    assert loss.reason == intake.EXCHANGE_GONE
 
 
 def test_messages_wait_in_the_queue_while_the_source_is_away(rabbitmq: Vhost) -> None:

@@ -145,6 +145,17 @@ class RabbitmqConnection:
             self.ask(partial(channel.basic_qos, prefetch_count=prefetch))
         return channel
 
+    def begin_channel(
+        self, opened: Callable[[Any], object], refused: Callable[[ChannelClosedByBroker], object]
+    ) -> None:
+        """Open another channel without waiting, for `opened`; in the connection's thread."""
+
+        def closed(_channel: object, error: Exception) -> None:
+            if isinstance(error, ChannelClosedByBroker):
+                refused(error)
+
+        self._amqp.channel(on_open_callback=opened).add_on_close_callback(closed)
+
     def ask(
         self,
         work: Callable[..., object],

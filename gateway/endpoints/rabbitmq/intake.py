@@ -29,6 +29,8 @@ from gateway.errors import NotConnectedError, SubscriptionRefusedError, first_li
 from gateway.model.message import Message, Value
 
 NO_BINDINGS: Final[Sequence[topology.Binding]] = ()
+BIND_INTERVAL: Final = 30.0  # seconds; no server tells that a binding is gone
+EXCHANGE_GONE: Final = "somebody deleted the exchange, and with it the bindings of the queue"
 CANCELLED: Final = "the server cancelled the consumer: its queue was deleted, or its node is down"
 
 Receipt: TypeAlias = tuple[int, StreamPlace | None]  # delivery tag, and the place in a stream
@@ -104,6 +106,29 @@ class RabbitmqIntake:
             if place.skips_messages:
                 continuity.retention = Retention.NEW
             place.attach(connection, take, continuity)
+        if self._wanted.bindings:
+            connection.spawn(lambda: self._bind_later(connection))
+
+    def _bind_later(self, connection: RabbitmqConnection) -> None:
+        connection.loop.call_later(BIND_INTERVAL, lambda: self._bind_again(connection))
+
+    def _bind_again(self, connection: RabbitmqConnection) -> None:
+        """Look for the exchange, and bind again what somebody may have unbound."""
+
+        def opened(channel: Any) -> None:  # noqa: ANN401  # the driver's
+            channel.exchange_declare(self._settings.exchange, passive=True)
+            for exchange, pattern in self._wanted.bindings:
+                channel.queue_bind(self._wanted.own, exchange, pattern)
+            channel.close()  # behind their answers
+            self._bind_later(connection)
+
+        def refused(error: ChannelClosedByBroker) -> None:
+            if error.reply_code == NOT_FOUND and not connection.is_over:
+                self._wanted.continuity.report_loss(EXCHANGE_GONE)
+                connection.end(error.reply_text)
+
+        if not connection.is_over:
+            connection.begin_channel(opened, refused)
 
     def _bind(self, connection: RabbitmqConnection) -> None:
         """Make the queue have the bindings of this source, and no others of an earlier one."""
