@@ -21,6 +21,7 @@ class SharedRecord:
         self.record = NO_RECORD
         self.cut_off: set[str] = set()
         self.renewals = 0
+        self.memory: str | None = None
 
     def change(self, **facts: object) -> Record:
         self.renewals += 1
@@ -58,10 +59,14 @@ class SimulatedLeaseStore:
         raise NotImplementedError
 
     def read_memory(self) -> str | None:
-        raise NotImplementedError
+        return self._call("", lambda: self._shared.memory)
 
     def write_memory(self, number: int, instance: str, text: str) -> None:
-        raise NotImplementedError
+        def write() -> None:
+            if self._shared.record.number == number:
+                self._shared.memory = text
+
+        self._call(instance, write)
 
     def _if_last(self, number: int, *, given: bool) -> Record:
         shared = self._shared

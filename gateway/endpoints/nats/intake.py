@@ -19,7 +19,7 @@ NatsMessage: TypeAlias = ReceivedMessage[str]  # its receipt is the reply subjec
 Inbox: TypeAlias = ReceivedMessages[str]
 
 
-class Reader(Protocol):
+class NatsReader(Protocol):
     """Reads over one connection. Owned by the connection's thread."""
 
     queue: Inbox
@@ -34,7 +34,7 @@ class Reader(Protocol):
 class NatsIntake:
     """An intake (`endpoints.source_shell`) that reads with `reader`. Thread-safe."""
 
-    def __init__(self, settings: NatsSettings, reader: Reader) -> None:
+    def __init__(self, settings: NatsSettings, reader: NatsReader) -> None:
         self._settings, self._reader = settings, reader
         self.queue = reader.queue
         self.connection: NatsConnection | None = None

@@ -8,7 +8,7 @@ from gateway.endpoints.base import Subscription
 from gateway.endpoints.continuity import Continuity, Retention
 from gateway.endpoints.nats.consumer import KEEPS_UNREAD, consumer_name
 from gateway.endpoints.nats.core_reader import CoreReader
-from gateway.endpoints.nats.intake import NatsIntake, Reader
+from gateway.endpoints.nats.intake import NatsIntake, NatsReader
 from gateway.endpoints.nats.jetstream_reader import JetStreamReader
 from gateway.endpoints.settings.nats import NatsSettings
 from gateway.endpoints.source_memory import SourceMemory
@@ -23,7 +23,7 @@ def open_source(
     patterns = [each.pattern for each in subscriptions]
     continuity = Continuity(Retention.KEPT if settings.jetstream else Retention.NOTHING)
 
-    def reader() -> Reader:
+    def reader() -> NatsReader:
         if settings.jetstream:
             return JetStreamReader(settings, patterns, consumer, memory, continuity)
         return CoreReader(settings, patterns, continuity)
