@@ -18,7 +18,7 @@ from threading import Event
 
 from gateway.endpoints.base import Subscription
 from gateway.endpoints.settings.yami4 import Yami4Settings
-from gateway.endpoints.yami4 import Yami4Sink, Yami4Source
+from gateway.endpoints.yami4 import Yami4Sink, open_source
 from gateway.model.message import NO_HEADERS, DeliveryMode, Headers, Message
 from gateway.model.outcome import ACCEPTED, Outcome, Settlement
 from gateway.trial.brokers.yami4 import Yami4Broker, Yami4BrokerOptions
@@ -68,7 +68,7 @@ def measure_publish(
     url: str, count: int, size: int, rate: float, mode: DeliveryMode
 ) -> tuple[float, int]:
     """Return the messages per second decoded by the subscriber, and the number of lost ones."""
-    source = Yami4Source(Yami4Settings(url=url), [Subscription("bench.*")])
+    source = open_source(Yami4Settings(url=url), [Subscription("bench.*")])
     with closing(source):
         source.open()
         sender = mp.get_context("fork").Process(target=publish, args=(url, count, size, rate, mode))

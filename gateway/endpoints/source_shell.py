@@ -1,7 +1,8 @@
 """A source over all its connections.
 
     shell     lives as long as the source: its name, its memory, its continuity
-    intake    lives as long as one connection: made by `open`, ended by a loss or by `close`
+    intake    lives as long as one connection: made and opened by `open`, ended by a loss or by
+              `close`
 
 An intake is never opened again. It stays with the shell after its end until the next `open`: of a
 broker that keeps nothing, what had arrived can still be received.
@@ -19,7 +20,10 @@ from gateway.errors import NotConnectedError
 
 
 class Intake(Protocol):
-    """One connection of a source, from the first subscription to its end. Never opened again."""
+    """One connection of a source, from the first subscription to its end."""
+
+    def open(self) -> None:
+        """Connect and subscribe, once. Raises as `Source.open` does; it is closed then."""
 
     @property
     def address(self) -> str:
@@ -36,7 +40,7 @@ class Intake(Protocol):
         """Take in only what was sent before, where the broker keeps nothing; else do nothing."""
 
     def close(self) -> None:
-        """Release everything; never raises. From any thread, also twice.
+        """Release everything; never raises. From any thread, also twice, also while it opens.
 
         A settlement has no effect from now on. `receive` raises `not_open` at the end of what can
         still be received.
@@ -51,24 +55,22 @@ def not_open(name: str) -> NotConnectedError:
 class SourceShell:
     """A source (`endpoints.base`) whose connections are intakes.
 
-    `connect` makes an intake, and raises as `Source.open` does; it reads and writes the memory and
-    sets the retention of the continuity. `removes` is that of `endpoints.base.Removes`. `interrupt`
-    ends a `connect` that still runs, and else does nothing.
+    `make` returns an intake, whose `open` reads and writes the memory and sets the retention of the
+    continuity. `removes` is that of `endpoints.base.Removes`.
     Thread-safe: one thread opens and receives; any closes.
     """
 
-    def __init__(  # noqa: PLR0913, PLR0917  # what a kind brings
+    def __init__(
         self,
         name: str,
-        connect: Callable[[], Intake],
+        make: Callable[[], Intake],
         memory: SourceMemory,
         continuity: Continuity,
         removes: Callable[[str], bool],
-        interrupt: Callable[[], None] = lambda: None,
     ) -> None:
         self.name, self.memory, self.continuity = name, memory, continuity
         self.removes = removes
-        self._connect, self._interrupt = connect, interrupt
+        self._make = make
         self._intake: Intake | None = None
         self._is_open = False
 
@@ -79,8 +81,12 @@ class SourceShell:
 
     def open(self) -> None:
         self.close()
-        self._intake = None
-        self._intake = self._connect()
+        intake = self._intake = self._make()
+        try:
+            intake.open()
+        except BaseException:
+            intake.close()
+            raise
         self._is_open = True
 
     def receive(self, timeout: float) -> Batch | None:
@@ -99,8 +105,8 @@ class SourceShell:
         return self._intake is None or not self._is_open or self._intake.ended
 
     def close(self) -> None:
-        self._interrupt()
         was_open, self._is_open = self._is_open, False
-        if self._intake is not None and was_open:
+        if self._intake is not None:
             self._intake.close()
+        if was_open:
             self.memory.write_exactly()

@@ -1,4 +1,4 @@
-"""A quorum queue of RabbitMQ 4 drops what was returned 20 times, unless an argument of the queue forbids it.
+"""A quorum queue of RabbitMQ 4 drops what was returned 20 times, unless an argument forbids it.
 
 A source returns what is unsettled at each stop and at each loss of its connection.
 """

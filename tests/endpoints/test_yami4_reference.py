@@ -13,7 +13,7 @@ import pytest
 
 from gateway.endpoints.base import Subscription
 from gateway.endpoints.settings.yami4 import Yami4Settings
-from gateway.endpoints.yami4 import Yami4Sink, Yami4Source
+from gateway.endpoints.yami4 import Yami4Sink, open_source
 from gateway.errors import NotConnectedError
 from gateway.model.message import DeliveryMode, Headers, Message
 from gateway.model.outcome import ACCEPTED, RETRY
@@ -79,7 +79,7 @@ def test_the_broker_matches_as_in_the_table(url: str) -> None:
 
 def test_messages_arrive(url: str) -> None:
     settings = Yami4Settings(url=url)
-    source, sink = Yami4Source(settings, [Subscription("a.*")]), Yami4Sink(settings)
+    source, sink = open_source(settings, [Subscription("a.*")]), Yami4Sink(settings)
     messages = [
         Message("a.b", b"bytes", SURE),
         Message("a.b,c", {"v": 42, "deep": {"list": ["x"]}}, SURE),
@@ -95,7 +95,7 @@ def test_a_full_table_is_noticed(url: str) -> None:
     with Client(url) as client:
         for number in range(40):
             client.subscribe(f"t{number}")
-        source = Yami4Source(Yami4Settings(url=url, answer_timeout=1), [Subscription("a")])
+        source = open_source(Yami4Settings(url=url, answer_timeout=1), [Subscription("a")])
         with pytest.raises(NotConnectedError, match="does not serve it"):
             source.open()
 

@@ -10,7 +10,7 @@ import pytest
 
 from gateway.endpoints.base import Subscription
 from gateway.endpoints.settings.yami4 import Yami4Settings
-from gateway.endpoints.yami4 import Yami4Sink, Yami4Source, open_sink, request_state
+from gateway.endpoints.yami4 import Yami4Sink, open_sink, open_source, request_state
 from gateway.endpoints.yami4.connection import Yami4Connection
 from gateway.endpoints.yami4.request_state import RequestState
 from gateway.errors import NotConnectedError
@@ -57,7 +57,7 @@ def numbers(messages: list[Message]) -> list[int]:
 def test_messages_arrive_in_order_through_any_window(
     broker: Yami4Broker, headers: Headers, window: int
 ) -> None:
-    source = Yami4Source(Yami4Settings(url=broker.url), [Subscription("a")])
+    source = open_source(Yami4Settings(url=broker.url), [Subscription("a")])
     sink = sink_of(broker.url, replace(HASTY, send_window=window))
     with opened(source, sink):
         assert send(sink, *say(500, headers)) == [ACCEPTED] * 500
@@ -68,7 +68,7 @@ def test_messages_arrive_in_order_through_any_window(
 
 
 def test_confirmed_and_unconfirmed_messages_mix(broker: Yami4Broker) -> None:
-    source = Yami4Source(Yami4Settings(url=broker.url), [Subscription("a")])
+    source = open_source(Yami4Settings(url=broker.url), [Subscription("a")])
     sink = sink_of(broker.url, replace(HASTY, send_window=16))
     messages = [
         Message("a", str(number).encode(), SURE if number % 3 else NO_HEADERS)
@@ -80,7 +80,7 @@ def test_confirmed_and_unconfirmed_messages_mix(broker: Yami4Broker) -> None:
 
 
 def test_every_kind_of_payload_arrives(broker: Yami4Broker) -> None:
-    source = Yami4Source(Yami4Settings(url=broker.url), [Subscription("a.*")])
+    source = open_source(Yami4Settings(url=broker.url), [Subscription("a.*")])
     sink = sink_of(broker.url)
     headers = Headers(
         mode=DeliveryMode.AT_LEAST_ONCE, reply_to="x.y", origin=("gw",), properties={"k": [1, 2]}
@@ -98,7 +98,7 @@ def test_every_kind_of_payload_arrives(broker: Yami4Broker) -> None:
 
 
 def test_an_unsendable_message_is_rejected_and_the_others_are_sent(broker: Yami4Broker) -> None:
-    source = Yami4Source(Yami4Settings(url=broker.url), [Subscription("a")])
+    source = open_source(Yami4Settings(url=broker.url), [Subscription("a")])
     sink = sink_of(broker.url, replace(HASTY, max_message=4096))
     with opened(source, sink):
         verdicts = send(

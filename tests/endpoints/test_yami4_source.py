@@ -10,10 +10,10 @@ import pytest
 
 from gateway.endpoints.base import Subscription
 from gateway.endpoints.settings.yami4 import Yami4Settings
-from gateway.endpoints.yami4 import Yami4Source, open_source
-from gateway.endpoints.yami4 import source as yami4_source
+from gateway.endpoints.source_shell import SourceShell
+from gateway.endpoints.yami4 import intake, open_source
 from gateway.endpoints.yami4.bodies import UNDECODED
-from gateway.endpoints.yami4.source import PROBE
+from gateway.endpoints.yami4.intake import PROBE
 from gateway.errors import EndpointError, NotConnectedError, SubscriptionRefusedError
 from gateway.model.message import Message
 from gateway.model.outcome import ACCEPTED
@@ -34,7 +34,7 @@ def broker() -> Iterator[Yami4Broker]:
         yield broker
 
 
-def source_of(url: str, *patterns: str, settings: Yami4Settings = HASTY) -> Yami4Source:
+def source_of(url: str, *patterns: str, settings: Yami4Settings = HASTY) -> SourceShell:
     return open_source(replace(settings, url=url), [Subscription(each) for each in patterns])
 
 
@@ -202,8 +202,8 @@ class SlowLine:
 def test_a_broker_that_sends_a_long_message_is_not_stuck(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its answer comes behind the message."""
     line = SlowLine()
-    monkeypatch.setattr(yami4_source, "connect", lambda _settings: line)
-    monkeypatch.setattr(yami4_source, "time", SimpleNamespace(monotonic=lambda: line.now))
+    monkeypatch.setattr(intake, "connect", lambda _settings: line)
+    monkeypatch.setattr(intake, "time", SimpleNamespace(monotonic=lambda: line.now))
     settings = Yami4Settings(answer_timeout=10.0, heartbeat=1.0, probe=False)
     source = source_of("tcp://127.0.0.1:1", "a", settings=settings)
     with opened(source):

@@ -17,7 +17,7 @@ import pytest
 from gateway.endpoints.base import Subscription
 from gateway.endpoints.settings.base import TlsSettings
 from gateway.endpoints.settings.yami4 import Yami4Settings
-from gateway.endpoints.yami4 import Yami4Sink, Yami4Source
+from gateway.endpoints.yami4 import Yami4Sink, open_source
 from gateway.errors import EndpointError
 from gateway.model.message import DeliveryMode, Headers, Message
 from gateway.model.outcome import ACCEPTED
@@ -92,7 +92,7 @@ def copy(source: socket.socket, target: socket.socket) -> None:
 
 def test_messages_arrive_over_an_encrypted_connection(url: str, certificate: Path) -> None:
     settings = Yami4Settings(url=url, tls=TlsSettings(ca_file=str(certificate)))
-    source, sink = Yami4Source(settings, [Subscription("a")]), Yami4Sink(settings)
+    source, sink = open_source(settings, [Subscription("a")]), Yami4Sink(settings)
     headers = Headers(mode=DeliveryMode.AT_LEAST_ONCE)
     messages = [Message("a", str(number) * 100, headers) for number in range(1_000)]
     with opened(source, sink):

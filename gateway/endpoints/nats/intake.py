@@ -53,11 +53,7 @@ class NatsIntake:
         try:
             connection.call(self._reader.start(connection))
         except SubjectError as error:
-            self.close()
             raise SubscriptionRefusedError(f"{self._settings.name}: {error}") from error
-        except BaseException:
-            self.close()
-            raise
 
     def receive(self, timeout: float) -> Batch | None:
         return self.queue.receive(timeout)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from gateway.endpoints.base import Subscription
 from gateway.endpoints.continuity import Continuity, Retention
@@ -32,27 +32,6 @@ def open_source(
         """Return whether a queue group divides messages, or the stream keeps unread ones only."""
         return settings.removes(address) or bool(memory.get(KEEPS_UNREAD, bool, False))
 
-    opening = Opening(lambda: NatsIntake(settings, reader()))
     return SourceShell(
-        settings.name, opening.connect, memory, continuity, removes, opening.interrupt
+        settings.name, lambda: NatsIntake(settings, reader()), memory, continuity, removes
     )
-
-
-class Opening:
-    """The intake that is being opened, which another thread may close. Mutable."""
-
-    def __init__(self, make: Callable[[], NatsIntake]) -> None:
-        self._make = make
-        self.intake: NatsIntake | None = None
-
-    def connect(self) -> NatsIntake:
-        intake = self.intake = self._make()
-        try:
-            intake.open()
-        finally:
-            self.intake = None
-        return intake
-
-    def interrupt(self) -> None:
-        if (intake := self.intake) is not None:
-            intake.close()

@@ -63,11 +63,7 @@ class RabbitmqIntake:
         try:
             self._start(connection)
         except ChannelClosedByBroker as error:
-            self.close()
             raise self._refused(error) from error
-        except BaseException:
-            self.close()
-            raise
         self._wanted.known.made = False
 
     def receive(self, timeout: float) -> Batch | None:

@@ -16,10 +16,10 @@ def open_source(
 ) -> SourceShell:
     """Return a closed source; the name of its queue has `instance` in it."""
     wanted = wanted_queues(settings, [each.pattern for each in subscriptions], instance)
-
-    def connect() -> RabbitmqIntake:
-        intake = RabbitmqIntake(wanted)
-        intake.open()
-        return intake
-
-    return SourceShell(settings.name, connect, wanted.memory, wanted.continuity, wanted.removes)
+    return SourceShell(
+        settings.name,
+        lambda: RabbitmqIntake(wanted),
+        wanted.memory,
+        wanted.continuity,
+        wanted.removes,
+    )
