@@ -10,13 +10,16 @@ broker that keeps nothing, what had arrived can still be received.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Protocol
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Final, Protocol
 
 from gateway.endpoints.base import Batch
 from gateway.endpoints.continuity import Continuity
 from gateway.endpoints.source_memory import SourceMemory
 from gateway.errors import NotConnectedError
+
+NO_COUNTS: Final[Mapping[str, int]] = MappingProxyType({})
 
 
 class Intake(Protocol):
@@ -56,20 +59,21 @@ class SourceShell:
     """A source (`endpoints.base`) whose connections are intakes.
 
     `make` returns an intake, whose `open` reads and writes the memory and sets the retention of the
-    continuity. `removes` is that of `endpoints.base.Removes`.
+    continuity. `removes` is that of `endpoints.base.Removes`; `counts` are for metrics, by event.
     Thread-safe: one thread opens and receives; any closes.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917  # what a kind brings
         self,
         name: str,
         make: Callable[[], Intake],
         memory: SourceMemory,
         continuity: Continuity,
         removes: Callable[[str], bool],
+        counts: Mapping[str, int] = NO_COUNTS,
     ) -> None:
         self.name, self.memory, self.continuity = name, memory, continuity
-        self.removes = removes
+        self.removes, self.counts = removes, counts
         self._make = make
         self._intake: Intake | None = None
         self._is_open = False

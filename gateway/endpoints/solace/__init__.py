@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from gateway.endpoints.solace.sink import SolaceSink
-from gateway.endpoints.solace.source import SolaceSource
+from gateway.endpoints.solace.source import open_source
 
-__all__ = ["SolaceSink", "SolaceSource", "open_sink", "open_source"]
+__all__ = ["SolaceSink", "open_sink", "open_source"]
 
-open_source, open_sink = SolaceSource, SolaceSink
+open_sink = SolaceSink

@@ -13,7 +13,8 @@ pytest.importorskip("solace", reason="solace-pubsubplus is not installed: gatewa
 
 from gateway.endpoints.base import Subscription
 from gateway.endpoints.settings.solace import SolaceSettings
-from gateway.endpoints.solace import SolaceSink, SolaceSource, open_sink, open_source
+from gateway.endpoints.solace import SolaceSink, open_sink, open_source
+from gateway.endpoints.source_shell import SourceShell
 from gateway.model.message import DeliveryMode, Headers, Message
 from gateway.trial.brokers.smf import BrokerOptions
 from tests.brokers.controlled_smf import SmfBroker
@@ -47,7 +48,7 @@ class RestartableBroker:
         self.broker.__enter__()
         self._running = True
 
-    def source(self, *patterns: str, instance: str = "one", **changes: Any) -> SolaceSource:  # noqa: ANN401
+    def source(self, *patterns: str, instance: str = "one", **changes: Any) -> SourceShell:  # noqa: ANN401
         settings = replace(self.settings, **changes)
         return open_source(settings, [Subscription(each) for each in patterns], instance=instance)
 

@@ -14,6 +14,8 @@ pytest.importorskip("solace", reason="solace-pubsubplus is not installed: gatewa
 from solace.messaging.receiver._impl._persistent_message_receiver import _PersistentMessageReceiver
 
 from gateway.endpoints.continuity import DroppedMessages
+from gateway.endpoints.solace.intake import SolaceIntake
+from gateway.endpoints.source_shell import SourceShell
 from gateway.errors import EndpointError, NotConnectedError, SubscriptionRefusedError
 from gateway.model.dead_letter_rule import PAYLOAD
 from gateway.model.message import Headers, Message
@@ -144,7 +146,7 @@ def test_an_interruption_without_a_message_before_it_begins_at_the_last_keepaliv
         return bool(losses)
 
     with opened(source):
-        connection = source._connection  # noqa: SLF001  # tells when it is interrupted
+        connection = intake_of(source).connection  # tells when it is interrupted
         assert connection is not None
         system.stop()
         if attempts:
@@ -171,7 +173,7 @@ def test_direct_messages_that_have_arrived_outlive_the_connection(
     source = system.source("a/>", guaranteed=False)
     with opened(source, sink := system.sink()):
         send(sink, *(Message("a/x", b"%d" % i) for i in range(5)))
-        arrivals = source._arrivals  # noqa: SLF001  # the test is about what waits there
+        arrivals = intake_of(source).queue  # the test is about what waits there
         until(lambda: len(arrivals.unsettled()) == 5)
         source.close() if closed else system.stop()
         until(lambda: arrivals.failure is not None)
@@ -186,8 +188,8 @@ def test_a_stop_before_a_loss_is_seen_relays_the_direct_messages_that_have_arriv
     source = system.source("a/>", guaranteed=False)
     with opened(source, sink := system.sink()):
         send(sink, *(Message("a/x", b"%d" % i) for i in range(5)))
-        until(lambda: len(source._arrivals.unsettled()) == 5)  # noqa: SLF001  # what waits there
-        executor = source._receiver._executor  # noqa: SLF001  # of the library
+        until(lambda: len(intake_of(source).queue.unsettled()) == 5)  # what waits there
+        executor = intake_of(source).receiver._executor  # noqa: SLF001  # of the library
         system.stop()
         until(lambda: executor._shutdown, "the library has ended its receiver")  # noqa: SLF001
         source.end_intake()
@@ -202,12 +204,19 @@ def test_a_source_that_is_closed_before_the_end_of_its_intake_came_through_raise
     source = system.source("a/>", guaranteed=False, receive_window_bytes=65_536)
     with opened(source, sink := system.sink()):
         send(sink, *(Message("a/x", bytes(10_000)) for _ in range(50)))
-        until(lambda: len(source._arrivals.unsettled()) > 6)  # noqa: SLF001  # what waits there
-        receiver = source._receiver  # noqa: SLF001  # of the library
+        until(lambda: len(intake_of(source).queue.unsettled()) > 6)  # what waits there
+        receiver = intake_of(source).receiver  # of the library
         source.end_intake()
         until(lambda: receiver.receiver_queue.qsize() > 0)
-        until(lambda: f"{source._settings.name}-end" not in names_of_threads())  # noqa: SLF001
+        until(lambda: f"{source.name}-end" not in names_of_threads())
         source.close()
+
+
+def intake_of(source: SourceShell) -> SolaceIntake:
+    """Return the connection of a source that is open."""
+    intake = source._intake  # noqa: SLF001  # the tests are about what waits there
+    assert isinstance(intake, SolaceIntake)
+    return intake
 
 
 def names_of_threads() -> set[str]:
@@ -324,7 +333,7 @@ def test_an_unread_source_stops_the_flow_of_messages(system: RestartableBroker) 
     with opened(source, sink):
         for _ in range(5):
             send(sink, *(guaranteed_message("a/x", payload) for _ in range(100)))
-        queue = source._arrivals  # noqa: SLF001  # the test is about its bound
+        queue = intake_of(source).queue  # the test is about its bound
         until(lambda: queue.held >= 65_536, "the queue is full")
         assert queue.held < 2 * 65_536
         got = collect(source, 500)
@@ -345,7 +354,7 @@ def test_closing_wakes_a_waiting_receiver_and_a_blocked_handler(system: Restarta
         source.open()
         send(sink, *(guaranteed_message("a/x", b"x" * 1_000) for _ in range(200)))
         Thread(target=receive_for_ever, daemon=True).start()
-        until(lambda: source._arrivals.held >= 65_536, "the queue is full")  # noqa: SLF001
+        until(lambda: intake_of(source).queue.held >= 65_536, "the queue is full")
         source.close()
 
         assert ended.wait(PATIENCE)

@@ -10,12 +10,11 @@ from types import MappingProxyType
 
 import pytest
 
-from gateway.endpoints.base import Subscription
 from gateway.errors import EndpointError, NotConnectedError
 from gateway.model.message import Headers, Message, Properties
 from gateway.model.outcome import ACCEPTED, RETRY, Outcome
 from tests.brokers.wire import Wire
-from tests.endpoints.exchange import Answer, collect, opened, receive, send
+from tests.endpoints.exchange import Answer, collect, opened, send
 from tests.endpoints.solace.restartable import (
     DIRECT,
     GUARANTEED,
@@ -25,7 +24,6 @@ from tests.endpoints.solace.restartable import (
 )
 from tests.waiting import PATIENCE, until
 
-from gateway.endpoints.solace import SolaceSource, open_source  # isort: skip  # needs the library
 from gateway.endpoints.solace.native_library import NativeLibrary, Pointer  # isort: skip
 
 
@@ -162,27 +160,6 @@ def test_direct_messages_before_a_restored_connection_are_sent_again(
 
             assert answer.wait() == [RETRY] * 5
             assert restored.is_set()
-
-
-class FailingSource(SolaceSource):
-    def _put_guaranteed(self, queue: object, message: object) -> None:
-        del queue, message
-        raise RuntimeError("out of cheese")
-
-
-def test_an_error_in_the_message_handler_ends_the_connection(
-    system: RestartableBroker, caplog: pytest.LogCaptureFixture
-) -> None:
-    source = FailingSource(system.settings, [Subscription("a")], "one")
-    sink = system.sink()
-    with opened(source, sink), caplog.at_level(logging.ERROR):
-        send(sink, guaranteed_message("a"))
-        with pytest.raises(NotConnectedError, match="out of cheese"):
-            receive(source)
-
-    assert "could not be queued" in caplog.text
-    with opened(again := open_source(system.settings, [Subscription("a")], instance="one")):
-        assert collect(again, 1)[0].headers.redelivered
 
 
 def test_an_error_in_a_settlement_callback_is_logged(

@@ -25,7 +25,8 @@ from tests.endpoints.solace.restartable import (
 from tests.waiting import until
 from tests.wire.smf_requests import encode_value
 
-from gateway.endpoints.solace import SolaceSource, open_source  # isort: skip  # needs the library
+from gateway.endpoints.solace import open_source  # isort: skip  # needs the library
+from gateway.endpoints.solace.intake import SolaceIntake  # isort: skip
 
 HUGE = b"\x0b\0\0\x07\xd5" + b"\x7f" * 2_000  # an integer of 2,000 bytes
 
@@ -171,27 +172,26 @@ def test_an_error_of_the_reader_makes_only_that_message_undecodable(
     assert "RecursionError" in str(got.headers.properties["solace.undecoded"])
 
 
-class FailingSource(SolaceSource):
-    def _put_guaranteed(self, queue: object, message: object) -> None:
-        del queue, message
-        raise RuntimeError("out of cheese")
+def fail_to_queue(_intake: object, _message: object) -> None:
+    raise RuntimeError("out of cheese")
 
 
 def test_an_error_in_the_handler_is_logged_once(
-    system: RestartableBroker, caplog: pytest.LogCaptureFixture
+    system: RestartableBroker, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    source = FailingSource(system.settings, [Subscription("a")], "one")
-    sink = system.sink()
-    with opened(source, sink):
-        send(sink, *(guaranteed_message("a") for _ in range(50)))
-        with pytest.raises(NotConnectedError, match="out of cheese"):
-            receive(source)
-        until(lambda: system.broker.unsettled(system.queue) == 50, "all were delivered")
+    source, sink = system.source("a"), system.sink()
+    with monkeypatch.context() as patched:
+        patched.setattr(SolaceIntake, "_put_guaranteed", fail_to_queue)
+        with opened(source, sink):
+            send(sink, *(guaranteed_message("a") for _ in range(50)))
+            with pytest.raises(NotConnectedError, match="out of cheese"):
+                receive(source)
+            until(lambda: system.broker.unsettled(system.queue) == 50, "all were delivered")
 
     errors = [record for record in caplog.records if record.levelno >= logging.ERROR]
     assert len(errors) == 1
     with opened(again := open_source(system.settings, [Subscription("a")], instance="one")):
-        assert len(collect(again, 50)) == 50
+        assert all(each.headers.redelivered for each in collect(again, 50))
 
 
 @pytest.mark.parametrize(

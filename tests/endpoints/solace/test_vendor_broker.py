@@ -12,7 +12,8 @@ pytest.importorskip("solace", reason="solace-pubsubplus is not installed: gatewa
 
 from gateway.endpoints.base import Subscription
 from gateway.endpoints.settings.solace import SolaceSettings
-from gateway.endpoints.solace import SolaceSource, open_sink, open_source
+from gateway.endpoints.solace import open_sink, open_source
+from gateway.endpoints.source_shell import SourceShell
 from gateway.model.message import DeliveryMode, Headers, Message
 from gateway.model.outcome import ACCEPTED, RETRY
 from tests.brokers.containers import LOOPBACK, pulled, serving, wait_until_it_serves
@@ -34,7 +35,7 @@ def settings(request: pytest.FixtureRequest) -> Iterator[SolaceSettings]:
             yield found
 
 
-def source_of(settings: SolaceSettings, pattern: str, **changes: bool) -> SolaceSource:
+def source_of(settings: SolaceSettings, pattern: str, **changes: bool) -> SourceShell:
     return open_source(
         replace(settings, **changes),  # type: ignore[arg-type]  # by name
         [Subscription(pattern)],
