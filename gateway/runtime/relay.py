@@ -52,6 +52,7 @@ class Relay:
     ) -> None:
         self.duplicates = DuplicateFilter()
         self.in_flight: set[InFlightBatch] = set()
+        self._connection = 0
         self._state, self._context = state, context
         self._stop = stop
         self._admission = Admission(
@@ -114,6 +115,7 @@ class Relay:
 
     def stop_waiting(self) -> None:
         """The connection is a new one: the batches of the last one wait for no earlier ones."""
+        self._connection += 1
         for each in self.in_flight.copy():
             each.stop_waiting()
 
@@ -218,7 +220,7 @@ class Relay:
         received = ReceivedBatch(
             batch.messages, origin, batch.identities, archived=ledger.archive is not None
         )
-        in_flight = InFlightBatch(batch, received, ledger, self.in_flight.discard)
+        in_flight = InFlightBatch(batch, received, ledger, self.in_flight.discard, self._connection)
         self.in_flight.add(in_flight)
         return in_flight
 

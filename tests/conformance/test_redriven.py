@@ -13,12 +13,14 @@ import pytest
 
 from gateway.endpoints.settings.nats import NatsSettings
 from gateway.endpoints.settings.rabbitmq import RabbitmqSettings
-from gateway.model.message import GATEWAY_ID, Headers
+from gateway.model.message import GATEWAY_ID, Headers, Message
 from tests.conformance.bridged import MAX_HOPS, Bridged
 from tests.conformance.test_removes import PLACES, Place
+from tests.endpoints.exchange import QUIET, opened
 from tests.endpoints.nats.stream import ask
 from tests.waiting import until
 
+MOST = 20  # messages until the other reader has one
 ROUTE = """\
   redrive:
     from: {{endpoint: there, pattern: "{pattern}"}}
@@ -105,6 +107,35 @@ def test_what_is_put_back_is_never_gone(
     assert world.rows("dead", "rule", "source_name") == [
         ("hops" if renamed else "loop", place.address)
     ]
+    assert world.rows("cut", "rule") == []
+
+
+@pytest.mark.parametrize(
+    "kind", ["rabbitmq-queue", "rabbitmq-quorum", "jms-queue", "solace-queue-of-others"]
+)
+def test_what_another_reader_held_and_returned_is_never_gone(
+    tmp_path: Path, request: pytest.FixtureRequest, kind: str
+) -> None:
+    """It has the ids of a message that the gateway has settled, and says that it comes again."""
+    queue = QUEUES[kind]
+    place = queue.make(request)
+    route = ROUTE.format(pattern=queue.pattern or place.address, name="done")
+    world = Bridged(tmp_path, place.settings, route, place.pattern)
+    headers = Headers(mode=place.settings.mode, properties={GATEWAY_ID: "ab" * 16})
+    message = Message(place.address, b"invoice 1", headers)
+    with world.running() as gateway:
+        counters = gateway.counters["redrive"]
+        world.there.publish(message)
+        until(lambda: counters.delivered == 1)
+        published, other, held = 1, place.source("other"), False
+        with opened(other):
+            while not held:
+                assert published < MOST, "the broker gives the other reader nothing"
+                world.there.publish(message)
+                published += 1
+                held = other.receive(QUIET) is not None
+        until(lambda: counters.delivered == published)
+
     assert world.rows("cut", "rule") == []
 
 

@@ -273,13 +273,16 @@ class Admission:
         """The batch that had this very copy, of those in a queue that have one identity.
 
         Somebody may put a message back with its ids. If a gateway has sent it since, its proof is
-        another one, also where the broker delivers both copies again.
+        another one, also where the broker delivers both copies again. What was settled over this
+        connection does not come again; another reader may have held and returned a later copy.
         """
         message = batch.messages[position]
         if message.proof:
             key = message.address, message.proof, batch.hashes[position]
             earlier = self._duplicates.find_or_add(key, known_as)
-        return earlier if message.headers.redelivered else None
+        if earlier is None or not message.headers.redelivered:
+            return None
+        return None if earlier.is_over_for(known_as) else earlier
 
 
 def _reason_against(match: RouteMatch, headers: Headers) -> str:

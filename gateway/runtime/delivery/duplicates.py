@@ -18,6 +18,7 @@ from gateway.runtime.delivery.rows import fingerprint
 
 MAX_SIZE: Final = 32 << 20  # bytes of the identities of a source endpoint
 EVICTED_SIZE: Final = MAX_SIZE // 50  # bytes of the identities that are evicted together
+FOR_EVER: Final = float("inf")  # seconds
 _OVERHEAD: Final = 320  # bytes of an identity beside the characters of its texts
 
 Identity: TypeAlias = tuple[str, str, bytes]  # name, id of the message or "", payload hash
@@ -41,6 +42,11 @@ class SettledBatch:
     """A batch that an earlier run has settled."""
 
     arrived: float = 0.0
+    connection: int = -1
+
+    def is_over_for(self, later: EarlierBatch) -> bool:
+        del later  # the settlement may have been lost
+        return False
 
     def when_settled(self, callback: Callable[[], None]) -> None:
         callback()
@@ -63,12 +69,18 @@ class DuplicateFilter:
             self.find_or_add(identity, batch)
 
     def find_or_add(
-        self, identity: Identity, batch: EarlierBatch, seconds: float = float("inf")
+        self, identity: Identity, batch: EarlierBatch, seconds: float = FOR_EVER
     ) -> EarlierBatch | None:
-        """The batch that had `identity` in the last `seconds`; if there is none, add this batch."""
+        """The batch that had `identity` in the last `seconds`; if there is none, add this batch.
+
+        Without a time, it takes the place of one that does not come again: what does is a copy of
+        this one.
+        """
         found = self._batches.get(identity)
         if found is not None:
             if batch.arrived - found.arrived <= seconds:
+                if seconds == FOR_EVER and found.is_over_for(batch):
+                    self._batches[identity] = batch
                 return found
             del self._batches[identity]
         else:

@@ -42,6 +42,13 @@ class EarlierBatch(Protocol):
     def arrived(self) -> float:
         """The time of its receipt."""
 
+    @property
+    def connection(self) -> int:
+        """The number of the connection that brought it."""
+
+    def is_over_for(self, later: EarlierBatch) -> bool:
+        """Whether it was settled over the connection of `later`: it does not come again there."""
+
     def when_settled(self, callback: Callable[[], None]) -> None:
         """Call `callback` when the batch is settled, or now if it is."""
 

@@ -28,7 +28,7 @@ class InFlightBatch:
 
     __slots__ = (
         "_callbacks", "_count", "_ledger", "_lock", "_on_settled", "_references", "_settle_source",
-        "_waits", "arrived", "received", "received_at",
+        "_waits", "arrived", "connection", "received", "received_at",
     )  # fmt: skip
 
     def __init__(
@@ -37,8 +37,9 @@ class InFlightBatch:
         received: ReceivedBatch,
         ledger: Ledger,
         on_settled: Callable[[InFlightBatch], None] = lambda _: None,
+        connection: int = 0,
     ) -> None:
-        self.arrived = monotonic()
+        self.arrived, self.connection = monotonic(), connection
         self.received = received
         self.received_at = received.origin.time  # it stays: another thread may settle the batch
         self._settle_source, self._count = batch.settle, len(batch.messages)
@@ -113,6 +114,10 @@ class InFlightBatch:
             self._waits.discard(original)
         if waits:
             self.release()
+
+    def is_over_for(self, later: EarlierBatch) -> bool:
+        with self._lock:
+            return self._callbacks is None and self.connection == later.connection
 
     def when_settled(self, callback: Callable[[], None]) -> None:
         """Call `callback` when the source is settled, or now if it is."""

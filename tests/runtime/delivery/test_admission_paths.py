@@ -10,15 +10,18 @@ import pytest
 
 from gateway.config.load import load
 from gateway.dialects.registry import find_dialect
+from gateway.endpoints.base import Batch
 from gateway.model.copy_proof import SourceMark, content_digest, render_proof
 from gateway.model.message import GATEWAY_ID, Headers, Message
 from gateway.routing.origin_path import BrokerName, GatewayIdentity
 from gateway.runtime.delivery.admission import Admission, AdmissionRules, never
 from gateway.runtime.delivery.copy_paths import DEFAULT_RULES, PathRules
 from gateway.runtime.delivery.duplicates import DuplicateFilter, SettledBatch
-from gateway.runtime.delivery.received_batch import ReceivedBatch
+from gateway.runtime.delivery.received_batch import EarlierBatch, ReceivedBatch
 from gateway.runtime.delivery.rows import BatchOrigin, fingerprint
 from gateway.runtime.inbound.echo_cache import EchoCache
+from gateway.runtime.inbound.in_flight import InFlightBatch
+from gateway.runtime.record.ledger import Ledger
 from gateway.runtime.wiring import make_source_binding
 from tests.runtime.test_pump import OneBatchSource
 
@@ -40,6 +43,7 @@ US, OTHERS = GatewayIdentity("test", "1" * 32), GatewayIdentity("test", "2" * 32
 FIRST, LAST = "f" * 32, "e" * 32
 WORK = US.mark(BrokerName("work"), "b/1", find_dialect("mqtt"))
 HERE = US.mark(BrokerName("here"), "a/1", find_dialect("mqtt"))  # the name is back where it was
+OF_EARLIER_RUN = SettledBatch()
 ROUND = (OTHERS.entry("x"),)  # a path that is no reason to cut
 
 
@@ -71,9 +75,9 @@ class Source:
         take_origin = EchoCache().take_origin
         self.admission = Admission(US, DuplicateFilter(), take_origin, self.path_rules)
 
-    def admit(self, message: Message) -> Outcome:
+    def admit(self, message: Message, known_as: EarlierBatch = OF_EARLIER_RUN) -> Outcome:
         batch = ReceivedBatch([message], BATCH)
-        self.admission.recognise(batch, self.rules, SettledBatch())
+        self.admission.recognise(batch, self.rules, known_as)
         self.admission.match(batch, self.rules)
         deliveries = [each for match in batch.matches[0] for each in match.deliveries]
         return Outcome(
@@ -250,6 +254,45 @@ def test_an_equal_message_in_a_queue_is_a_duplicate_only_if_its_broker_says_so(
     assert found.sent == ([] if redelivered else BOTH)
     assert found.cut == ([(each, "duplicate") for each in BOTH] if redelivered else [])
     assert found.redelivered
+
+
+def batch_of(connection: int) -> InFlightBatch:
+    batch = Batch([], lambda _: None)
+    return InFlightBatch(batch, ReceivedBatch([], BATCH), Ledger({}), connection=connection)
+
+
+@pytest.mark.parametrize(
+    ("settled", "connection", "sent"), [(True, 1, BOTH), (False, 1, []), (True, 2, [])]
+)
+def test_what_was_settled_over_a_connection_does_not_come_again_over_it(
+    tmp_path: Path, *, settled: bool, connection: int, sent: Sequence[str]
+) -> None:
+    """Another reader of the queue had a copy with its ids, and returned it."""
+    source, earlier = Source(tmp_path, lambda _: True), batch_of(1)
+    message = Message("a/1", b"on", Headers(source_id="ID:1"))
+    source.admit(message, earlier)
+    if settled:
+        earlier.release()
+    again = replace(message, headers=replace(message.headers, redelivered=True))
+
+    found = source.admit(again, batch_of(connection))
+
+    assert (found.sent, found.redelivered) == (sent, True)
+
+
+def test_a_copy_that_went_on_is_the_one_that_comes_again(tmp_path: Path) -> None:
+    """Its redelivery waits for it, and not for the copy that was settled before."""
+    source, first, second = Source(tmp_path, lambda _: True), batch_of(1), batch_of(1)
+    message = Message("a/1", b"on", Headers(source_id="ID:1"))
+    source.admit(message, first)
+    first.release()
+    source.admit(message, second)
+    again = replace(message, headers=replace(message.headers, redelivered=True))
+    batch = ReceivedBatch([again], BATCH)
+
+    source.admission.recognise(batch, source.rules, batch_of(2))
+
+    assert batch.earlier == {0: second}
 
 
 @pytest.mark.parametrize(("last", "sent"), [(LAST, []), ("d" * 32, BOTH)], ids=["same", "other"])
