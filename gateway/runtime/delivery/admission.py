@@ -11,8 +11,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple, TypeAlias
 
-from xxhash import xxh3_128_digest
-
 from gateway.model.cut_class import RETAINED
 from gateway.model.dead_letter_rule import (
     HOPS,
@@ -28,7 +26,7 @@ from gateway.routing.router import Delivery, RouteMatch, Router
 from gateway.runtime.delivery.copy_paths import DEFAULT_RULES, NO_PATH, PathCheck, PathRules
 from gateway.runtime.delivery.duplicates import DuplicateFilter
 from gateway.runtime.delivery.received_batch import EarlierBatch, ReceivedBatch
-from gateway.runtime.delivery.rows import Cut, fingerprint
+from gateway.runtime.delivery.rows import Cut
 
 DUPLICATE: Final = "duplicate"
 IGNORED: Final = "ignored"  # retained, and its route takes no such message
@@ -239,10 +237,7 @@ class Admission:
         first = self._original_of(batch, position, rules.router)
         if not identity and not first and not rules.echo_window:
             return None
-        name, payload = message.address, message.payload
-        digest = (  # the usual payload without a call of ours
-            xxh3_128_digest(payload) if isinstance(payload, bytes) else fingerprint(payload)[1]
-        )
+        name, digest = message.address, batch.hashes[position]
         find = self._duplicates.find_or_add
         earlier = find((name, identity, digest), known_as) if identity else None
         if first and first != identity:  # the first gateway may have given it as `gateway_id`
@@ -273,8 +268,8 @@ class Admission:
         """The batch that had this very copy, of those in a queue that have one identity.
 
         Somebody may put a message back with its ids. If a gateway has sent it since, its proof is
-        another one, also where the broker delivers both copies again. What was settled over this
-        connection does not come again; another reader may have held and returned a later copy.
+        another one, also where the broker delivers both copies again. A batch that was settled over
+        this connection does not come again: another reader held and returned a later copy.
         """
         message = batch.messages[position]
         if message.proof:
