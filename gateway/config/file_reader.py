@@ -192,6 +192,21 @@ class FileReader:
                 if (endpoint := make_endpoint(settings, common, here)) is not None:
                     self.endpoints[name] = endpoint
 
+    def check_earlier_names(self) -> None:
+        """Report each `was` whose memory belongs to another endpoint, when all are read."""
+        taken: dict[str, str] = {}
+        for name, endpoint in self.endpoints.items():
+            if not (was := endpoint.was):
+                continue
+            place = self._settings[name][1]["was"]
+            if was in self.endpoint_names:
+                reason = f"`was: {was}` names an endpoint that goes on with its own memory"
+                place.report("setting", reason, "write the name that no endpoint has any more")
+            elif was in taken:
+                reason = f"the memory of {was!r} goes to {taken[was]!r} already"
+                place.report("setting", reason, "one endpoint goes on with a memory")
+            taken.setdefault(was, name)
+
     def _read_defaults(self, place: Place, node: yaml.Node) -> None:
         self._defaults.read(place, node)
 

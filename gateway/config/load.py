@@ -113,6 +113,7 @@ def _finish(path: Path, files: FileReader) -> Configuration:
     routes: list[Route] = []
     for name, (settings, place) in files.routes.items():
         routes += build_routes(name, settings, context, place)
+    files.check_earlier_names()
     if "dead_letters" in files.sections:
         _check_dead_letters(files, context)
     findings = files.findings()

@@ -51,6 +51,28 @@ def test_a_good_file_becomes_endpoints_and_routes(tmp_path: Path) -> None:
     assert configuration.gateway.name == "gateway"
 
 
+@pytest.mark.parametrize(
+    ("plant", "ems", "reason"),
+    [
+        ("ems", "", "goes on with its own memory"),
+        ("plant", "", "goes on with its own memory"),
+        ("old", "old", "goes to 'plant' already"),
+    ],
+)
+def test_an_earlier_name_whose_memory_is_taken_is_a_finding(
+    tmp_path: Path, plant: str, ems: str, reason: str
+) -> None:
+    text = f"""\
+endpoints:
+  plant: {{kind: memory, dialect: mqtt, was: {plant}}}
+  ems: {{kind: memory, dialect: ems, was: "{ems}"}}
+"""
+    (finding,) = findings(tmp_path, text + ROUTE)
+
+    assert reason in finding.reason
+    assert finding.column > 1
+
+
 def test_a_folder_is_read_as_one_configuration(tmp_path: Path) -> None:
     (tmp_path / "10-endpoints.yaml").write_text(ENDPOINTS)
     (tmp_path / "20-routes.yml").write_text(ROUTE)
