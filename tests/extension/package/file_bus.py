@@ -10,9 +10,12 @@ from typing import ClassVar
 from gateway.dialects.base import Dialect, check_name, matches_text
 from gateway.dialects.dialect import NUL_FORBIDDEN, wildcards_forbidden
 from gateway.endpoints.base import Batch, Settle, Subscription
+from gateway.endpoints.continuity import Continuity, Retention
 from gateway.endpoints.kind import EndpointKind
-from gateway.endpoints.redelivery_queue import MAX_BATCH, RedeliveryQueue, message_queue
+from gateway.endpoints.redelivery_queue import MAX_BATCH, message_queue
 from gateway.endpoints.settings.base import EndpointSettings
+from gateway.endpoints.source_memory import SourceMemory
+from gateway.endpoints.source_shell import SourceShell, not_open
 from gateway.errors import IllegalNameError, NotConnectedError
 from gateway.model.dead_letter_rule import PAYLOAD
 from gateway.model.limits import Limit, Unit
@@ -70,33 +73,40 @@ def transaction(settings: Settings) -> Iterator[sqlite3.Connection]:
         raise NotConnectedError(f"{settings.name}: {error}") from error
 
 
-class Source:
-    """Reads one queue; a message stays in it until it is settled. Mutable: open or closed."""
+class Intake:
+    """Reads one queue; a message stays in it until it is settled. Mutable: until it is closed."""
+
+    address = ""  # the bus has none
+    ended = True  # it keeps what is not taken in
 
     def __init__(self, settings: Settings, patterns: Sequence[str], queue: str) -> None:
         self._settings, self._patterns, self._queue = settings, patterns, queue
-        self._received: RedeliveryQueue[Message] | None = None
+        self._last = 0  # id of the message that was read last
+        self._received = message_queue(1 << 24, self._confirm)
 
     def open(self) -> None:
-        if self._received is None:
-            with transaction(self._settings) as file:
-                file.executescript(TABLES)
-                file.execute("DELETE FROM queues WHERE queue = ?", [self._queue])
-                rows = [(self._queue, pattern) for pattern in self._patterns]
-                file.executemany("INSERT INTO queues VALUES (?, ?)", rows)
-            self._last, self._received = 0, message_queue(1 << 24, self._confirm)
+        with transaction(self._settings) as file:
+            file.executescript(TABLES)
+            file.execute("DELETE FROM queues WHERE queue = ?", [self._queue])
+            rows = [(self._queue, pattern) for pattern in self._patterns]
+            file.executemany("INSERT INTO queues VALUES (?, ?)", rows)
 
     def receive(self, timeout: float) -> Batch | None:
         until = monotonic() + timeout
-        while (received := self._received) is not None:
-            if not received.full:
-                self._read(received)
-            batch = received.take_batch(MAX_BATCH, min(timeout, 0.02))
+        while True:
+            if not self._received.full and self._received.failure is None:
+                self._read()
+            batch = self._received.take_batch(MAX_BATCH, min(timeout, 0.02))
             if batch or monotonic() >= until:
                 return batch
-        raise NotConnectedError(f"{self._settings.name}: is closed; open it first")
 
-    def _read(self, received: RedeliveryQueue[Message]) -> None:
+    def end(self) -> None:
+        pass  # what is not taken in stays
+
+    def close(self) -> None:
+        self._received.fail(not_open(self._settings.name))
+
+    def _read(self) -> None:
         with transaction(self._settings) as file:
             rows = file.execute(
                 "SELECT name, payload, given, id FROM messages WHERE queue = ? AND id > ?"
@@ -110,7 +120,9 @@ class Source:
             )
         self._last = last
         given = [Headers(mode=Settings.mode, redelivered=again) for again in (False, True)]
-        received.put([Message(name, payload, given[again]) for name, payload, again, _ in rows])
+        self._received.put(
+            [Message(name, payload, given[again]) for name, payload, again, _ in rows]
+        )
 
     def _confirm(self, count: int) -> None:
         """Remove the oldest messages; one that stays is delivered again."""
@@ -120,11 +132,6 @@ class Source:
                 " WHERE queue = ? ORDER BY id LIMIT ?)",
                 [self._queue, count],
             )
-
-    def close(self) -> None:
-        received, self._received = self._received, None
-        if received is not None:
-            received.fail(NotConnectedError(f"{self._settings.name}: is closed"))
 
 
 class Sink:
@@ -168,10 +175,16 @@ def _answer(message: Message) -> Settlement:
 
 def open_source(
     settings: Settings, subscriptions: Sequence[Subscription], *, instance: str = ""
-) -> Source:
+) -> SourceShell:
     """Return a closed source; its queue is named after the endpoint and the route."""
-    patterns = [each.pattern for each in subscriptions]
-    return Source(settings, patterns, f"{settings.name}/{instance}")
+    patterns, queue = [each.pattern for each in subscriptions], f"{settings.name}/{instance}"
+    return SourceShell(
+        settings.name,
+        lambda: Intake(settings, patterns, queue),
+        SourceMemory(),  # the bus marks what it has given before
+        Continuity(Retention.KEPT),
+        settings.removes,
+    )
 
 
 def open_sink(settings: Settings, *, instance: str = "") -> Sink:
