@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
+from time import monotonic
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
@@ -13,6 +14,8 @@ import pytest
 
 from gateway.endpoints.base import Source, Subscription, address_of
 from gateway.endpoints.rabbitmq import intake
+from gateway.endpoints.rabbitmq import sink as rabbitmq_sink
+from gateway.endpoints.rabbitmq.sink import REFUSED_FOR
 from gateway.endpoints.registry import make_sink, make_source
 from gateway.endpoints.settings.rabbitmq import RabbitmqSettings
 from gateway.endpoints.source_memory import KeepsMemory
@@ -120,15 +123,19 @@ def test_an_unroutable_message_that_the_server_has_stamped_is_a_dead_letter(
     assert [each.rule for each in answers] == ["", *["unroutable"] * 2, "", "unroutable", ""]
 
 
-def test_a_key_that_the_user_may_not_write_settles_its_messages_alone(rabbitmq: Vhost) -> None:
+def writer(rabbitmq: Vhost, keys: str) -> RabbitmqSettings:
+    """Return the settings of a user who may write `keys`, a regular expression."""
     user, vhost, exchange = f"writer-{rabbitmq.name}", rabbitmq.name, rabbitmq.settings.exchange
     everything = {"configure": ".*", "write": ".*", "read": ".*"}
-    topics = {"exchange": exchange, "write": "^t[.]good$", "read": ".*"}
+    topics = {"exchange": exchange, "write": keys, "read": ".*"}
     rabbitmq.server.api("PUT", f"users/{user}", {"password": user, "tags": ""})
     rabbitmq.server.api("PUT", f"permissions/{vhost}/{user}", everything)
     rabbitmq.server.api("PUT", f"topic-permissions/{vhost}/{user}", topics)
-    settings = replace(rabbitmq.settings, username=user, password=user)
-    sink, source = make_sink(settings), source_of(rabbitmq.settings)
+    return replace(rabbitmq.settings, username=user, password=user)
+
+
+def test_a_key_that_the_user_may_not_write_settles_its_messages_alone(rabbitmq: Vhost) -> None:
+    sink, source = make_sink(writer(rabbitmq, "^t[.]good$")), source_of(rabbitmq.settings)
     wanted = [say(number, "t.bad" if number % 10 == 3 else "t.good") for number in range(40)]
     answers: dict[int, Settlement] = {}
     with opened(source, sink):
@@ -145,6 +152,24 @@ def test_a_key_that_the_user_may_not_write_settles_its_messages_alone(rabbitmq: 
     assert {answers[number].rule for number in bad} == {"not-authorised"}
     assert "'t.bad'" in answers[3].reason
     assert list(got) == [number for number in range(40) if number not in bad]
+
+
+def test_a_refused_key_costs_one_connection_a_minute(
+    rabbitmq: Vhost, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sink = make_sink(writer(rabbitmq, "^t[.]good$"))
+    with opened(source_of(rabbitmq.settings), sink):
+        assert [each.rule for each in send(sink, say(1, "t.bad"))] == ["not-authorised"]
+        reopen(sink)
+        answers = send(sink, say(2, "t.bad"), say(3, "t.good"))
+        assert [each.rule for each in answers] == ["not-authorised", ""]
+        assert send(sink, say(4, "t.good")) == [ACCEPTED]
+
+        writer(rabbitmq, "^t[.](good|bad)$")
+        now = monotonic()
+        monkeypatch.setattr(rabbitmq_sink, "monotonic", lambda: now + REFUSED_FOR)
+        reopen(sink)  # the server looks at the permissions of a key once a channel
+        assert send(sink, say(5, "t.bad")) == [ACCEPTED]
 
 
 def test_an_unroutable_message_is_dropped_on_request(rabbitmq: Vhost) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from functools import partial
+from time import monotonic
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from pika.exceptions import AMQPError, ChannelClosedByBroker
@@ -41,6 +42,8 @@ from gateway.model.outcome import ACCEPTED, NO_ROOM, Settlement, rejected
 
 log = logging.getLogger(__name__)
 
+REFUSED_FOR: Final = 60.0  # seconds until a key that the user may not write is tried again
+MAX_REFUSED: Final = 10_000  # such keys; with one more all are tried again
 _MAX_CACHED: Final = 16 << 20  # bytes of addresses
 
 
@@ -70,6 +73,7 @@ class RabbitmqSink:
         del instance  # its connection has no name
         self._settings = settings
         self._places: LimitedCache[str, tuple[str, str]] = LimitedCache(_MAX_CACHED)
+        self._refused: dict[tuple[str, str], tuple[float, str]] = {}  # until when, and why
         self._connection: RabbitmqConnection | None = None
         self._window: SendWindow[_Outgoing] = SendWindow(settings.send_window)
         self._returned = 0  # the tag of the last returned message
@@ -132,6 +136,8 @@ class RabbitmqSink:
         if place is None:
             place = _place_of(address, self._settings.exchange)
             self._places.add(address, place, 2 * text_size(address))
+        if self._refused and (reason := self._refusal_of(place)):
+            raise TranslationError("rabbitmq", address, NOT_AUTHORISED, reason)
         if isinstance(payload, str):
             payload = payload.encode()
         if not isinstance(payload, bytes):
@@ -146,6 +152,14 @@ class RabbitmqSink:
             reason = f"the headers are {size} bytes, and a frame has {limit}"
             raise TranslationError("rabbitmq", address, HEADER_BYTES, reason)
         return _Outgoing(*place, properties, payload)
+
+    def _refusal_of(self, place: tuple[str, str]) -> str:
+        """Return why the user may not write a key; empty if that is not known now.
+
+        The server would close the channel again, and what it has not confirmed would be sent twice.
+        """
+        until, reason = self._refused.get(place, (0.0, ""))
+        return reason if monotonic() < until else ""
 
     def _publish(self, connection: RabbitmqConnection, written: _Written) -> None:
         publish = connection.channel.basic_publish
@@ -203,9 +217,13 @@ class RabbitmqSink:
         error = failure.__cause__
         if isinstance(error, ChannelClosedByBroker) and error.reply_code == ACCESS_REFUSED:
             sent = [(number, each.content) for number, each in window.messages()]
-            refused = [number for number, each in sent if _is_refused(each, error.reply_text)]
+            refused = [(n, each) for n, each in sent if _is_refused(each, error.reply_text)]
             reason = f"{self._settings.name}: {error.reply_text}"
-            window.settle(refused, rejected(NOT_AUTHORISED, reason))
+            window.settle([number for number, _ in refused], rejected(NOT_AUTHORISED, reason))
+            for place in {(each.exchange, each.key) for _, each in refused}:
+                if len(self._refused) >= MAX_REFUSED:
+                    self._refused.clear()
+                self._refused[place] = monotonic() + REFUSED_FOR, error.reply_text
             log.warning("%s (%d messages)", reason, len(refused))
         window.fail(failure)
 
