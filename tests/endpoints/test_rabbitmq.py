@@ -172,6 +172,25 @@ def test_a_refused_key_costs_one_connection_a_minute(
         assert send(sink, say(5, "t.bad")) == [ACCEPTED]
 
 
+@pytest.mark.parametrize(
+    ("is_gone", "reason"), [(True, "NOT_FOUND"), (False, "ACCESS_REFUSED")], ids=["gone", "others"]
+)
+def test_the_state_of_an_exchange_is_the_fault_of_no_message(
+    rabbitmq: Vhost, *, is_gone: bool, reason: str
+) -> None:
+    settings = replace(writer(rabbitmq, ".*"), exchange="own")
+    rabbitmq.api("PUT", "exchanges", "/own", {"type": "topic"})
+    if not is_gone:
+        rights = {"configure": ".*", "write": "^$", "read": ".*"}
+        rabbitmq.server.api("PUT", f"permissions/{rabbitmq.name}/{settings.username}", rights)
+    with opened(sink := make_sink(settings)):
+        if is_gone:
+            rabbitmq.api("DELETE", "exchanges", "/own")
+        assert send(sink, say(1, "t.x"), say(2, "t.y")) == [RETRY] * 2
+        with pytest.raises(NotConnectedError, match=reason):
+            sink.send([say(3, "t.x")], Answer())
+
+
 def test_an_unroutable_message_is_dropped_on_request(rabbitmq: Vhost) -> None:
     sink = make_sink(replace(rabbitmq.settings, on_unroutable="drop"))
     with opened(sink):
