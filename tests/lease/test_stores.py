@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -12,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from gateway.lease.file_store import FileLeaseStore
-from gateway.lease.kubernetes_store import ApiServer, KubernetesLeaseStore
+from gateway.lease.kubernetes_store import MAX_MEMORY, MEMORY, ApiServer, KubernetesLeaseStore
 from gateway.lease.lease import NO_RECORD, LeaseError, LeaseStore, Record
 from tests.lease.kubernetes_api import LeaseApi, lease_api
 
@@ -121,6 +122,42 @@ def test_a_wish_reaches_the_holder(make_store: MakeStore) -> None:
     assert a.renew(1, "a").wanted == 0
     b.want(1)
     assert a.renew(1, "a").wanted == 1
+
+
+def test_a_memory_is_that_of_the_last_holder(make_store: MakeStore) -> None:
+    """A holder that was frozen, or slow, changes nothing of the next one."""
+    a, b = make_store(), make_store()
+    taken(a)
+    assert b.read_memory() is None
+    a.write_memory(1, "a", "first")
+    assert b.read_memory() == "first"
+    taken(b, "b")
+    assert b.read_memory() == "first"
+    b.write_memory(2, "b", "second \N{SNOWMAN}")
+    a.write_memory(1, "a", "late")
+
+    assert a.read_memory() == b.read_memory() == "second \N{SNOWMAN}"
+    assert b.renew(2, "b").number == 2
+    assert b.read_memory() == "second \N{SNOWMAN}"
+
+
+def test_a_memory_that_the_api_server_does_not_take_is_damaged(tmp_path: Path) -> None:
+    """An earlier one would say that less was received."""
+    with lease_api(tmp_path) as (api, server):
+        store = KubernetesLeaseStore(server, "plant-1", 10.0)
+        taken(store)
+        store.write_memory(1, "a", "first")
+        text = os.urandom(MAX_MEMORY).hex()
+        with pytest.raises(LeaseError, match="more than 200000"):
+            store.write_memory(1, "a", text)
+        with pytest.raises(LeaseError, match=MEMORY):
+            store.read_memory()
+
+        store.write_memory(1, "a", "small again")
+        assert store.read_memory() == "small again"
+        api.leases["plant-1"]["metadata"]["annotations"][MEMORY] = "no base64!"
+        with pytest.raises(LeaseError, match=MEMORY):
+            store.read_memory()
 
 
 class Interrupted(FileLeaseStore):

@@ -139,15 +139,3 @@ def test_the_next_holder_of_a_pair_reads_what_the_last_one_kept(tmp_path: Path) 
         lease.give()
 
     assert facts == [0, 1, 2]
-
-
-def test_a_frozen_holder_does_not_change_the_memory_of_the_next_one(tmp_path: Path) -> None:
-    old, new = FileLeaseStore(tmp_path / "lease"), FileLeaseStore(tmp_path / "lease")
-    old.take(old.look(), "north")
-    old.write_memory(1, "north", "first")
-    new.take(new.look(), "south")
-    new.write_memory(2, "south", "second")
-
-    old.write_memory(1, "north", "late")
-
-    assert new.read_memory() == "second"
