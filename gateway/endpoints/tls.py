@@ -10,6 +10,7 @@ import os
 import socket
 import ssl
 from collections.abc import Sequence
+from hashlib import sha256
 from typing import Any, Final
 
 from gateway.endpoints.settings.base import EndpointSettings, Server, TlsSettings
@@ -127,10 +128,11 @@ def describe_certificate(settings: EndpointSettings, server: Server) -> str:
     try:
         with _handshake(settings, server, tls) as encrypted:
             version, found = encrypted.version(), encrypted.getpeercert() or {}
+            whole = encrypted.getpeercert(binary_form=True) or b""
     except (OSError, UnicodeError):
         return ""
     if not found:
-        return f"{version}, certificate not verified"
+        return f"{version}, certificate not verified, SHA-256 {sha256(whole).hexdigest()}"
     subject, issuer = (_shown(found.get(each, ())) for each in ("subject", "issuer"))
     return f"{version}, certificate {subject}, by {issuer}, until {found.get('notAfter')}"
 

@@ -11,6 +11,7 @@ import ssl
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -155,6 +156,12 @@ def test_the_certificate_of_a_server_is_described(server: tuple[int, Make], fold
         r"TLSv1\.[23], certificate commonName=broker, by commonName=authority, until \w+ .* GMT",
         text,
     )
+
+    settings = make(port, replace(client(folder, "authority"), verify=False))
+    text = describe_certificate(settings, Server("127.0.0.1", port, is_encrypted=True))
+    whole = ssl.PEM_cert_to_DER_cert((folder / "broker.pem").read_text())
+
+    assert text.endswith(f", certificate not verified, SHA-256 {sha256(whole).hexdigest()}")
 
 
 @pytest.mark.parametrize("kind", KINDS)
