@@ -9,11 +9,13 @@ from itertools import count
 import pytest
 
 from gateway.endpoints.base import Sink, Source, Subscription
-from gateway.endpoints.registry import make_sink, make_source
+from gateway.endpoints.mqtt import kept_session
+from gateway.endpoints.registry import find_kind, make_sink, make_source
 from gateway.endpoints.settings.base import EndpointSettings
 from gateway.endpoints.settings.memory import MemorySettings
 from gateway.endpoints.settings.mqtt import MqttSettings
 from gateway.endpoints.settings.nats import NatsSettings
+from gateway.endpoints.settings.rabbitmq import RabbitmqSettings
 from gateway.endpoints.settings.yami4 import Yami4Settings
 from gateway.model.message import DeliveryMode
 from gateway.trial.brokers.listening import free_port
@@ -31,6 +33,10 @@ class System:
     broker to end. `spell` joins levels; `rest` is a pattern for all below some levels.
     `set_aside` has the broker set aside what the source "one" rejects, and returns a source of that
     place; None where brokers of the kind set nothing aside, or where no client may read it.
+    `in_order`: the broker delivers what was on its way to a lost connection before anything newer.
+    `knows_settled` tells whether all settlements of the source "one" have reached the broker, where
+    a driver collects them. `forget` ends what the kind keeps beyond a source for as long as its
+    process lives.
     """
 
     settings: EndpointSettings
@@ -42,6 +48,14 @@ class System:
     stop: Callable[[], None] | None = None
     start: Callable[[], None] | None = None
     set_aside: Callable[[], Source] | None = None
+    in_order: bool = True
+    knows_settled: Callable[[], bool] = lambda: True
+    forget: Callable[[], None] = lambda: None
+
+    @property
+    def outlives(self) -> bool:
+        """Whether the broker is still there after the end of the process that reads it."""
+        return not find_kind(self.settings).in_process
 
     def address(self, *levels: str) -> str:
         return self.spell(levels)
@@ -83,6 +97,7 @@ def _mqtt(request: pytest.FixtureRequest) -> System:
         retained=True,
         stop=broker.stop,
         start=broker.start,
+        forget=kept_session._sessions.clear,  # noqa: SLF001  # as a process ends,
     )
 
 
@@ -108,6 +123,8 @@ def _mqtt_of_nats(request: pytest.FixtureRequest) -> System:
         retained=True,
         stop=server.stop,
         start=server.start,
+        in_order=False,
+        forget=kept_session._sessions.clear,  # noqa: SLF001  # as a process ends
     )
 
 
@@ -159,6 +176,19 @@ def _jms(request: pytest.FixtureRequest) -> System:
     )
 
 
+def _jms_queue(request: pytest.FixtureRequest) -> System:
+    broker = request.getfixturevalue("activemq")
+    name = f"conformance-{next(_numbers)}"
+    return System(
+        broker.settings(),
+        spell=lambda _levels: f"queue:{name}",  # no wildcard selects queues
+        rest=lambda _levels: f"queue:{name}",
+        illegal="queue:a.*.b",
+        stop=broker.stop,
+        start=broker.start,
+    )
+
+
 def _solace(request: pytest.FixtureRequest) -> System:
     from tests.endpoints.solace.restartable import RestartableBroker  # noqa: PLC0415  # skips without it
 
@@ -171,6 +201,7 @@ def _solace(request: pytest.FixtureRequest) -> System:
         illegal="x" * 251,
         stop=broker.stop,
         start=broker.start,
+        knows_settled=lambda: not broker.depth(),
     )
 
 
@@ -189,6 +220,13 @@ def _nats(request: pytest.FixtureRequest) -> System:
         start=server.start,
         set_aside=lambda: make_source(core, [Subscription(terminated)]),
     )
+
+
+def _nats_core(request: pytest.FixtureRequest) -> System:
+    system = _nats(request)
+    assert isinstance(system.settings, NatsSettings)
+    core = replace(system.settings, jetstream=False, stream="", create_stream=False, subjects=())
+    return replace(system, settings=core, set_aside=None)
 
 
 def _rabbitmq(request: pytest.FixtureRequest) -> System:
@@ -212,6 +250,13 @@ def _rabbitmq(request: pytest.FixtureRequest) -> System:
     )
 
 
+def _rabbitmq_stream(request: pytest.FixtureRequest) -> System:
+    system = _rabbitmq(request)
+    assert isinstance(system.settings, RabbitmqSettings)
+    stream = replace(system.settings, queue_type="stream")
+    return replace(system, settings=stream, set_aside=None)
+
+
 def _mqtt_of_rabbitmq(request: pytest.FixtureRequest) -> System:
     """The MQTT plugin of RabbitMQ: no subscription with a wildcard gets retained messages."""
     vhost = request.getfixturevalue("rabbitmq_of_mqtt")
@@ -230,6 +275,7 @@ def _mqtt_of_rabbitmq(request: pytest.FixtureRequest) -> System:
         illegal="a/+/b",
         stop=vhost.server.stop,
         start=vhost.server.start,
+        forget=kept_session._sessions.clear,  # noqa: SLF001  # as a process ends
     )
 
 
@@ -244,5 +290,11 @@ SYSTEMS: dict[str, Callable[[pytest.FixtureRequest], System]] = {
     "nats": _nats,
     "rabbitmq": _rabbitmq,
     "mqtt-rabbitmq": _mqtt_of_rabbitmq,
+}
+# Further places of these kinds, for what happens to a source.
+PLACES: dict[str, Callable[[pytest.FixtureRequest], System]] = {
+    "jms-queue": _jms_queue,
+    "nats-core": _nats_core,
+    "rabbitmq-stream": _rabbitmq_stream,
 }
 NIGHTLY = frozenset({"mqtt-rabbitmq"})

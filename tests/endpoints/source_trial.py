@@ -1,0 +1,235 @@
+"""A source at its broker, as several processes one after another have it, and all that came.
+
+messages    numbered; each third one has the same name
+process     ended by `stop` in good order, by `kill` without any, begun by `start`. A kill ends
+            the connections of the source under it, and nothing of it is written any more
+memory      beside the endpoint on disk, or beside the lease of a pair
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from time import monotonic
+from typing import Final, NamedTuple
+
+from gateway.endpoints.base import Batch, Source
+from gateway.endpoints.continuity import ReportsContinuity, Retention
+from gateway.endpoints.registry import find_kind
+from gateway.endpoints.source_memory import KeepsMemory
+from gateway.errors import NotConnectedError
+from gateway.lease.holder import LeaseHolder
+from gateway.model.message import Headers, Message
+from gateway.model.outcome import ACCEPTED
+from gateway.runtime.inbound.source_memories import MemoryFile, MemoryPlace, SourceMemories
+from tests.endpoints.exchange import opened, reopen, send_all
+from tests.endpoints.systems import System
+from tests.waiting import PATIENCE, until
+
+NAMES: Final = 3
+SOME: Final = 30  # messages
+FEW: Final = 10  # that any broker sends before one is settled
+SILENCE: Final = 0.1  # seconds; `source_memory.WRITE_INTERVAL` of these tests is shorter
+LISTENS: Final = "0A"  # the state of a socket in /proc/net/tcp
+LEASE: Final = 100.0  # seconds; nobody renews within a test
+
+
+class Arrival(NamedTuple):
+    number: int
+    again: bool  # marked as redelivered
+
+
+@dataclass
+class Trial:
+    """The processes of one source. Mutable; one thread owns it."""
+
+    system: System
+    folder: Path
+    sent: int = 0
+    arrivals: list[Arrival] = field(default_factory=list)
+    told: list[str] = field(default_factory=list)  # of lost messages
+    held: list[Batch] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._sink = self.system.sink()
+        self._place: MemoryPlace = MemoryFile(self.folder / "memory")
+        self._later = 0.0  # seconds that were passed over
+        self._holders: list[LeaseHolder] = []
+        self._was_open = False
+        self._unsent = 0  # the first number that was not sent when this process began
+        self._others: set[int] = set()  # connections that are not of the source
+        self.source: Source
+        self.keeps = True  # messages while the source is away
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        with opened(self._sink):
+            self.start()
+            try:
+                yield
+            finally:
+                self.source.close()
+                for each in self._holders:
+                    each.give()
+
+    def publish(self, count: int = SOME) -> None:
+        address, headers = self.system.address, Headers(mode=self.system.mode)
+        numbers = range(self.sent, self.sent + count)
+        self.sent += count
+        texts = [(address("t", str(each % NAMES)), b"%d" % each) for each in numbers]
+        send_all(self._sink, [Message(name, text, headers) for name, text in texts])
+
+    def start(self) -> None:
+        """Begin a process: it knows what is kept, and nothing else."""
+        self.system.forget()
+        self.source = source = self.made()
+        if isinstance(source, ReportsContinuity) and not self._was_open:
+            self.keeps = source.continuity.retention is Retention.KEPT
+        self._others = {*_connections()}
+        reopen(source)
+        self._opened()
+        self._unsent = self.sent
+
+    def made(self) -> Source:
+        source, settings = self.system.source("t"), self.system.settings
+        if isinstance(source, KeepsMemory):
+            role = f"{find_kind(settings).name} {settings.name}"
+            source.memory.keep_in(SourceMemories(self._place, [role]), role)
+        return source
+
+    def stop(self) -> None:
+        """End the process in good order; what it holds is not settled."""
+        self._listen()
+        self.source.close()
+        self.held.clear()
+
+    def kill(self) -> None:
+        """End the process: nothing of it is written, and no protocol ends its connections."""
+        if isinstance(self.source, KeepsMemory):
+            self.source.memory.keep_in(None, "")
+        _cut(each for inode, each in _connections().items() if inode not in self._others)
+        self.source.close()
+        self.held.clear()
+
+    def receive(self, timeout: float = 1.0) -> Batch | None:
+        """Return what comes, noted and not settled; a lost connection is made again."""
+        try:
+            batch = self.source.receive(timeout)
+        except NotConnectedError:
+            self._listen()
+            reopen(self.source)
+            self._opened()
+            return None
+        if batch is not None:
+            self.arrivals += [_arrival(each) for each in batch.messages]
+        return batch
+
+    def hold(self, count: int = FEW) -> None:
+        """Receive until so many messages are unsettled, or more."""
+        self._receive(lambda: sum(len(each.messages) for each in self.held) >= count)
+
+    def settle(self) -> None:
+        """Receive all that was sent, and settle it."""
+        self._receive(lambda: {*range(self.sent)} <= {*self.numbers}, settles=True)
+
+    def settle_held(self) -> None:
+        for each in self.held:
+            each.settle([ACCEPTED] * len(each.messages))
+        self.held.clear()
+
+    def fall_quiet(self) -> None:
+        """Receive until nothing more comes, the memory of that is written, and the broker knows."""
+        for _ in range(2):
+            while (batch := self.receive(SILENCE)) is not None:
+                batch.settle([ACCEPTED] * len(batch.messages))
+        until(self.system.knows_settled)
+
+    def finish(self, *, loses: bool) -> None:
+        """Send one more message of each name, behind which nothing comes, and receive them."""
+        self.publish(NAMES)
+        last = {*range(self.sent - NAMES, self.sent)}
+        if self.keeps and not loses:
+            last = {*range(self.sent)}
+        self._receive(lambda: last <= {*self.numbers}, settles=True)
+        self._listen()
+
+    @property
+    def numbers(self) -> list[int]:
+        return [each.number for each in self.arrivals]
+
+    def check(self, *, exact: bool, loses: bool) -> None:
+        """Check what a source promises, whatever happens to it."""
+        first: dict[int, Arrival] = {}
+        repeats = [e for e in self.arrivals if first.setdefault(e.number, e) is not e]
+        assert [each for each in repeats if not each.again] == [], "came twice without a mark"
+        for name in range(NAMES):
+            numbers = [each for each in first if each % NAMES == name]
+            assert numbers == sorted(numbers) or not self.system.in_order, "out of order"
+        lost = {*range(self.sent)} - first.keys()
+        if loses:
+            assert self.told, f"{len(lost)} lost, and nobody tells it"
+        elif self.keeps:
+            assert not lost, "lost"
+            assert not self.told
+        else:
+            assert self.told or not lost, "lost, and nobody tells it"
+        if exact and self.keeps:
+            assert repeats == [], "came twice"
+            doubted = [each.number for each in self.arrivals if each.again]
+            assert max(doubted, default=-1) < self._unsent, "marked, and sent to this process"
+
+    def _receive(self, done: Callable[[], bool], *, settles: bool = False) -> None:
+        end = monotonic() + PATIENCE
+        while not done():
+            assert monotonic() < end, f"nothing more comes after {self.numbers[-1:]}"
+            batch = self.receive()
+            if batch is not None:
+                self.held.append(batch)
+            if settles:
+                self.settle_held()
+
+    def _opened(self) -> None:
+        if isinstance(self.source, ReportsContinuity):
+            retention = self.source.continuity.retention
+            if self._was_open and retention is not Retention.KEPT:
+                self.told.append(retention.value)
+        self._was_open = True
+
+    def _listen(self) -> None:
+        """Note the losses that the source tells."""
+        if isinstance(self.source, ReportsContinuity):
+            self.told += [each.reason for each in self.source.continuity.take_losses()]
+
+
+def _arrival(message: Message) -> Arrival:
+    assert isinstance(message.payload, bytes)
+    return Arrival(int(message.payload), message.headers.redelivered)
+
+
+def _connections() -> dict[int, Path]:
+    """The connections of this process to a port where somebody listens: inode and descriptor."""
+    found: dict[int, Path] = {}
+    for link in [*Path("/proc/self/fd").iterdir()]:
+        with suppress(OSError):
+            kind, _, inode = str(link.readlink()).partition(":")
+            if kind == "socket":
+                found[int(inode.strip("[]"))] = link
+    rows = [
+        line.split()
+        for table in ("tcp", "tcp6")
+        for line in Path(f"/proc/self/net/{table}").read_text().splitlines()[1:]
+    ]
+    ports = {local.partition(":")[2] for _, local, _, state, *_ in rows if state == LISTENS}
+    reached = {int(each[9]) for each in rows if each[2].partition(":")[2] in ports}
+    return {inode: found[inode] for inode in reached & found.keys()}
+
+
+def _cut(descriptors: Iterable[Path]) -> None:
+    """End these connections without a word of their protocol, as the end of a process does."""
+    for each in descriptors:
+        with suppress(OSError), socket.socket(fileno=os.dup(int(each.name))) as found:
+            found.shutdown(socket.SHUT_RDWR)
