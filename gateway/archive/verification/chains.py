@@ -81,6 +81,7 @@ class _Chain:
             for earlier, later, fault in contradictions(lineage):
                 if self.period.has(earlier.opened, later.closed):
                     yield error("forked-chain", _place(later), f"{later.journal} {fault}")
+            yield from self._taken(lineage)
             for seal in lineage:
                 if self.period.has(seal.opened, seal.closed):
                     yield from _own_findings(seal)
@@ -129,6 +130,19 @@ class _Chain:
             else:
                 lost = f"nothing proves that no rows are missing since {_clock(last.closed)}"
                 yield error("new-chain", _place(first), f"{text}: {lost}")
+
+    def _taken(self, lineage: Sequence[Seal]) -> Iterator[Finding]:
+        """Yield the errors about journals after which another machine may have lost others."""
+        for earlier, later in pairwise(lineage):
+            taken = later.previous is not None and later.previous.taken
+            if (
+                taken
+                and earlier.end is End.CLOSED
+                and self.period.has(earlier.closed, later.opened)
+            ):
+                since = f"nothing proves the rows of {self.writer} after {_clock(earlier.closed)}"
+                text = f"{since}: another machine began with {later.journal}"
+                yield error("open-chain", _place(later), f"{text}, and that one did not stop")
 
     def _end(self, last: Seal) -> Iterator[Finding]:
         """Check that the chain reaches the end of the period."""

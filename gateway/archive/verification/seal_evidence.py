@@ -5,13 +5,20 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from typing import Final
 
 from gateway.archive.findings import Finding, error
 from gateway.archive.heads import WriterHead
-from gateway.archive.layout import DAY, SECOND, JournalName, day_of, seal_folder
+from gateway.archive.layout import (
+    DAY,
+    SECOND,
+    JournalName,
+    day_of,
+    parse_journal_name,
+    seal_folder,
+)
 from gateway.archive.seals.seal import AnySeal, Seal
 from gateway.archive.seals.store import (
     ReadSeal,
@@ -24,6 +31,7 @@ from gateway.archive.seals.store import (
 )
 from gateway.archive.signed_json import Previous
 from gateway.archive.storage import Storage
+from gateway.archive.threads import in_threads
 from gateway.archive.verification.lineage import is_stopped
 
 SLACK: Final = 120 * SECOND  # before and after a journal: what was in flight then is in others
@@ -151,7 +159,27 @@ class EvidenceReader:
         Raises:
             OSError: the storage cannot be read.
         """
-        return self._storage.read(link_path(link)) is not None
+        return self._storage.read(link_path(link)) is not None or (
+            link.taken and self.has_name(link.journal)
+        )
+
+    def has_name(self, stem: str) -> bool:
+        """Return whether the journal `stem` has a seal on any date.
+
+        Raises:
+            OSError: the storage cannot be read.
+        """
+        name = parse_journal_name(stem)
+        return name is not None and name in self._names.get(name.writer, {})
+
+    @cached_property
+    def _names(self) -> dict[str, dict[JournalName, date]]:
+        """The journals with a seal, by writer, and the date of each."""
+        found: dict[str, dict[JournalName, date]] = {}
+        for day, names in zip(self.days, in_threads(self._journals, self.days), strict=True):
+            for name in names:
+                found.setdefault(name.writer, {})[name] = day
+        return found
 
     def has_process(self, name: JournalName) -> bool:
         """Return whether a journal of the process that wrote the journal `name` has a seal.
