@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import groupby, pairwise
 
 from gateway.archive.findings import Finding, error, warning
-from gateway.archive.layout import is_replay
+from gateway.archive.layout import is_replay, parse_journal_name
 from gateway.archive.seals.seal import End, Seal
 from gateway.archive.seals.store import link_path, seal_path
 from gateway.archive.segments.journal_facts import CUT
@@ -113,10 +113,15 @@ class _Chain:
     def _break(self, earlier: Sequence[Seal], later: Sequence[Seal]) -> Iterator[Finding]:
         """Return the finding about the begin of a second lineage."""
         last, first = max(earlier, key=lambda seal: seal.closed), later[0]
-        if not self.period.has(min(last.closed, first.opened), max(last.closed, first.opened)):
-            return
         known = {seal.journal for lineage in self.lineages for seal in lineage}
-        link = first.previous
+        link, begin, end = first.previous, last.closed, first.opened
+        name = parse_journal_name(link.journal) if link is not None else None
+        if link and name and is_stopped(last) and name.number == last.sequence + 1:
+            begin = max(begin, self.facts.begin_of(link))  # nothing was written between
+        if link and link.digest and not link.taken:
+            end = link.closed  # nor after it
+        if not self.period.has(begin, end):
+            return
         if first.opened < last.closed or (link is not None and link.journal in known):
             text = f"{first.journal} and {last.journal} were written beside each other"
             hint = f"two processes use the name {self.writer}; give each gateway its own name"

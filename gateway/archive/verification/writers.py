@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import date
 from functools import cached_property
 from pathlib import Path
 from typing import Final
@@ -72,7 +71,7 @@ class Facts:
     """The facts that prove journals: the seals around a date, and what the archive has beside them.
 
     `seals` are those that were read, and `waiting` the journals without one, where their folder is
-    in reach. Seals of the dates from `since` on are searched by name. `moved` tells whether the
+    in reach. `moved` tells whether the
     head of a writer is not that one any more: a gateway that runs goes on while its archive is
     read, and what was missing then may be there. The writers of a `buffered` archive keep their
     heads elsewhere: a new buffer begins a new chain.
@@ -82,14 +81,13 @@ class Facts:
     writers: KnownWriters
     seals: Sequence[Seal]
     waiting: Sequence[WaitingJournal]
-    since: date
     moved: Callable[[str, WriterHead | None], bool]
     buffered: bool
 
     @property
     def oldest(self) -> int:
-        """The begin of the first date with seals, in microseconds since 1970-01-01 UTC."""
-        return day_start(min(self.reader.days, default=date.max))
+        """The begin of the archive, in microseconds since 1970-01-01 UTC."""
+        return day_start(self.reader.oldest)
 
     @property
     def known(self) -> set[str]:
@@ -109,10 +107,6 @@ class Facts:
     def has_seal(self, stem: str) -> bool:
         """Return whether the journal `stem` is here, or has a seal on any date."""
         return stem in self.known or self.reader.has_name(stem)
-
-    def has_sealed_name(self, stem: str) -> bool:
-        """Return whether the journal `stem` has a seal that was not read."""
-        return bool(self.reader.of_names([stem], [d for d in self.reader.days if d >= self.since]))
 
 
 def known_writers(storage: Storage, folder: Path | None, key: bytes | None) -> KnownWriters:
@@ -217,8 +211,7 @@ def _absent_journals(
     if opened is None or (link is not None and link.journal == stem):
         return
     begin = opened.start if link is None else max(opened.start, link.closed)
-    is_absent = stem not in known and period.has(begin, FOREVER)
-    if is_absent and not facts.has_sealed_name(stem):
+    if period.has(begin, FOREVER) and not facts.has_seal(stem):
         text = f"{writer} opened {stem}, which is nowhere; its rows are missing"
         yield error("missing-journal", f".journal/{stem}.open", text)
 
