@@ -2,6 +2,7 @@
 
     ARCHIVE/_heads/<writer>.json
     ARCHIVE/_heads/<writer>.damaged     one that a start of the writer found changed
+    ARCHIVE/_heads/<writer>-<start>.earlier   the last one of a process on another machine
 
 A writer replaces its head when the file of its next journal exists, before that accepts a row. A
 journal that a head names is therefore somewhere: it waits, or it has a seal. A head is canonical
@@ -10,7 +11,7 @@ JSON with the `mac` of a seal. Times are microseconds since 1970-01-01 UTC.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,7 +19,15 @@ from typing import TYPE_CHECKING, Final
 
 from gateway.archive.durable import make_folders, read_regular, replacing
 from gateway.archive.gaps import SourceGap
-from gateway.archive.layout import DAMAGED, HEADS, is_replay, listed, parse_journal_name
+from gateway.archive.layout import (
+    DAMAGED,
+    HEADS,
+    OTHERS,
+    UPLOADED,
+    is_replay,
+    listed,
+    parse_journal_name,
+)
 from gateway.archive.signed_json import NO_TERM, Previous, SignedStatement, Term
 from gateway.archive.threads import in_threads
 
@@ -26,6 +35,7 @@ if TYPE_CHECKING:  # the gateway itself never loads Arrow
     from gateway.archive.storage import Storage
 
 _SUFFIX: Final = ".json"
+_EARLIER: Final = ".earlier"
 _OPEN: Final = 1 << 62  # microseconds: after every date
 _SET_ASIDE: Final = (
     "is not what the writer wrote before its last start; see what changed it, then remove the file"
@@ -99,8 +109,8 @@ class StoredHead:
 
     @property
     def writer(self) -> str:
-        """The writer in the name of the file."""
-        return self.path.stem
+        """The writer of the head, or that in the name of the file."""
+        return self.head.writer if self.head else self.path.stem
 
     @property
     def current(self) -> bool:
@@ -145,7 +155,7 @@ def read_heads(storage: Storage, key: bytes | None = None) -> list[StoredHead]:
     """
     names = [name for name in storage.names(Path(HEADS)) if not name.startswith(".")]
     paths = [Path(HEADS) / name for name in names]
-    heads = [path for path in paths if path.suffix == _SUFFIX]
+    heads = [path for path in paths if path.suffix in {_SUFFIX, _EARLIER}]
     found = in_threads(lambda path: parsed(path, storage.read(path) or b"", key), heads)
     return found + [StoredHead(each, None, _SET_ASIDE) for each in paths if each.suffix == DAMAGED]
 
@@ -153,12 +163,41 @@ def read_heads(storage: Storage, key: bytes | None = None) -> list[StoredHead]:
 def upload_heads(storage: Storage, buffer: Path) -> None:
     """Upload the heads in the local folder `buffer`: before the seals of what they name.
 
+    A head of another machine in the archive is set aside first: what it names may be lost, and
+    nothing else says so.
+
     Raises:
         OSError: the archive cannot be reached.
     """
     for path in listed(buffer / HEADS):
         if not path.name.startswith("."):
-            storage.put(Path(HEADS) / path.name, read_regular(path))
+            content, uploaded = read_regular(path), path.parent / UPLOADED / path.name
+            stored = storage.read(place := Path(HEADS) / path.name)
+            known = [content, *_contents(uploaded, path.parent / OTHERS / path.name)]
+            if stored is not None and stored not in known:
+                storage.put(_aside(place, stored), stored)
+            storage.put(place, content)
+            make_folders(uploaded.parent)
+            with replacing(uploaded) as file:
+                file.write(content)
+
+
+def _contents(*paths: Path) -> Iterator[bytes]:
+    for path in paths:
+        with suppress(FileNotFoundError):
+            yield read_regular(path)
+
+
+def _aside(path: Path, content: bytes) -> Path:
+    """Return where the head at `path` is set aside: one place for each process."""
+    with suppress(ValueError):
+        return _earlier_path(from_json(content))
+    return path.with_suffix(DAMAGED)
+
+
+def _earlier_path(head: WriterHead) -> Path:
+    name = parse_journal_name(head.last or "")
+    return Path(HEADS) / f"{head.writer}-{name.start if name else 0}{_EARLIER}"
 
 
 def newest_heads(heads: Iterable[WriterHead]) -> list[WriterHead]:
@@ -175,10 +214,11 @@ def open_gaps(heads: Sequence[StoredHead]) -> list[SourceGap]:
 
     The sources of a gateway are those of the instance that wrote last.
     """
+    current = [each.head for each in heads if each.current and each.head is not None]
     return [
         SourceGap(head.gateway, "", name, "", each.outage.rule, each.outage.reason,
                   each.outage.begin, _OPEN, None)
-        for head in newest_heads(each.head for each in heads if each.head is not None)
+        for head in newest_heads(current)
         for name, each in head.sources.items()
         if each.outage is not None and not each.tap
     ]  # fmt: skip
@@ -190,7 +230,7 @@ def parsed(path: Path, content: bytes, key: bytes | None = None) -> StoredHead:
         head = from_json(content)
     except ValueError as fault:
         return StoredHead(path, None, str(fault))
-    if head.writer != path.stem:
+    if path.name not in {head_path(head.writer).name, _earlier_path(head).name}:
         return StoredHead(path, None, f"is that of {head.writer!r}")
     return StoredHead(path, head, head.fault(key))
 

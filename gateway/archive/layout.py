@@ -47,6 +47,7 @@ NAMES: Final = "_names"
 ROUTES: Final = "_routes"
 HEADS: Final = "_heads"
 OTHERS: Final = ".others"  # in the folders of heads and names of a buffer: copies
+UPLOADED: Final = ".uploaded"  # in the folder of heads of a buffer: those that it uploaded last
 NIGHTS: Final = Path("_nights")
 DONE_DAYS: Final = Path("_done")
 DICTIONARY: Final = "_dictionary"

@@ -89,13 +89,25 @@ class SignedStatement:
         return new_hash(key, _canonical_json(document)).hexdigest()
 
 
+TAKEN: Final = "taken"  # in place of a digest: what another machine has open by the archive
+
+
 @dataclass(frozen=True, slots=True)
 class Previous:
-    """The predecessor of a journal; `digest` is None when its gateway did not close it."""
+    """The predecessor of a journal; `digest` is None when its gateway did not close it.
+
+    It is `TAKEN` where another machine had the journal open: then nobody knows its end, and
+    `closed` is a time before it.
+    """
 
     journal: str  # the stem of its file name
     digest: str | None
     closed: int
+
+    @property
+    def taken(self) -> bool:
+        """Whether it is the open journal of a head that was taken from the archive."""
+        return self.digest == TAKEN
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from gateway.archive.heads import head_path
 from gateway.archive.journal.converter_process import fetch_others
 from gateway.archive.journal.local_head import LocalHead
 from gateway.archive.journal.writer import ArchiveWriter
@@ -213,7 +214,7 @@ class Gateway:
         location = wiring.archive_location(archive)
         root = location.local
         options = wiring.archive_options(archive)
-        if location.url and instance:
+        if location.url and (instance or not (root / head_path(settings.writer)).exists()):
             fetch_others(location, settings.writer, options.seal_key)
         recovered = recover(
             root, identity, wiring.echo_brokers(self.configuration), self.configuration.routes

@@ -191,6 +191,9 @@ class Converter:
 def fetch_others(location: ArchiveLocation, writer: str, key: bytes | None) -> None:
     """Copy the heads and short names of other instances of a gateway to the buffer of `writer`.
 
+    A buffer without a head of `writer` gets that as well: it continues the chain of the machine
+    before it.
+
     With a `key`, heads without its signature are not copied. After FETCH_SECONDS, or when the
     archive cannot be reached, the copies of an earlier start stay.
     """
@@ -215,7 +218,7 @@ def fetch_others(location: ArchiveLocation, writer: str, key: bytes | None) -> N
     else:
         return
     log.warning(
-        "archive: the states and short names of other instances are those of an earlier start: %s",
+        "archive: the heads and short names of other machines are those of an earlier start: %s",
         reason,
     )
 

@@ -32,12 +32,13 @@ from gateway.archive.layout import (
     OPEN,
     OTHERS,
     is_instance,
+    is_replay,
     journal_folder,
     journals,
     listed,
     parse_journal_name,
 )
-from gateway.archive.signed_json import NO_TERM, Previous, Term
+from gateway.archive.signed_json import NO_TERM, TAKEN, Previous, Term
 from gateway.clock import Clock, now
 from gateway.file_lock import wait_lock
 
@@ -124,7 +125,9 @@ def note_end(root: Path, writer: str, link: Previous, *, stopped: bool, key: byt
 def last_link(root: Path, writer: str) -> Previous | None:
     """Return the last journal of `writer`, closed or not; None when there is none.
 
-    A journal that the head states as open and that is nowhere has no digest.
+    A journal that the head states as open and that is nowhere has no digest. Where the folder has
+    no head of the gateway, the copy of that in the archive counts: it is the head of a machine
+    before this one, and what that had open is `taken`.
 
     Raises:
         OSError: the folder cannot be read.
@@ -135,10 +138,12 @@ def last_link(root: Path, writer: str) -> Previous | None:
             last = link_of(path.stem, read_regular(path), acknowledged_size(path))
         if last is not None:
             break
-    head = read_head(root, writer).head
+    head, digest = read_head(root, writer).head, None
+    if head is None and not is_replay(writer):
+        head, digest = _copied_head(root, writer), TAKEN
     if head is None:
         return last
-    lost = None if head.open is None else Previous(head.open, None, head.at)
+    lost = None if head.open is None else Previous(head.open, digest, head.at)
     # The head's link precedes that of the same journal, which a converter may be cutting now.
     return max(head.closed, last, lost, key=number_of)
 
@@ -157,6 +162,13 @@ def last_end(root: Path, gateway: str) -> int:
         ends = [link.closed for link in links if link is not None]
         return max([*ends, *(head.at for head in heads)], default=0)
     return 0
+
+
+def _copied_head(root: Path, writer: str) -> WriterHead | None:
+    path = root / HEADS / OTHERS / head_path(writer).name
+    with suppress(FileNotFoundError):
+        return parsed(path, read_regular(path)).head
+    return None
 
 
 def _heads_of(root: Path, gateway: str) -> list[WriterHead]:

@@ -207,6 +207,7 @@ class RollingJournal:
                 self._roll(journal, stopped=True)
             except OSError as error:
                 log.warning("archive %s: the last journal has no trailer: %s", self._root, error)
+                self._journal = None
                 self._convert(journal)
 
     def close(self, timeout: float) -> None:
@@ -276,7 +277,10 @@ class RollingJournal:
         return full or self._head.clock() >= self._midnight
 
     def _roll(self, journal: Journal, *, stopped: bool = False) -> None:
-        """Close the journal and convert it; unless `stopped`, open the next one.
+        """Close the journal and convert it; unless `stopped`, open the next one before.
+
+        The converter uploads the head: it names the next journal when the seal of this one is in
+        the archive, else a machine that is lost then would have ended with this one.
 
         Raises:
             OSError: the trailer cannot be written, and the journal stays open; or the next one
@@ -286,12 +290,14 @@ class RollingJournal:
         if stopped:
             with suppress(OSError):  # the converter notes it
                 self._state(None)
-        self._convert(journal)
-        if not stopped:
-            self._open()
+        self._journal, self._needs_sync = None, False
+        try:
+            if not stopped:
+                self._open()
+        finally:
+            self._convert(journal)  # it may be what fills the disk
 
     def _convert(self, journal: Journal) -> None:
-        self._journal, self._needs_sync = None, False
         journal.close()
         self._converter.add([journal.path])
 

@@ -74,6 +74,17 @@ def seal_days(storage: Storage) -> list[date]:
     return days_in(storage.names(Path(SEALS)))
 
 
+def kept_days(storage: Storage, sealed: Iterable[date]) -> set[date]:
+    """Return the dates that are there: those with rows, and those `sealed`.
+
+    A date that was removed has neither; the oldest of these is where the archive begins.
+
+    Raises:
+        OSError: the storage cannot be read.
+    """
+    return {*days_in(storage.names(Path())), *sealed}
+
+
 def sealed_journals(storage: Storage, day: date) -> Iterator[tuple[Path, JournalName]]:
     """Yield the path of the seal of each journal that was closed on `day`, with the journal's name.
 
@@ -92,9 +103,17 @@ def read_seals(storage: Storage, day: date, read: ReadSeal | None = None) -> lis
     Raises:
         OSError: the storage cannot be read.
     """
+    return in_threads(read or partial(read_seal, storage), seal_files(storage, day))
+
+
+def seal_files(storage: Storage, day: date) -> list[Path]:
+    """Return the paths of the seals of `day`, sorted by name.
+
+    Raises:
+        OSError: the storage cannot be read.
+    """
     folder = seal_folder(day)
-    names = [name for name in storage.names(folder) if not name.startswith(".")]
-    return in_threads(read or partial(read_seal, storage), [folder / name for name in names])
+    return [folder / name for name in storage.names(folder) if not name.startswith(".")]
 
 
 def read_seal(storage: Storage, path: Path) -> StoredSeal:

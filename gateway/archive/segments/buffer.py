@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from gateway.archive.durable import make_folders, read_regular, replacing
-from gateway.archive.heads import parsed
+from gateway.archive.heads import head_path, parsed
 from gateway.archive.layout import HEADS, NAMES, OTHERS, gateway_of, listed
 from gateway.archive.storage import RemoteStorage, Storage
 
@@ -47,13 +47,17 @@ def _add_lines(storage: Storage, path: Path, content: bytes) -> None:
 def copy_others(storage: Storage, buffer: Path, writer: str, key: bytes | None) -> Iterator[str]:
     """Copy the heads and names of other instances of the gateway of `writer`; yield the faults.
 
-    A head that has a fault is not copied.
+    Where the buffer has no head of `writer`, its own are among them: those of a machine before
+    this one. A head that has a fault is not copied.
 
     Raises:
         OSError: the archive cannot be reached.
     """
+    is_new = not (buffer / head_path(writer)).exists()
     for path, size in [*storage.files(Path(HEADS)), *storage.files(Path(NAMES))]:
-        if path.suffix in {".json", ".jsonl"} and _is_other(path.stem, writer):
+        if path.suffix not in {".json", ".jsonl"}:
+            continue
+        if _is_other(path.stem, writer) or (is_new and path.stem == writer):
             copy = buffer / path.parent / OTHERS / path.name
             yield from _copy(storage, path, size, copy, key)
 

@@ -221,7 +221,9 @@ def main(arguments: Sequence[str]) -> int:
         "--to", metavar="URL", default="", help="write the segments there (default: ARCHIVE)"
     )
     parser.add_argument(
-        "--fetch", metavar="WRITER", help="only copy what its other instances left there"
+        "--fetch",
+        metavar="WRITER",
+        help="only copy what its other instances and machines left there",
     )
     parser.add_argument("--keep-days", metavar="N", type=int, help="remove older days")
     parser.add_argument("--nice", metavar="N", type=int, default=0, help="lower the priority by N")

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import groupby, pairwise
 
 from gateway.archive.findings import Finding, error, warning
-from gateway.archive.layout import is_replay
+from gateway.archive.layout import is_replay, parse_journal_name
 from gateway.archive.seals.seal import End, Seal
 from gateway.archive.seals.store import link_path, seal_path
 from gateway.archive.segments.journal_facts import CUT
@@ -81,6 +81,7 @@ class _Chain:
             for earlier, later, fault in contradictions(lineage):
                 if self.period.has(earlier.opened, later.closed):
                     yield error("forked-chain", _place(later), f"{later.journal} {fault}")
+            yield from self._taken(lineage)
             for seal in lineage:
                 if self.period.has(seal.opened, seal.closed):
                     yield from _own_findings(seal)
@@ -112,10 +113,15 @@ class _Chain:
     def _break(self, earlier: Sequence[Seal], later: Sequence[Seal]) -> Iterator[Finding]:
         """Return the finding about the begin of a second lineage."""
         last, first = max(earlier, key=lambda seal: seal.closed), later[0]
-        if not self.period.has(min(last.closed, first.opened), max(last.closed, first.opened)):
-            return
         known = {seal.journal for lineage in self.lineages for seal in lineage}
-        link = first.previous
+        link, begin, end = first.previous, last.closed, first.opened
+        name = parse_journal_name(link.journal) if link is not None else None
+        if link and name and is_stopped(last) and name.number == last.sequence + 1:
+            begin = max(begin, self.facts.begin_of(link))  # nothing was written between
+        if link and link.digest and not link.taken:
+            end = link.closed  # nor after it
+        if not self.period.has(begin, end):
+            return
         if first.opened < last.closed or (link is not None and link.journal in known):
             text = f"{first.journal} and {last.journal} were written beside each other"
             hint = f"two processes use the name {self.writer}; give each gateway its own name"
@@ -129,6 +135,19 @@ class _Chain:
             else:
                 lost = f"nothing proves that no rows are missing since {_clock(last.closed)}"
                 yield error("new-chain", _place(first), f"{text}: {lost}")
+
+    def _taken(self, lineage: Sequence[Seal]) -> Iterator[Finding]:
+        """Yield the errors about journals after which another machine may have lost others."""
+        for earlier, later in pairwise(lineage):
+            taken = later.previous is not None and later.previous.taken
+            if (
+                taken
+                and earlier.end is End.CLOSED
+                and self.period.has(earlier.closed, later.opened)
+            ):
+                since = f"nothing proves the rows of {self.writer} after {_clock(earlier.closed)}"
+                text = f"{since}: another machine began with {later.journal}"
+                yield error("open-chain", _place(later), f"{text}, and that one did not stop")
 
     def _end(self, last: Seal) -> Iterator[Finding]:
         """Check that the chain reaches the end of the period."""

@@ -2,31 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import date
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from typing import Final
 
 from gateway.archive.findings import Finding, error
 from gateway.archive.heads import WriterHead
-from gateway.archive.layout import DAY, SECOND, JournalName, day_of, seal_folder
+from gateway.archive.layout import (
+    SECOND,
+    JournalName,
+    parse_journal_name,
+    seal_folder,
+)
 from gateway.archive.seals.seal import AnySeal, Seal
 from gateway.archive.seals.store import (
     ReadSeal,
     StoredSeal,
+    kept_days,
     link_path,
     read_seal,
-    read_seals,
     seal_days,
-    sealed_journals,
+    seal_files,
 )
 from gateway.archive.signed_json import Previous
 from gateway.archive.storage import Storage
-from gateway.archive.verification.lineage import is_stopped
+from gateway.archive.threads import in_threads
 
 SLACK: Final = 120 * SECOND  # before and after a journal: what was in flight then is in others
+NO_HEADS: Final[Mapping[str, WriterHead]] = {}
 _CACHED_DAYS: Final = 6
 
 
@@ -68,7 +74,7 @@ class Evidence:
 
 
 class EvidenceReader:
-    """Reads seals, and keeps those of a few dates.
+    """Reads seals, and keeps those of a few dates; it lists each date once.
 
     Mutable: owned by one verification.
     """
@@ -82,8 +88,8 @@ class EvidenceReader:
         self._storage, self.key = storage, key
         self._read = read or partial(read_seal, storage)
         self.days = seal_days(storage)
+        self.oldest = min(kept_days(storage, self.days), default=date.max)
         self.of_day = lru_cache(_CACHED_DAYS)(self._of_day)
-        self._journals = lru_cache(_CACHED_DAYS)(partial(_journals, storage))
 
     def of_names(self, stems: Collection[str], days: Collection[date]) -> list[Evidence]:
         """Return the seals with one of the names `stems` among those of `days`.
@@ -93,57 +99,36 @@ class EvidenceReader:
         """
         wanted = {f"{stem}.json" for stem in stems}
         return [
-            self._judged(self._read(seal_folder(day) / name))
+            self._judged(self._read(path))
             for day in days
-            for name in sorted(wanted.intersection(self._storage.names(seal_folder(day))))
+            for path in self._paths.get(day, ())
+            if path.name in wanted
         ]
 
-    def _end_of(self, writer: str, days: Iterable[date], place: int) -> list[Evidence]:
-        """Return the first (`place` 0) or last (-1) seal of `writer` on the first day with one.
-
-        Raises:
-            OSError: the storage cannot be read.
-        """
-        for day in days:
-            if own := sorted(each for each in self._journals(day) if each.writer == writer):
-                return self.of_names([str(own[place])], [day])
-        return []
-
-    def around(self, day: date, period: Period) -> list[Evidence]:
-        """Return the seals of `day`, of the date before, and of later ones until all chains end.
-
-        Raises:
-            OSError: the storage cannot be read.
-        """
-        found: list[Evidence] = []
-        for each in [*[each for each in self.days if each < day][-1:], day]:
-            found += self.of_day(each)
-        for each in (each for each in self.days if each > day):
-            found += self.of_day(each)
-            if not _is_open(found, period):
-                break
-        return found
-
-    def of_silent(
-        self, day: date, period: Period, heads: Mapping[str, WriterHead], found: Sequence[Evidence]
+    def around(
+        self, day: date, period: Period, heads: Mapping[str, WriterHead] = NO_HEADS
     ) -> list[Evidence]:
-        """Return the seals around `day` of the writers of `heads` without one in `found`.
+        """Return the seals of `day` and of the date before, and those that continue these.
 
-        Writers that stopped before `period` have none.
+        That are the last one before and the next ones of each writer that wrote later, or by its
+        head may have: a stop is no end of a chain that goes on.
 
         Raises:
-            OSError: the storage cannot be read.
+            OSError: the archive cannot be read.
         """
+        before = [each for each in self.days if each < day]
+        found = [*(self.of_day(before[-1]) if before else ()), *self.of_day(day)]
         near = {each.seal.writer for each in found if isinstance(each.seal, Seal)}
-        silent: list[Evidence] = []
-        for writer, head in heads.items():
-            last = head.closed
-            if writer in near or last is None or (head.open is None and last.closed < period.begin):
-                continue
-            days = self.days
-            silent += self._end_of(writer, [each for each in reversed(days) if each < day], -1)
-            silent += self._end_of(writer, [each for each in days if each > day], 0)
-        return silent
+        for writer, named in self._names.items():
+            later = sorted((at, name) for name, at in named.items() if at > day)
+            if writer not in near and (later or _may_write(heads.get(writer), period)):
+                earlier = [(at, name) for name, at in named.items() if at < day]
+                found += [self._named(*each) for each in sorted(earlier)[-1:]]
+            for each in later:
+                found.append(self._named(*each))
+                if _is_past(found[-1].seal, period):
+                    break
+        return found
 
     def exists(self, link: Previous) -> bool:
         """Return whether a file has the name of the seal of the journal that `link` names.
@@ -151,7 +136,18 @@ class EvidenceReader:
         Raises:
             OSError: the storage cannot be read.
         """
-        return self._storage.read(link_path(link)) is not None
+        return self._storage.read(link_path(link)) is not None or (
+            link.taken and self.has_name(link.journal)
+        )
+
+    def has_name(self, stem: str) -> bool:
+        """Return whether the journal `stem` has a seal on any date.
+
+        Raises:
+            OSError: the storage cannot be read.
+        """
+        name = parse_journal_name(stem)
+        return name is not None and name in self._names.get(name.writer, {})
 
     def has_process(self, name: JournalName) -> bool:
         """Return whether a journal of the process that wrote the journal `name` has a seal.
@@ -159,30 +155,44 @@ class EvidenceReader:
         Raises:
             OSError: the storage cannot be read.
         """
-        since = day_of(name.start - DAY)
-        named = (each for day in self.days if day >= since for each in self._journals(day))
-        return any(each[:2] == name[:2] for each in named)
+        return any(each[:2] == name[:2] for each in self._names.get(name.writer, ()))
+
+    @cached_property
+    def _paths(self) -> dict[date, list[Path]]:
+        """The files among the seals of each date, sorted by name."""
+        found = in_threads(partial(seal_files, self._storage), self.days)
+        return dict(zip(self.days, found, strict=True))
+
+    @cached_property
+    def _names(self) -> dict[str, dict[JournalName, date]]:
+        """The journals with a seal, by writer, and the date of each."""
+        found: dict[str, dict[JournalName, date]] = {}
+        for day, paths in self._paths.items():
+            for name in filter(None, (parse_journal_name(path.stem) for path in paths)):
+                found.setdefault(name.writer, {})[name] = day
+        return found
 
     def _of_day(self, day: date) -> list[Evidence]:
-        found = read_seals(self._storage, day, self._read) if day in self.days else []
-        return [self._judged(each) for each in found]
+        return [self._judged(each) for each in in_threads(self._read, self._paths.get(day, ()))]
+
+    def _named(self, day: date, name: JournalName) -> Evidence:
+        return self._judged(self._read(seal_folder(day) / f"{name}.json"))
 
     def _judged(self, stored: StoredSeal) -> Evidence:
         return Evidence(stored.path, stored.seal, _finding(stored, self.key))
 
 
-def _journals(storage: Storage, day: date) -> list[JournalName]:
-    return [name for _, name in sealed_journals(storage, day)]
+def _may_write(head: WriterHead | None, period: Period) -> bool:
+    """Return whether a writer with this `head` did not stop before the period."""
+    if head is None or head.closed is None:
+        return False
+    return head.open is not None or head.closed.closed >= period.begin
 
 
-def _is_open(evidence: Sequence[Evidence], period: Period) -> bool:
-    """Return whether a journal with rows of the period may follow those of a writer."""
-    last: dict[str, Seal] = {}
-    for each in evidence:
-        if isinstance(each.seal, Seal):
-            known = last.get(each.seal.writer, each.seal)
-            last[each.seal.writer] = max(known, each.seal, key=lambda seal: seal.closed)
-    return any(seal.closed < period.end + SLACK and not is_stopped(seal) for seal in last.values())
+def _is_past(seal: AnySeal | None, period: Period) -> bool:
+    """Return whether the journal of a seal was opened and closed after the period."""
+    end = period.end + SLACK
+    return isinstance(seal, Seal) and seal.opened >= period.end and seal.closed >= end
 
 
 def _finding(stored: StoredSeal, key: bytes | None) -> Finding | None:

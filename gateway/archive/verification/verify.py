@@ -6,7 +6,7 @@ The rows are neither read nor compared: that is the reconciliation's part. No Sp
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from functools import partial
@@ -16,10 +16,10 @@ from typing import Final
 
 from gateway.archive.findings import Finding, Weight, error, warning
 from gateway.archive.heads import WriterHead, head_path, parsed
-from gateway.archive.layout import MAX_TIME, SEALS, day_start, days_in, journal_of, parse_day
+from gateway.archive.layout import MAX_TIME, SEALS, day_start, journal_of, parse_day
 from gateway.archive.routes import routes_findings
 from gateway.archive.seals.seal import Seal
-from gateway.archive.seals.store import HashFiles, ReadSeal, digests_of
+from gateway.archive.seals.store import HashFiles, ReadSeal, digests_of, kept_days
 from gateway.archive.signed_json import StoredDigest
 from gateway.archive.storage import LocalStorage, Storage
 from gateway.archive.verification.chains import NotRunning, chain_findings
@@ -33,7 +33,7 @@ from gateway.archive.verification.contents import (
     strangers,
 )
 from gateway.archive.verification.holders import Holder, holders
-from gateway.archive.verification.seal_evidence import Evidence, EvidenceReader, Period
+from gateway.archive.verification.seal_evidence import NO_HEADS, Evidence, EvidenceReader, Period
 from gateway.archive.verification.waiting import WaitingJournal, waiting_journals
 from gateway.archive.verification.writers import Facts, KnownWriters, known_writers, writer_findings
 from gateway.clock import today as current_date
@@ -110,7 +110,7 @@ def verify_archive(
     """
     reader = EvidenceReader(storage, key)
     verifier = _Verifier(storage, reader, journals, today or current_date())
-    known = sorted({*reader.days, *days_in(storage.names(Path()))})
+    known = sorted(kept_days(storage, reader.days))
     routes = Verified(tuple(routes_findings(storage, 0, MAX_TIME, key)))
     days = [verifier.of_day(day) for day in _without_gaps(known)]
     return _merged([routes, verifier.of_writers(), *days])
@@ -150,7 +150,7 @@ class _Verifier:
         """Verify what the writers state now: an archive may have lost all its dates."""
         begin = day_start(self.today)
         writers = known_writers(self.storage, self.folder, self.reader.key)
-        facts = self._facts(date.min, [], writers)
+        facts = self._facts([], writers)
         period = Period(begin, day_start(self.today + _DAY), begin)
         return Verified(tuple(writer_findings(period, facts)), journals=tuple(facts.waiting))
 
@@ -159,12 +159,11 @@ class _Verifier:
         # Before seals and journals: what a head names is there when these are read.
         writers = known_writers(self.storage, self.folder, self.reader.key)
         files = files_of(self.storage, day)
-        evidence, claims = self.claims(day, period, files)
-        evidence += self.reader.of_silent(day, period, writers.expected, evidence)
+        evidence, claims = self.claims(day, period, files, writers.expected)
         hash_files = self.hash_files or partial(digests_of, self.storage)
         found, segments, unproven = check_files(files, claims, hash_files)
         seals = [each.seal for each in evidence if isinstance(each.seal, Seal)]
-        facts = self._facts(day, seals, writers)
+        facts = self._facts(seals, writers)
         chained, pauses = chain_findings(period, facts)
         chained += writer_findings(period, facts)
         if not claims.present and (text := _nothing_known(seals, period, len(files))):
@@ -181,10 +180,14 @@ class _Verifier:
         )
 
     def claims(
-        self, day: date, period: Period, files: Collection[Path]
+        self,
+        day: date,
+        period: Period,
+        files: Collection[Path],
+        heads: Mapping[str, WriterHead] = NO_HEADS,
     ) -> tuple[list[Evidence], DayClaims]:
         """Return the seals that can name `files` of the period, and what they say about `day`."""
-        evidence = self.reader.around(day, period)
+        evidence = self.reader.around(day, period, heads)
         claims = claims_of(evidence, day)
         if stems := {journal_of(path) for path in strangers(files, claims)}:
             known = {each.path for each in evidence}
@@ -203,10 +206,10 @@ class _Verifier:
         if self.reader.key is None and any(each.seal and each.seal.keyed for each in evidence):
             yield warning("unchecked-seals", SEALS, _UNCHECKED)
 
-    def _facts(self, since: date, seals: Sequence[Seal], writers: KnownWriters) -> Facts:
+    def _facts(self, seals: Sequence[Seal], writers: KnownWriters) -> Facts:
         waiting = [] if self.folder is None else waiting_journals(self.folder)
         buffered = not isinstance(self.storage, LocalStorage)
-        return Facts(self.reader, writers, seals, waiting, since, self._moved, buffered)
+        return Facts(self.reader, writers, seals, waiting, self._moved, buffered)
 
     def _moved(self, writer: str, head: WriterHead | None) -> bool:
         """Return whether the head of `writer` is another one by now."""

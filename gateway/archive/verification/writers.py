@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import date
 from functools import cached_property
 from pathlib import Path
 from typing import Final
@@ -34,7 +33,8 @@ class KnownWriters:
 
     `routes` has the first and the newest time at which rules of a writer came into force. The
     journals of those `in_reach` are in the local folder. The `retired` will not return: what they
-    lack is a finding of the dates up to their last sign, and of no later one.
+    lack is a finding of the dates up to their last sign, and of no later one. Heads that were set
+    aside are witnesses for their journals, and for nothing else.
     """
 
     heads: Sequence[StoredHead]
@@ -51,7 +51,7 @@ class KnownWriters:
     def sound(self) -> dict[str, WriterHead]:
         """The heads that their writers signed, by writer."""
         faulty = {each.writer for each in self.heads if each.current and each.fault}
-        present = {each.writer: each.head for each in self.heads if each.head is not None}
+        present = {each.writer: each.head for each in self.heads if each.current and each.head}
         return {w: head for w, head in present.items() if w not in faulty}
 
     def note(self, writer: str, since: int, period: Period) -> str | None:
@@ -71,7 +71,7 @@ class Facts:
     """The facts that prove journals: the seals around a date, and what the archive has beside them.
 
     `seals` are those that were read, and `waiting` the journals without one, where their folder is
-    in reach. Seals of the dates from `since` on are searched by name. `moved` tells whether the
+    in reach. `moved` tells whether the
     head of a writer is not that one any more: a gateway that runs goes on while its archive is
     read, and what was missing then may be there. The writers of a `buffered` archive keep their
     heads elsewhere: a new buffer begins a new chain.
@@ -81,14 +81,13 @@ class Facts:
     writers: KnownWriters
     seals: Sequence[Seal]
     waiting: Sequence[WaitingJournal]
-    since: date
     moved: Callable[[str, WriterHead | None], bool]
     buffered: bool
 
     @property
     def oldest(self) -> int:
-        """The begin of the first date with seals, in microseconds since 1970-01-01 UTC."""
-        return day_start(min(self.reader.days, default=date.max))
+        """The begin of the archive, in microseconds since 1970-01-01 UTC."""
+        return day_start(self.reader.oldest)
 
     @property
     def known(self) -> set[str]:
@@ -105,9 +104,9 @@ class Facts:
         known = name is None or any((seal.writer, seal.start) == name[:2] for seal in self.seals)
         return link.closed if name is None or known else name.start
 
-    def has_sealed_name(self, stem: str) -> bool:
-        """Return whether the journal `stem` has a seal that was not read."""
-        return bool(self.reader.of_names([stem], [d for d in self.reader.days if d >= self.since]))
+    def has_seal(self, stem: str) -> bool:
+        """Return whether the journal `stem` is here, or has a seal on any date."""
+        return stem in self.known or self.reader.has_name(stem)
 
 
 def known_writers(storage: Storage, folder: Path | None, key: bytes | None) -> KnownWriters:
@@ -124,7 +123,7 @@ def known_writers(storage: Storage, folder: Path | None, key: bytes | None) -> K
         first, _ = routes.get(each.writer, (each.since, 0))
         routes[each.writer] = (first, each.since)
     retired = retirements(storage, key)
-    lasts = {each.writer: each.head.last for each in heads if each.head}
+    lasts = {each.writer: each.head.last for each in heads if each.current and each.head}
     return KnownWriters(
         heads,
         routes,
@@ -152,6 +151,24 @@ def writer_findings(period: Period, facts: Facts) -> Iterator[Finding]:
             found += _older_head(writer, head, facts)
         if found and not facts.moved(writer, head):
             yield from (replace(each, text=f"{each.text}{note}") for each in found)
+    for stored in writers.heads:
+        if stored.head and not stored.current and not stored.fault:
+            yield from _lost_machine(stored.path, stored.head, period, facts)
+
+
+def _lost_machine(path: Path, head: WriterHead, period: Period, facts: Facts) -> Iterator[Finding]:
+    """Yield an error where the last journal of a head that was set aside has no seal.
+
+    It belongs to the dates from that journal on until a later process began.
+    """
+    name, link = parse_journal_name(head.last or ""), head.closed
+    if name is None:
+        return
+    begin = name.start if link is None else facts.begin_of(link)
+    starts = (e.opened for e in facts.seals if e.writer == head.writer and e.start > name.start)
+    if period.has(begin, min(starts, default=FOREVER)) and not facts.has_seal(str(name)):
+        text = f"{head.writer} opened {name}, and went on from another machine without its seal"
+        yield error("missing-journal", path.as_posix(), f"{text}; its rows are missing")
 
 
 def missing_head(writer: str) -> Finding:
@@ -194,8 +211,7 @@ def _absent_journals(
     if opened is None or (link is not None and link.journal == stem):
         return
     begin = opened.start if link is None else max(opened.start, link.closed)
-    is_absent = stem not in known and period.has(begin, FOREVER)
-    if is_absent and not facts.has_sealed_name(stem):
+    if period.has(begin, FOREVER) and not facts.has_seal(stem):
         text = f"{writer} opened {stem}, which is nowhere; its rows are missing"
         yield error("missing-journal", f".journal/{stem}.open", text)
 

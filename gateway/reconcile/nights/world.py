@@ -8,7 +8,7 @@ from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gateway.archive.layout import SECOND, day_of, days_in
+from gateway.archive.layout import SECOND, JournalName, day_of, days_in
 from gateway.archive.night_record import HeadSeen, Night
 from gateway.archive.seals.seal import Seal
 from gateway.archive.seals.store import ReadSeal, seal_days, sealed_journals
@@ -83,25 +83,26 @@ def world_of(
     """
     storage = open_storage(job.location)
     days = seal_days(storage)
-    journals = [each for day in days for each in sealed_journals(storage, day)]
+    listed = [(day, *each) for day in days for each in sealed_journals(storage, day)]
+    journals = [(path, name) for _, path, name in listed]
     ordered = sorted(journals, key=lambda sealed: sealed[1].number)
     firsts = _seals({name.writer: path for path, name in reversed(ordered)}.values(), read)
     unjudged = _seals((path for path, name in journals if not previous.has_judged(name)), read)
+    places = _places(((day, name) for day, _, name in listed), previous)
     names = storage.names(job.results.folder.parent)
     hidden = {name.removeprefix(".new-") for name in names if name.startswith(".new-")}
     results = days_in(name for name in names if name not in hidden)
     waiting = [] if job.location.url else waiting_journals(job.location.local)
     kept = frozenset(map(str, days_in(storage.names(Path()))))
     writers = known_writers(storage, None, job.key)
-    heads = [each.head for each in writers.heads if each.head and not each.fault]
     return World(
         today=day_of(at),
         heads=[
             HeadSeen(each.writer, each.closed, each.open, each.at, each.gateway, each.lease)
-            for each in heads
+            for each in writers.sound.values()
         ],
         journals=[
-            _new_journal(seal, kept, job.in_flight * SECOND)
+            _new_journal(seal, kept, job.in_flight * SECOND, places)
             for seal in unjudged  # one that is unreadable or forged stays new, until it is mended
             if (seal.keyed and job.key is None) or seal.has_valid_mac(job.key)
         ],
@@ -117,18 +118,46 @@ def world_of(
     )
 
 
-def _new_journal(seal: Seal, kept: Collection[str], in_flight: int) -> NewJournal:
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """The dates of the journals of a writer before and after one; `filled` after a judged one."""
+
+    before: date
+    after: date
+    filled: bool
+
+
+def _places(listed: Iterable[tuple[date, JournalName]], previous: Night) -> dict[str, _Place]:
+    """Return the place of each journal in the order of its writer."""
+    found: dict[str, _Place] = {}
+    for own in by_key((name.writer, (day, name)) for day, name in sorted(listed)).values():
+        judged = [number for number, (_, name) in enumerate(own) if previous.has_judged(name)]
+        last = max(judged, default=-1)
+        for number, (_, name) in enumerate(own):
+            before, after = own[max(number - 1, 0)], own[min(number + 1, len(own) - 1)]
+            found[str(name)] = _Place(before[0], after[0], filled=number < last)
+    return found
+
+
+def _new_journal(
+    seal: Seal, kept: Collection[str], in_flight: int, places: Mapping[str, _Place]
+) -> NewJournal:
     """Return a journal with the dates of its rows, and those that it proves.
 
-    It proves the chain from its opening on, and after a killed process that before it. Its first
-    rows may be sightings of copies that were in flight before, for `in_flight` microseconds.
+    It proves the chain from its opening on, and after a killed process that before it. One that
+    leaves or fills a gap proves all between its neighbours: the finding about the journals that
+    are missing there belongs to these dates. Its first rows may be sightings of copies that were
+    in flight before, for `in_flight` microseconds.
     """
     before = seal.previous
     begin = before.closed if before and before.digest is None else seal.opened
     begin, end = reach(min(begin, seal.opened), seal.closed)
     begin = min([begin, *(entry.first - in_flight for entry in seal.segments)])
-    first, last = str(day_of(begin)), str(day_of(end))
-    proven = {day for day in kept if first <= day <= last}
+    first, last = day_of(begin), day_of(end)
+    place = places.get(seal.journal)
+    if place and (place.filled or (before and before.journal not in places)):
+        first, last = min(first, place.before), max(last, place.after)
+    proven = {day for day in kept if str(first) <= day <= str(last)}
     concerns = proven.union(*(entry.concerns for entry in seal.segments))
     return NewJournal(seal.writer, seal.start, seal.sequence, seal.mac, tuple(sorted(concerns)))
 

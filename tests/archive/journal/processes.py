@@ -39,6 +39,8 @@ class NoConverter:
 
     def poll(self) -> None: ...
 
+    def start_without_journals(self) -> None: ...
+
     def finish(self, _: float) -> list[Path]:
         return []
 
@@ -52,12 +54,13 @@ class Process:
     options: ArchiveOptions = QUICK
     replay: bool = False
     time: int = NOON
+    url: str = ""  # of a remote archive, whose buffer is `root`
     journal: RollingJournal = field(init=False)
 
     def __post_init__(self) -> None:
         writer, key = writer_name("edge", replay=self.replay), self.options.seal_key
         head = LocalHead(self.root, "edge", writer, key, lambda: self.time)
-        location = ArchiveLocation(self.root)
+        location = ArchiveLocation(self.root, self.url)
         self.journal = RollingJournal(location, head, self.start, self.options)
 
     def write(self, *numbers: int) -> None:

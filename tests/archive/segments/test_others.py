@@ -14,7 +14,7 @@ from gateway.archive.heads import SourceConnection, head_path
 from gateway.archive.journal import converter_process
 from gateway.archive.journal.converter_process import fetch_others
 from gateway.archive.journal.local_head import LocalHead, last_end
-from gateway.archive.layout import HEADS, NAMES
+from gateway.archive.layout import HEADS, NAMES, OTHERS
 from gateway.archive.location import ArchiveLocation, parse_location
 from gateway.archive.lookup.name_store import NameStore
 from gateway.archive.segments.convert import main
@@ -50,7 +50,9 @@ def left(location: ArchiveLocation, gateway: str, instance: str, lease: int, nam
 def fetched(location: ArchiveLocation, writer: str, key: bytes | None = None) -> list[str]:
     fetch_others(location, writer, key)
     return sorted(
-        path.name for folder in (HEADS, NAMES) for path in (location.local / folder).glob(".*/*")
+        path.name
+        for folder in (HEADS, NAMES)
+        for path in (location.local / folder).glob(f"{OTHERS}/*")
     )
 
 
@@ -113,7 +115,7 @@ def test_a_bucket_that_is_away_is_logged_and_the_copies_stay(
 
     assert fetched(own, "edge@a") == copies
     (line,) = [each for each in caplog.records if each.levelno == logging.WARNING]
-    assert "other instances" in line.getMessage()
+    assert "other machines" in line.getMessage()
 
 
 def test_a_head_without_the_signature_of_the_archive_is_not_taken(

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
@@ -401,11 +402,12 @@ def test_a_date_without_seals_is_an_error(tmp_path: Path) -> None:
     made = sealed_day(tmp_path)
     shutil.rmtree(tmp_path / "_seals")
 
-    (finding,) = made.verify().findings
+    found = made.verify()
 
-    assert (finding.rule, finding.place) == ("no-seals", f"date={DAY}")
-    assert len(made.verify().segments) == 4
-    assert errors(verify_archive(made.storage, today=AFTER)) == ["no-seals"] * 3
+    assert ("no-seals", f"date={DAY}") in {(each.rule, each.place) for each in found.findings}
+    assert errors(found) == ["missing-seal", "missing-seal", "no-seals"], "and by their heads"
+    assert len(found.segments) == 4
+    assert errors(verify_archive(made.storage, today=AFTER)).count("no-seals") == 3
 
 
 def test_a_date_before_the_archive_is_an_error(tmp_path: Path) -> None:
@@ -431,3 +433,65 @@ def test_many_findings_of_one_kind_are_counted(tmp_path: Path) -> None:
 
     assert len(findings) == 21
     assert "(and 29 more of this kind)" in findings[-1].text
+
+
+@pytest.mark.parametrize("remote", [False, True])
+def test_a_journal_that_is_lost_after_a_stop_is_found_for_ever(
+    tmp_path: Path, bucket: Bucket, *, remote: bool
+) -> None:
+    """The writer comes back two dates later, and its first seal names the lost journal."""
+    if remote:
+        bucket.start()
+    made = Chained(RemoteStorage(bucket.url) if remote else LocalStorage(tmp_path))
+    for number in range(9):  # another writer has seals of each date
+        begin, end = MIDNIGHT + (number - 1) * 24 * HOUR, End.STOPPED if number == 8 else End.CLOSED
+        made.add("west", begin + HOUR, begin + 25 * HOUR, end=end)
+    made.add("east", MIDNIGHT - HOUR, NOON, end=End.STOPPED)
+    lost = made.add("east", NOON + HOUR, NOON + 2 * HOUR, start=NOON + HOUR)
+    back = NOON + 48 * HOUR
+    made.add("east", back, back + HOUR, end=End.STOPPED, start=back)
+    made.add("east", back + 96 * HOUR, back + 97 * HOUR, end=End.STOPPED, start=back + 96 * HOUR)
+    assert errors(made.verify()) == []
+    made.storage.delete(seal_path(lost))
+    made.storage.delete(Path(lost.segments[0].path))
+
+    dates = [DAY + number * NEXT for number in range(-1, 7)]
+    found = {day for day in dates if "missing-seal" in errors(made.verify(day))}
+
+    assert DAY in found
+    assert found <= set(dates[1:4]), "the writer was back on the third date"
+    assert errors(verify_archive(made.storage, today=AFTER)) == ["missing-seal"]
+
+
+def test_a_verification_lists_the_seals_of_each_date_once(tmp_path: Path) -> None:
+    """A dead writer, of which nothing follows, costs no further look at any date."""
+    made = Chained(LocalStorage(tmp_path))
+    made.add("dead", MIDNIGHT, NOON, end=End.KILLED)
+    begin = MIDNIGHT
+    for number in range(12):
+        made.add("west", begin, end := MIDNIGHT + (number + 1) * 24 * HOUR + SECOND)
+        begin = end
+    listed: list[Path] = []
+
+    class Watched(LocalStorage):
+        def names(self, folder: Path) -> list[str]:
+            listed.append(folder)
+            return super().names(folder)
+
+    verify_archive(Watched(tmp_path), today=DAY + 30 * NEXT)
+
+    assert max(Counter(each for each in listed if each.parent.name == "_seals").values()) == 1
+
+
+def test_seals_that_are_removed_without_their_rows_begin_no_archive(tmp_path: Path) -> None:
+    made = chained(tmp_path)
+    begin = MIDNIGHT
+    for number in range(3):
+        made.add("east", begin, end := MIDNIGHT + (number + 1) * 24 * HOUR + SECOND)
+        begin = end
+    first = made.seals[0]
+    assert seal_path(first).parent.name == f"date={DAY + NEXT}"
+    file_of(tmp_path, first).unlink()
+    file_of(tmp_path, first).parent.rmdir()
+
+    assert "missing-seal" in errors(made.verify(DAY + NEXT))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from gateway.archive.journal import converter_process
+from gateway.archive.storage import RemoteStorage
+from gateway.archive.verification.verify import verify_archive
 from gateway.model.message import Message
 from tests.archive.bucket import Bucket
 from tests.runtime.gateway.running import BrokerClient, running
@@ -50,6 +52,23 @@ def test_an_instance_returns_the_names_that_another_one_shortened(
     assert (returned.address, returned.payload) == (f"returned/0/{LONG}", b"answer")
 
 
+def test_a_new_machine_continues_the_chain_of_the_one_before_it(
+    plant: BrokerClient, ems: BrokerClient, bucket: Bucket
+) -> None:
+    bucket.start()
+    config = CONFIG.replace("buffer-{instance}", "{buffer}")
+    for buffer in ("one", "two"):
+        with running(config.format(instance="a", url=bucket.url, buffer=buffer)):
+            plant.publish(*messages(1))
+            ems.receive(1)
+        plant.receive_available()
+
+    found = verify_archive(RemoteStorage(bucket.url))
+
+    assert found.seals > 1
+    assert [each.rule for each in found.findings] == []
+
+
 def test_a_bucket_that_is_away_stops_no_start(
     plant: BrokerClient,
     ems: BrokerClient,
@@ -61,4 +80,4 @@ def test_a_bucket_that_is_away_stops_no_start(
         (sent,) = ems.receive(1)
 
     assert sent.payload == b"0"
-    assert "other instances are those of an earlier start" in caplog.text
+    assert "other machines are those of an earlier start" in caplog.text

@@ -1,0 +1,271 @@
+"""A machine that is lost with its buffer: its head in the bucket is a witness that nobody replaces.
+
+Each machine is a process with a buffer of its own, and the bucket is what survives.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from gateway.archive.heads import head_path
+from gateway.archive.journal import rolling
+from gateway.archive.journal.ends import Head
+from gateway.archive.journal.file import Journal
+from gateway.archive.journal.local_head import last_end, last_link, number_of
+from gateway.archive.journal.rolling import RollingJournal
+from gateway.archive.layout import HOUR, journals
+from gateway.archive.segments.convert import main
+from gateway.archive.storage import RemoteStorage
+from gateway.archive.verification.verify import Verified, verify_archive
+from tests.archive.bucket import Bucket
+from tests.archive.journal.processes import Process, convert_all, no_converter, numbers, verified
+from tests.archive.samples import NOON, START
+from tests.archive.verification.chained import AFTER, errors
+
+__all__ = ["no_converter"]  # a fixture
+
+LOST = {"missing-seal", "missing-journal", "new-chain", "open-chain", "forked-chain"}
+
+
+class KilledError(BaseException):
+    """The end of a process at some step."""
+
+
+@dataclass
+class World:
+    """A bucket, and the machines that write to it under one name."""
+
+    folder: Path
+    url: str
+    machines: int = 0
+    started: int = 0
+    processes: list[Process] = field(default_factory=list)
+
+    def machine(self) -> Path:
+        self.machines += 1
+        return self.folder / str(self.machines)
+
+    def start(
+        self, root: Path, *, fetch: bool = True, upload: bool = True, back: int = 0
+    ) -> Process:
+        """Start a gateway as it does: with what the archive has, then its head goes there."""
+        self.started += 1
+        if fetch:
+            assert main([str(root), "--to", self.url, "--fetch", "edge"]) == 0
+        time = max(NOON + self.started * HOUR - back, last_end(root, "edge"))
+        process = Process(root, START + self.started * HOUR - back, time=time, url=self.url)
+        if upload:
+            self.convert(root)
+        return process
+
+    def convert(self, root: Path, *paths: Path) -> None:
+        assert main([str(root), "--to", self.url, *map(str, paths or [Path("none")])]) == 0
+
+    def lose(self, process: Process) -> None:
+        """End the process, if it runs, and remove its disk."""
+        if process.journal._journal is not None:  # noqa: SLF001
+            process.kill()
+        process.journal._lock.close()  # noqa: SLF001
+        shutil.rmtree(process.root)
+
+    def stop(self, process: Process) -> None:
+        process.stop()
+        self.convert(process.root, *journals(process.root))
+
+    def verify(self) -> Verified:
+        return verify_archive(RemoteStorage(self.url), today=AFTER)
+
+
+@pytest.fixture
+def world(tmp_path: Path, bucket: Bucket) -> World:
+    bucket.start()
+    return World(tmp_path, bucket.url)
+
+
+def stopped_before(world: World) -> Path:
+    """A machine whose first process stopped in good order."""
+    root = world.machine()
+    first = world.start(root)
+    first.write(1, 2)
+    world.stop(first)
+    assert errors(world.verify()) == []
+    return root
+
+
+def roll(process: Process) -> None:
+    opened = process.journal._journal  # noqa: SLF001
+    assert opened is not None
+    process.journal._roll(opened)  # noqa: SLF001
+
+
+def in_the_first_journal(_: World, process: Process) -> None:
+    process.write(3, 4)
+
+
+def trailer_written(_: World, process: Process) -> None:
+    process.write(3, 4)
+    opened = process.journal._journal  # noqa: SLF001
+    assert opened is not None
+    opened.finish(process.time, stopped=False)
+
+
+def next_opened_and_head_not_written(_: World, process: Process) -> None:
+    process.write(3, 4)
+
+    opened: list[Journal] = []
+
+    def recorded(path: Path, head: Head, key: bytes | None) -> Journal:
+        opened.append(Journal(path, head, key))
+        return opened[-1]
+
+    def killed(*_: object) -> None:
+        raise KilledError
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rolling, "Journal", recorded)
+        patch.setattr(RollingJournal, "_state", killed)
+        with pytest.raises(KilledError):
+            roll(process)
+    process.journal._journal = opened[0]  # noqa: SLF001
+    process.kill()
+    process.journal._journal = None  # noqa: SLF001
+
+
+def head_written_and_not_uploaded(_: World, process: Process) -> None:
+    process.write(3, 4)
+    roll(process)
+    process.write(5)
+
+
+def upload_begun_before_the_head(world: World, process: Process) -> None:
+    process.write(3, 4)
+    head, path = process.root / head_path("edge"), process.path
+    before = head.read_bytes()
+    roll(process)
+    process.write(5)
+    head.write_bytes(before)  # as the converter read it
+    world.convert(process.root, path)
+
+
+STEPS = [
+    in_the_first_journal,
+    trailer_written,
+    next_opened_and_head_not_written,
+    head_written_and_not_uploaded,
+    upload_begun_before_the_head,
+]
+
+
+@pytest.mark.parametrize(("step", "written"), list(zip(STEPS, (2, 2, 2, 3), strict=False)))
+def test_a_process_that_is_killed_between_two_journals_loses_nothing(
+    world: World, step: Callable[[World, Process], None], written: int
+) -> None:
+    process = Process(world.folder)
+    step(world, process)
+    if process.journal._journal is not None:  # noqa: SLF001
+        process.kill()
+    process.journal._lock.close()  # noqa: SLF001
+    Process(world.folder, START + 1, time=NOON + HOUR).stop()
+    convert_all(world.folder)
+
+    assert (errors(verified(world.folder)), numbers(world.folder)) == ([], [3, 4, 5][:written])
+
+
+@pytest.mark.parametrize(
+    "back", [0, pytest.param(2 * HOUR, marks=pytest.mark.nightly)], ids=["", "clock-behind"]
+)
+@pytest.mark.parametrize("fetch", [True, False], ids=["", "away-at-the-start"])
+@pytest.mark.parametrize(
+    "stop", [True, pytest.param(False, marks=pytest.mark.nightly)], ids=["after-a-stop", "first"]
+)
+@pytest.mark.parametrize("step", STEPS)
+def test_a_machine_that_is_lost_between_two_journals_is_an_error_for_ever(
+    world: World, step: Callable[[World, Process], None], *, stop: bool, fetch: bool, back: int
+) -> None:
+    root = stopped_before(world) if stop else world.machine()
+    process = world.start(root)
+    step(world, process)
+    world.lose(process)
+    other = world.start(world.machine(), fetch=fetch, upload=fetch, back=back)
+    other.write(6, 7)
+    world.stop(other)
+
+    assert LOST & set(errors(world.verify()))
+    again = world.start(other.root)
+    again.write(8)
+    world.stop(again)
+    assert LOST & set(errors(world.verify()))
+
+
+@pytest.mark.parametrize("fetch", [True, False], ids=["", "away-at-the-start"])
+def test_a_machine_that_is_lost_after_its_stop_loses_nothing(world: World, *, fetch: bool) -> None:
+    shutil.rmtree(stopped_before(world))
+    other = world.start(world.machine(), fetch=fetch)
+    other.write(3)
+    world.stop(other)
+
+    assert errors(world.verify()) == []
+
+
+def test_a_new_machine_continues_the_chain_and_the_clock_of_the_lost_one(world: World) -> None:
+    process = world.start(stopped_before(world))
+    process.write(3)
+    at, opened = process.time, process.path.stem
+    world.lose(process)
+
+    root = world.machine()
+    other = world.start(root, back=9 * HOUR)
+
+    assert other.time >= at
+    link = last_link(root, "edge")
+    assert link is not None
+    assert number_of(link) == 2
+    previous = other.journal._previous  # noqa: SLF001
+    assert previous is not None
+    assert (previous.journal, previous.taken) == (opened, True)
+    world.lose(other)
+
+
+def test_a_disk_that_comes_back_heals_what_its_loss_broke(world: World) -> None:
+    process = world.start(stopped_before(world))
+    process.write(3)
+    process.kill()
+    other = world.start(world.machine())
+    other.write(4)
+    assert LOST & set(errors(world.verify()))
+
+    world.convert(process.root, *journals(process.root))
+    world.stop(other)
+
+    assert errors(world.verify()) == []
+
+
+def test_two_machines_of_one_name_hide_nothing_of_each_other(world: World) -> None:
+    first = world.start(world.machine())
+    first.write(1)
+    second = world.start(world.machine())
+    second.write(2)
+    roll(first)
+    world.convert(first.root, *[each for each in journals(first.root) if each != first.path])
+    world.lose(second)
+    world.stop(first)
+
+    assert LOST & set(errors(world.verify()))
+
+
+def test_restarts_while_the_bucket_is_away_set_nothing_aside(world: World) -> None:
+    root = world.machine()
+    world.start(root).kill()
+    for _ in range(3):
+        world.start(root, fetch=False, upload=False).kill()
+    last = world.start(root, fetch=False, upload=False)
+    world.stop(last)
+
+    assert errors(world.verify()) == []
+    assert RemoteStorage(world.url).names(head_path("edge").parent) == ["edge.json"]
+    assert {finding.rule for finding in world.verify().findings} == {"killed-journal"}
