@@ -159,6 +159,12 @@ class SendWindow(Generic[T]):
         """Settle every message as `RETRY`: its connection is over."""
         self.settle([number for number, _ in self.messages()], RETRY)
 
+    @property
+    def last(self) -> int:
+        """Number of the message that was sent last; 0 before the first."""
+        with self._changed:
+            return self._next - 1
+
     def up_to(self, number: int) -> list[int]:
         """Return the numbers of the messages up to this one."""
         with self._changed:

@@ -9,7 +9,9 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from typing import Final, TypeAlias
 
+from gateway.endpoints.settings.nats import NatsSettings
 from tests.brokers.hostile_servers import BLOCK, Behaviour
+from tests.hostile.behaviours import Cost, Hostile, HostileWire
 
 HONEST: Final = {"headers": True, "max_payload": 1_048_576}
 CREATED: Final = "2026-01-01T00:00:00Z"
@@ -18,6 +20,7 @@ STATE: Final = {"messages": 0, "bytes": 0, "first_seq": 1, "last_seq": 0, "consu
 PAIR: Final = {"consumer_seq": 0, "stream_seq": 0}
 # Sent once the source asks for messages: it gets the subject and the number of its subscription.
 Deliver: TypeAlias = Callable[[bytes, bytes], Iterator[bytes]]
+_HUGE: Final = 1 << 70
 _SUB = re.compile(rb"SUB (\S+) +(?:\S+ )?(\d+)\r\n")
 _REQUEST = re.compile(rb"PUB (\S+) (\S+) (\d+)\r\n")
 
@@ -118,3 +121,125 @@ def unasked(payload: bytes) -> Deliver:
             yield message(subject, sid, receipt(number, number), payload)
 
     return deliver
+
+
+def _greeting(name: str, line: bytes) -> Hostile:
+    return Hostile(f"info-{name}", info(line), Cost.LOG_IN)
+
+
+def _odd(of_stream: object = None, of_consumer: object = None) -> Behaviour:
+    """Answer a question oddly, and deliver nothing."""
+    return jetstream(once(lambda _subject, _sid: b""), of_stream, of_consumer)
+
+
+def _answer(name: str, behave: Behaviour) -> Hostile:
+    return Hostile(name, behave, Cost.SOURCE)
+
+
+def _reading(name: str, deliver: Deliver) -> Hostile:
+    return Hostile(name, jetstream(deliver), Cost.READING)
+
+
+_RETURNED: Final = consumer(
+    num_ack_pending=1_000_000_000,
+    delivered={"consumer_seq": 0, "stream_seq": 1 << 62},
+)
+_GREETINGS: Final = [
+    _greeting("list", b"INFO []\r\n"),
+    _greeting("number", b"INFO 7\r\n"),
+    _greeting("no-json", b"INFO {\r\n"),
+    _greeting("no-utf-8", b"INFO \xff\r\n"),
+    _greeting("nested", b"INFO " + b"[" * 30_000 + b"\r\n"),
+    _greeting("long-number", b'INFO {"x": ' + b"9" * 5_000 + b"}\r\n"),
+    _greeting("long-line", b"INFO {" + b" " * 100_000 + b"}\r\n"),
+    _greeting("another-protocol", b"HTTP/1.1 400 Bad Request\r\n\r\n"),
+    *(
+        _greeting(name, b"INFO %b\r\n" % json.dumps(HONEST | {"max_payload": most}).encode())
+        for name, most in [
+            ("max-payload-text", "big"),
+            ("max-payload-0", 0),
+            ("max-payload-negative", -1),
+            ("max-payload-null", None),
+            ("max-payload-half", 0.5),
+            ("max-payload-huge", _HUGE),
+            ("max-payload-list", []),
+            ("max-payload-true", True),
+        ]
+    ),
+]
+_ANSWERS: Final = [
+    _answer("stream-list", _odd(of_stream=b"[]")),
+    _answer("stream-no-json", _odd(of_stream=b"{")),
+    _answer("error-text", _odd(of_stream=b'{"error": "text"}')),
+    _answer("error-code-text", _odd(of_stream=b'{"error": {"code": "x"}}')),
+    _answer("state-number", _odd(of_stream={"state": 7})),
+    _answer("first-seq-huge", _odd(of_stream=stream(first_seq=_HUGE))),
+    _answer("last-seq-text", _odd(of_stream=stream(last_seq="x"))),
+    _answer("last-seq-negative", _odd(of_stream=stream(last_seq=-1))),
+    _answer("consumer-number", _odd(of_consumer=b"7")),
+    _answer("consumer-empty", _odd(of_consumer={})),
+    _answer("unanswered-huge", _odd(of_consumer=consumer(num_ack_pending=_HUGE))),
+    _answer(
+        "delivered-list",
+        _odd(of_consumer=consumer(delivered={"consumer_seq": 1, "stream_seq": []})),
+    ),
+]
+_READINGS: Final = [
+    _reading("number-huge", once(lambda s, n: message(s, n, receipt(_HUGE)))),
+    _reading("delivery-huge", once(lambda s, n: message(s, n, receipt(1, _HUGE)))),
+    _reading(
+        "number-of-3000-digits",
+        once(lambda s, n: message(s, n, b"$JS.ACK.T.c.1." + b"9" * 3_000 + b".1.1.0")),
+    ),
+    _reading("number-text", once(lambda s, n: message(s, n, b"$JS.ACK.T.c.1.x.1.1.0"))),
+    _reading("receipt-short", once(lambda s, n: message(s, n, b"$JS.ACK.T.c"))),
+    _reading("receipt-absent", once(lambda s, n: b"MSG %b %b 1\r\n1\r\n" % (s, n))),
+    _reading("error-without-text", once(lambda _s, _n: b"-ERR\r\n")),
+    _reading("error-without-quotes", once(lambda _s, _n: b"-ERR text\r\n")),
+    _reading("info-list-later", once(lambda _s, _n: b"INFO []\r\n")),
+    _reading("info-no-json-later", once(lambda _s, _n: b"INFO {\r\n")),
+    _reading("rubbish", once(lambda _s, _n: b"RUBBISH\r\n")),
+    _reading("headers-longer", once(lambda s, n: b"HMSG %b %b 9 1\r\n1\r\n" % (s, n))),
+    _reading("size-of-5000-digits", once(lambda s, n: b"MSG %b %b %b\r\n" % (s, n, b"9" * 5_000))),
+    _reading(
+        "size-of-2-to-63",
+        endless(lambda s, n: b"MSG %b %b 9223372036854775807\r\n" % (s, n), bytes(1 << 20)),
+    ),
+    _reading(
+        "headers-of-2-gib",
+        endless(lambda s, n: b"HMSG %b %b 12 2147483647\r\n" % (s, n), bytes(1 << 20)),
+    ),
+    _reading("line-without-an-end", endless(lambda _s, _n: b"", b"x" * 65_536)),
+    _reading("subject-without-an-end", endless(lambda _s, _n: b"MSG ", b"x" * 65_536)),
+    _reading("unasked", unasked(bytes(1 << 16))),
+    # Held messages count in the window: they wait for others, which never come.
+    Hostile(
+        "messages-that-are-held",
+        jetstream(unasked(bytes(1 << 16)), of_consumer=_RETURNED),
+        Cost.READING,
+    ),
+]
+
+
+def _settings(port: int) -> NatsSettings:
+    return NatsSettings(
+        url=f"nats://127.0.0.1:{port}", stream="T", answer_timeout=2.0, connect_timeout=2.0,
+        consumer="c", receive_window_bytes=1 << 20,
+    )  # fmt: skip
+
+
+NATS: Final = HostileWire(
+    "nats",
+    "t.>",
+    _settings,
+    [
+        *_GREETINGS,
+        *_ANSWERS,
+        *_READINGS,
+        Hostile(
+            "honest",
+            jetstream(once(lambda s, n: message(s, n, receipt(1), b"honest"))),
+            Cost.NOTHING,
+        ),
+    ],
+)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import re
-import struct
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
@@ -14,9 +13,9 @@ from typing import Any, Final
 
 import pika
 from pika.adapters.select_connection import IOLoop
-from pika.exceptions import ChannelClosedByBroker, ConnectionClosedByClient
-from pika.frame import Header
+from pika.exceptions import ChannelClosedByBroker
 
+from gateway.endpoints.rabbitmq.client import FRAME, AmqpClient
 from gateway.endpoints.settings.base import TlsSettings, server_of
 from gateway.endpoints.settings.rabbitmq import RabbitmqSettings
 from gateway.endpoints.tls import client_context, connect_error, joined
@@ -30,54 +29,6 @@ NOT_FOUND: Final = 404
 PORTS: Final = {False: 5672, True: 5671}  # by whether TLS is spoken
 _ANSWER: Final = re.compile(r"\((\d{3})\) \\?['\"](.*?)\\?['\"]")  # in the texts of pika's errors
 _REFUSALS: Final = frozenset({403, 406, 530})  # access refused, precondition failed, not allowed
-HEADER_START: Final = 12  # bytes of a header frame before the properties
-_FRAME_HEADER: Final = 2  # the type of a frame
-_FRAME: Final = struct.Struct(">BHI")
-_BODY_SIZE: Final = struct.Struct(">Q")
-
-
-class Properties(pika.BasicProperties):  # type: ignore[misc]  # pika has no types
-    """Encoded properties: pika sends them as they are, and leaves received ones alone."""
-
-    def __init__(self, encoded: bytes) -> None:
-        super().__init__()
-        self.encoded = encoded
-
-    def encode(self) -> list[bytes]:
-        return [self.encoded]
-
-
-class _Connection(pika.SelectConnection):  # type: ignore[misc]  # pika has no types
-    """Does not decode properties: a strange header of one message would end the connection."""
-
-    def _read_frame(self) -> Any:  # noqa: ANN401  # the driver's
-        data = self._frame_buffer
-        if len(data) > _FRAME.size and data[0] == _FRAME_HEADER:
-            _, channel, size = _FRAME.unpack_from(data)
-            if len(data) > _FRAME.size + size:
-                start = _FRAME.size + HEADER_START
-                (body,) = _BODY_SIZE.unpack_from(data, _FRAME.size + 4)
-                properties = Properties(data[start : _FRAME.size + size])
-                return _FRAME.size + size + 1, Header(channel, body, properties)
-        return super()._read_frame()
-
-    def leave(self) -> None:
-        """Say the end of the connection, and nothing of channels and consumers.
-
-        `Connection.close` of pika cancels each consumer first: the server gives the next reader
-        newer messages before the unsettled ones, or its queue breaks down (RabbitMQ 3.10).
-        """
-        if not self.is_open:
-            self.close()
-            return
-        self._error = ConnectionClosedByClient(200, "closed")
-        self._set_connection_state(self.CONNECTION_CLOSING)
-        self._on_close_ready()
-
-    def drop(self) -> None:
-        """Close the socket without an answer of the server."""
-        if self._transport is not None:
-            self._transport.abort()
 
 
 class RabbitmqConnection:
@@ -88,16 +39,19 @@ class RabbitmqConnection:
     """
 
     def __init__(
-        self, settings: RabbitmqSettings, on_end: Callable[[NotConnectedError], None]
+        self,
+        settings: RabbitmqSettings,
+        on_end: Callable[[NotConnectedError], None],
+        max_body: int,
     ) -> None:
-        """Connect.
+        """Connect; a message that is longer than `max_body` comes without its body.
 
         Raises:
             NotConnectedError: no server answers.
             EndpointError: the log-in or the vhost is refused, or a file cannot be used.
         """
         logging.getLogger("pika").setLevel(logging.CRITICAL)  # it logs what it also raises
-        self.settings, self._on_end = settings, on_end
+        self.settings, self._on_end, self._max_body = settings, on_end, max_body
         self.is_over, self._reason = False, ""
         self.blocked = False
         self.channel: Any = None
@@ -120,7 +74,7 @@ class RabbitmqConnection:
     def max_header(self) -> int:
         """Bytes of the longest header frame: properties, and 12 before them."""
         frame: int = self._amqp.params.frame_max
-        return frame - _FRAME.size - 1
+        return frame - FRAME.size - 1
 
     @property
     def version(self) -> int:
@@ -225,15 +179,18 @@ class RabbitmqConnection:
             self._thread.join(CLOSE_TIMEOUT)
 
     def _leave(self) -> None:
-        if self._amqp is None or self._amqp.is_closed:
-            _answer(self._closed, None)
-        elif not self._amqp.is_closing:
+        if self._amqp is not None and self._amqp.is_open:
             self._amqp.leave()
+        elif self._amqp is None or not self._amqp.is_closing:
+            _answer(self._closed, None)
 
     def _drop(self) -> None:
+        self._forsake()
+        self.spawn(self.loop.stop)
+
+    def _forsake(self) -> None:
         if self._amqp is not None:
             self._amqp.drop()
-        self.spawn(self.loop.stop)
 
     def _run(self) -> None:
         try:
@@ -249,9 +206,10 @@ class RabbitmqConnection:
         failures: list[EndpointError] = []
         for url, address in zip(self.settings.urls, self.settings.addresses, strict=True):
             try:
-                self._amqp = self._try(url)
+                self._try(url)
                 self.address = address.partition("://")[2]
             except NotConnectedError as error:
+                self.spawn(self._forsake)
                 failures.append(self._connect_error(url, error))
                 continue
             self._amqp.add_on_connection_blocked_callback(self._block)
@@ -270,17 +228,21 @@ class RabbitmqConnection:
             cause = _inner(cause)
         return connect_error(self.settings, server, cause or OSError(reason), tls)
 
-    def _try(self, url: str) -> Any:  # noqa: ANN401  # the driver's
+    def _try(self, url: str) -> None:
+        """Connect to one address, and have the client in `_amqp`, also after a failure."""
         parameters = self._parameters(url)
-        return self._await(
-            lambda future: _Connection(
+
+        def begin(future: Future[Any]) -> None:
+            self._amqp = AmqpClient(
                 parameters,
+                self._max_body,
                 on_open_callback=lambda connection: _answer(future, connection),
-                on_open_error_callback=lambda _, error: _fail(future, error),
+                on_open_error_callback=lambda amqp, error: _fail(future, amqp.fault or error),
                 on_close_callback=self._ended,
                 custom_ioloop=self.loop,
             )
-        )
+
+        self._await(begin)
 
     def _parameters(self, url: str) -> pika.ConnectionParameters:
         settings = self.settings
@@ -311,10 +273,10 @@ class RabbitmqConnection:
         log.info("%s: the server takes messages again", self.settings.name)
 
     def _channel_closed(self, _channel: object, error: Exception) -> None:
-        self.end(first_line(error), error)
+        self.end(first_line(self._amqp.fault or error), error)
 
-    def _ended(self, _connection: object, error: Exception) -> None:
-        self.end(first_line(error))
+    def _ended(self, amqp: AmqpClient, error: Exception) -> None:
+        self.end(first_line(amqp.fault or error))
         _answer(self._closed, None)
 
 

@@ -51,6 +51,7 @@ class RabbitmqIntake:
             self._settings.receive_window_bytes, self._confirm
         )
         self._fresh: list[AmqpMessage] = []
+        self._last_tag = 0
         self._connection: RabbitmqConnection | None = None
 
     @property
@@ -59,7 +60,9 @@ class RabbitmqIntake:
 
     def open(self) -> None:
         """Connect, and consume. Raises as `Source.open` does."""
-        connection = self._connection = RabbitmqConnection(self._settings, self.queue.fail)
+        connection = self._connection = RabbitmqConnection(
+            self._settings, self.queue.fail, self._settings.max_message
+        )
         try:
             self._start(connection)
         except ChannelClosedByBroker as error:
@@ -168,6 +171,10 @@ class RabbitmqIntake:
         properties: Any,  # noqa: ANN401
         payload: bytes,
     ) -> None:
+        if (fault := self._find_fault(method.delivery_tag)) and not connection.is_over:
+            connection.end(fault)
+        if connection.is_over:
+            return
         continuity = self._wanted.continuity
         at = continuity.heard = continuity.clock()
         key = _read_key(method.routing_key)
@@ -195,6 +202,20 @@ class RabbitmqIntake:
             connection.loop.call_later(0, self._put)
         receipt = method.delivery_tag, place
         self._fresh.append(ReceivedMessage(message, receipt, offset, identity))
+
+    def _find_fault(self, tag: int) -> str:
+        """Return what is wrong with the tag of a delivery; an empty text if nothing is.
+
+        An acknowledgement stands for all earlier tags, so a message that never came must not have
+        one of them.
+        """
+        expected, self._last_tag = self._last_tag + 1, tag
+        if tag != expected:
+            return f"the server sent delivery {tag} in place of {expected}"
+        most = self._settings.receive_window * len(self._wanted.addresses)
+        if len(self.queue.unanswered) + len(self._fresh) >= most:
+            return f"the server sent more messages than the {most} that were asked for"
+        return ""
 
     def _put(self) -> None:
         """Hand over what was read together, and read no more without room.

@@ -13,12 +13,8 @@ from pika.spec import Basic
 
 from gateway.clock import now
 from gateway.endpoints.base import Settle
-from gateway.endpoints.rabbitmq.connection import (
-    ACCESS_REFUSED,
-    HEADER_START,
-    Properties,
-    RabbitmqConnection,
-)
+from gateway.endpoints.rabbitmq.client import HEADER_START, Properties
+from gateway.endpoints.rabbitmq.connection import ACCESS_REFUSED, RabbitmqConnection
 from gateway.endpoints.rabbitmq.headers import write_properties
 from gateway.endpoints.rabbitmq.topology import find_exchange
 from gateway.endpoints.sent_messages import CHECK_INTERVAL, SendWindow, SentBatch, write_each
@@ -88,8 +84,9 @@ class RabbitmqSink:
     def open(self) -> None:
         self.close()
         window = self._window = SendWindow(self._settings.send_window)
-        connection = RabbitmqConnection(self._settings, partial(self._lost, window))
-        take = partial(self._take_answer, window)
+        lost = partial(self._lost, window)
+        connection = RabbitmqConnection(self._settings, lost, self._settings.max_message)
+        take = partial(self._take_answer, connection, window)
         returned = partial(self._take_return, connection, window)
         try:
             find_exchange(connection)
@@ -169,9 +166,17 @@ class RabbitmqSink:
         except (AMQPError, OSError) as error:
             connection.end(first_line(error))
 
-    def _take_answer(self, window: SendWindow[_Outgoing], frame: Any) -> None:  # noqa: ANN401  # the driver's
+    @staticmethod
+    def _take_answer(
+        connection: RabbitmqConnection,
+        window: SendWindow[_Outgoing],
+        frame: Any,  # noqa: ANN401  # the driver's
+    ) -> None:
         """Settle what the server confirms, or what it has no room for or no success with."""
         tag, is_taken = frame.method.delivery_tag, isinstance(frame.method, Basic.Ack)
+        if not 0 < tag <= window.last:
+            connection.end("the server confirmed a message that was not sent")
+            return
         tags = window.up_to(tag) if frame.method.multiple else [tag]
         window.settle(tags, None if is_taken else NO_ROOM)
 

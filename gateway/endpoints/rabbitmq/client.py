@@ -1,0 +1,172 @@
+"""The client of pika, with limits at what a server sends, and messages as they arrived.
+
+A frame has at most the size that was agreed on. The body of a message is put together here, and
+one that is longer than `max_body` is dropped as it arrives: the message comes without it. All else
+that no server of RabbitMQ sends ends the connection, and `fault` says why.
+"""
+
+from __future__ import annotations
+
+import logging
+import struct
+from dataclasses import dataclass
+from io import BytesIO
+from typing import Any, Final
+
+import pika
+from pika.exceptions import AMQPError, ConnectionClosedByClient
+from pika.frame import Body, Header, Heartbeat
+
+from gateway.errors import first_line
+
+log = logging.getLogger(__name__)
+
+HEADER_START: Final = 12  # bytes of a header frame before the properties
+MAX_CONTENT: Final = 2 << 30  # bytes of a message; a server of RabbitMQ takes 512 MiB at most
+MIN_FRAME: Final = 4_096  # bytes: AMQP 0-9-1, 4.2.3
+FRAME: Final = struct.Struct(">BHI")  # type, channel, size; one byte is behind the content
+_METHOD, _HEADER, _BODY, _END = 1, 2, 3, 0xCE
+_CONTENT: Final = struct.Struct(">HHQ")  # class, weight, size of the body
+# The library's errors at what no server sends.
+_MALFORMED: Final = (
+    AMQPError, ArithmeticError, AssertionError, AttributeError, LookupError, RecursionError,
+    TypeError, ValueError, struct.error,
+)  # fmt: skip
+
+
+class Properties(pika.BasicProperties):  # type: ignore[misc]  # pika has no types
+    """Encoded properties: pika sends them as they are, and leaves received ones alone.
+
+    `dropped` is the size of a body that was too long; 0 for a message with its body.
+    """
+
+    def __init__(self, encoded: bytes, dropped: int = 0) -> None:
+        super().__init__()
+        self.encoded, self.dropped = encoded, dropped
+
+    def encode(self) -> list[bytes]:
+        return [self.encoded]
+
+
+class ServerFaultError(Exception):
+    """What a server sent, and no server sends."""
+
+
+@dataclass(slots=True)
+class _Arriving:
+    """A body that arrives. Mutable: what it has, and how much is still to come.
+
+    One that is too long has no buffer, and the header that stands for its message.
+    """
+
+    left: int
+    buffer: BytesIO
+    instead: Header | None = None
+
+
+class AmqpClient(pika.SelectConnection):  # type: ignore[misc]  # pika has no types
+    """Does not decode properties: a strange header of one message would end the connection."""
+
+    def __init__(self, parameters: pika.Parameters, max_body: int, **options: Any) -> None:  # noqa: ANN401  # the driver's
+        self.max_body = max_body
+        self.fault: ServerFaultError | None = None
+        self._arriving: dict[int, _Arriving] = {}  # by channel
+        super().__init__(parameters, **options)
+
+    def _on_data_available(self, data_in: bytes) -> None:
+        """Read; whatever an error is, the library then ends the connection."""
+        try:
+            super()._on_data_available(data_in)
+        except ServerFaultError as error:
+            self.fault = error
+            raise
+        except _MALFORMED as error:
+            log.debug("malformed answer of a server", exc_info=True)
+            self.fault = ServerFaultError(
+                f"the server gave a malformed answer ({first_line(error)})"
+            )
+            raise self.fault from error
+
+    def _read_frame(self) -> Any:  # noqa: ANN401  # the driver's
+        data = self._frame_buffer
+        if len(data) < FRAME.size or data.startswith(b"AMQP"):
+            return super()._read_frame()
+        kind, channel, size = FRAME.unpack_from(data)
+        end, most = FRAME.size + size, self.params.frame_max
+        if end >= most:
+            raise _fault(f"a frame of {size} bytes, limit {most - FRAME.size - 1}")
+        if len(data) <= end:
+            return 0, None
+        if data[end] != _END:
+            raise _fault("a frame without an end")
+        if channel and channel not in self._channels:
+            raise _fault(f"a frame on channel {channel}, which is not open")
+        if kind == _HEADER:
+            return end + 1, self._begin(channel, data[FRAME.size : end])
+        if kind == _BODY:
+            return end + 1, self._continue(channel, data[FRAME.size : end])
+        if kind == _METHOD and self._awaits_content(channel):
+            raise _fault("a method within a message")
+        return super()._read_frame()
+
+    def _awaits_content(self, channel: int) -> bool:
+        """Return whether a message of the channel has begun; its frames follow one another."""
+        if channel not in self._channels:
+            return False
+        assembler = self._channels[channel]._content_assembler  # noqa: SLF001  # the driver's
+        return assembler._method_frame is not None  # noqa: SLF001
+
+    def _begin(self, channel: int, content: bytes) -> Any:  # noqa: ANN401  # the driver's
+        """Return the header of a message; a frame without effect where its body is too long."""
+        _, _, size = _CONTENT.unpack_from(content)
+        if channel in self._arriving or not self._awaits_content(channel):
+            raise _fault("a header without a message")
+        if size > MAX_CONTENT:
+            raise _fault(f"a message of {size} bytes")
+        encoded = content[HEADER_START:]
+        if size > self.max_body:
+            instead = Header(channel, 0, Properties(encoded, size))
+            self._arriving[channel] = _Arriving(size, BytesIO(), instead)
+            return Heartbeat()
+        if size:
+            self._arriving[channel] = _Arriving(size, BytesIO())
+        return Header(channel, size, Properties(encoded))
+
+    def _continue(self, channel: int, fragment: bytes) -> Any:  # noqa: ANN401  # the driver's
+        """Return the whole body with its last frame; before that a frame without effect."""
+        body = self._arriving.get(channel)
+        if body is None or not 0 < len(fragment) <= body.left:
+            raise _fault(f"{len(fragment)} bytes for a body that has other ones")
+        body.left -= len(fragment)
+        if body.instead is None:
+            body.buffer.write(fragment)
+        if body.left:
+            return Heartbeat()
+        del self._arriving[channel]
+        return body.instead or Body(channel, body.buffer.getvalue())
+
+    def _on_connection_tune(self, method_frame: Any) -> None:  # noqa: ANN401  # the driver's
+        if 0 < (most := method_frame.method.frame_max) < MIN_FRAME:
+            raise _fault(f"{most} bytes as the largest frame")
+        super()._on_connection_tune(method_frame)
+
+    def leave(self) -> None:
+        """Say the end of the connection, and nothing of channels and consumers.
+
+        `Connection.close` of pika cancels each consumer first: the server gives the next reader
+        newer messages before the unsettled ones, or its queue breaks down (RabbitMQ 3.10).
+        """
+        self._error = ConnectionClosedByClient(200, "closed")
+        self._set_connection_state(self.CONNECTION_CLOSING)
+        self._on_close_ready()
+
+    def drop(self) -> None:
+        """Close the socket without an answer of the server; or stop connecting."""
+        if self._transport is not None:
+            self._transport.abort()
+        elif not (self.is_closing or self.is_closed):
+            self.close()
+
+
+def _fault(what: str) -> ServerFaultError:
+    return ServerFaultError(f"the server sent {what}")
