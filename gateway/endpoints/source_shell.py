@@ -27,7 +27,7 @@ class Intake(Protocol):
 
     @property
     def ended(self) -> bool:
-        """Whether nothing more is added: the answer to `end` has come."""
+        """Whether nothing more is added: the answer to `end` has come; or `end` does nothing."""
 
     def receive(self, timeout: float) -> Batch | None:
         """Return what arrived, as `Source.receive` does."""
