@@ -44,7 +44,7 @@ class Intake(Protocol):
 
 
 def not_open(name: str) -> NotConnectedError:
-    """Return the error of a source `name` that has no connection."""
+    """Return the error of an endpoint `name` that has no connection."""
     return NotConnectedError(f"{name}: is closed; open it first")
 
 
