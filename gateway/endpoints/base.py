@@ -103,7 +103,10 @@ class EndsIntake(Protocol):
 
     @property
     def intake_ended(self) -> bool:
-        """Whether the answer has come: `receive` waits for nothing more."""
+        """Whether the answer has come: `receive` waits for nothing more.
+
+        It is true before `end_intake` where that has no effect.
+        """
 
 
 @runtime_checkable

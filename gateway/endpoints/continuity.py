@@ -102,7 +102,4 @@ class ReportsContinuity(Protocol):
 
     @property
     def continuity(self) -> Continuity:
-        """The state of this source; always the same object.
-
-        Ask for it at each use: some sources bring it up to date when they are asked.
-        """
+        """The state of this source; always the same object."""

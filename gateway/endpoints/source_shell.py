@@ -34,7 +34,7 @@ class Intake(Protocol):
 
     @property
     def ended(self) -> bool:
-        """Whether nothing more is added: the answer to `end` has come."""
+        """Whether nothing more is added: the answer to `end` has come; or `end` does nothing."""
 
     def receive(self, timeout: float) -> Batch | None:
         """Return what arrived, as `Source.receive` does."""
@@ -51,7 +51,7 @@ class Intake(Protocol):
 
 
 def not_open(name: str) -> NotConnectedError:
-    """Return the error of a source `name` that has no connection."""
+    """Return the error of an endpoint `name` that has no connection."""
     return NotConnectedError(f"{name}: is closed; open it first")
 
 

@@ -181,7 +181,7 @@ class Pump:
         whose broker sends faster than the targets take always has more.
         """
         source = self._binding.source
-        intake = source if isinstance(source, EndsIntake) else None
+        intake = source if isinstance(source, EndsIntake) and not source.intake_ended else None
         answer_until = time.monotonic() + INTAKE_TIMEOUT
         try:
             if self.begun and intake is not None:

@@ -170,25 +170,28 @@ def test_a_new_process_marks_what_a_killed_broker_forgot(
     activemq: ActiveMq, queue: str, tmp_path: Path
 ) -> None:
     settings = activemq.settings()
-    sources = [open_source(settings, [Subscription(queue)]) for _ in range(4)]
-    killed, hasty, after, clean = sources
     sink = open_sink(settings)
-    for source in sources:
+
+    def of_new_process() -> JmsSource:
+        source = open_source(settings, [Subscription(queue)])
         remember(source, tmp_path / "memory")
+        return source
+
     with opened(sink):
+        killed = of_new_process()
         killed.open()
         send(sink, *numbered(queue, 0, 20))
         hold(killed, 20)
         activemq.kill()
     activemq.start()
-    with opened(hasty):
+    with opened(of_new_process()):
         pass  # it stops before it has received anything
-    with opened(sink, after):
+    with opened(sink, after := of_new_process()):
         again = collect(after, 20)
         window = settings.receive_window + settings.batch
         send(sink, *numbered(queue, 20, window))
         collect(after, window)
-    with opened(sink, clean):
+    with opened(sink, clean := of_new_process()):
         send(sink, *numbered(queue, 0, 1))
         (last,) = collect(clean, 1)
     killed.close()

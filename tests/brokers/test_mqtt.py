@@ -19,7 +19,7 @@ from gateway.endpoints.mqtt.kept_session import KeptSession
 from gateway.endpoints.mqtt.publish_encoder import PublishEncoder
 from gateway.endpoints.mqtt.receive_state import ReceiveState
 from gateway.endpoints.mqtt.session import BrokerLimits
-from gateway.endpoints.mqtt.source import subscription_options
+from gateway.endpoints.mqtt.wanted import subscription_options
 from gateway.endpoints.registry import make_sink, make_source
 from gateway.endpoints.settings.mqtt import MqttSettings
 from gateway.errors import EndpointError, NotConnectedError, TranslationError

@@ -166,9 +166,8 @@ def test_an_unread_source_stays_small_and_loses_nothing(mosquitto: Mosquitto, ve
         for start in range(0, total, 500):
             part = [Message("t", str(i).encode(), ONCE) for i in range(start, start + 500)]
             assert send(sink, *part) == [ACCEPTED] * 500
-            state = source._state  # noqa: SLF001  # what it has received
-            assert state is not None
-            peak = max(peak, state.queue.held)
+            queue = source._intake.queue  # type: ignore[union-attr]  # noqa: SLF001  # what it has received
+            peak = max(peak, queue.held)
         silence = monotonic() + 2.5  # longer than the broker's keep alive timeout
         until(lambda: monotonic() > silence, "the time to pass")
         got = collect(source, total)

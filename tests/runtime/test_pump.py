@@ -14,6 +14,7 @@ import pytest
 
 from gateway.archive.journal.local_head import LocalHead
 from gateway.archive.journal.records import Rows
+from gateway.clock import now
 from gateway.config.load import load
 from gateway.endpoints.base import Batch
 from gateway.endpoints.continuity import Continuity, Retention
@@ -153,6 +154,45 @@ def test_a_stop_waits_for_what_the_broker_has_sent(tmp_path: Path) -> None:
     until(pump.idle)
 
     assert state.messages == 2
+    pump.close()
+
+
+class SourceWithoutEnd(EndlessSource):
+    """A source whose broker keeps nothing and marks no end: it has ten more at a stop."""
+
+    empty_at = 0  # when it had no more
+
+    @property
+    def intake_ended(self) -> bool:
+        return True
+
+    def receive(self, timeout: float) -> Batch | None:
+        if not timeout:
+            self.left = min(self.left, 10)
+        batch = super().receive(timeout)
+        self.empty_at = self.empty_at if batch is not None else now()
+        return batch
+
+
+def test_the_gap_of_a_source_without_an_end_begins_when_it_has_no_more(tmp_path: Path) -> None:
+    file = tmp_path / "gateway.yaml"
+    file.write_text(ONE_ROUTE)
+    rows: list[Rows] = []
+    ledger = Ledger({"all": RouteCounters()}, archive=lambda found, _: rows.extend(found))
+    connections = ConnectionLog(LocalHead(tmp_path, "test", "test"), ["here"])
+    context = GatewayContext(
+        GatewayIdentity("test"), {}, ledger, MessageIds(1), EchoCache(), {}, connections
+    )
+    source, state = SourceWithoutEnd(), EndpointState("here", "source")
+    pump = Pump(make_source_binding(load(file), "here", source), state, context)
+    pump.start()
+    until(lambda: pump.state.messages > 0)
+
+    pump.stop_receiving(monotonic() + 2 * PATIENCE)
+    until(pump.idle)
+
+    (gap,) = (each for each in rows if each.common.get("rule") == "not-running")
+    assert int(str(gap.common["received"])) >= source.empty_at
     pump.close()
 
 

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from time import monotonic
-from typing import Final
+from typing import Final, TypeVar
 
 from gateway.endpoints.mqtt.witness import Witness
 from gateway.endpoints.settings.mqtt import MqttSettings
 from gateway.errors import EndpointError, LeftError, NotConnectedError, SubscriptionRefusedError
 
 log = logging.getLogger(__name__)
+T = TypeVar("T")
 
 ASK_INTERVAL: Final = 10.0  # seconds between questions to the first address
 QUIET_TIMEOUT: Final = 5.0  # seconds for a moment without unsettled messages
@@ -42,8 +43,8 @@ class Addresses:
         """HOST:PORT of the last connection; of the first address before there was one."""
         return self._each[self._in_use or 0].address
 
-    def connect(self, attempt: Callable[[MqttSettings], None]) -> None:
-        """Call `attempt` with one address after the other until it raises nothing.
+    def connect(self, attempt: Callable[[MqttSettings], T]) -> T:
+        """Return what `attempt` makes of the first address, in turn, at which it raises nothing.
 
         Begin with the first address, and after a connection with the one behind it.
 
@@ -56,15 +57,17 @@ class Addresses:
         for at in (*range(self._next, len(self._each)), *range(self._next)):
             self.tried = self._each[at].address
             try:
-                attempt(self._each[at])
+                made = attempt(self._each[at])
             except EndpointError as error:
                 failures.append(error)
                 if len(self._each) > 1:
                     log.info("no connection: %s", error, extra={"endpoint": self._each[at].name})
                 continue
             self._connected(at)
-            return
-        self._raise(failures)
+            return made
+        if len(failures) > 1:
+            raise _one_error(failures) from failures[0]
+        raise failures[0]
 
     def return_to_first(self) -> LeftError:
         """Let the next `connect` begin with the first address; return why the connection ends."""
@@ -94,20 +97,6 @@ class Addresses:
         if at and self._fail_back:
             self._ask_first()
 
-    @staticmethod
-    def _raise(failures: list[EndpointError]) -> None:
-        """Raise the only failure, or one error with the texts of all."""
-        first, *others = failures
-        if not others:
-            raise first
-        text = "; ".join(map(str, failures))
-        retryable = any(each.retryable for each in failures)
-        if any(isinstance(each, SubscriptionRefusedError) for each in failures):
-            error = SubscriptionRefusedError(text)  # the session may be kept without it: a gap
-            error.retryable = retryable
-            raise error from first
-        raise (NotConnectedError if retryable else EndpointError)(text) from first
-
     def _ask_first(self) -> None:
         """Ask the first address from now on, in a thread: an absent host may take long."""
         self._stop.set()
@@ -123,3 +112,14 @@ class Addresses:
                 witness.close()
                 self.first_answers = not stop.is_set()
                 return
+
+
+def _one_error(failures: Sequence[EndpointError]) -> EndpointError:
+    """Return one error with the texts of all."""
+    text = "; ".join(map(str, failures))
+    retryable = any(each.retryable for each in failures)
+    if any(isinstance(each, SubscriptionRefusedError) for each in failures):
+        error = SubscriptionRefusedError(text)  # the session may be kept without it: a gap
+        error.retryable = retryable
+        return error
+    return (NotConnectedError if retryable else EndpointError)(text)

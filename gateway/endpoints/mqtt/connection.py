@@ -24,6 +24,7 @@ from gateway.endpoints.mqtt.session import MqttSession
 from gateway.endpoints.mqtt.sockets import NonBlockingSocket, connect
 from gateway.endpoints.mqtt.subscription_state import RequestedSubscription
 from gateway.endpoints.settings.mqtt import MqttSettings
+from gateway.endpoints.source_shell import not_open
 from gateway.errors import EndpointError, GatewayError, NotConnectedError, WireError
 from gateway.wire.mqtt.packets import PINGREQ, DecodedPackets, PacketDecoder, PacketTooLargeError
 from gateway.wire.mqtt.session_packets import DISCONNECT_PACKET
@@ -77,7 +78,7 @@ class MqttConnection:
         self.session = MqttSession(settings, client_id, clean=clean, label=self._errors.label)
         self._decoder = PacketDecoder(settings.version, now, max_packet=settings.max_packet_in)
         self.failure: GatewayError | None = None
-        self._closed_for = self._errors.not_connected("is closed; open it first")
+        self._closed_for = not_open(self._errors.label)
         self._closing = self._write_failed = False
         self._ping_lock = threading.Lock()  # from the number of a ping to its bytes
         self.pings = 0  # PINGREQs that were sent; the broker answers them in order

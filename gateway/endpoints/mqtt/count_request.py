@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import Final
+from typing import Final, TypeVar
 
 from gateway.endpoints.mqtt.subscription_state import SubscriptionState
 from gateway.endpoints.settings.mqtt import MqttSettings
 from gateway.errors import GatewayError
 
 log = logging.getLogger(__name__)
+T = TypeVar("T")
 
 MAX_UNANSWERED: Final = 2  # connections in a row that ended without an answer to the request
 
@@ -34,18 +35,18 @@ class CountRequest:
         """The topic to subscribe to over the next connection; empty for none."""
         return "" if self._skips or self._unanswered >= MAX_UNANSWERED else self._topic
 
-    def attempt(self, connect: Callable[[MqttSettings], None], settings: MqttSettings) -> None:
-        """Connect; a second time, without the request, when it may have ended the connection.
+    def attempt(self, connect: Callable[[MqttSettings], T], settings: MqttSettings) -> T:
+        """Connect, and a second time, without the request, when it may have ended the connection.
 
         Raises:
             GatewayError: of `connect`.
         """
         try:
-            connect(settings)
+            return connect(settings)
         except GatewayError:
             if not self.ended_last:
                 raise
-            connect(settings)
+            return connect(settings)
 
     def connected(self) -> None:
         """Note a connection that is subscribed."""

@@ -10,7 +10,7 @@ from gateway.endpoints.mqtt.client_id import ClosedConnections, client_id
 from gateway.endpoints.mqtt.connection import MqttConnection
 from gateway.endpoints.mqtt.publish_state import PublishState
 from gateway.endpoints.settings.mqtt import MqttSettings
-from gateway.errors import NotConnectedError
+from gateway.endpoints.source_shell import not_open
 from gateway.model.message import Message
 
 
@@ -36,21 +36,21 @@ class MqttSink:
         if self._state is not None and self._state.connection.failure is None:
             return
         self.close()
-        self.addresses.connect(self._open)
+        self._state = self.addresses.connect(self._open)
 
-    def _open(self, settings: MqttSettings) -> None:
+    def _open(self, settings: MqttSettings) -> PublishState:
         state = PublishState(settings)
         state.connection = MqttConnection(
             settings, self._client_id, clean=True, owner=state, closed=self._closed
         )
         state.connection.open(lambda _session_present: ())
         state.apply_limits()
-        self._state = state
+        return state
 
     def send(self, messages: Sequence[Message], settled: Settle) -> None:
         state = self._state
         if state is None:
-            raise NotConnectedError(f"{self._settings.name}: is closed; open it first")
+            raise not_open(self._settings.name)
         if self.addresses.first_answers and state.connection.failure is None:
             self._return(state)
         if state.connection.failure is not None:

@@ -102,7 +102,6 @@ class GapRecorder:
 
     @property
     def _continuity(self) -> Continuity | None:
-        """The state of the source; that of MQTT is brought up to date when it is asked for."""
         source = self._source  # a reload replaces it
         return None if source is None else source.continuity
 

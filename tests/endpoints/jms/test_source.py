@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 
 from gateway.endpoints.base import Batch, Subscription
+from gateway.endpoints.jms import intake as intake_module
 from gateway.endpoints.jms import property_names as names
-from gateway.endpoints.jms import source as source_module
+from gateway.endpoints.jms.intake import JmsIntake
 from gateway.endpoints.jms.message_reader import BYTES, MAP
-from gateway.endpoints.jms.source import JmsSource, ReceivingSession
+from gateway.endpoints.jms.source import JmsSource
 from gateway.endpoints.settings.jms import JmsSettings
 from gateway.errors import NotConnectedError
 from gateway.model.message import Message, Value
@@ -70,11 +71,11 @@ def source(receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> Iterator[JmsS
         address="",
         monitor=SimpleNamespace(failure=lambda: None),
         close=lambda _timeout: None,
-        set_up=lambda *_: ReceivingSession(connection, receiver, SETTINGS, together=True),
+        set_up=lambda call, _: JmsIntake(call.args[0], connection, receiver, together=True),
     )
-    monkeypatch.setattr(source_module, "open_library", lambda _settings: None)
-    monkeypatch.setattr(source_module, "connect", lambda *_: connection)
-    monkeypatch.setattr(source_module, "JavaError", LostError)
+    monkeypatch.setattr(intake_module, "open_library", lambda _settings: None)
+    monkeypatch.setattr(intake_module, "connect", lambda *_: connection)
+    monkeypatch.setattr(intake_module, "JavaError", LostError)
     source = JmsSource(SETTINGS, [Subscription("*")])
     source.open()
     yield source

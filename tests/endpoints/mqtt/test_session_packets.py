@@ -16,7 +16,7 @@ from paho.mqtt.subscribeoptions import SubscribeOptions
 
 from gateway.endpoints.base import Subscription
 from gateway.endpoints.mqtt.session import BrokerLimits, MqttSession
-from gateway.endpoints.mqtt.source import subscription_options
+from gateway.endpoints.mqtt.wanted import subscription_options
 from gateway.endpoints.settings.mqtt import MqttSettings
 from gateway.errors import EndpointError, NotConnectedError, WireError
 from gateway.wire.mqtt.packet_fields import encode_length, encode_text
