@@ -1,8 +1,7 @@
 """A source over all its connections.
 
     shell     lives as long as the source: its name, its memory, its continuity
-    intake    lives as long as one connection: made and opened by `open`, ended by a loss or by
-              `close`
+    intake    lives as long as one connection: made by `open`, ended by a loss or by `close`
 
 An intake is never opened again. It stays with the shell after its end until the next `open`: of a
 broker that keeps nothing, what had arrived can still be received.
@@ -23,10 +22,7 @@ NO_COUNTS: Final[Mapping[str, int]] = MappingProxyType({})
 
 
 class Intake(Protocol):
-    """One connection of a source, from the first subscription to its end."""
-
-    def open(self) -> None:
-        """Connect and subscribe, once. Raises as `Source.open` does; it is closed then."""
+    """One connection of a source, from the first subscription to its end. Never opened again."""
 
     @property
     def address(self) -> str:
@@ -43,7 +39,7 @@ class Intake(Protocol):
         """Take in only what was sent before, where the broker keeps nothing; else do nothing."""
 
     def close(self) -> None:
-        """Release everything; never raises. From any thread, also twice, also while it opens.
+        """Release everything; never raises. From any thread, also twice.
 
         A settlement has no effect from now on. `receive` raises `not_open` at the end of what can
         still be received.
@@ -55,26 +51,60 @@ def not_open(name: str) -> NotConnectedError:
     return NotConnectedError(f"{name}: is closed; open it first")
 
 
+class OpensLater(Intake, Protocol):
+    """An intake that can be closed while it opens."""
+
+    def open(self) -> None:
+        """Connect and subscribe, once. Raises as `Source.open` does."""
+
+
+class Opening:
+    """Makes intakes and opens them. Thread-safe: one thread connects; any interrupts."""
+
+    def __init__(self, make: Callable[[], OpensLater]) -> None:
+        self._make = make
+        self._intake: OpensLater | None = None
+
+    def connect(self) -> Intake:
+        """Return an intake that is open. Raises as `Source.open` does."""
+        intake = self._intake = self._make()
+        try:
+            intake.open()
+        except BaseException:
+            intake.close()
+            raise
+        finally:
+            self._intake = None
+        return intake
+
+    def interrupt(self) -> None:
+        """End a `connect` that still runs."""
+        if (intake := self._intake) is not None:
+            intake.close()
+
+
 class SourceShell:
     """A source (`endpoints.base`) whose connections are intakes.
 
-    `make` returns an intake, whose `open` reads and writes the memory and sets the retention of the
-    continuity. `removes` is that of `endpoints.base.Removes`; `counts` are for metrics, by event.
+    `connect` returns an open intake, or raises as `Source.open` does; it uses the memory, and sets
+    the retention of the continuity. `interrupt` ends a `connect` that still runs, and else does
+    nothing. `removes` is that of `endpoints.base.Removes`; `counts` are for metrics, by event.
     Thread-safe: one thread opens and receives; any closes.
     """
 
     def __init__(  # noqa: PLR0913, PLR0917  # what a kind brings
         self,
         name: str,
-        make: Callable[[], Intake],
+        connect: Callable[[], Intake],
         memory: SourceMemory,
         continuity: Continuity,
         removes: Callable[[str], bool],
         counts: Mapping[str, int] = NO_COUNTS,
+        interrupt: Callable[[], None] = lambda: None,
     ) -> None:
         self.name, self.memory, self.continuity = name, memory, continuity
         self.removes, self.counts = removes, counts
-        self._make = make
+        self._connect, self._interrupt = connect, interrupt
         self._intake: Intake | None = None
         self._is_open = False
 
@@ -85,12 +115,8 @@ class SourceShell:
 
     def open(self) -> None:
         self.close()
-        intake = self._intake = self._make()
-        try:
-            intake.open()
-        except BaseException:
-            intake.close()
-            raise
+        self._intake = None
+        self._intake = self._connect()
         self._is_open = True
 
     def receive(self, timeout: float) -> Batch | None:
@@ -109,8 +135,8 @@ class SourceShell:
         return self._intake is None or not self._is_open or self._intake.ended
 
     def close(self) -> None:
+        self._interrupt()
         was_open, self._is_open = self._is_open, False
-        if self._intake is not None:
+        if self._intake is not None and was_open:
             self._intake.close()
-        if was_open:
             self.memory.write_exactly()

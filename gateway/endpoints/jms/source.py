@@ -20,5 +20,6 @@ class JmsSource(SourceShell):
     ) -> None:
         wanted = WantedConsumers(settings, subscriptions, instance)
         connect = partial(open_intake, wanted)
-        super().__init__(settings.name, connect, wanted.memory, wanted.continuity, wanted.removes)
-        self.counts = wanted.counts
+        super().__init__(
+            settings.name, connect, wanted.memory, wanted.continuity, wanted.removes, wanted.counts
+        )

@@ -22,7 +22,7 @@ class MqttSource(SourceShell):
         self.addresses = wanted.addresses
         super().__init__(
             settings.name, partial(open_intake, wanted), wanted.memory, wanted.continuity,
-            wanted.removes, wanted.addresses.close,
+            wanted.removes, interrupt=wanted.addresses.close,
         )  # fmt: skip
 
     @property

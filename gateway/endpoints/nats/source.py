@@ -12,7 +12,7 @@ from gateway.endpoints.nats.intake import NatsIntake, NatsReader
 from gateway.endpoints.nats.jetstream_reader import JetStreamReader
 from gateway.endpoints.settings.nats import NatsSettings
 from gateway.endpoints.source_memory import SourceMemory
-from gateway.endpoints.source_shell import SourceShell
+from gateway.endpoints.source_shell import Opening, SourceShell
 
 
 def open_source(
@@ -32,6 +32,7 @@ def open_source(
         """Return whether a queue group divides messages, or the stream keeps unread ones only."""
         return settings.removes(address) or bool(memory.get(KEEPS_UNREAD, bool, False))
 
+    opening = Opening(lambda: NatsIntake(settings, reader()))
     return SourceShell(
-        settings.name, lambda: NatsIntake(settings, reader()), memory, continuity, removes
+        settings.name, opening.connect, memory, continuity, removes, interrupt=opening.interrupt
     )

@@ -8,7 +8,7 @@ from gateway.endpoints.base import Subscription
 from gateway.endpoints.rabbitmq.intake import RabbitmqIntake
 from gateway.endpoints.rabbitmq.wanted import wanted_queues
 from gateway.endpoints.settings.rabbitmq import RabbitmqSettings
-from gateway.endpoints.source_shell import SourceShell
+from gateway.endpoints.source_shell import Opening, SourceShell
 
 
 def open_source(
@@ -16,10 +16,8 @@ def open_source(
 ) -> SourceShell:
     """Return a closed source; the name of its queue has `instance` in it."""
     wanted = wanted_queues(settings, [each.pattern for each in subscriptions], instance)
+    opening = Opening(lambda: RabbitmqIntake(wanted))
     return SourceShell(
-        settings.name,
-        lambda: RabbitmqIntake(wanted),
-        wanted.memory,
-        wanted.continuity,
-        wanted.removes,
-    )
+        settings.name, opening.connect, wanted.memory, wanted.continuity, wanted.removes,
+        interrupt=opening.interrupt,
+    )  # fmt: skip

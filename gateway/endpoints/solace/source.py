@@ -10,7 +10,7 @@ from gateway.endpoints.solace.intake import SolaceIntake
 from gateway.endpoints.solace.native_library import NativeLibrary
 from gateway.endpoints.solace.received_objects import install
 from gateway.endpoints.solace.wanted import wanted_topics
-from gateway.endpoints.source_shell import SourceShell
+from gateway.endpoints.source_shell import Opening, SourceShell
 
 
 def open_source(
@@ -24,11 +24,8 @@ def open_source(
     """
     wanted, native = wanted_topics(settings, subscriptions, instance), NativeLibrary()
     install()
+    opening = Opening(lambda: SolaceIntake(wanted, native))
     return SourceShell(
-        settings.name,
-        lambda: SolaceIntake(wanted, native),
-        wanted.memory,
-        wanted.continuity,
-        settings.removes,
-        wanted.counts,
-    )
+        settings.name, opening.connect, wanted.memory, wanted.continuity, settings.removes,
+        wanted.counts, opening.interrupt,
+    )  # fmt: skip

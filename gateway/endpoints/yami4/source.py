@@ -13,7 +13,7 @@ from gateway.endpoints.continuity import Continuity, Retention
 from gateway.endpoints.redelivery_queue import message_queue
 from gateway.endpoints.settings.yami4 import Yami4Settings
 from gateway.endpoints.source_memory import SourceMemory
-from gateway.endpoints.source_shell import SourceShell
+from gateway.endpoints.source_shell import Opening, SourceShell
 from gateway.endpoints.yami4.bodies import find_address_fault
 from gateway.endpoints.yami4.intake import Yami4Intake
 from gateway.errors import EndpointError, quoted
@@ -38,4 +38,8 @@ def open_source(
         queue.recover()
         return Yami4Intake(settings, patterns, queue, continuity)
 
-    return SourceShell(settings.name, make, SourceMemory(), continuity, settings.removes)
+    opening = Opening(make)
+    return SourceShell(
+        settings.name, opening.connect, SourceMemory(), continuity, settings.removes,
+        interrupt=opening.interrupt,
+    )  # fmt: skip

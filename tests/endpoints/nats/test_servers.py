@@ -191,7 +191,7 @@ def test_a_source_that_is_closed_while_it_opens_says_so(silent_server: NatsSetti
 
 def asks(source: Source) -> bool:
     """Return whether a source that opens has logged in."""
-    intake = source._intake  # type: ignore[attr-defined]  # noqa: SLF001  # as above
+    intake = source._interrupt.__self__._intake  # type: ignore[attr-defined]  # noqa: SLF001  # as above
     return intake is not None and getattr(intake.connection, "jetstream", None) is not None
 
 

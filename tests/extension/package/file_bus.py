@@ -15,7 +15,7 @@ from gateway.endpoints.kind import EndpointKind
 from gateway.endpoints.redelivery_queue import MAX_BATCH, message_queue
 from gateway.endpoints.settings.base import EndpointSettings
 from gateway.endpoints.source_memory import SourceMemory
-from gateway.endpoints.source_shell import SourceShell, not_open
+from gateway.endpoints.source_shell import Opening, SourceShell, not_open
 from gateway.errors import IllegalNameError, NotConnectedError
 from gateway.model.dead_letter_rule import PAYLOAD
 from gateway.model.limits import Limit, Unit
@@ -180,7 +180,7 @@ def open_source(
     patterns, queue = [each.pattern for each in subscriptions], f"{settings.name}/{instance}"
     return SourceShell(
         settings.name,
-        lambda: Intake(settings, patterns, queue),
+        Opening(lambda: Intake(settings, patterns, queue)).connect,
         SourceMemory(),  # the bus marks what it has given before
         Continuity(Retention.KEPT),
         settings.removes,
