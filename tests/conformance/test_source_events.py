@@ -94,11 +94,7 @@ EVENTS: Final = (
     Event("planned-stop", planned_stop, exact=True),
     Event("planned-stop-under-load", planned_stop_under_load),
 )
-DOUBTS: Final = "a killed source of JMS marks the next messages, however quiet it was"
-FAULTS: Final = {  # that are known, by event and system
-    ("kill-in-silence", "jms"): DOUBTS,
-    ("kill-in-silence", "jms-queue"): DOUBTS,
-}
+FAULTS: Final[dict[tuple[str, str], str]] = {}  # that are known, by event and system
 
 
 def rows() -> Iterator[pytest.ParameterSet]:

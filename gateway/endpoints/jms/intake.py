@@ -150,10 +150,13 @@ class JmsIntake:
                 wanted.counts["discarded"] += discarded
                 wanted.continuity.report_loss(DISCARDED, discarded, self._advisories.since)
             size = settings.receive_window_bytes // 4
+            all_reported = self._reported == self._received  # Java acknowledges it now
             data = receiver.drain(settings.batch, size, int(timeout * 1000))
             if data is None:
                 if self._closed:
                     raise not_open(settings.name)
+                if all_reported:
+                    wanted.fell_quiet()
                 return None
             drained = wanted.reader.read(bytes(data))
             if self._together:  # unwanted messages count, too
@@ -167,6 +170,7 @@ class JmsIntake:
         messages = wanted.note(drained, self._ids_before_break)
         if not messages:
             return None
+        wanted.receiving()
         self._received += len(messages)
         self._queue.put(messages)
         return self._queue.take_batch(settings.batch, 0)

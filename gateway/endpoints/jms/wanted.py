@@ -13,8 +13,10 @@ import sys
 from collections import Counter, deque
 from collections.abc import Sequence
 from dataclasses import replace
+from time import monotonic
 from typing import Final
 
+from gateway.endpoints import source_memory
 from gateway.endpoints.base import Subscription
 from gateway.endpoints.continuity import Continuity, Retention
 from gateway.endpoints.jms.addresses import QUEUE
@@ -62,6 +64,10 @@ class WantedConsumers:
         self.recent_ids: deque[str | None] = deque(maxlen=min(most, sys.maxsize))
         self.largest = 0  # bytes of a message that ActiveMQ sent
         self._doubtful: int | None = None  # messages that an earlier process may have had
+        window = settings.receive_window + settings.batch
+        self._most = len(self.consumers) * window  # messages; the consumers take turns
+        self._all_settled: bool | None = None  # as the memory has it; None: not looked at
+        self._received_at = 0.0  # seconds of a monotonic clock
 
     def removes(self, address: str) -> bool:
         """Return whether a queue or a shared subscription had the message.
@@ -86,13 +92,25 @@ class WantedConsumers:
     def subscribed(self) -> None:
         """Note a connection with all consumers, which may leave a window of each unsettled."""
         self._find_remade()
-        window = self.settings.receive_window + self.settings.batch
-        most = len(self.consumers) * window  # they take turns
         if self._doubtful is None:
             kept = self.memory.get(UNSETTLED, read_count, 0)
-            self._doubtful = most if kept is None else kept
-        if self._keeps:
-            self.memory.put(UNSETTLED, most)
+            self._doubtful = self._most if kept is None else kept
+        self.receiving()
+
+    def receiving(self) -> None:
+        """Note, before messages are handed out, that a window of them may be unsettled."""
+        self._received_at = monotonic()
+        if self._keeps and self._all_settled is not False:
+            self._all_settled = False
+            self.memory.put(UNSETTLED, self._most)
+
+    def fell_quiet(self) -> None:
+        """Note that nothing came, and that all was acknowledged before."""
+        if (
+            not self._all_settled
+            and monotonic() - self._received_at >= source_memory.WRITE_INTERVAL
+        ):
+            self.all_settled()
 
     def note(self, drained: DrainedBatch, seen: frozenset[str | None]) -> list[Message]:
         """Count a drain; return its messages, marked if received before the last break.
@@ -116,7 +134,8 @@ class WantedConsumers:
         return messages
 
     def all_settled(self) -> None:
-        """Note the end of a connection that left nothing unsettled."""
+        """Note that nothing is unsettled, but what an earlier process may have left."""
+        self._all_settled = True
         self.memory.put(UNSETTLED, self._doubtful or 0)
 
     def _find_remade(self) -> None:
