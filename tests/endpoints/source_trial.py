@@ -12,19 +12,23 @@ import os
 import socket
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from enum import Enum
 from pathlib import Path
 from time import monotonic
 from typing import Final, NamedTuple
 
+from gateway.clock import boot_seconds
 from gateway.endpoints.base import Batch, Source
 from gateway.endpoints.continuity import ReportsContinuity, Retention
 from gateway.endpoints.registry import find_kind
+from gateway.endpoints.settings.base import EndpointSettings
 from gateway.endpoints.source_memory import KeepsMemory
 from gateway.errors import NotConnectedError
+from gateway.lease.file_store import FileLeaseStore
 from gateway.lease.holder import LeaseHolder
 from gateway.model.message import Headers, Message
-from gateway.model.outcome import ACCEPTED
+from gateway.model.outcome import ACCEPTED, RETRY
 from gateway.runtime.inbound.source_memories import MemoryFile, MemoryPlace, SourceMemories
 from tests.endpoints.exchange import opened, reopen, send_all
 from tests.endpoints.systems import System
@@ -38,6 +42,14 @@ LISTENS: Final = "0A"  # the state of a socket in /proc/net/tcp
 LEASE: Final = 100.0  # seconds; nobody renews within a test
 
 
+class Loss(Enum):
+    """Whether an event loses messages at a broker that keeps them."""
+
+    NONE = "none, and no gap is told"
+    PERHAPS = "those that are lost are told"
+    CERTAIN = "a gap is told"
+
+
 class Arrival(NamedTuple):
     number: int
     again: bool  # marked as redelivered
@@ -49,6 +61,8 @@ class Trial:
 
     system: System
     folder: Path
+    logged: Callable[[], str]
+    in_pair: bool = False
     sent: int = 0
     arrivals: list[Arrival] = field(default_factory=list)
     told: list[str] = field(default_factory=list)  # of lost messages
@@ -57,9 +71,11 @@ class Trial:
     def __post_init__(self) -> None:
         self._sink = self.system.sink()
         self._place: MemoryPlace = MemoryFile(self.folder / "memory")
+        self._was = ""  # an earlier role
         self._later = 0.0  # seconds that were passed over
+        self._sources: list[Source] = []
         self._holders: list[LeaseHolder] = []
-        self._was_open = False
+        self._opens = 0
         self._unsent = 0  # the first number that was not sent when this process began
         self._others: set[int] = set()  # connections that are not of the source
         self.source: Source
@@ -68,13 +84,16 @@ class Trial:
     @contextmanager
     def running(self) -> Iterator[None]:
         with opened(self._sink):
+            if self.in_pair:
+                self.take_lease()
             self.start()
             try:
                 yield
             finally:
-                self.source.close()
-                for each in self._holders:
-                    each.give()
+                for source in self._sources:
+                    source.close()
+                for holder in self._holders:
+                    holder.give()
 
     def publish(self, count: int = SOME) -> None:
         address, headers = self.system.address, Headers(mode=self.system.mode)
@@ -87,7 +106,7 @@ class Trial:
         """Begin a process: it knows what is kept, and nothing else."""
         self.system.forget()
         self.source = source = self.made()
-        if isinstance(source, ReportsContinuity) and not self._was_open:
+        if isinstance(source, ReportsContinuity) and not self._opens:
             self.keeps = source.continuity.retention is Retention.KEPT
         self._others = {*_connections()}
         reopen(source)
@@ -95,11 +114,38 @@ class Trial:
         self._unsent = self.sent
 
     def made(self) -> Source:
-        source, settings = self.system.source("t"), self.system.settings
+        source = self.system.source("t")
+        self._sources.append(source)
         if isinstance(source, KeepsMemory):
-            role = f"{find_kind(settings).name} {settings.name}"
-            source.memory.keep_in(SourceMemories(self._place, [role]), role)
+            source.memory.keep_in(SourceMemories(self._place, [self.role]), self.role, self._was)
         return source
+
+    @property
+    def role(self) -> str:
+        return f"{find_kind(self.system.settings).name} {self.system.settings.name}"
+
+    def change(self, settings: EndpointSettings, was: str = "") -> None:
+        """Give the endpoint other settings; `was` is its role so far."""
+        self.system, self._was = replace(self.system, settings=settings), was
+
+    def take_lease(self) -> None:
+        """Begin another instance of the pair; a holder that has not given its lease is silent."""
+
+        def clock() -> float:
+            return boot_seconds() + self._later
+
+        name, last = f"i{len(self._holders)}", self._holders[-1:]
+        holder = LeaseHolder(FileLeaseStore(self.folder / "lease"), name, LEASE, clock)
+        holder.start()
+        self._holders.append(holder)
+        if last and not last[0].ended:
+            until(lambda: holder.active == last[0].instance)
+            self._later += LEASE
+        until(holder.holds)
+        self._place = holder
+
+    def give_lease(self) -> None:
+        self._holders[-1].give()
 
     def stop(self) -> None:
         """End the process in good order; what it holds is not settled."""
@@ -111,9 +157,26 @@ class Trial:
         """End the process: nothing of it is written, and no protocol ends its connections."""
         if isinstance(self.source, KeepsMemory):
             self.source.memory.keep_in(None, "")
-        _cut(each for inode, each in _connections().items() if inode not in self._others)
+        self._cut()
         self.source.close()
         self.held.clear()
+
+    def freeze(self) -> Callable[[], None]:
+        """Let the process stand still for so long that its connections end; return its awakening.
+
+        It settles what it holds, writes its memory and ends.
+        """
+        self._cut()
+        source, held, self.held = self.source, self.held, []
+
+        def wake() -> None:
+            _settle(held)
+            source.close()
+            if isinstance(source, KeepsMemory):
+                source.memory.put("frozen", len(held))
+                source.memory.write_exactly()
+
+        return wake
 
     def receive(self, timeout: float = 1.0) -> Batch | None:
         """Return what comes, noted and not settled; a lost connection is made again."""
@@ -133,26 +196,38 @@ class Trial:
         self._receive(lambda: sum(len(each.messages) for each in self.held) >= count)
 
     def settle(self) -> None:
-        """Receive all that was sent, and settle it."""
-        self._receive(lambda: {*range(self.sent)} <= {*self.numbers}, settles=True)
+        """Receive all that was sent, and settle it; without what was sent while none kept it."""
+        wanted = {*range(0 if self.keeps else self._unsent, self.sent)}
+        self._receive(lambda: wanted <= {*self.numbers}, settles=True)
 
     def settle_held(self) -> None:
-        for each in self.held:
-            each.settle([ACCEPTED] * len(each.messages))
+        _settle(self.held)
         self.held.clear()
+
+    def settle_part(self) -> None:
+        """Settle the first of the messages that are held, and retry those behind them."""
+        for place, each in enumerate(self.held):
+            done = 0 if place else min(FEW // 2, len(each.messages))
+            each.settle([ACCEPTED] * done + [RETRY] * (len(each.messages) - done))
+        self.held.clear()
+
+    def lose(self) -> None:
+        """Receive until the connection is lost and made again."""
+        opened = self._opens
+        self._receive(lambda: self._opens > opened, settles=True)
 
     def fall_quiet(self) -> None:
         """Receive until nothing more comes, the memory of that is written, and the broker knows."""
         for _ in range(2):
             while (batch := self.receive(SILENCE)) is not None:
-                batch.settle([ACCEPTED] * len(batch.messages))
+                _settle([batch])
         until(self.system.knows_settled)
 
-    def finish(self, *, loses: bool) -> None:
+    def finish(self, loss: Loss) -> None:
         """Send one more message of each name, behind which nothing comes, and receive them."""
         self.publish(NAMES)
         last = {*range(self.sent - NAMES, self.sent)}
-        if self.keeps and not loses:
+        if self.keeps and loss is Loss.NONE:
             last = {*range(self.sent)}
         self._receive(lambda: last <= {*self.numbers}, settles=True)
         self._listen()
@@ -161,7 +236,7 @@ class Trial:
     def numbers(self) -> list[int]:
         return [each.number for each in self.arrivals]
 
-    def check(self, *, exact: bool, loses: bool) -> None:
+    def check(self, loss: Loss, *, exact: bool) -> None:
         """Check what a source promises, whatever happens to it."""
         first: dict[int, Arrival] = {}
         repeats = [e for e in self.arrivals if first.setdefault(e.number, e) is not e]
@@ -170,13 +245,11 @@ class Trial:
             numbers = [each for each in first if each % NAMES == name]
             assert numbers == sorted(numbers) or not self.system.in_order, "out of order"
         lost = {*range(self.sent)} - first.keys()
-        if loses:
-            assert self.told, f"{len(lost)} lost, and nobody tells it"
-        elif self.keeps:
+        assert self.told or not lost, f"{len(lost)} lost, and nobody tells it"
+        assert self.told or loss is not Loss.CERTAIN, "nobody tells the gap"
+        if self.keeps and loss is Loss.NONE:
             assert not lost, "lost"
-            assert not self.told
-        else:
-            assert self.told or not lost, "lost, and nobody tells it"
+            assert not self.told, "a gap is told, and there is none"
         if exact and self.keeps:
             assert repeats == [], "came twice"
             doubted = [each.number for each in self.arrivals if each.again]
@@ -192,12 +265,17 @@ class Trial:
             if settles:
                 self.settle_held()
 
+    def _cut(self) -> None:
+        for inode, descriptor in _connections().items():
+            if inode not in self._others:
+                _cut(descriptor)
+
     def _opened(self) -> None:
         if isinstance(self.source, ReportsContinuity):
             retention = self.source.continuity.retention
-            if self._was_open and retention is not Retention.KEPT:
+            if self._opens and retention is not Retention.KEPT:
                 self.told.append(retention.value)
-        self._was_open = True
+        self._opens += 1
 
     def _listen(self) -> None:
         """Note the losses that the source tells."""
@@ -228,8 +306,12 @@ def _connections() -> dict[int, Path]:
     return {inode: found[inode] for inode in reached & found.keys()}
 
 
-def _cut(descriptors: Iterable[Path]) -> None:
-    """End these connections without a word of their protocol, as the end of a process does."""
-    for each in descriptors:
-        with suppress(OSError), socket.socket(fileno=os.dup(int(each.name))) as found:
-            found.shutdown(socket.SHUT_RDWR)
+def _cut(descriptor: Path) -> None:
+    """End a connection without a word of its protocol, as the end of a process does."""
+    with suppress(OSError), socket.socket(fileno=os.dup(int(descriptor.name))) as found:
+        found.shutdown(socket.SHUT_RDWR)
+
+
+def _settle(batches: Iterable[Batch]) -> None:
+    for each in batches:
+        each.settle([ACCEPTED] * len(each.messages))
