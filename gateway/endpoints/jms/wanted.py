@@ -106,10 +106,8 @@ class WantedConsumers:
 
     def fell_quiet(self) -> None:
         """Note that nothing came, and that all was acknowledged before."""
-        if (
-            not self._all_settled
-            and monotonic() - self._received_at >= source_memory.WRITE_INTERVAL
-        ):
+        silence = monotonic() - self._received_at
+        if not self._all_settled and silence >= source_memory.WRITE_INTERVAL:
             self.all_settled()
 
     def note(self, drained: DrainedBatch, seen: frozenset[str | None]) -> list[Message]:
