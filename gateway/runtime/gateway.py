@@ -62,7 +62,7 @@ class Gateway:
         self.configuration = self._begun = configuration  # the one in use; that of the start
         self.lease = lease
         self.started = self.reloaded = now()
-        self.reload_refused = False  # the last one; the previous configuration runs
+        self.reload_refused = ""  # why the last one was; the previous configuration runs
         self.counters = {route.name: RouteCounters() for route in configuration.routes}
         self._active = ActiveEndpoints()
         self.lanes, self.pumps = self._active.lanes, self._active.pumps

@@ -98,7 +98,7 @@ class Status:
     dead_letter_bytes: int
     dead_letters_dropped: int
     pair: PairStatus | None = None  # None for a gateway alone
-    reload_refused: bool = False  # the last one
+    reload_refused: str = ""  # why the last one was
     suspected_loops: tuple[SuspectedLoop, ...] = ()
     journals: Backlog = Backlog()  # noqa: RUF009  # a frozen value
 

@@ -16,6 +16,7 @@ from gateway.lease.lease import Role
 from gateway.web.exchange import HttpError, HttpRequest, HttpResponse, as_json, as_text, parameters
 from gateway.web.lookup import look_up
 from gateway.web.metrics import make_registry
+from gateway.web.readiness import warnings
 from gateway.web.route_details import route_details
 from gateway.web.snapshot import StatusSnapshot, snapshot_json
 from gateway.web.status_cache import StatusCache
@@ -134,7 +135,9 @@ class WebApplication:
         """
         snapshot = self._statuses.snapshot()
         reasons, pair = snapshot.reasons, snapshot.status.pair
-        shown = reasons if self._shows_reasons(request) else ()
+        shown: Sequence[str] = ()
+        if self._shows_reasons(request):
+            shown = (*reasons, *(f"warning: {each}" for each in warnings(snapshot.status)))
         ready = "standby" if pair is not None and pair.role == Role.STANDBY.value else "ready"
         text = "\n".join(["not ready" if reasons else ready, *shown])
         return as_text(text + "\n", 503 if reasons else 200)

@@ -1,12 +1,17 @@
-"""Readiness: the reasons why a gateway is not ready."""
+"""Readiness: the reasons why a gateway is not ready, and warnings about one that is."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Final
 
 from gateway.runtime.monitor.watchdog import MAX_MISSED
 from gateway.runtime.record.counters import ConnectionState
 from gateway.runtime.status import EndpointStatus, Status
+from gateway.web.flow_state import MICROSECONDS
+
+MAX_TEXT: Final = 300  # characters of a name or a reason
 
 
 def reasons(status: Status, spool_percent: float) -> Iterator[str]:
@@ -25,6 +30,21 @@ def reasons(status: Status, spool_percent: float) -> Iterator[str]:
         yield f"spool: {status.spool_failure}"
     if status.thread_failure:
         yield status.thread_failure
+
+
+def warnings(status: Status) -> Iterator[str]:
+    """Yield what somebody should see to while the gateway works, a sentence each."""
+    if status.reload_refused:
+        yield (
+            "the last reload was refused, and the configuration before it runs:"
+            f" {status.reload_refused[:MAX_TEXT]}"
+        )
+    for loop in status.suspected_loops:
+        since = datetime.fromtimestamp(loop.since / MICROSECONDS, UTC)
+        yield (
+            f"a loop is suspected since {since:%Y-%m-%d %H:%M:%S} UTC: route {loop.route} from"
+            f' {loop.endpoint}, "{loop.name[:MAX_TEXT]}" {loop.reason}'
+        )
 
 
 def _of_endpoint(end: EndpointStatus, spool_percent: float) -> Iterator[str]:

@@ -12,11 +12,11 @@ from gateway.runtime.record.counters import Refusal
 from gateway.runtime.record.loop_suspicions import SuspectedLoop
 from gateway.runtime.status import EndpointStatus, RouteStatus, Status
 from gateway.web.flow_state import MICROSECONDS, Moment, flows_of
+from gateway.web.readiness import MAX_TEXT, warnings
 
 Json: TypeAlias = dict[str, object]
 Redact: TypeAlias = Callable[[str], str]
 MAX_REFUSALS: Final = 50  # the latest of all routes
-MAX_TEXT: Final = 300  # characters of a name or a reason
 # what the page shows of an endpoint as it is
 SHOWN: Final = ("name", "side", "system", "connection", "address", "gap", "reconnects", "held")
 COUNTS: Final = (  # of a route
@@ -58,6 +58,7 @@ def snapshot_json(snapshot: StatusSnapshot) -> Json:
         "reloaded": status.reloaded / MICROSECONDS,
         "ready": not snapshot.reasons,
         "reasons": list(snapshot.reasons),
+        "warnings": list(warnings(status)),
         "heartbeat_seconds": status.heartbeat_seconds,
         "max_heartbeat_age": moment.max_heartbeat_age,
         "endpoints": [

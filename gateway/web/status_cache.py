@@ -108,5 +108,6 @@ def redacted(status: Status, redact: Callable[[str], str]) -> Status:
         archive_failure=redact(status.archive_failure),
         spool_failure=redact(status.spool_failure),
         thread_failure=redact(status.thread_failure),
+        reload_refused=redact(status.reload_refused),
         pair=status.pair and replace(status.pair, failure=redact(status.pair.failure)),
     )

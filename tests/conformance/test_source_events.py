@@ -1,7 +1,7 @@
-"""What happens to a source, at every kind of broker: a row for each event, and one check for all.
+"""Events of a source, at every kind of broker: a row for each event, and one check for all.
 
 Whatever happens: at a broker that keeps messages, none is lost; what comes twice is marked; the
-order of a name is kept; a loss is told as a gap. A new event is a function and a line; a system
+order of a name is kept; a loss is reported as a gap. A new event is a function and a line; a system
 that cannot have it does not have the way (`tests/endpoints/systems.py`).
 """
 

@@ -130,6 +130,18 @@ def test_probes_need_no_token_and_get_no_reasons() -> None:
     )
 
 
+def test_a_refused_reload_is_a_warning_of_a_ready_gateway() -> None:
+    refused = "gateway.yaml:3:1: unknown field 'prot'"
+    ready = make_application(TOKEN, reload_refused=refused)
+
+    assert get(ready, "/readyz") == (200, "ready\n")
+    code, text = get(ready, "/readyz", authorization=f"Bearer {TOKEN}")
+    assert (code, text.splitlines()[0]) == (200, "ready")
+    assert f"before it runs: {refused}" in text
+    found = json.loads(get(ready, "/api/status", authorization=f"Bearer {TOKEN}")[1])
+    assert [refused in each for each in found["warnings"]] == [True]
+
+
 def test_no_answer_holds_the_token() -> None:
     guarded = make_application(TOKEN)
     paths = ["/", "/readyz", "/metrics", "/api/status", "/api/explain?system=mqtt&text=a", "/x"]

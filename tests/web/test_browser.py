@@ -87,7 +87,7 @@ def test_the_page_says_a_suspected_loop_while_it_lasts(browser: webdriver.Chrome
         page = Page(browser, server.url)
         page.until(lambda: "✓ ready" in page.find("#state").text)
 
-        (text,) = page.texts("#suspicions li")
+        (text,) = page.texts("#warnings li")
         assert text == (
             "a loop is suspected since 2026-09-21 14:13:20 UTC: route telemetry from plant,"
             f' "{HOSTILE}" is its heartbeat, and came back'
@@ -96,7 +96,7 @@ def test_the_page_says_a_suspected_loop_while_it_lasts(browser: webdriver.Chrome
         assert page.find("#reasons").is_displayed() is False
 
         shown.status = status()
-        page.until(lambda: not page.find("#suspicions").is_displayed())
+        page.until(lambda: not page.find("#warnings").is_displayed())
         assert page.errors() == []
 
 

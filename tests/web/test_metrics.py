@@ -42,7 +42,7 @@ def test_every_number_of_the_status_has_a_series() -> None:
             ),
         ),
         dead_letters=6, dead_letter_bytes=66, dead_letters_dropped=1, archive_queued=42,
-        archive_failure="disk full", pair=HOLDER, reload_refused=True,
+        archive_failure="disk full", pair=HOLDER, reload_refused="gateway.yaml:3:1: prot",
         journals=Backlog(journals=3, failed=2, buffer_share=0.5), suspected_loops=(SUSPECTED,),
     )  # fmt: skip
 

@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+from dataclasses import fields
+
 import pytest
 
 from gateway.runtime.status import Status
-from gateway.web.readiness import reasons
+from gateway.web.readiness import reasons, warnings
 from tests.web.status_samples import endpoint, route, status
 
 LOST = endpoint(connection="lost", reason="plant: gone")
@@ -40,3 +42,15 @@ LOST = endpoint(connection="lost", reason="plant: gone")
 )
 def test_every_reason_is_said(now: Status, expected: list[str]) -> None:
     assert list(reasons(now, 80)) == expected
+
+
+FAULTS = [each.name for each in fields(Status) if each.name.endswith(("_failure", "_refused"))]
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_each_fault_of_a_gateway_is_a_reason_or_a_warning(fault: str) -> None:
+    now = status(**{fault: "the disk is full"})
+    said = [*reasons(now, 80), *warnings(now)]
+
+    assert len(said) == 1
+    assert "the disk is full" in said[0]

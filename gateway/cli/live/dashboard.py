@@ -81,7 +81,7 @@ def _head(status: StatusJson, console: Console, max_reasons: int) -> list[Text]:
     texts = [Text(reason, "red") for reason in reasons[:max_reasons]]
     if len(reasons) > max_reasons:
         texts.append(Text(f"... and {len(reasons) - max_reasons:,} more reasons", HEAD_STYLE))
-    texts += [Text(_suspicion(loop), "yellow") for loop in status["suspected_loops"][:max_reasons]]
+    texts += [Text(warning, "yellow") for warning in status["warnings"][:max_reasons]]
     letters, queued = status["dead_letters"]["count"], size(status["archive"]["queued"])
     last = Text(f"dead letters {letters:,}, archive queue {queued}")
     return [
@@ -90,12 +90,6 @@ def _head(status: StatusJson, console: Console, max_reasons: int) -> list[Text]:
         *(line for text in texts for line in indented(text, console)),
         last,
     ]
-
-
-def _suspicion(loop: StatusJson) -> str:
-    since = datetime.fromtimestamp(loop["since"], UTC).strftime("%Y-%m-%d %H:%M:%S")
-    place = f"route {loop['route']} from {loop['endpoint']}"
-    return f'a loop is suspected since {since} UTC: {place}, "{loop["name"]}" {loop["reason"]}'
 
 
 def _pair(status: StatusJson, console: Console) -> list[Text]:

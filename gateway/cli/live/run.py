@@ -164,7 +164,7 @@ def reload(running: Gateway, path: Path, log_control: LogControl, server: WebSer
 
     An error that is no finding is a fault of the gateway; it is logged, and the gateway runs on.
     """
-    running.reload_refused = True
+    running.reload_refused = RELOAD_REJECTED  # until it is through
     try:
         wanted = load_proven(path)
         log_control.hide(secrets_of(wanted))
@@ -176,10 +176,14 @@ def reload(running: Gateway, path: Path, log_control: LogControl, server: WebSer
         for finding in errors.findings:
             log.error("%s", finding)  # noqa: TRY400  # the finding is complete
         log.error(RELOAD_REJECTED)  # noqa: TRY400
+        first, *more = errors.findings
+        running.reload_refused = f"{first}; and {len(more)} more findings" if more else str(first)
     except GatewayError as error:
+        running.reload_refused = str(error)
         log.error(f"{RELOAD_REJECTED}: %s", error)  # noqa: TRY400, G004  # a constant
-    except Exception:
+    except Exception as error:
+        running.reload_refused = f"{type(error).__name__}, a fault of the gateway: see the log"
         log.exception("reload failed; restart the gateway when routes or endpoints do not work")
     else:
-        running.reload_refused = False
+        running.reload_refused = ""
         log.info("reloaded", extra={"routes": len(running.configuration.routes)})

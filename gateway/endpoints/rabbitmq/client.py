@@ -49,7 +49,7 @@ class Properties(pika.BasicProperties):  # type: ignore[misc]  # pika has no typ
 
 
 class ServerFaultError(Exception):
-    """What a server sent, and no server sends."""
+    """An answer that no server sends."""
 
 
 @dataclass(slots=True)

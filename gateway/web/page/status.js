@@ -80,7 +80,7 @@ function show(status) {
   showState(!status.ready ? "✗ not ready" : standby ? "✓ standby" : "✓ ready", status.ready ? "good" : "bad");
   showPair(status.pair);
   showList("reasons", status.reasons);
-  showList("suspicions", status.suspected_loops.map(suspicion));
+  showList("warnings", status.warnings);
   showFigures(status);
   endpoints.show(status.endpoints, endpointKey);
   routes.show(status.routes, (route) => route.name);
@@ -92,10 +92,6 @@ function show(status) {
   refusals.element.hidden = status.refusals.length === 0;
   byId("no-refusals").hidden = status.refusals.length > 0;
   showRefusals(status.refusals);
-}
-
-function suspicion(loop) {
-  return `a loop is suspected since ${clock(loop.since)} UTC: route ${loop.route} from ${loop.endpoint}, "${loop.name}" ${loop.reason}`;
 }
 
 function showList(id, lines) {

@@ -62,6 +62,12 @@ def test_a_suspected_loop_is_said_beside_the_reasons() -> None:
     ]
 
 
+def test_a_refused_reload_is_said() -> None:
+    lines = shown(status(reload_refused="gateway.yaml:3:1: prot"), None)
+
+    assert lines[1].endswith("the configuration before it runs: gateway.yaml:3:1: prot")
+
+
 def test_routes_in_trouble_come_first() -> None:
     routes = (
         route("quiet"),

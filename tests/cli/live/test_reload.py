@@ -28,4 +28,8 @@ def test_the_status_tells_a_refused_reload_until_the_next_good_one(tmp_path: Pat
         control.close()
         running.stop(1)
 
-    assert refused == [False, True, False]
+    first, second, third = refused
+    assert (first, third) == ("", "")
+    assert f"{file}:" in second
+    assert "'prot'" in second
+    assert "and 1 more findings" not in second
