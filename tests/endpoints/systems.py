@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from itertools import count
+from typing import Any
 
 import pytest
 
 from gateway.endpoints.base import Sink, Source, Subscription
+from gateway.endpoints.continuity import ReportsContinuity, Retention
 from gateway.endpoints.mqtt import kept_session
 from gateway.endpoints.registry import find_kind, make_sink, make_source
 from gateway.endpoints.settings.base import EndpointSettings
@@ -17,6 +19,7 @@ from gateway.endpoints.settings.mqtt import MqttSettings
 from gateway.endpoints.settings.nats import NatsSettings
 from gateway.endpoints.settings.rabbitmq import RabbitmqSettings
 from gateway.endpoints.settings.yami4 import Yami4Settings
+from gateway.endpoints.source_memory import KeepsMemory
 from gateway.model.message import DeliveryMode
 from gateway.trial.brokers.listening import free_port
 from gateway.trial.brokers.yami4 import Yami4Broker, Yami4BrokerOptions
@@ -34,6 +37,7 @@ class System:
     `set_aside` has the broker set aside what the source "one" rejects, and returns a source of that
     place; None where brokers of the kind set nothing aside, or where no client may read it.
     `in_order`: the broker delivers what was on its way to a lost connection before anything newer.
+    `queues_readers`: a second reader of a place waits, or takes turns, and ends no connection.
     `knows_settled` tells whether all settlements of the source "one" have reached the broker, where
     a driver collects them. `forget` ends what the kind keeps beyond a source for as long as its
     process lives.
@@ -49,8 +53,32 @@ class System:
     start: Callable[[], None] | None = None
     set_aside: Callable[[], Source] | None = None
     in_order: bool = True
+    queues_readers: bool = False
     knows_settled: Callable[[], bool] = lambda: True
     forget: Callable[[], None] = lambda: None
+
+    @property
+    def keeps(self) -> bool:
+        """Whether its brokers keep messages for a source that is away."""
+        source = self.source("t")
+        if isinstance(source, ReportsContinuity):
+            return source.continuity.retention is Retention.KEPT
+        return True
+
+    @property
+    def remembers(self) -> bool:
+        """Whether its sources have a memory."""
+        return isinstance(self.source("t"), KeepsMemory)
+
+    @property
+    def respelled(self) -> EndpointSettings:
+        """The settings with another spelling of the address; the same ones without an address."""
+        texts = {
+            each.name: _respelled(getattr(self.settings, each.name))
+            for each in fields(self.settings)
+            if each.init
+        }
+        return replace(self.settings, **texts)
 
     @property
     def outlives(self) -> bool:
@@ -67,6 +95,12 @@ class System:
 
     def sink(self, instance: str = "one") -> Sink:
         return make_sink(self.settings, instance=instance)
+
+
+def _respelled(value: object) -> Any:  # noqa: ANN401  # of any setting
+    if isinstance(value, tuple):
+        return tuple(map(_respelled, value))
+    return value.replace("127.0.0.1", "localhost") if isinstance(value, str) else value
 
 
 def _slashes(levels: tuple[str, ...]) -> str:
@@ -186,6 +220,7 @@ def _jms_queue(request: pytest.FixtureRequest) -> System:
         illegal="queue:a.*.b",
         stop=broker.stop,
         start=broker.start,
+        queues_readers=True,
     )
 
 
@@ -201,6 +236,7 @@ def _solace(request: pytest.FixtureRequest) -> System:
         illegal="x" * 251,
         stop=broker.stop,
         start=broker.start,
+        queues_readers=True,
         knows_settled=lambda: not broker.depth(),
     )
 
@@ -219,6 +255,7 @@ def _nats(request: pytest.FixtureRequest) -> System:
         stop=server.stop,
         start=server.start,
         set_aside=lambda: make_source(core, [Subscription(terminated)]),
+        queues_readers=True,
     )
 
 
@@ -226,7 +263,7 @@ def _nats_core(request: pytest.FixtureRequest) -> System:
     system = _nats(request)
     assert isinstance(system.settings, NatsSettings)
     core = replace(system.settings, jetstream=False, stream="", create_stream=False, subjects=())
-    return replace(system, settings=core, set_aside=None)
+    return replace(system, settings=core, set_aside=None, queues_readers=False)
 
 
 def _rabbitmq(request: pytest.FixtureRequest) -> System:
@@ -247,6 +284,7 @@ def _rabbitmq(request: pytest.FixtureRequest) -> System:
         stop=vhost.server.stop,
         start=vhost.server.start,
         set_aside=set_aside,
+        queues_readers=True,
     )
 
 
@@ -254,7 +292,7 @@ def _rabbitmq_stream(request: pytest.FixtureRequest) -> System:
     system = _rabbitmq(request)
     assert isinstance(system.settings, RabbitmqSettings)
     stream = replace(system.settings, queue_type="stream")
-    return replace(system, settings=stream, set_aside=None)
+    return replace(system, settings=stream, set_aside=None, queues_readers=False)
 
 
 def _mqtt_of_rabbitmq(request: pytest.FixtureRequest) -> System:
