@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -219,6 +220,46 @@ def another_spelling(trial: Trial) -> None:
     trial.start()
 
 
+def removal_while_away(trial: Trial, what: str) -> None:
+    """A queue takes its messages with it; those of a consumer come again."""
+    trial.publish()
+    trial.settle()
+    trial.stop()
+    trial.publish()
+    trial.system.removals[what]()
+    trial.start()
+
+
+def removal_before_traffic_while_away(trial: Trial, what: str) -> None:
+    """Messages do not reach their queue; it is their sender that makes an exchange again."""
+    trial.publish()
+    trial.settle()
+    trial.stop()
+    trial.system.removals[what]()
+    trial.publish()
+    trial.start()
+
+
+def removal_while_open(trial: Trial, what: str) -> None:
+    trial.publish()
+    trial.settle()
+    trial.system.removals[what]()
+    trial.lose()
+    trial.publish()
+    trial.settle()
+
+
+def removals(when: str, happen: Callable[..., None], *removed: str) -> Iterator[Event]:
+    for what in removed:
+
+        def possible(system: System, what: str = what) -> bool:
+            return what in system.removals
+
+        name = f"removed-{what}-while-{when}"
+        yield Event(name, partial(happen, what=what), possible, loss=Loss.CERTAIN)
+
+
+WAITING_PLACES: Final = ("queue", "stream", "consumer", "session")
 EVENTS: Final = (
     Event("kill-in-silence", kill_in_silence, outlives, exact=True),
     Event("kill-under-load", kill_under_load, outlives),
@@ -234,11 +275,20 @@ EVENTS: Final = (
     Event("rename", rename, remembers, loss=Loss.PERHAPS),
     Event("rename-without-was", rename_without_a_word, remembers, loss=Loss.PERHAPS),
     Event("another-spelling", another_spelling, has_spellings, exact=True),
+    *removals("away", removal_while_away, *WAITING_PLACES),
+    *removals("away", removal_while_away, "exchange"),
+    *removals("away-and-traffic", removal_before_traffic_while_away, "binding", "exchange"),
+    *removals("open", removal_while_open, *WAITING_PLACES, "exchange"),
 )
 DOUBTS: Final = "a killed source of JMS marks the next messages, however quiet it was"
+UNBOUND: Final = "no server tells that a binding was gone before it was made again"
 FAULTS: Final = {  # that are known, by event and system
     ("kill-in-silence", "jms"): DOUBTS,
     ("kill-in-silence", "jms-queue"): DOUBTS,
+    ("removed-binding-while-away-and-traffic", "rabbitmq"): UNBOUND,
+    ("removed-binding-while-away-and-traffic", "rabbitmq-stream"): UNBOUND,
+    ("removed-exchange-while-away-and-traffic", "rabbitmq"): UNBOUND,
+    ("removed-exchange-while-away-and-traffic", "rabbitmq-stream"): UNBOUND,
 }
 
 # The broker waits for its `ack_wait` at each stop.

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields, replace
 from itertools import count
 from typing import Any
 
@@ -24,6 +24,8 @@ from gateway.model.message import DeliveryMode
 from gateway.trial.brokers.listening import free_port
 from gateway.trial.brokers.yami4 import Yami4Broker, Yami4BrokerOptions
 from tests.brokers.nats_server import StartNats
+from tests.endpoints.exchange import opened
+from tests.endpoints.nats.stream import ask
 
 _numbers = count()
 
@@ -38,6 +40,7 @@ class System:
     place; None where brokers of the kind set nothing aside, or where no client may read it.
     `in_order`: the broker delivers what was on its way to a lost connection before anything newer.
     `queues_readers`: a second reader of a place waits, or takes turns, and ends no connection.
+    `removals` are by what they remove at the broker of the source "one", as an administrator does.
     `knows_settled` tells whether all settlements of the source "one" have reached the broker, where
     a driver collects them. `forget` ends what the kind keeps beyond a source for as long as its
     process lives.
@@ -54,6 +57,7 @@ class System:
     set_aside: Callable[[], Source] | None = None
     in_order: bool = True
     queues_readers: bool = False
+    removals: Mapping[str, Callable[[], None]] = field(default_factory=dict)
     knows_settled: Callable[[], bool] = lambda: True
     forget: Callable[[], None] = lambda: None
 
@@ -111,6 +115,17 @@ def _below(levels: tuple[str, ...]) -> str:
     return "/".join((*levels, "#"))
 
 
+def _session_removal(settings: MqttSettings) -> Mapping[str, Callable[[], None]]:
+    """Another client with the id of the source makes a new session, and leaves none."""
+
+    def remove() -> None:
+        short = replace(settings, session_expiry=0)
+        with opened(make_source(short, [Subscription("none")], instance="one")):
+            pass
+
+    return {"session": remove}
+
+
 def _memory(_request: pytest.FixtureRequest) -> System:
     return System(
         MemorySettings(name="memory", broker=f"conformance-{next(_numbers)}"),
@@ -123,8 +138,10 @@ def _memory(_request: pytest.FixtureRequest) -> System:
 
 def _mqtt(request: pytest.FixtureRequest) -> System:
     broker = request.getfixturevalue("mosquitto")
+    settings = MqttSettings(name="mqtt", host="127.0.0.1", port=broker.port)
     return System(
-        MqttSettings(name="mqtt", host="127.0.0.1", port=broker.port),
+        settings,
+        removals=_session_removal(settings),
         spell=_slashes,
         rest=_below,
         illegal="a/+/b",
@@ -138,7 +155,8 @@ def _mqtt(request: pytest.FixtureRequest) -> System:
 def _mqtt_3(request: pytest.FixtureRequest) -> System:
     system = _mqtt(request)
     assert isinstance(system.settings, MqttSettings)
-    return replace(system, settings=replace(system.settings, version="3.1.1"))
+    settings = replace(system.settings, version="3.1.1")
+    return replace(system, settings=settings, removals=_session_removal(settings))
 
 
 def _mqtt_of_nats(request: pytest.FixtureRequest) -> System:
@@ -237,6 +255,7 @@ def _solace(request: pytest.FixtureRequest) -> System:
         stop=broker.stop,
         start=broker.start,
         queues_readers=True,
+        removals={"queue": lambda: broker.broker.remove_queue(broker.queue)},
         knows_settled=lambda: not broker.depth(),
     )
 
@@ -245,10 +264,19 @@ def _nats(request: pytest.FixtureRequest) -> System:
     server = request.getfixturevalue("nats_server")
     core = NatsSettings(name="nats", url=server.url, jetstream=False)
     terminated = "$JS.EVENT.ADVISORY.CONSUMER.MSG_TERMINATED.>"  # of which archives are made
+    settings = NatsSettings(
+        name="nats", url=server.url, stream="T", create_stream=True, subjects=("t.>",)
+    )
+
+    def remove_consumer() -> None:
+        ask(settings, lambda jetstream: jetstream.delete_consumer("T", "gateway-nats-one"))
+
+    def remove_stream() -> None:
+        ask(settings, lambda jetstream: jetstream.delete_stream("T"))
+
     return System(
-        NatsSettings(
-            name="nats", url=server.url, stream="T", create_stream=True, subjects=("t.>",)
-        ),
+        settings,
+        removals={"consumer": remove_consumer, "stream": remove_stream},
         spell=lambda levels: ".".join(levels).replace(" ", "%20"),  # as names are translated
         rest=lambda levels: ".".join((*levels, ">")),
         illegal="a.*.b",
@@ -263,11 +291,12 @@ def _nats_core(request: pytest.FixtureRequest) -> System:
     system = _nats(request)
     assert isinstance(system.settings, NatsSettings)
     core = replace(system.settings, jetstream=False, stream="", create_stream=False, subjects=())
-    return replace(system, settings=core, set_aside=None, queues_readers=False)
+    return replace(system, settings=core, set_aside=None, queues_readers=False, removals={})
 
 
 def _rabbitmq(request: pytest.FixtureRequest) -> System:
     vhost = request.getfixturevalue("rabbitmq")
+    from gateway.endpoints.rabbitmq import intake  # noqa: PLC0415  # the fixture skips without it
 
     def set_aside() -> Source:
         arguments = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"}
@@ -276,8 +305,23 @@ def _rabbitmq(request: pytest.FixtureRequest) -> System:
             vhost.api("PUT", "queues", f"/{name}", body)
         return make_source(vhost.settings, [Subscription("queue:dead")])
 
+    def remove_binding() -> None:
+        vhost.api("DELETE", "bindings", "/e/plant/q/gateway-one/t.%23")
+
+    request.getfixturevalue("monkeypatch").setattr(intake, "BIND_INTERVAL", 0.2)
     return System(
-        replace(vhost.settings, queue="gateway", on_unroutable="drop"),
+        replace(
+            vhost.settings,
+            queue="gateway",
+            exchange="plant",
+            create_exchange=True,
+            on_unroutable="drop",
+        ),
+        removals={
+            "queue": lambda: vhost.delete_queue("gateway-one"),
+            "exchange": lambda: vhost.api("DELETE", "exchanges", "/plant"),
+            "binding": remove_binding,
+        },
         spell=".".join,
         rest=lambda levels: ".".join((*levels, "#")),
         illegal="a.*.b",
