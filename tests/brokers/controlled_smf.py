@@ -53,6 +53,17 @@ class SmfBroker(smf.SmfBroker):
 
         self._in_loop(shut)
 
+    def remove_queue(self, queue: str, vpn: str = "default") -> None:
+        """Remove a queue with its messages, and unbind its consumers."""
+
+        def remove() -> None:
+            found = self.state.vpns[vpn]
+            shut_queue(found.queues[queue.encode()])
+            found.remove_queue(found.queues[queue.encode()])
+            self._dispatcher.flush()
+
+        self._in_loop(remove)
+
     def _count(self, queue: str, vpn: str, number: Callable[[MessageQueue], int]) -> int:
         def count() -> int:
             found = self.state.vpns[vpn].queues.get(queue.encode())

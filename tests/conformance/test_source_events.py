@@ -1,14 +1,15 @@
-"""Events of a source, at every kind of broker: a row for each event, and one check for all.
+"""Events of a source, at every kind of broker: a row for each, and one check for all of them.
 
-Whatever happens: at a broker that keeps messages, none is lost; what comes twice is marked; the
-order of a name is kept; a loss is reported as a gap. A new event is a function and a line; a system
+Whatever happens: a broker that keeps messages loses none; what comes twice is marked; the order of
+a name is kept; a gap reports each loss. A new event is a function and a line; a system
 that cannot have it does not have the way (`tests/endpoints/systems.py`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -17,6 +18,8 @@ import pytest
 from gateway.endpoints import source_memory
 from tests.endpoints.source_trial import SILENCE, SOME, Loss, Trial
 from tests.endpoints.systems import NIGHTLY, PLACES, SYSTEMS, System
+
+STOPS: Final = 6
 
 
 @dataclass(frozen=True)
@@ -37,6 +40,26 @@ class Event:
 
 def outlives(system: System) -> bool:
     return system.outlives
+
+
+def keeps(system: System) -> bool:
+    return system.keeps
+
+
+def keeps_and_outlives(system: System) -> bool:
+    return system.keeps and system.outlives
+
+
+def remembers(system: System) -> bool:
+    return system.remembers
+
+
+def queues_readers(system: System) -> bool:
+    return system.queues_readers
+
+
+def has_spellings(system: System) -> bool:
+    return system.respelled != system.settings
 
 
 def kill_in_silence(trial: Trial) -> None:
@@ -130,6 +153,113 @@ def takeover_from_a_frozen_holder(trial: Trial) -> None:
     trial.start()
 
 
+def stops_in_redelivery(trial: Trial) -> None:
+    """Messages that are retried, or not settled, come again and again, in their order."""
+    trial.publish(10 * SOME)
+    for attempt in range(STOPS):
+        if attempt % 3 != 2:
+            trial.hold()
+        if attempt % 3 == 1:
+            trial.settle_part()
+        trial.stop()
+        trial.start()
+
+
+def kills_in_redelivery(trial: Trial) -> None:
+    trial.publish(10 * SOME)
+    for attempt in range(STOPS):
+        if attempt % 3 != 2:
+            trial.hold()
+        if attempt % 3 == 1:
+            trial.settle_part()
+        trial.kill()
+        trial.start()
+
+
+def close_while_another_reader_waits(trial: Trial) -> None:
+    """The other reader gets what the first one held, before anything newer."""
+    trial.publish()
+    trial.settle()
+    trial.publish(2 * SOME)
+    trial.hold(2 * SOME)
+    first = trial.source
+    trial.start()
+    first.close()
+    trial.held.clear()
+    trial.publish()
+    trial.settle()
+
+
+def rename(trial: Trial) -> None:
+    was = trial.role
+    trial.publish()
+    trial.settle()
+    trial.stop()
+    trial.change(replace(trial.system.settings, name="renamed"), was)  # type: ignore[call-arg]  # every kind has it
+    trial.publish()
+    trial.start()
+
+
+def rename_without_a_word(trial: Trial) -> None:
+    trial.publish()
+    trial.settle()
+    trial.stop()
+    trial.change(replace(trial.system.settings, name="renamed"))  # type: ignore[call-arg]  # every kind has it
+    trial.publish()
+    trial.start()
+    if trial.keeps:  # else there is no memory to lose
+        assert "write `was: " in trial.logged()
+
+
+def another_spelling(trial: Trial) -> None:
+    trial.publish()
+    trial.settle()
+    trial.stop()
+    trial.change(trial.system.respelled)
+    trial.publish()
+    trial.start()
+
+
+def removal_while_away(trial: Trial, what: str) -> None:
+    """A queue takes its messages with it; those of a consumer come again."""
+    trial.publish()
+    trial.settle()
+    trial.stop()
+    trial.publish()
+    trial.system.removals[what]()
+    trial.start()
+
+
+def removal_before_traffic_while_away(trial: Trial, what: str) -> None:
+    """Messages do not reach their queue; it is their sender that makes an exchange again."""
+    trial.publish()
+    trial.settle()
+    trial.stop()
+    trial.system.removals[what]()
+    trial.publish()
+    trial.start()
+
+
+def removal_while_open(trial: Trial, what: str) -> None:
+    trial.publish()
+    trial.settle()
+    trial.system.removals[what]()
+    trial.lose()
+    trial.publish()
+    trial.settle()
+
+
+def removals(when: str, happen: Callable[..., None], *removed: str) -> Iterator[Event]:
+    for what in removed:
+
+        def possible(system: System, what: str = what) -> bool:
+            return what in system.removals
+
+        name = f"removed-{what}-while-{when}"
+        yield Event(name, partial(happen, what=what), possible, loss=Loss.CERTAIN)
+
+
+WAITING_PLACES: Final = ("queue", "stream", "consumer", "session")
 EVENTS: Final = (
     Event("kill-in-silence", kill_in_silence, outlives, exact=True),
     Event("kill-under-load", kill_under_load, outlives),
@@ -139,14 +269,34 @@ EVENTS: Final = (
     Event("handover", handover, exact=True, in_pair=True),
     Event("takeover", takeover, outlives, in_pair=True),
     Event("takeover-from-frozen", takeover_from_a_frozen_holder, outlives, in_pair=True),
+    Event("stops-in-redelivery", stops_in_redelivery, keeps),
+    Event("kills-in-redelivery", kills_in_redelivery, keeps_and_outlives),
+    Event("close-before-a-waiting-reader", close_while_another_reader_waits, queues_readers),
+    Event("rename", rename, remembers, loss=Loss.PERHAPS),
+    Event("rename-without-was", rename_without_a_word, remembers, loss=Loss.PERHAPS),
+    Event("another-spelling", another_spelling, has_spellings, exact=True),
+    *removals("away", removal_while_away, *WAITING_PLACES),
+    *removals("away", removal_while_away, "exchange"),
+    *removals("away-and-traffic", removal_before_traffic_while_away, "binding", "exchange"),
+    *removals("open", removal_while_open, *WAITING_PLACES, "exchange"),
 )
-FAULTS: Final[dict[tuple[str, str], str]] = {}  # that are known, by event and system
+UNBOUND: Final = "no server tells that a binding was gone before it was made again"
+FAULTS: Final = {  # that are known, by event and system
+    ("removed-binding-while-away-and-traffic", "rabbitmq"): UNBOUND,
+    ("removed-binding-while-away-and-traffic", "rabbitmq-stream"): UNBOUND,
+    ("removed-exchange-while-away-and-traffic", "rabbitmq"): UNBOUND,
+    ("removed-exchange-while-away-and-traffic", "rabbitmq-stream"): UNBOUND,
+}
+
+# The broker waits for its `ack_wait` at each stop.
+SLOW: Final = {("stops-in-redelivery", "mqtt-nats"), ("kills-in-redelivery", "mqtt-nats")}
 
 
 def rows() -> Iterator[pytest.ParameterSet]:
     for event in EVENTS:
         for system in (*SYSTEMS, *PLACES):
-            marks = [pytest.mark.nightly] if system in NIGHTLY else []
+            is_slow = system in NIGHTLY or (event.name, system) in SLOW
+            marks = [pytest.mark.nightly] if is_slow else []
             if reason := FAULTS.get((event.name, system)):
                 marks.append(pytest.mark.xfail(strict=True, reason=reason))
             yield pytest.param(event, system, id=f"{event.name}-{system}", marks=marks)

@@ -79,7 +79,7 @@ class Trial:
         self._unsent = 0  # the first number that was not sent when this process began
         self._others: set[int] = set()  # connections that are not of the source
         self.source: Source
-        self.keeps = True  # messages while the source is away
+        self.keeps = self.system.keeps
 
     @contextmanager
     def running(self) -> Iterator[None]:
@@ -106,8 +106,6 @@ class Trial:
         """Begin a process: it knows what is kept, and nothing else."""
         self.system.forget()
         self.source = source = self.made()
-        if isinstance(source, ReportsContinuity) and not self._opens:
-            self.keeps = source.continuity.retention is Retention.KEPT
         self._others = {*_connections()}
         reopen(source)
         self._opened()

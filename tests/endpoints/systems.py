@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields, replace
 from itertools import count
+from typing import Any
 
 import pytest
 
 from gateway.endpoints.base import Sink, Source, Subscription
+from gateway.endpoints.continuity import ReportsContinuity, Retention
 from gateway.endpoints.mqtt import kept_session
 from gateway.endpoints.registry import find_kind, make_sink, make_source
 from gateway.endpoints.settings.base import EndpointSettings
@@ -17,10 +19,13 @@ from gateway.endpoints.settings.mqtt import MqttSettings
 from gateway.endpoints.settings.nats import NatsSettings
 from gateway.endpoints.settings.rabbitmq import RabbitmqSettings
 from gateway.endpoints.settings.yami4 import Yami4Settings
+from gateway.endpoints.source_memory import KeepsMemory
 from gateway.model.message import DeliveryMode
 from gateway.trial.brokers.listening import free_port
 from gateway.trial.brokers.yami4 import Yami4Broker, Yami4BrokerOptions
 from tests.brokers.nats_server import StartNats
+from tests.endpoints.exchange import opened
+from tests.endpoints.nats.stream import ask
 
 _numbers = count()
 
@@ -34,6 +39,8 @@ class System:
     `set_aside` has the broker set aside what the source "one" rejects, and returns a source of that
     place; None where brokers of the kind set nothing aside, or where no client may read it.
     `in_order`: the broker delivers what was on its way to a lost connection before anything newer.
+    `queues_readers`: a second reader of a place waits, or takes turns, and ends no connection.
+    `removals` are by what they remove at the broker of the source "one", as an administrator does.
     `knows_settled` tells whether all settlements of the source "one" have reached the broker, where
     a driver collects them. `forget` ends what the kind keeps beyond a source for as long as its
     process lives.
@@ -49,8 +56,33 @@ class System:
     start: Callable[[], None] | None = None
     set_aside: Callable[[], Source] | None = None
     in_order: bool = True
+    queues_readers: bool = False
+    removals: Mapping[str, Callable[[], None]] = field(default_factory=dict)
     knows_settled: Callable[[], bool] = lambda: True
     forget: Callable[[], None] = lambda: None
+
+    @property
+    def keeps(self) -> bool:
+        """Whether its brokers keep messages for a source that is away."""
+        source = self.source("t")
+        if isinstance(source, ReportsContinuity):
+            return source.continuity.retention is Retention.KEPT
+        return True
+
+    @property
+    def remembers(self) -> bool:
+        """Whether its sources have a memory."""
+        return isinstance(self.source("t"), KeepsMemory)
+
+    @property
+    def respelled(self) -> EndpointSettings:
+        """The settings with another spelling of the address; the same ones without an address."""
+        texts = {
+            each.name: _respelled(getattr(self.settings, each.name))
+            for each in fields(self.settings)
+            if each.init
+        }
+        return replace(self.settings, **texts)
 
     @property
     def outlives(self) -> bool:
@@ -69,12 +101,29 @@ class System:
         return make_sink(self.settings, instance=instance)
 
 
+def _respelled(value: object) -> Any:  # noqa: ANN401  # of any setting
+    if isinstance(value, tuple):
+        return tuple(map(_respelled, value))
+    return value.replace("127.0.0.1", "localhost") if isinstance(value, str) else value
+
+
 def _slashes(levels: tuple[str, ...]) -> str:
     return "/".join(levels)
 
 
 def _below(levels: tuple[str, ...]) -> str:
     return "/".join((*levels, "#"))
+
+
+def _session_removal(settings: MqttSettings) -> Mapping[str, Callable[[], None]]:
+    """Another client with the id of the source makes a new session, and leaves none."""
+
+    def remove() -> None:
+        short = replace(settings, session_expiry=0)
+        with opened(make_source(short, [Subscription("none")], instance="one")):
+            pass
+
+    return {"session": remove}
 
 
 def _memory(_request: pytest.FixtureRequest) -> System:
@@ -89,8 +138,10 @@ def _memory(_request: pytest.FixtureRequest) -> System:
 
 def _mqtt(request: pytest.FixtureRequest) -> System:
     broker = request.getfixturevalue("mosquitto")
+    settings = MqttSettings(name="mqtt", host="127.0.0.1", port=broker.port)
     return System(
-        MqttSettings(name="mqtt", host="127.0.0.1", port=broker.port),
+        settings,
+        removals=_session_removal(settings),
         spell=_slashes,
         rest=_below,
         illegal="a/+/b",
@@ -104,7 +155,8 @@ def _mqtt(request: pytest.FixtureRequest) -> System:
 def _mqtt_3(request: pytest.FixtureRequest) -> System:
     system = _mqtt(request)
     assert isinstance(system.settings, MqttSettings)
-    return replace(system, settings=replace(system.settings, version="3.1.1"))
+    settings = replace(system.settings, version="3.1.1")
+    return replace(system, settings=settings, removals=_session_removal(settings))
 
 
 def _mqtt_of_nats(request: pytest.FixtureRequest) -> System:
@@ -186,6 +238,7 @@ def _jms_queue(request: pytest.FixtureRequest) -> System:
         illegal="queue:a.*.b",
         stop=broker.stop,
         start=broker.start,
+        queues_readers=True,
     )
 
 
@@ -201,6 +254,8 @@ def _solace(request: pytest.FixtureRequest) -> System:
         illegal="x" * 251,
         stop=broker.stop,
         start=broker.start,
+        queues_readers=True,
+        removals={"queue": lambda: broker.broker.remove_queue(broker.queue)},
         knows_settled=lambda: not broker.depth(),
     )
 
@@ -209,16 +264,26 @@ def _nats(request: pytest.FixtureRequest) -> System:
     server = request.getfixturevalue("nats_server")
     core = NatsSettings(name="nats", url=server.url, jetstream=False)
     terminated = "$JS.EVENT.ADVISORY.CONSUMER.MSG_TERMINATED.>"  # of which archives are made
+    settings = NatsSettings(
+        name="nats", url=server.url, stream="T", create_stream=True, subjects=("t.>",)
+    )
+
+    def remove_consumer() -> None:
+        ask(settings, lambda jetstream: jetstream.delete_consumer("T", "gateway-nats-one"))
+
+    def remove_stream() -> None:
+        ask(settings, lambda jetstream: jetstream.delete_stream("T"))
+
     return System(
-        NatsSettings(
-            name="nats", url=server.url, stream="T", create_stream=True, subjects=("t.>",)
-        ),
+        settings,
+        removals={"consumer": remove_consumer, "stream": remove_stream},
         spell=lambda levels: ".".join(levels).replace(" ", "%20"),  # as names are translated
         rest=lambda levels: ".".join((*levels, ">")),
         illegal="a.*.b",
         stop=server.stop,
         start=server.start,
         set_aside=lambda: make_source(core, [Subscription(terminated)]),
+        queues_readers=True,
     )
 
 
@@ -226,11 +291,12 @@ def _nats_core(request: pytest.FixtureRequest) -> System:
     system = _nats(request)
     assert isinstance(system.settings, NatsSettings)
     core = replace(system.settings, jetstream=False, stream="", create_stream=False, subjects=())
-    return replace(system, settings=core, set_aside=None)
+    return replace(system, settings=core, set_aside=None, queues_readers=False, removals={})
 
 
 def _rabbitmq(request: pytest.FixtureRequest) -> System:
     vhost = request.getfixturevalue("rabbitmq")
+    from gateway.endpoints.rabbitmq import intake  # noqa: PLC0415  # the fixture skips without it
 
     def set_aside() -> Source:
         arguments = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"}
@@ -239,14 +305,30 @@ def _rabbitmq(request: pytest.FixtureRequest) -> System:
             vhost.api("PUT", "queues", f"/{name}", body)
         return make_source(vhost.settings, [Subscription("queue:dead")])
 
+    def remove_binding() -> None:
+        vhost.api("DELETE", "bindings", "/e/plant/q/gateway-one/t.%23")
+
+    request.getfixturevalue("monkeypatch").setattr(intake, "BIND_INTERVAL", 0.2)
     return System(
-        replace(vhost.settings, queue="gateway", on_unroutable="drop"),
+        replace(
+            vhost.settings,
+            queue="gateway",
+            exchange="plant",
+            create_exchange=True,
+            on_unroutable="drop",
+        ),
+        removals={
+            "queue": lambda: vhost.delete_queue("gateway-one"),
+            "exchange": lambda: vhost.api("DELETE", "exchanges", "/plant"),
+            "binding": remove_binding,
+        },
         spell=".".join,
         rest=lambda levels: ".".join((*levels, "#")),
         illegal="a.*.b",
         stop=vhost.server.stop,
         start=vhost.server.start,
         set_aside=set_aside,
+        queues_readers=True,
     )
 
 
@@ -254,7 +336,7 @@ def _rabbitmq_stream(request: pytest.FixtureRequest) -> System:
     system = _rabbitmq(request)
     assert isinstance(system.settings, RabbitmqSettings)
     stream = replace(system.settings, queue_type="stream")
-    return replace(system, settings=stream, set_aside=None)
+    return replace(system, settings=stream, set_aside=None, queues_readers=False)
 
 
 def _mqtt_of_rabbitmq(request: pytest.FixtureRequest) -> System:

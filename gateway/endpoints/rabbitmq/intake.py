@@ -136,7 +136,8 @@ class RabbitmqIntake:
         fact = f"bindings {own}"
         saved = {*(memory.get(fact, _read_bindings, NO_BINDINGS) or NO_BINDINGS)}
         if wanted:
-            topology.find_exchange(connection, binds=True)
+            if not topology.find_exchange(connection, binds=True) and saved:
+                self._wanted.continuity.report_loss(EXCHANGE_GONE)
             if not topology.find_queue(connection, own):
                 known.made = True
                 known.others.discard(own)

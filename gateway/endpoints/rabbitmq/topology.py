@@ -22,8 +22,10 @@ RETURNS_LIMITED: Final = 4
 _OTHER_TYPE: Final = "inequivalent arg 'type'"
 
 
-def find_exchange(connection: RabbitmqConnection, *, binds: bool = False) -> None:
+def find_exchange(connection: RabbitmqConnection, *, binds: bool = False) -> bool:
     """Look for the endpoint's exchange, or create it when the settings ask for that.
+
+    Return whether it was there.
 
     Raises:
         EndpointError: there is none; or one to bind a queue to is no topic exchange.
@@ -31,7 +33,7 @@ def find_exchange(connection: RabbitmqConnection, *, binds: bool = False) -> Non
     settings = connection.settings
     name = settings.exchange
     declare = partial(_attempt, connection, "exchange_declare", name)
-    error = declare(passive=True)
+    absent = error = declare(passive=True)
     if error is None:
         # an equal exchange stays as it is; a user without the permission is not told its type
         error = declare("topic", durable=True) if binds else None
@@ -45,6 +47,7 @@ def find_exchange(connection: RabbitmqConnection, *, binds: bool = False) -> Non
         raise EndpointError(f"{settings.name}: {reason}") from error
     elif (error := declare("topic", durable=True)) is not None:
         raise refusal(settings, error) from error
+    return absent is None
 
 
 def find_queue(connection: RabbitmqConnection, queue: str) -> bool:
