@@ -186,6 +186,10 @@ TALLIES: Final = ("received", *CLASSES, "marked", *REPEATS)
 IN_GAP: Final = "in gap"
 # A receipt with the id of a message and another payload; every publisher can write an id.
 UNPROVEN: Final = "unproven"
+# A second receipt of a message, which the next gateway left out by its id.
+RECOGNISED: Final = "recognised"
+# Receipts beside the messages, which are counted apart.
+HOP_RECEIPTS: Final = (UNPROVEN, RECOGNISED)
 # The classes of such messages, the gravest first; each text completes "the messages ...".
 HOP_MEANINGS: Final[Mapping[str, str]] = {
     CopyClass.MISSING.value: "were delivered to a broker by one gateway, and another one that"
@@ -198,6 +202,7 @@ HOP_MEANINGS: Final[Mapping[str, str]] = {
     " publisher's word, and prove no alteration",
     IN_GAP: "were delivered while a source of the next gateway had a gap",
     CopyClass.IN_FLIGHT.value: "may be at the broker, or in an open journal of the next gateway",
+    RECOGNISED: "came once more, and the next gateway knew them by their ids and left them out",
     CopyClass.DELIVERED.value: "were received by the next gateway once, unchanged and in time",
 }
 HOP_CLASSES: Final = tuple(HOP_MEANINGS)

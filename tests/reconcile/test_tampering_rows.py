@@ -153,7 +153,15 @@ def test_random_faults_get_the_classes_of_the_model(
     if rng.random() < 0.5:
         compact_day(ArchiveLocation(archive.root), DAY, merged_here, lambda _: None)
     now = NEXT_MIDNIGHT + 6 * HOUR
-    job = Job(archive.root, DAY, output=tmp_path / "night", full=full, late=LATE, now=now)
+    job = Job(
+        archive.root,
+        DAY,
+        output=tmp_path / "night",
+        full=full,
+        late=LATE,
+        now=now,
+        accept_cuts=True,
+    )
 
     report = reconcile(job, lambda *_: None)
 

@@ -74,8 +74,11 @@ def cut_scope(scope: Scope, found: Survey, history: RouteHistory) -> CutScope:
 
 
 def _ends(cuts: pa.Table) -> Iterator[tuple[str, str]]:
-    """Yield gateway and endpoint of each source; of a loop also of the target, which may see it."""
-    loops = cuts.filter(pc.equal(cuts["rule"], LOOP))
+    """Yield gateway and endpoint of each source; of a loop also of the target, which may see it.
+
+    A row of an earlier version has no target.
+    """
+    loops = cuts.filter(pc.and_(pc.equal(cuts["rule"], LOOP), pc.is_valid(cuts["target"])))
     for own, ends in ((cuts, cuts["endpoint"]), (loops, endpoints_of(loops["target"]))):
         yield from zip(own["gateway"].to_pylist(), ends.to_pylist(), strict=True)
 

@@ -26,7 +26,9 @@ from gateway.reconcile.input.row_reader import row_groups
 Event: TypeAlias = dict[str, Any]
 
 HOP_KEYS: Final = ("broker", "gateway", "route", "target", "receiver", "receiver_route")
-_RECEIVED: Final = dict.fromkeys(("cut", "marked", "signed"), "boolean")  # of receipts only
+_RECEIVED: Final = dict.fromkeys(
+    ("cut", "known", "marked", "signed"), "boolean"
+)  # of receipts only
 _SENT: Final = {
     **dict.fromkeys(HOP_KEYS, "string"), "id": "binary", "at": "int64", "attempt": "int32",
     "own": "boolean", "sure": "boolean", "unmatched": "string",
@@ -37,9 +39,13 @@ EVENTS: Final[Mapping[str, str]] = {
 }  # fmt: skip
 _READ: Final = (
     "gateway", "route", "leg", "endpoint", "target", "name", "id", "trace", "attempt", "time",
-    "received", "redelivered", "replayed", "hash", "outcome",
+    "received", "redelivered", "replayed", "hash", "outcome", "rule",
 )  # fmt: skip
 _SCHEMA: Final = schema_of(EVENTS)
+_DUPLICATE: Final = "duplicate"  # the rule of a cut
+# Without a receipt, a message was sent in an absence of its reader that ended: it may wait at the
+# broker, unless the reader has later ones.
+AWAITED: Final = "awaited"
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,13 +120,17 @@ def _unmatched(reader: Reader, first: Numbers, last: Numbers, scope: HopScope) -
     found = np.full(len(first), CopyClass.MISSING.value, object)
     young = first >= scope.spooled_since
     for gateway, _, endpoint in reader.members:
-        waiting = last >= scope.until.get(gateway, np.iinfo(np.int64).max)
-        lossy = np.zeros(len(first), np.bool_)
+        until = scope.until.get(gateway, np.iinfo(np.int64).max)
+        waiting = last >= until
+        lossy, awaited = np.zeros((2, len(first)), np.bool_)
         for gap in scope.gaps:
             if safe_name(gap.gateway) == gateway and gap.endpoint == endpoint:
                 inside = (last >= gap.begin) & (first <= gap.end)
                 lossy |= inside & gap.counts
-                waiting |= inside & (gap.rule == GapRule.AWAY.value) & (gap.end > last)
+                kept = inside & (gap.rule == GapRule.AWAY.value) & (gap.end > last)
+                awaited |= kept & (gap.end < until)
+                waiting |= kept & (gap.end >= until)
+        found[awaited & young] = AWAITED
         found[waiting & young] = CopyClass.IN_FLIGHT.value
         found[lossy] = IN_GAP
     return pa.array(found, pa.string())
@@ -146,6 +156,7 @@ def _receipts(rows: pa.Table, scope: HopScope) -> Iterator[pa.Table]:
             "exact": exact,
             "sent": False,
             "cut": leg == Leg.CUT.value,
+            "known": pc.equal(own["rule"], _DUPLICATE),
             "marked": pc.fill_null(own["redelivered"], False),
             "signed": pc.equal(own["outcome"], RowOutcome.SIGNED.value),
         }

@@ -22,9 +22,22 @@ from pyspark.sql import functions as F
 
 from gateway.archive.intervals import Numbers
 from gateway.archive.segments.tables import schema_of
-from gateway.model.copy_class import HOP_CLASSES, UNPROVEN, CopyClass
+from gateway.model.copy_class import (
+    HOP_CLASSES,
+    HOP_RECEIPTS,
+    RECOGNISED,
+    UNPROVEN,
+    CopyClass,
+)
 from gateway.reconcile.classify.crossing import codes_of
-from gateway.reconcile.classify.hop_events import EVENTS, HOP_KEYS, Event, HopScope, run_events
+from gateway.reconcile.classify.hop_events import (
+    AWAITED,
+    EVENTS,
+    HOP_KEYS,
+    Event,
+    HopScope,
+    run_events,
+)
 from gateway.reconcile.classify.result_tables import by_class
 from gateway.reconcile.grouping import filled, summed
 from gateway.reconcile.input.executors import PARTITION_ROWS, divided, map_tables, read_tasks
@@ -108,23 +121,28 @@ def with_waiting(messages: DataFrame, scope: HopScope) -> DataFrame:
     """Return HOP_MESSAGES in which those that still wait at the broker are in flight, not missing.
 
     A broker hands out messages in order. Where the latest one reached its reader an hour after its
-    delivery, none that was delivered in the last hour of the reader's rows has reached it.
+    delivery, none that was delivered in the last hour of the reader's rows has reached it. One of
+    an absence that ended waits until the reader has a later one.
     """
-    missing = F.col("class") == CopyClass.MISSING.value
+    awaited = F.col("class") == AWAITED
+    absent = awaited | (F.col("class") == CopyClass.MISSING.value)
     own = F.col("class") != UNPROVEN
     sent, received = (F.unix_micros(name) for name in ("sent_time", "received_time"))
     received = F.when(own, received)
-    facts = {"missing": missing, "sent": F.when(received.isNotNull(), sent), "received": received}
+    facts = {"absent": absent, "sent": F.when(received.isNotNull(), sent), "received": received}
     latest = [F.max(value).alias(name) for name, value in facts.items()]
-    readers = messages.groupBy(*_READER_KEYS).agg(*latest).where("missing AND received > sent")
-    waiting = F.lit(False)
+    readers = messages.groupBy(*_READER_KEYS).agg(*latest).where("absent AND sent IS NOT NULL")
+    waiting = overtaken = F.lit(False)
     for row in readers.collect():
+        of_reader = reduce(and_, (F.col(name) == row[name] for name in _READER_KEYS))
+        overtaken |= of_reader & (sent < row["sent"] - _SKEW)
         ends = [scope.until[each] for each in row["receiver"].split(", ") if each in scope.until]
-        if ends:
+        if ends and row["received"] > row["sent"]:
             begin = max(min(ends) - (row["received"] - row["sent"]), scope.spooled_since)
-            of_reader = reduce(and_, (F.col(name) == row[name] for name in _READER_KEYS))
             waiting |= of_reader & (sent >= begin)
-    known = F.when(missing & waiting, CopyClass.IN_FLIGHT.value).otherwise(F.col("class"))
+    in_flight = (absent & waiting) | (awaited & ~overtaken)
+    known = F.when(in_flight, CopyClass.IN_FLIGHT.value)
+    known = known.when(awaited, CopyClass.MISSING.value).otherwise(F.col("class"))
     return messages.withColumn("class", known)
 
 
@@ -180,8 +198,9 @@ Pair: TypeAlias = tuple[Event, Event | None, str]
 def _by_hash(sends: Sequence[Event], receipts: Sequence[Event]) -> Iterator[Pair]:
     """Match deliveries with receipts of one id and payload.
 
-    A further receipt is a duplicate, unless the reader recognised and cut it. A receipt with
-    another payload is an alteration only if its path is signed: each publisher can copy an id.
+    A further receipt is a duplicate, and a recognised one where the reader knew and cut it. A
+    receipt with another payload is an alteration only if its path is signed: each publisher can
+    copy an id.
     """
     known = {each["hash"] for each in sends}
     free: dict[bytes, deque[Event]] = defaultdict(deque)
@@ -200,6 +219,8 @@ def _by_hash(sends: Sequence[Event], receipts: Sequence[Event]) -> Iterator[Pair
     told = next((each for each in sends if each["own"]), sends[0])
     unproven = [*altered, *(each for each in others if not each["signed"])]
     yield from ((told, each, UNPROVEN) for each in unproven)
+    doubles = (each for name in known for each in free[name] if each["cut"] and each["known"])
+    yield from ((told, each, RECOGNISED) for each in doubles)
 
 
 def _with_repetition(
@@ -286,7 +307,8 @@ def hop_table(counts: pa.Table) -> pa.Table:
 
     `counts` has HOP_KEYS, `class`, `marked` and `copies`.
     """
-    expected = pc.if_else(pc.equal(counts["class"], UNPROVEN), 0, counts["copies"])
+    apart = pc.is_in(counts["class"], pa.array(HOP_RECEIPTS))
+    expected = pc.if_else(apart, 0, counts["copies"])
     columns = {"expected": expected, **by_class(counts, HOP_CLASSES)}
     keys = {name: counts[name] for name in HOP_KEYS}
     return summed(pa.table({**keys, **columns}), HOP_KEYS, columns)

@@ -14,8 +14,8 @@ from gateway.model.copy_class import (
     HOP_CLASSES,
     HOP_LOSSES,
     HOP_MEANINGS,
+    HOP_RECEIPTS,
     REPEATS,
-    UNPROVEN,
     CopyClass,
 )
 from gateway.model.cut_class import CUT_CLASSES, ON_WORD
@@ -88,7 +88,7 @@ def _others(report: Report) -> Iterator[str]:
 
 def _hops(report: Report) -> Iterator[str]:
     """Yield the messages between gateways that are not well as one text, unless all are."""
-    names = (each for each in HOP_CLASSES[:-1] if each != UNPROVEN)  # one of the words
+    names = (each for each in HOP_CLASSES[:-1] if each not in HOP_RECEIPTS)
     found = [(name, report.between(name)) for name in names]
     if named := [f"{amount(number)} {name}" for name, number in found if number]:
         yield f"between gateways {', '.join(named)}"

@@ -114,7 +114,11 @@ def test_with_ids_a_duplicate_is_found(tmp_path: Path) -> None:
     chain.write(tmp_path / "archive")
 
     assert found(tmp_path / "archive") - clean(9) == Counter(
-        {(*FIRST, "duplicated", 2): 1, (*FIRST, "duplicated", 3, "marked"): 1}
+        {
+            (*FIRST, "duplicated", 2): 1,
+            (*FIRST, "duplicated", 3, "marked"): 1,
+            (*FIRST, "recognised", 4): 1,
+        }
     )
 
 
@@ -190,6 +194,22 @@ def test_a_message_that_the_receiver_cut_was_received(tmp_path: Path) -> None:
     chain.write(tmp_path / "archive")
 
     assert set(found(tmp_path / "archive")) == {(*FIRST, "delivered", None)}
+
+
+@pytest.mark.parametrize("ids", [True, pytest.param(False, id="hashes")])
+def test_a_double_that_the_receiver_recognised_is_shown(tmp_path: Path, *, ids: bool) -> None:
+    chain = Chain(ids)
+    for number in (1, 2):
+        chain.relay("plant", number, NOON)
+        chain.receive("core", number, NOON + 10_000)
+    again = {"id": identity(77)}
+    chain.receive("core", 1, NOON + 20_000, leg="cut", rule="duplicate", **again)
+    chain.write(tmp_path / "archive")
+
+    classes = found(tmp_path / "archive")
+
+    assert classes.pop((*FIRST, "recognised", 1), 0) == ids, "a hash proves no double"
+    assert classes == Counter({(*FIRST, "delivered", None): 2})
 
 
 def test_messages_of_one_trace_are_told_apart_by_their_payloads(tmp_path: Path) -> None:
@@ -286,6 +306,40 @@ def test_messages_wait_at_the_broker_while_their_reader_is_behind(
     long_ago = replace(scope, spooled_since=CLOSED - 30 * MINUTE)
     old = counted(with_waiting(spark.createDataFrame(messages), long_ago).toArrow())
     assert (old[*FIRST, "missing", 4], old[*FIRST, "in flight", 5]) == (1, 1)
+
+
+@pytest.mark.spark
+@pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
+@pytest.mark.parametrize(
+    ("until", "later", "name"),
+    [
+        pytest.param(CLOSED, True, "missing", id="ended"),
+        pytest.param(CLOSED, False, "in flight", id="nothing-later"),
+        pytest.param(NOON + HOUR + MINUTE, True, "in flight", id="not-read-yet"),
+        pytest.param(CLOSED, None, "in flight", id="lasting"),
+    ],
+)
+@BOTH
+def test_an_absence_of_the_reader_excuses_only_while_it_lasts(
+    spark: SparkSession, tmp_path: Path, *, ids: bool, until: int, later: bool | None, name: str
+) -> None:
+    """A broker that kept the messages hands out what it has: a later one proves the loss."""
+    chain = Chain(ids)
+    chain.relay("plant", 1, NOON)
+    chain.receive("core", 1, NOON + SECOND)
+    chain.relay("plant", 2, NOON + HOUR)  # while the reader restarts
+    if later is not False:
+        chain.relay("plant", 3, NOON + HOUR + 30 * SECOND)
+        chain.receive("core", 3, NOON + HOUR + 3 * MINUTE)
+    chain.write(tmp_path / "archive")
+    end = 1 << 62 if later is None else NOON + HOUR + 2 * MINUTE
+    away = SourceGap("core", "", "bus", "", "away", "", NOON + 55 * MINUTE, end, None)
+
+    scope, messages = judged(tmp_path / "archive", gaps=[away], until=until)
+    frame = with_waiting(spark.createDataFrame(messages), scope)
+
+    classes = counted(frame.toArrow())
+    assert classes[*FIRST, name, 2] == 1, classes
 
 
 def test_a_receiver_is_expected_once_its_routes_are_in_force_for_long(tmp_path: Path) -> None:
