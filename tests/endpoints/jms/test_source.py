@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Iterator, Sequence
 from types import SimpleNamespace
 from typing import Any
@@ -20,6 +21,7 @@ from gateway.errors import NotConnectedError
 from gateway.model.message import Message, Value
 from gateway.model.outcome import ACCEPTED
 from tests.endpoints.jms.test_message_reader import nested, packed
+from tests.waiting import PATIENCE, until
 
 WINDOW, BATCH = 2, 3
 SETTINGS = JmsSettings(receive_window=WINDOW, batch=BATCH)
@@ -35,6 +37,9 @@ class Receiver:
     def __init__(self) -> None:
         self.batches: list[bytes] = []
         self.discards = True
+        self.finishes = 0  # calls
+        self.may_finish = threading.Event()
+        self.may_finish.set()
 
     def drain(self, _most: int, _size: int, _millis: int) -> bytes | None:
         return self.batches.pop(0) if self.batches else None
@@ -47,7 +52,8 @@ class Receiver:
         """Ignore the answer."""
 
     def finish(self, _millis: int) -> bool:
-        return True
+        self.finishes += 1
+        return self.may_finish.wait(PATIENCE)
 
     def release(self) -> None:
         """Do nothing: no thread waits."""
@@ -134,3 +140,31 @@ def test_a_batch_that_is_lost_with_its_connection_is_counted_when_it_comes_again
 
     assert (source.counts["unreadable"], source.counts["unwanted"]) == (1, 1)
     assert "1 bodies could not be read" in caplog.text
+
+
+def test_a_connection_that_is_lost_is_closed_once(source: JmsSource, receiver: Receiver) -> None:
+    unwanted = packed((BYTES, b"", {})).removesuffix(b"t") + b"$"
+    receiver.batches, receiver.discards = [unwanted], False
+    with pytest.raises(NotConnectedError):
+        source.receive(0)
+
+    source.close()
+    with pytest.raises(NotConnectedError, match="open it first"):
+        source.receive(0)
+
+    assert receiver.finishes == 1
+
+
+def test_nothing_is_awaited_while_the_last_messages_are_acknowledged(
+    source: JmsSource, receiver: Receiver
+) -> None:
+    receiver.may_finish.clear()
+    closing = threading.Thread(target=source.close)
+    closing.start()
+    until(lambda: receiver.finishes == 1)
+
+    with pytest.raises(NotConnectedError, match="open it first"):
+        source.receive(0.2)
+
+    receiver.may_finish.set()
+    closing.join(PATIENCE)

@@ -177,7 +177,10 @@ def test_a_witness_ends_with_the_attempt_that_it_was_opened_for(
     monkeypatch.setattr(connection_errors, "encryption_hint", lambda _settings: "")
     port = peer.settings.port
     host = f"127.0.0.1:{port}, 127.0.0.1:{port}"
-    source = open_source(replace(peer.settings, host=host), [Subscription("t")])
+    silent = replace(
+        peer.settings, host=host, keepalive=600
+    )  # pings would end a witness that stays
+    source = open_source(silent, [Subscription("t")])
     for _ in range(2):  # in a row that the broker closes: perhaps another client has the id
         future = peer.opening(source)
         peer.write(WELCOME)
@@ -279,6 +282,22 @@ def test_a_source_returns_when_all_is_settled(brokers: tuple[Mosquitto, Mosquitt
     left = open_source(settings(second, client_id="back"), [Subscription("t")])
     with opened(left):  # the two were acknowledged before
         assert left.receive(0.3) is None
+
+
+@pytest.mark.broker
+@pytest.mark.usefixtures("often")
+def test_a_closed_source_asks_no_longer(brokers: tuple[Mosquitto, Mosquitto]) -> None:
+    first, second = brokers
+    first.kill()
+    made = settings(first, second, fail_back=True, client_id="closed")
+    with opened(open_source(made, [Subscription("t")])):
+        assert asking("closed")
+
+    until(lambda: not asking("closed"))
+
+
+def asking(client_id: str) -> list[threading.Thread]:
+    return [each for each in threading.enumerate() if f"mqtt {client_id} asks" in each.name]
 
 
 @pytest.mark.broker

@@ -168,6 +168,24 @@ def test_a_broker_that_does_not_answer_delays_the_source_and_does_not_stop_it(
     assert receive(source).messages[0].payload == b"a"
 
 
+def test_a_connection_that_is_closed_twice_ended_once_at_the_request(
+    peer: Peer, source: Source, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two such ends would be for good."""
+    monkeypatch.setattr(connection, "COUNT_TIMEOUT", 0.01)
+    opening(peer, source, WELCOME).result(PATIENCE)
+    assert COUNTS in peer.read()
+    peer.hang_up()
+    wait_for_loss(source)
+    source._intake.close()  # type: ignore[attr-defined]  # noqa: SLF001  # as another thread may
+    opening(peer, source).result(PATIENCE)  # without the request
+    peer.hang_up()
+    wait_for_loss(source)
+
+    opening(peer, source).result(PATIENCE)
+    assert asked(peer)
+
+
 @pytest.mark.parametrize("pattern", ["$SYS/#", COUNTS.decode()])
 def test_a_route_that_selects_the_counts_brings_them(peer: Peer, pattern: str) -> None:
     settings = replace(peer.settings, dropped_topic=COUNTS.decode())

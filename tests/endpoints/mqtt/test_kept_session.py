@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from gateway.endpoints.base import Source, Subscription
+from gateway.endpoints.continuity import ReportsContinuity, Retention
 from gateway.endpoints.mqtt import open_source
 from gateway.endpoints.mqtt.kept_session import KeptSession
 from gateway.endpoints.mqtt.receive_state import ReceiveState
@@ -47,6 +48,17 @@ def reopened(peer: Peer, source: Source) -> tuple[Future[None], bytes]:
 
 def small_window(peer: Peer) -> MqttSettings:
     return replace(peer.settings, receive_window_bytes=65_536)
+
+
+def test_a_message_of_qos_0_tells_that_the_broker_keeps_none(peer: Peer) -> None:
+    source = listening(peer)
+    assert isinstance(source, ReportsContinuity)
+    before = source.continuity.retention
+    peer.write(b"\x30\x05\x00\x01t\x00a")
+    collect(source, 1)
+
+    assert (before, source.continuity.retention) == (Retention.NEW, Retention.NOTHING)
+    source.close()
 
 
 def test_a_backlog_beyond_the_window_is_delivered_before_the_suback(peer: Peer) -> None:
