@@ -1,4 +1,4 @@
-"""What hostile servers do, wire format by wire format, and what it may cost an endpoint."""
+"""Behaviours of hostile servers, wire format by wire format, and their cost to an endpoint."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.brokers.hostile_servers import Behaviour
 
 
 class Cost(Enum):
-    """What an endpoint loses by a behaviour."""
+    """The loss of an endpoint by a behaviour."""
 
     LOG_IN = auto()  # neither a source nor a sink can be opened
     SOURCE = auto()  # no source can be opened
