@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from enum import IntEnum
 from types import MappingProxyType
-from typing import TypeAlias
+from typing import Self, TypeAlias
 
 Value: TypeAlias = "bool | int | float | str | bytes | Sequence_ | Mapping[str, Value] | None"
 Sequence_: TypeAlias = "list[Value] | tuple[Value, ...]"
@@ -21,6 +21,17 @@ NO_PROPERTIES: Properties = MappingProxyType({})
 UNKNOWN_SIZE = -1 << 60  # of headers; any sum with it is below zero
 GATEWAY_ID = "gateway_id"  # property with the message id that a gateway assigned, in hex
 GATEWAY_TRACE = "gateway_trace"  # property with the trace id: 32 hexadecimal digits
+
+
+class DroppedPayload(bytes):
+    """Stands for a payload of `full` bytes that its source did not keep. It is empty itself."""
+
+    full: int
+
+    def __new__(cls, full: int) -> Self:
+        made = super().__new__(cls)
+        made.full = full
+        return made
 
 
 class DeliveryMode(IntEnum):

@@ -12,8 +12,8 @@ from typing import Final
 from gateway.archive.journal.records import Rows
 from gateway.config.load import Configuration
 from gateway.errors import TranslationError
-from gateway.model.dead_letter_rule import NO_ENDPOINT, NO_ROUTE, UNSELECTED
-from gateway.model.message import Message
+from gateway.model.dead_letter_rule import MESSAGE_BYTES, NO_ENDPOINT, NO_ROUTE, UNSELECTED
+from gateway.model.message import DroppedPayload, Message
 from gateway.model.outcome import Outcome, Settlement, rejected
 from gateway.replay.replay_archive import Targets
 from gateway.replay.sender import (
@@ -66,6 +66,9 @@ class Resend:
         for letter in chosen:
             if letter.target in recovered.get(letter.route, {}).get(letter.id, ()):
                 yield ResendAttempt(letter, letter.endpoint, letter.message, RECOVERED)
+            elif isinstance(letter.message.payload, DroppedPayload):
+                refused = rejected(MESSAGE_BYTES, "its payload was not kept")
+                yield ResendAttempt(letter, letter.endpoint, letter.message, refused)
             elif letter.endpoint:
                 yield self._unchanged(letter)
             else:

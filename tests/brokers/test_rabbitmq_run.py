@@ -6,10 +6,12 @@ import json
 import signal
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from gateway.cli import main
 from gateway.endpoints.base import Subscription
 from gateway.endpoints.registry import make_sink, make_source
 from gateway.endpoints.settings.mqtt import MqttSettings
@@ -88,6 +90,32 @@ def test_a_deleted_queue_is_made_again_and_is_a_gap(tmp_path: Path, rabbitmq: Vh
     reasons = [row["reason"] for row in archived(tmp_path) if row["leg"] == "gap"]
 
     assert any("was deleted" in reason for reason in reasons), reasons
+
+
+def test_a_message_past_the_limit_is_one_dead_letter_without_its_payload(
+    tmp_path: Path, rabbitmq: Vhost, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = write(tmp_path, rabbitmq, ["a"])
+    config = json.loads(path.read_text())
+    config["endpoints"]["source"]["max_message_in"] = 1_000
+    config["spool"] = {"path": str(tmp_path / "spool")}
+    path.write_text(json.dumps(config))
+    headers = Headers(mode=DeliveryMode.AT_LEAST_ONCE, properties={"line": "7"})
+    sizes = (1, 500_000, 2)
+    sink = make_sink(rabbitmq.settings)
+    reader = make_source(replace(rabbitmq.settings, queue="reader"), [Subscription("out.#")])
+    with running(path), opened(reader, sink):
+        said = [Message(f"a.{size}", b"1" * size, headers) for size in sizes]
+        assert send(sink, *said) == [ACCEPTED] * 3
+        assert [each.payload for each in collect(reader, 2)] == [b"1", b"11"]
+    (row,) = [row for row in archived(tmp_path) if row["leg"] == "dead"]
+    assert (row["rule"], row["source_name"], row["payload"]) == ("message-bytes", "a.500000", b"")
+    assert {("property.line", "7"), ("payload_cut_from", "500000")} <= {*row["headers"]}
+    assert "500000 bytes" in row["reason"]
+    assert main(["dead-letters", "show", str(path)]) == 0
+    assert "500000" in capsys.readouterr().out
+    assert main(["dead-letters", "replay", str(path)]) == 1
+    assert "its payload was not kept" in capsys.readouterr().err
 
 
 def test_a_request_of_rabbitmq_is_answered_on_mqtt(

@@ -20,7 +20,7 @@ from gateway.endpoints.registry import make_sink, make_source
 from gateway.endpoints.settings.rabbitmq import RabbitmqSettings
 from gateway.endpoints.source_memory import KeepsMemory
 from gateway.errors import EndpointError, NotConnectedError
-from gateway.model.message import DeliveryMode, Headers, Message
+from gateway.model.message import DeliveryMode, DroppedPayload, Headers, Message
 from gateway.model.outcome import ACCEPTED, NO_ROOM, RETRY, Outcome, Settlement
 from gateway.runtime.inbound.source_memories import SourceMemories
 from gateway.trial.brokers.listening import free_port
@@ -361,17 +361,17 @@ def test_messages_wait_in_the_queue_while_the_source_is_away(rabbitmq: Vhost) ->
         assert numbers(collect(source, 2)) == [1, 2]
 
 
-def test_a_source_holds_few_large_messages(rabbitmq: Vhost) -> None:
-    """Prefetch counts messages; beyond the bytes, one comes for each half of a heartbeat."""
+def test_a_source_reads_nothing_past_its_window_and_its_connection_stays(rabbitmq: Vhost) -> None:
+    """Prefetch counts messages; beyond the bytes nothing is read, for more than two heartbeats."""
     size, window = 200_000, 1_000_000
-    settings = replace(rabbitmq.settings, receive_window_bytes=window, heartbeat=60)
+    settings = replace(rabbitmq.settings, receive_window_bytes=window, heartbeat=1)
     source, sink = source_of(settings), make_sink(rabbitmq.settings)
     with opened(source, sink):
         for number in range(40):
             payload = str(number).encode().ljust(size)
             assert send(sink, Message("t.x", payload, Headers(mode=MODE))) == [ACCEPTED]
         held = hold(source, 5)
-        while (more := source.receive(QUIET)) is not None:
+        while (more := source.receive(3.5)) is not None:
             held.append(more)
         assert source._intake.queue.held < window + 2 * size  # type: ignore[attr-defined]  # noqa: SLF001  # as above
         got = [each for batch in held for each in batch.messages]
@@ -380,6 +380,57 @@ def test_a_source_holds_few_large_messages(rabbitmq: Vhost) -> None:
         got += collect(source, 40 - len(got))
 
     assert [int(bytes(each.payload)) for each in got] == list(range(40))  # type: ignore[arg-type]  # bytes were sent
+    assert not any(each.headers.redelivered for each in got)
+
+
+def test_what_has_no_room_for_long_comes_again_in_its_order_and_once(
+    rabbitmq: Vhost, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(intake, "PATIENCE", 0.1)
+    size, window = 200_000, 1_000_000
+    source = source_of(replace(rabbitmq.settings, receive_window_bytes=window))
+    with opened(source):
+        pass  # its queue is there
+    with opened(sink := make_sink(rabbitmq.settings)):
+        for number in range(40):
+            payload = str(number).encode().ljust(size)
+            assert send(sink, Message("t.x", payload, Headers(mode=MODE))) == [ACCEPTED]
+    got: list[Message] = []
+    with opened(source):
+        held = hold(source, 5)
+        until(lambda: source._intake._connection.skipping)  # type: ignore[attr-defined]  # noqa: SLF001  # as above
+        while (more := source.receive(QUIET)) is not None:
+            held.append(more)
+        assert source._intake.queue.held < window + 2 * size  # type: ignore[attr-defined]  # noqa: SLF001
+        for batch in held:
+            got += batch.messages
+            batch.settle([ACCEPTED] * len(batch.messages))
+        wait_for_loss(source)
+        reopen(source)
+        got += collect(source, 40 - len(got))
+
+    assert [int(bytes(each.payload)) for each in got] == list(range(40))  # type: ignore[arg-type]  # bytes were sent
+    assert got[-1].headers.redelivered
+
+
+def test_a_message_past_the_limit_comes_without_its_payload_and_goes_to_the_dead_letter_exchange(
+    rabbitmq: Vhost,
+) -> None:
+    source = source_of(replace(rabbitmq.settings, max_message_in=1_000), "queue:long")
+    with plain_channel(rabbitmq) as channel:
+        channel.queue_declare("rest")
+        arguments = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "rest"}
+        channel.queue_declare("long", durable=True, arguments=arguments)
+        for size in (1, 500_000, 1_000, 1_001, 2):
+            channel.basic_publish("", "long", b"1" * size)
+        with opened(source):
+            got = collect(source, 5)
+        kept = [len(each.payload) for each in got]
+        full = [each.payload.full for each in got if isinstance(each.payload, DroppedPayload)]
+        assert (kept, full) == ([1, 0, 1_000, 0, 2], [500_000, 1_001])
+        assert not channel.queue_declare("long", passive=True).method.message_count
+        rest = [channel.basic_get("rest", auto_ack=True)[2] for _ in range(3)]
+        assert [each and len(each) for each in rest] == [500_000, 1_001, None]
 
 
 def test_a_queue_is_sent_to_and_read_by_its_name(rabbitmq: Vhost) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -49,6 +50,17 @@ def source_of(settings: RabbitmqSettings) -> Source:
     return make_source(settings, [Subscription("t.#")])
 
 
+@contextmanager
+def encrypted(vhost: Vhost, folder: Path) -> Iterator[int]:
+    """Yield a port with TLS, whose certificate `authority.pem` in the folder vouches for."""
+    make_certificate(folder, "authority", None)
+    make_certificate(folder, "broker", "authority", "subjectAltName=IP:127.0.0.1")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(folder / "broker.pem", folder / "broker.key")
+    with serving(tls_relaying(vhost.server.port, context)) as port:
+        yield port
+
+
 def test_a_cut_connection_loses_nothing_and_keeps_the_order(rabbitmq: Vhost, wire: Wire) -> None:
     settings = through(rabbitmq, wire.port)
 
@@ -77,13 +89,26 @@ def test_a_queue_made_by_an_attempt_that_failed_is_new(rabbitmq: Vhost, wire: Wi
         assert source.continuity.retention is Retention.NEW  # type: ignore[attr-defined]  # of this source
 
 
+def test_a_source_that_reads_nothing_for_a_while_reads_on_over_tls(
+    rabbitmq: Vhost, tmp_path: Path
+) -> None:
+    with encrypted(rabbitmq, tmp_path) as port:
+        settings = replace(
+            through(rabbitmq, port, "amqps"),
+            tls=TlsSettings(ca_file=str(tmp_path / "authority.pem")),
+            receive_window_bytes=65_536,
+        )
+        source, sink = source_of(settings), make_sink(settings)
+        with opened(source, sink):
+            long = [replace(say(each), payload=b"%d " % each + bytes(60_000)) for each in range(50)]
+            assert send(sink, *long) == [ACCEPTED] * 50
+            got = collect(source, 50)
+        assert [int(bytes(each.payload)[:2]) for each in got] == list(range(50))  # type: ignore[arg-type]  # bytes were sent
+
+
 def test_tls_is_verified(rabbitmq: Vhost, tmp_path: Path) -> None:
-    make_certificate(tmp_path, "authority", None)
     make_certificate(tmp_path, "stranger", None)
-    make_certificate(tmp_path, "broker", "authority", "subjectAltName=IP:127.0.0.1")
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(tmp_path / "broker.pem", tmp_path / "broker.key")
-    with serving(tls_relaying(rabbitmq.server.port, context)) as port:
+    with encrypted(rabbitmq, tmp_path) as port:
         settings = through(rabbitmq, port, "amqps")
         right = replace(settings, tls=TlsSettings(ca_file=str(tmp_path / "authority.pem")))
         source, sink = source_of(right), make_sink(right)

@@ -1,4 +1,4 @@
-"""The behaviours of hostile servers, by wire format, and their price for an endpoint."""
+"""Behaviours of hostile servers, wire format by wire format, and their cost to an endpoint."""
 
 from __future__ import annotations
 

@@ -12,8 +12,10 @@ from nats.errors import Error as NatsError
 from nats.errors import ProtocolError
 from nats.protocol import parser
 
+from gateway.endpoints.settings.nats import MAX_MESSAGE
 from gateway.endpoints.tls import EXPECTS_TLS, WITHOUT_TLS
 from gateway.errors import first_line
+from gateway.model.message import DroppedPayload
 
 # The library's errors at what no server of NATS sends.
 MALFORMED: Final = (
@@ -21,9 +23,6 @@ MALFORMED: Final = (
     ValueError,
 )  # fmt: skip
 MAX_LINE: Final = 65_536  # bytes; a server's own limit is 4,096 by default
-MAX_MESSAGE: Final = (
-    64 << 20
-)  # bytes with headers; a stream may have larger ones than `max_payload`
 MAX_ANNOUNCED: Final = (1 << 31) - 1  # bytes; `max_payload` is an int32 of the server
 
 _TEXT: Final = rb"([^ \t\r\n]+)"  # the server takes other control characters in a subject
@@ -36,10 +35,16 @@ class BoundedParser(parser.Parser):
     """Ends a connection, in place of buffering, at a line or a message that is too long.
 
     The library waits for the end of either, whatever a server announces, and stops reading without
-    a word at some malformed lines.
+    a word at some malformed lines. A payload past the limit of its subscription is dropped as it
+    comes, and its message has a `DroppedPayload`.
     """
 
+    _left = 0  # bytes to drop, of the payload that arrives
+
     async def parse(self, data: bytes = b"") -> None:
+        dropped = min(self._left, len(data))
+        self._left -= dropped
+        data = data[dropped:]
         try:
             await super().parse(data)
         except MALFORMED as error:
@@ -49,6 +54,16 @@ class BoundedParser(parser.Parser):
                 await self._refuse(f"line of more than {MAX_LINE} bytes")
         elif not self.header_needed <= self.needed <= MAX_MESSAGE:
             await self._refuse(f"message of {self.needed} bytes, limit {MAX_MESSAGE}")
+        elif self.needed - self.header_needed > self.nc.limit_of(self.msg_arg["sid"]):
+            self._drop_payload()
+
+    def _drop_payload(self) -> None:
+        """Keep the headers of the message that arrives, and what is behind its payload."""
+        if len(self.buf) > self.header_needed:
+            self.nc.dropped = self.needed - self.header_needed
+            self._left = max(0, self.needed - len(self.buf))
+            del self.buf[self.header_needed : self.needed]
+            self.needed = self.header_needed
 
     async def _refuse(self, fault: str) -> None:
         self.buf.clear()
@@ -69,8 +84,18 @@ class GatewayClient(Client):
         super().__init__()
         self.encrypted = encrypted
         self.fault: Exception | None = None  # the server's, of the protocol
+        self.dropped = 0  # bytes of the payload that was dropped last, until its message is made
+        self._limits: dict[int, int] = {}  # of payloads, by subscription
         self._ps = BoundedParser(self)
         parser.MSG_RE, parser.HMSG_RE = _LINE, _LINE_WITH_HEADERS
+
+    def limit_of(self, sid: int) -> int:
+        """Bytes of the longest payload that a subscription keeps."""
+        return self._limits.get(sid, MAX_MESSAGE)
+
+    def limit(self, subscription: Any, most: int) -> None:  # noqa: ANN401  # the library's
+        """Keep no payload of a subscription that has more bytes than `most`."""
+        self._limits[subscription._id] = most  # noqa: SLF001
 
     async def log_in(self, url: str, public_nkey: str | None = None, **options: Any) -> None:  # noqa: ANN401
         """Connect; the library itself reads NKeys from files alone, and hangs at some of them."""
@@ -141,10 +166,11 @@ class GatewayClient(Client):
     def _build_message(
         self, sid: int, subject: bytes, reply: bytes, data: bytes, headers: dict[str, str] | None
     ) -> Any:  # noqa: ANN401  # the library's message
+        full, self.dropped = self.dropped or len(data), 0
         return self.msg_class(
             subject=subject.decode(errors="surrogateescape"),
             reply=reply.decode(errors="surrogateescape"),
-            data=data,
+            data=DroppedPayload(full) if full > self.limit_of(sid) else data,
             headers=headers,
             _client=self,
             _sid=sid,

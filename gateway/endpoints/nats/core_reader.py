@@ -37,6 +37,7 @@ class CoreReader:
                 pending_bytes_limit=0,  # the library would drop the rest uncounted
                 pending_msgs_limit=0,
             )
+            connection.client.limit(subscription, self._settings.max_message_in)
             self._live.append(subscription)
         await connection.client.flush(self._settings.answer_timeout)
         connection.refuse_denied()

@@ -96,9 +96,10 @@ class JetStreamReader:
             self._returned = min(found.unanswered, end - found.floor)
             await return_left(connection, settings, found, end)
         self._inbox = client.new_inbox()
-        await client.subscribe(
+        subscription = await client.subscribe(
             self._inbox, cb=self._take, pending_bytes_limit=0, pending_msgs_limit=0
         )
+        client.limit(subscription, settings.max_message_in)
         self._continuity.retention = Retention.NEW if found.is_new else Retention.KEPT
         told_as_new(self._memory, found)
         connection.run(self._pull())

@@ -16,13 +16,14 @@ from typing import Any, Final
 import pika
 from pika.exceptions import AMQPError, ConnectionClosedByClient
 from pika.frame import Body, Header, Heartbeat
+from pika.heartbeat import HeartbeatChecker
 
+from gateway.endpoints.settings.rabbitmq import MAX_BODY
 from gateway.errors import first_line
 
 log = logging.getLogger(__name__)
 
 HEADER_START: Final = 12  # bytes of a header frame before the properties
-MAX_CONTENT: Final = 2 << 30  # bytes of a message; a server of RabbitMQ takes 512 MiB at most
 MIN_FRAME: Final = 4_096  # bytes: AMQP 0-9-1, 4.2.3
 FRAME: Final = struct.Struct(">BHI")  # type, channel, size; one byte is behind the content
 _METHOD, _HEADER, _BODY, _END = 1, 2, 3, 0xCE
@@ -49,7 +50,11 @@ class Properties(pika.BasicProperties):  # type: ignore[misc]  # pika has no typ
 
 
 class ServerFaultError(Exception):
+<<<<<<< HEAD
     """An answer that no server sends."""
+=======
+    """A fault of the server: it sent something that no server sends."""
+>>>>>>> bounds
 
 
 @dataclass(slots=True)
@@ -64,12 +69,23 @@ class _Arriving:
     instead: Header | None = None
 
 
+class _PatientChecker(HeartbeatChecker):  # type: ignore[misc]  # pika has no types
+    """Notices no silence of a server of which nothing is read."""
+
+    @property
+    def _has_received_data(self) -> bool:
+        has_received: bool = super()._has_received_data
+        return has_received or self._connection.paused
+
+
 class AmqpClient(pika.SelectConnection):  # type: ignore[misc]  # pika has no types
     """Does not decode properties: a strange header of one message would end the connection."""
 
     def __init__(self, parameters: pika.Parameters, max_body: int, **options: Any) -> None:  # noqa: ANN401  # the driver's
         self.max_body = max_body
         self.fault: ServerFaultError | None = None
+        self.paused = False  # nothing is read
+        self.skipping = False  # no body is kept
         self._arriving: dict[int, _Arriving] = {}  # by channel
         super().__init__(parameters, **options)
 
@@ -121,10 +137,10 @@ class AmqpClient(pika.SelectConnection):  # type: ignore[misc]  # pika has no ty
         _, _, size = _CONTENT.unpack_from(content)
         if channel in self._arriving or not self._awaits_content(channel):
             raise _fault("a header without a message")
-        if size > MAX_CONTENT:
+        if size > MAX_BODY:
             raise _fault(f"a message of {size} bytes")
         encoded = content[HEADER_START:]
-        if size > self.max_body:
+        if size > (0 if self.skipping else self.max_body):
             instead = Header(channel, 0, Properties(encoded, size))
             self._arriving[channel] = _Arriving(size, BytesIO(), instead)
             return Heartbeat()
@@ -149,6 +165,31 @@ class AmqpClient(pika.SelectConnection):  # type: ignore[misc]  # pika has no ty
         if 0 < (most := method_frame.method.frame_max) < MIN_FRAME:
             raise _fault(f"{most} bytes as the largest frame")
         super()._on_connection_tune(method_frame)
+
+    def _create_heartbeat_checker(self) -> HeartbeatChecker | None:
+        return _PatientChecker(self, self.params.heartbeat) if self.params.heartbeat else None
+
+    def pause(self) -> None:
+        """Read nothing more; heartbeats and answers still leave."""
+        transport = self._transport
+        if transport is None or self.paused:
+            return
+        self.paused = True
+        transport._nbio.remove_reader(transport._sock.fileno())  # noqa: SLF001  # the driver's
+        if hasattr(transport, "_ssl_readable_action"):  # it calls itself, without the socket
+            transport._ssl_readable_action = None  # noqa: SLF001
+
+    def resume(self) -> None:
+        """Read again, also what TLS has decrypted already."""
+        transport = self._transport
+        if transport is None or not self.paused:
+            return
+        self.paused = False
+        read = transport._on_socket_readable  # noqa: SLF001  # the driver's
+        if hasattr(transport, "_ssl_readable_action"):
+            transport._ssl_readable_action = transport._consume  # noqa: SLF001
+        transport._nbio.set_reader(transport._sock.fileno(), read)  # noqa: SLF001
+        transport._nbio.add_callback_threadsafe(read)  # noqa: SLF001
 
     def leave(self) -> None:
         """Say the end of the connection, and nothing of channels and consumers.

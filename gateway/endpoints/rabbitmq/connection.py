@@ -92,6 +92,25 @@ class RabbitmqConnection:
         """Run `work` in the connection's thread, behind earlier ones; nothing after the end."""
         self.loop.add_callback_threadsafe(work)
 
+    @property
+    def paused(self) -> bool:
+        """Whether nothing is read."""
+        return bool(self._amqp.paused)
+
+    @property
+    def skipping(self) -> bool:
+        """Whether messages come without their bodies, because there was no room for long."""
+        return bool(self._amqp.skipping)
+
+    def pause(self) -> None:
+        """Read nothing more; the server's silence is no fault then. In the connection's thread."""
+        self._amqp.pause()
+
+    def resume(self, *, skipping: bool = False) -> None:
+        """Read again; `skipping` drops each body from now on. In the connection's thread."""
+        self._amqp.skipping |= skipping
+        self._amqp.resume()
+
     def open_channel(self, prefetch: int = 0) -> Any:  # noqa: ANN401  # the driver's
         """Return another channel, with a limit for consumers if any. Raises as `ask` does."""
         channel = self.ask(lambda callback: self._amqp.channel(on_open_callback=callback))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from functools import partial
+from itertools import groupby
 from typing import Any, Final, TypeAlias
 
 from pika.exceptions import AMQPError, ChannelClosedByBroker
@@ -26,10 +27,11 @@ from gateway.endpoints.settings.rabbitmq import QUEUE
 from gateway.endpoints.source_memory import Position, read_texts
 from gateway.endpoints.source_shell import not_open
 from gateway.errors import NotConnectedError, SubscriptionRefusedError, first_line
-from gateway.model.message import Message, Value
+from gateway.model.message import DroppedPayload, Message, Value
 
 NO_BINDINGS: Final[Sequence[topology.Binding]] = ()
 BIND_INTERVAL: Final = 30.0  # seconds; no server tells that a binding is gone
+PATIENCE: Final = 20.0  # seconds without room until what comes is skipped
 EXCHANGE_GONE: Final = "somebody deleted the exchange, and with it the bindings of the queue"
 CANCELLED: Final = "the server cancelled the consumer: its queue was deleted, or its node is down"
 
@@ -51,7 +53,7 @@ class RabbitmqIntake:
             self._settings.receive_window_bytes, self._confirm
         )
         self._fresh: list[AmqpMessage] = []
-        self._last_tag = 0
+        self._last_tag = self._pauses = 0
         self._connection: RabbitmqConnection | None = None
 
     @property
@@ -61,7 +63,7 @@ class RabbitmqIntake:
     def open(self) -> None:
         """Connect, and consume. Raises as `Source.open` does."""
         connection = self._connection = RabbitmqConnection(
-            self._settings, self.queue.fail, self._settings.max_message
+            self._settings, self.queue.fail, self._settings.max_message_in
         )
         try:
             self._start(connection)
@@ -174,7 +176,7 @@ class RabbitmqIntake:
     ) -> None:
         if (fault := self._find_fault(method.delivery_tag)) and not connection.is_over:
             connection.end(fault)
-        if connection.is_over:
+        if connection.is_over or connection.skipping:
             return
         continuity = self._wanted.continuity
         at = continuity.heard = continuity.clock()
@@ -185,7 +187,8 @@ class RabbitmqIntake:
         headers, proof, of_server = read_properties(
             properties.encoded, self._settings, origin, now=at, redelivered=method.redelivered
         )
-        message, offset, identity = Message(address or key, payload, headers, proof), -1, ""
+        content = DroppedPayload(properties.dropped) if properties.dropped else payload
+        message, offset, identity = Message(address or key, content, headers, proof), -1, ""
         found = of_server.get(STREAM_OFFSET)  # a shovel copies it to other queues
         queue = address.removeprefix(QUEUE) or self._wanted.own
         if place is None and found is not None and self._wanted.known.doubt(queue):
@@ -200,7 +203,7 @@ class RabbitmqIntake:
             if place.is_doubtful(offset):
                 message = mark_redelivered(message)
         if not self._fresh:
-            connection.loop.call_later(0, self._put)
+            connection.loop.call_later(0, lambda: self._put(connection))
         receipt = method.delivery_tag, place
         self._fresh.append(ReceivedMessage(message, receipt, offset, identity))
 
@@ -218,16 +221,26 @@ class RabbitmqIntake:
             return f"the server sent more messages than the {most} that were asked for"
         return ""
 
-    def _put(self) -> None:
-        """Hand over what was read together, and read no more without room.
+    def _put(self, connection: RabbitmqConnection) -> None:
+        """Hand over what was read together, and read no more until an answer makes room.
 
-        The server has sent up to `receive_window` messages, however large; it takes the silence of
-        two heartbeats for the end of the connection, so the wait is shorter.
+        The server has sent up to `receive_window` messages, however large.
         """
         fresh, self._fresh = self._fresh, []
         self.queue.put(fresh)
-        if self.queue.full:
-            self.queue.wait_for_room(self._settings.heartbeat / 2)
+        if self.queue.full and not connection.paused:
+            connection.pause()
+            self._pauses += 1
+            connection.loop.call_later(PATIENCE, partial(self._skip_rest, connection, self._pauses))
+
+    def _skip_rest(self, connection: RabbitmqConnection, pause: int) -> None:
+        """Read without keeping anything, when a pause lasts: the server ends it after 30 s.
+
+        What is skipped comes again, in its order, over the connection after this one, which ends
+        once all that was kept has its answer. Measured with RabbitMQ 3.10.8.
+        """
+        if connection.paused and pause == self._pauses and not connection.is_over:
+            connection.resume(skipping=True)
 
     def _confirm(self, settled: Sequence[AmqpMessage]) -> None:
         """Answer for messages; the queue calls this in order."""
@@ -235,14 +248,27 @@ class RabbitmqIntake:
         if connection is not None:
             connection.spawn(lambda: self._answer(connection, settled))
 
-    @staticmethod
-    def _answer(connection: RabbitmqConnection, settled: Sequence[AmqpMessage]) -> None:
-        """Acknowledge, dead letters too: a dead-letter exchange would get them a second time."""
+    def _answer(self, connection: RabbitmqConnection, settled: Sequence[AmqpMessage]) -> None:
+        """Acknowledge, dead letters too: a dead-letter exchange would get them a second time.
+
+        A message whose payload was dropped goes there: else nobody has the payload any more.
+        """
+        channel = connection.channel
+        if not self.queue.full:
+            connection.resume()
         try:
-            connection.channel.basic_ack(settled[-1].receipt[0], multiple=True)
+            for whole, run in groupby(settled, _is_whole):
+                tags = [each.receipt[0] for each in run]
+                if whole:
+                    channel.basic_ack(tags[-1], multiple=True)
+                else:
+                    for tag in tags:
+                        channel.basic_reject(tag, requeue=False)
         except (AMQPError, OSError) as error:
             connection.end(first_line(error))
             return
+        if connection.skipping and not self.queue.unanswered:
+            connection.end("there is room again for messages that were skipped")
         last = {place: each for each in settled if (place := each.receipt[1]) is not None}
         for place, each in last.items():
             place.settled(each.number, each.message.payload)
@@ -258,6 +284,10 @@ class RabbitmqIntake:
     def _cancelled(self, connection: RabbitmqConnection) -> None:
         self._wanted.continuity.report_loss(CANCELLED)
         connection.end(CANCELLED)
+
+
+def _is_whole(received: AmqpMessage) -> bool:
+    return not isinstance(received.message.payload, DroppedPayload)
 
 
 def _texts(bindings: set[topology.Binding]) -> list[str]:

@@ -16,9 +16,10 @@ from gateway.endpoints.settings.base import (
     server_key,
 )
 from gateway.model.message import DeliveryMode
-from gateway.setting import optional, seconds, secret, setting, timeout, window_bytes
+from gateway.setting import optional, seconds, secret, setting, size, timeout, window_bytes
 
 _URL = re.compile(r"(nats|tls)://(\[[^\]\s]+\]|[^/:@\[\]\s]+)(:[0-9]+)?/?")
+MAX_MESSAGE = 64 << 20  # bytes with headers; no server takes longer ones
 _PORTS = {"nats": 4_222, "tls": 4_222}
 _STREAM = re.compile(r"[^.*>\s/\\\x00-\x1f\x7f]{0,255}")  # NATS documentation, JetStream names
 
@@ -89,6 +90,14 @@ class NatsSettings(EndpointSettings):
         "wait for the server to confirm the answers of each batch; without a confirmation within"
         " `answer_timeout` the connection counts as stuck",
         False,
+    )
+    max_message_in: int = size(
+        "bytes of the longest payload that a source takes; a longer one is not read into memory,"
+        " and its message is a dead letter without it. A stream may have messages that are longer"
+        " than `max_payload` of the server",
+        MAX_MESSAGE,
+        minimum=1,
+        maximum=MAX_MESSAGE,
     )
     receive_window: int = setting(
         "messages that the server delivers ahead of the gateway's answers",

@@ -20,6 +20,7 @@ from gateway.endpoints.settings.base import (
 from gateway.model.message import DeliveryMode
 from gateway.setting import choice, optional, seconds, secret, setting, size, timeout, window_bytes
 
+MAX_BODY = 1 << 31  # bytes of a message; a server of RabbitMQ takes 512 MiB at most
 QUEUE: str = "queue:"  # begins the address of a queue, which the default exchange reaches
 MAX_SHORT = 255  # bytes of a name: AMQP 0-9-1, 4.2.5.3
 _URL = re.compile(r"amqps?://([^/@\s]*@)?(\[[^\]\s]+\]|[^/:@\[\]\s]+)(:[0-9]{1,5})?(/[^/\s]*)?")
@@ -80,6 +81,13 @@ class RabbitmqSettings(EndpointSettings):
         134_217_728,
         minimum=1,
     )
+    max_message_in: int = size(
+        "bytes of the longest payload that a source takes; a longer one is not read into memory,"
+        " and its message is a dead letter without it",
+        134_217_728,
+        minimum=1,
+        maximum=MAX_BODY,
+    )
     receive_window: int = setting(
         "messages that the server delivers ahead of the gateway's acknowledgements (prefetch)",
         2_000,
@@ -87,8 +95,8 @@ class RabbitmqSettings(EndpointSettings):
         maximum=U16,
     )
     receive_window_bytes: int = window_bytes(
-        "bytes of received and unsettled messages at which a source reads slowly: one message, or"
-        " 100 KB, for each half of `heartbeat`",
+        "bytes of received and unsettled messages at which a source reads no further; one message"
+        " may exceed it",
         67_108_864,
     )
     send_window: int = setting(

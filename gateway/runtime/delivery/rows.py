@@ -12,7 +12,7 @@ import msgpack
 from xxhash import xxh3_128_digest
 
 from gateway.archive.journal.records import Cell
-from gateway.model.message import Headers, Message, Payload, identity_of
+from gateway.model.message import DroppedPayload, Headers, Message, Payload, Value, identity_of
 from gateway.routing.route import Route
 from gateway.tracing.context import trace_of
 
@@ -186,7 +186,7 @@ def _selects(wanted: str, name: str) -> bool:
 def header_map(message: Message) -> Mapping[str, str]:
     """The set headers as text, properties with PROPERTY_PREFIX; for display and replay."""
     headers = message.headers
-    named = {
+    named: dict[str, Value] = {
         "priority": headers.priority,
         "expiry": headers.expiry,
         "reply_to": headers.reply_to,
@@ -194,6 +194,8 @@ def header_map(message: Message) -> Mapping[str, str]:
         "retained": headers.retained or None,
         "payload_kind": type(message.payload).__name__,
     }
+    if isinstance(message.payload, DroppedPayload):
+        named |= {"payload_kind": bytes.__name__, FULL_SIZE: message.payload.full}
     texts = {name: value_text(value) for name, value in named.items() if value is not None}
     if (raw := headers.correlation_id) is not None:
         texts["correlation_id"] = raw if isinstance(raw, str) else raw.hex()

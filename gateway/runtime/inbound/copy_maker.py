@@ -12,13 +12,14 @@ from xxhash import xxh3_128_hexdigest
 from gateway.clock import now
 from gateway.dialects.base import Dialect
 from gateway.errors import TranslationError
-from gateway.model.dead_letter_rule import INTERNAL
+from gateway.model.dead_letter_rule import INTERNAL, MESSAGE_BYTES
 from gateway.model.limited_cache import LimitedCache
 from gateway.model.memory_size import headers_size, text_size
 from gateway.model.message import (
     GATEWAY_ID,
     GATEWAY_TRACE,
     NO_HEADERS,
+    DroppedPayload,
     Headers,
     Message,
     Payload,
@@ -166,6 +167,8 @@ def make_copies(
         try:
             headers = map_headers(original.headers, delivery, carries)
             payload = original.payload
+            if isinstance(payload, DroppedPayload):
+                _refuse_dropped(received.origin.system, original.address, payload)
             if target is not None and target.conversion is not None:
                 payload = convert_payload(payload, target.conversion)
             proof = prove(position, payload, delivery, headers)
@@ -186,6 +189,11 @@ def make_copies(
         deliveries.append(delivery)
         messages.append(message)
     return OutboundBatch(in_flight, when_full, messages, positions, deliveries)
+
+
+def _refuse_dropped(system: str, address: str, payload: DroppedPayload) -> None:
+    reason = f"the payload has {payload.full} bytes: more than `max_message_in` of the source"
+    raise TranslationError(system, address, MESSAGE_BYTES, reason)
 
 
 def with_ids(  # noqa: PLR0913, PLR0917  # a copy, and all that its ids follow from

@@ -16,7 +16,15 @@ from xxhash import xxh3_64
 
 from gateway.archive.journal.records import Rows
 from gateway.errors import SpoolError
-from gateway.model.message import HEADER_FIELDS, NO_HEADERS, DeliveryMode, Headers, Message, Payload
+from gateway.model.message import (
+    HEADER_FIELDS,
+    NO_HEADERS,
+    DeliveryMode,
+    DroppedPayload,
+    Headers,
+    Message,
+    Payload,
+)
 from gateway.model.proof_text import read_proof
 from gateway.runtime.delivery.outbound_batch import PendingRow
 
@@ -46,6 +54,7 @@ _DAMAGE: Final = (  # what bytes raise that `pack_batch` did not write
     ValueError, TypeError, AttributeError, LookupError, RecursionError, msgpack.UnpackException,
 )  # fmt: skip
 _BIG_INTEGER: Final = 1  # extension type of an integer past 64 bits: in hexadecimal digits
+_DROPPED: Final = 2  # extension type of a payload that was not kept: its size, as above
 
 
 def pack_batch(messages: Sequence[Message], pending: Sequence[PendingRow]) -> bytes:
@@ -67,7 +76,7 @@ def unpack_batch(body: bytes) -> tuple[list[Message], list[PendingRow]]:
     """
     try:
         table, entries, rows = msgpack.unpackb(
-            body, unicode_errors="surrogatepass", strict_map_key=False, ext_hook=_decode_integer
+            body, unicode_errors="surrogatepass", strict_map_key=False, ext_hook=_decode_other
         )
         headers = [_headers(fields) for fields in table]
         messages = [_message(headers, *entry) for entry in entries]
@@ -120,7 +129,10 @@ def _header_table(
         if at == len(table):
             table.append(_set_fields(message.headers))
         proof = [message.proof] if message.proof else []
-        entries.append([message.address, message.payload, at, *proof])
+        payload: object = message.payload
+        if isinstance(payload, DroppedPayload):
+            payload = msgpack.ExtType(_DROPPED, hex(payload.full).encode())
+        entries.append([message.address, payload, at, *proof])
     return table, entries
 
 
@@ -162,5 +174,6 @@ def _encode_other(value: object) -> object:
     raise TypeError(f"a {type(value).__name__} cannot be kept on disk")
 
 
-def _decode_integer(_: int, digits: bytes) -> int:
-    return int(digits, 16)
+def _decode_other(kind: int, digits: bytes) -> int | DroppedPayload:
+    number = int(digits, 16)
+    return DroppedPayload(number) if kind == _DROPPED else number

@@ -15,7 +15,7 @@ from gateway.endpoints.base import Source
 from gateway.endpoints.registry import make_sink, removal
 from gateway.endpoints.settings.nats import NatsSettings
 from gateway.errors import EndpointError
-from gateway.model.message import DeliveryMode, Headers, Message
+from gateway.model.message import DeliveryMode, DroppedPayload, Headers, Message
 from gateway.model.outcome import ACCEPTED, NO_ROOM, REPEATED, Outcome
 from tests.brokers.nats_server import LARGE, NatsServer, StartNats
 from tests.endpoints.exchange import collect, hold, opened, receive, reopen, send, wait_for_loss
@@ -102,6 +102,26 @@ def test_a_message_from_before_a_smaller_limit_of_the_server_arrives(
     with opened(source):
         got = collect(source, 5)
     assert [len(bytes(each.payload)) for each in got] == [1, *[4 << 20] * 3, 1]  # type: ignore[arg-type]  # bytes were sent
+
+
+@pytest.mark.parametrize("jetstream", [True, False])
+@pytest.mark.parametrize("properties", [{}, {"line": "7"}])
+def test_a_message_past_the_limit_comes_without_its_payload(
+    settings: NatsSettings, properties: dict[str, str], *, jetstream: bool
+) -> None:
+    settings = replace(settings, max_message_in=1_000)
+    if not jetstream:
+        settings = NatsSettings(url=settings.url, jetstream=False, max_message_in=1_000)
+    source, sink = source_of(settings), make_sink(settings)
+    headers = Headers(mode=MODE, properties=properties)
+    with opened(source, sink):
+        for size in (1, 500_000, 1_000, 1_001, 2):
+            send(sink, Message("t.x", b"1" * size, headers))
+        got = collect(source, 5)
+    full = [each.payload.full for each in got if isinstance(each.payload, DroppedPayload)]
+    assert [len(each.payload) for each in got] == [1, 0, 1_000, 0, 2]
+    assert full == [500_000, 1_001]
+    assert all(each.headers.properties == properties for each in got)
 
 
 @pytest.mark.parametrize("retention", ["limits", "interest", "workqueue"])
