@@ -130,7 +130,7 @@ class LaneState:
             return None  # a late answer, from a connection that was given up
         self._last_answer = now
         batch = send.batch
-        if batch.settle(send.positions, settlements):
+        if batch.settle(send.positions, settlements, now):
             self._search.fruitless = 0
             del self._unanswered[number]
             if batch.unsettled:

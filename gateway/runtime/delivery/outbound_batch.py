@@ -78,14 +78,17 @@ class OutboundBatch:
     `positions` are those in the received batch. The lane gives the batch its `number`, its place in
     the order of the lane; without `resend` it is not sent again after a lost connection. `rows` are
     those of the spool that hold it. `attempts` has those of an earlier run. `spooled_at` is the
-    time at which the spool took it.
+    time at which the spool took it. `times` are those of the answers by position, of a batch that
+    is not answered at once.
     Mutable: owned by the lane.
-    Units: `size` in bytes, which count towards the limit of the lane.
+    Units: `size` in bytes, which count towards the limit of the lane; `times` in seconds of a
+    monotonic clock.
     """
 
     __slots__ = (
         "attempts", "deliveries", "messages", "number", "origin", "parts", "positions", "resend",
-        "rows", "settlements", "size", "solo_losses", "spooled_at", "unsettled", "when_full",
+        "rows", "settlements", "size", "solo_losses", "spooled_at", "times", "unsettled",
+        "when_full",
     )  # fmt: skip
 
     def __init__(
@@ -108,6 +111,7 @@ class OutboundBatch:
         self.unsettled: Sequence[int] = range(len(messages))  # without a final settlement
         self.settlements = [RETRY] * len(messages)
         self.parts: list[Sequence[int]] = []  # positions that a search sends together, in order
+        self.times: dict[int, float] = {}
         self.solo_losses: Counter[int] = Counter()  # lost connections with only this position sent
 
     def halves(self) -> Iterator[OutboundBatch]:
@@ -123,8 +127,13 @@ class OutboundBatch:
         every = self.messages
         return every if len(positions) == len(every) else [every[at] for at in positions]
 
-    def settle(self, positions: Sequence[int], settlements: Sequence[Settlement]) -> bool:
-        """Store the final settlements; return whether all of `settlements` are final."""
+    def settle(
+        self, positions: Sequence[int], settlements: Sequence[Settlement], now: float | None = None
+    ) -> bool:
+        """Store the final settlements; return whether all of `settlements` are final.
+
+        `now` is the time of an answer of the target.
+        """
         count = len(self.settlements)
         if len(positions) == count and settlements.count(ACCEPTED) == count:
             self.settlements[:] = settlements
@@ -133,8 +142,19 @@ class OutboundBatch:
         for position, settlement in zip(positions, settlements, strict=True):
             if settlement.outcome is not Outcome.RETRY:
                 self.settlements[position] = settlement
+                if now is not None:
+                    self.times[position] = now
         self.unsettled = [each for each in self.unsettled if self.settlements[each] is RETRY]
         return all(self.settlements[position] is not RETRY for position in positions)
+
+    def answered_at(self, positions: Sequence[int], at: int) -> Sequence[int]:
+        """Return when the target answered for each of `positions`; `at` is the last answer.
+
+        Units: microseconds.
+        """
+        last = max(self.times.values(), default=0.0)
+        ages = (last - self.times.get(each, last) for each in positions)
+        return [at - round(age * 1_000_000) for age in ages]
 
     def settle_rest(self, settlement: Settlement) -> None:
         """Give every message without a final settlement this one."""

@@ -212,7 +212,10 @@ class ReceivedBatch:
     def delivered_rows(
         self, batch: OutboundBatch, chosen: Sequence[int], attempts: int, at: int, rule: str = ""
     ) -> Rows:
-        """Delivered rows of the `chosen` messages of a batch; a range is all of them."""
+        """Delivered rows of the `chosen` messages of a batch; a range is all of them.
+
+        Each has the time of its own answer: the order of the answers is that of the deliveries.
+        """
         deliveries, sent = _at(chosen, batch.deliveries), _at(chosen, batch.messages)
         positions = self._as_range(_at(chosen, batch.positions))
         target = deliveries[0].target
@@ -230,8 +233,9 @@ class ReceivedBatch:
         payloads = [message.payload for message in sent]
         if not self._immutable or not all(map(is_, payloads, _at(positions, self._payloads))):
             columns["size"], columns["hash"] = fingerprints(payloads)
+        given: Columns = {"time": batch.answered_at(chosen, at)} if batch.times else {}
         return _rows(
-            common, columns,
+            common, columns, **given,
             route=[each.route.name if each.route else "" for each in deliveries],
             target=[each.label for each in deliveries],
             outcome=[
@@ -381,6 +385,7 @@ def _rows(common: dict[str, Cell], columns: Columns, **given: Sequence[Cell]) ->
             common[name] = values[0]
         else:
             columns[name] = values
+            common.pop(name, None)
     return Rows(count, common, columns)
 
 

@@ -96,7 +96,8 @@ class Ledger:
         rows: list[Rows] = []
         letters: list[DeadLetter] = []
         for stored in batch.rows:
-            settlements = batch.settlements[start : (start := start + len(stored.messages))]
+            first = start
+            settlements = batch.settlements[first : (start := start + len(stored.messages))]
             for pending in stored.pending:
                 common, positions = pending.rows.common, pending.positions
                 marks = [stored.messages[each].headers.redelivered for each in positions]
@@ -109,7 +110,8 @@ class Ledger:
                     facts: dict[str, Cell] = {"time": at, "attempt": attempt}
                     facts |= {"rule": rule} if rule else {}
                     sent = [stored.messages[each] for each in some]
-                    rows.append(_sent_rows(pending.completed(some, **facts), sent))
+                    made = _sent_rows(pending.completed(some, **facts), sent)
+                    rows.append(_timed(made, batch.answered_at([first + i for i in some], at)))
                 if accepted and route in self.counters:
                     latency = (at - int(str(common.get("received") or at))) / 1_000_000
                     self.count([Count(route, delivered=len(accepted), latency=latency)])
@@ -144,6 +146,14 @@ class Ledger:
             self.archive(rows, then)
         except ArchiveError as error:  # closed: the source or the spool keeps the batch
             log.warning("a batch stays unsettled: %s", error)
+
+
+def _timed(rows: Rows, times: Sequence[int]) -> Rows:
+    """Delivered rows with the times of their answers; one time for all is stored once."""
+    if len(set(times)) == 1:
+        return Rows(rows.count, {**rows.common, "time": times[0]}, rows.columns)
+    common = {name: value for name, value in rows.common.items() if name != "time"}
+    return Rows(rows.count, common, {**rows.columns, "time": times})
 
 
 def _marked(rows: Rows, redelivered: Sequence[bool]) -> Rows:

@@ -11,15 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.archive.journal.records import Rows
+from gateway.archive.schema import Leg
 from gateway.config.load import load
 from gateway.model.message import GATEWAY_ID, Headers, Message, Payload, Value
-from gateway.model.outcome import ACCEPTED, REPEATED
+from gateway.model.outcome import ACCEPTED, REPEATED, RETRY
 from gateway.routing.route import WhenFull
 from gateway.routing.router import RouteMatch, Router
-from gateway.runtime.delivery.outbound_batch import OutboundBatch
+from gateway.runtime.delivery.outbound_batch import OutboundBatch, SpoolRow
 from gateway.runtime.delivery.received_batch import ReceivedBatch
 from gateway.runtime.delivery.rows import MAX_NESTING, BatchOrigin, fingerprint
 from gateway.runtime.outbound.spool_codec import pack_message, unpack_message
+from gateway.runtime.record.ledger import Ledger
 from tests.runtime.one_route import ONE_ROUTE
 from tests.runtime.outbound_batches import Asker
 
@@ -145,6 +147,35 @@ def test_a_row_says_what_encodes_the_payload_behind_its_hash(
         assert "reason" not in rows.common
     else:
         assert str(rows.common["reason"]).startswith(encoding)
+
+
+@pytest.mark.parametrize("on_disk", [False, True], ids=["memory", "spool"])
+def test_each_row_of_a_batch_has_the_time_of_its_own_answer(
+    match: RouteMatch, *, on_disk: bool
+) -> None:
+    """The target took the second and the fourth message, and the others when they came again."""
+    messages = [Message("a/1", b"%d" % number) for number in range(4)]
+    received = ReceivedBatch(messages, ORIGIN)
+    batch = OutboundBatch(Asker(), WhenFull.SLOW, messages, range(4), [match.deliveries[0]] * 4)
+    pending = received.pending_rows(batch, 5)
+    batch.settle(range(4), [RETRY, ACCEPTED, RETRY, ACCEPTED], 10.0)
+    batch.settle([0, 2], [ACCEPTED, RETRY], 10.000_004)
+    batch.settle([2], [ACCEPTED], 10.000_010)
+
+    if on_disk:
+        batch.rows, written = [SpoolRow(1, 5, 9, 4, messages, pending)], list[Rows]()
+        ledger = Ledger({}, lambda rows, _: written.extend(rows), clock=lambda: 1_000)
+        ledger.record_spooled(batch, lambda: None)
+        (rows,) = [each for each in written if each.common["leg"] == Leg.DELIVERED.value]
+    else:
+        received.answered(batch, 1_000)
+        (rows,) = received.rows
+
+    assert "time" not in rows.common
+    assert rows.values("time") == [994, 990, 1_000, 990]
+    settled = OutboundBatch(Asker(), WhenFull.SLOW, messages, range(4), batch.deliveries)
+    settled.settle(range(4), [ACCEPTED] * 4, 10.0)
+    assert not settled.times, "one integer for a batch that is answered at once"
 
 
 def test_a_repeat_has_a_row_of_its_own(match: RouteMatch) -> None:
