@@ -50,11 +50,7 @@ class Properties(pika.BasicProperties):  # type: ignore[misc]  # pika has no typ
 
 
 class ServerFaultError(Exception):
-<<<<<<< HEAD
-    """An answer that no server sends."""
-=======
     """A fault of the server: it sent something that no server sends."""
->>>>>>> bounds
 
 
 @dataclass(slots=True)
