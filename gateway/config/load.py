@@ -128,7 +128,7 @@ def _finish(path: Path, files: FileReader) -> Configuration:
     gateway = sections.setdefault("gateway", process.GatewaySettings())
     return Configuration(
         endpoints={
-            name: replace(each, settings=each.settings.for_gateway(gateway.name))
+            name: replace(each, settings=each.settings.for_gateway(gateway.name, each.was or name))
             for name, each in files.endpoints.items()
         },
         routes=tuple(routes),

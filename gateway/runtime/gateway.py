@@ -223,7 +223,8 @@ class Gateway:
             self._clock.continue_from(last)
         self._message_ids = MessageIds(run := self._clock())
         term = self._term(run)
-        sources = wiring.source_endpoints(self.configuration)
+        names = wiring.source_endpoints(self.configuration)
+        sources = {each: self.configuration.endpoints[each].was for each in names}
         head = LocalHead(root, name, settings.writer, options.seal_key, self._clock, instance, term)
         self._connections = ConnectionLog(head, sources)  # before our head becomes the newest
         self.archive = ArchiveWriter(

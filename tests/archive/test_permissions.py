@@ -87,7 +87,7 @@ def test_others_can_read_nothing_of_an_archive(tmp_path: Path, umask: int) -> No
     names = NameStore(tmp_path, "one")
     names.remember("~a", ("x",))
     names.commit()
-    connections = ConnectionLog(LocalHead(tmp_path, "one", "one"), ["here"])
+    connections = ConnectionLog(LocalHead(tmp_path, "one", "one"), {"here": ""})
     for durable in (False, True):
         connections.put("here", SourceConnection(1, known=True), durable=durable)
         replace_text(tmp_path / f"{durable}.json", "{}")

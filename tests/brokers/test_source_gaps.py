@@ -59,6 +59,26 @@ def test_a_session_that_the_broker_lost_is_a_gap(tmp_path: Path, mosquitto: Mosq
     assert killed < gap.end <= now()
 
 
+def test_a_renamed_endpoint_reads_what_waited_for_it(tmp_path: Path, mosquitto: Mosquitto) -> None:
+    """Session, queue and consumer have their names from the endpoint, by default."""
+    plant = Plant(tmp_path, mosquitto)
+    sink = make_sink(MqttSettings(name="publisher", host="127.0.0.1", port=mosquitto.port))
+    with plant.running():
+        pass
+    with opened(sink):
+        send(sink, Message("src/a", b"x", ONCE))
+    renamed = plant.config.read_text().replace("source: {", "renamed: {was: source, ", 1)
+    plant.config.write_text(renamed.replace("endpoint: source", "endpoint: renamed"))
+
+    gateway = Gateway(load(plant.config))
+    gateway.start()
+    until(lambda: gateway.counters["relay"].delivered == 1)
+    gateway.stop(PATIENCE)
+
+    (gap,) = plant.gaps()
+    assert (gap.rule, gap.endpoint, gap.counts) == ("away", "renamed", False)
+
+
 def test_an_outage_with_a_kept_session_is_no_loss(tmp_path: Path, mosquitto: Mosquitto) -> None:
     plant = Plant(tmp_path, mosquitto)
     with plant.running() as gateway:

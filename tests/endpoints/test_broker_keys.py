@@ -93,10 +93,17 @@ def test_each_server_has_a_key(settings: EndpointSettings, expected: tuple[str, 
 
 DURABLE = [
     pytest.param(MqttSettings(), "", id="mqtt"),
-    pytest.param(NatsSettings(name="bus").for_gateway("g"), "g-bus-r", id="nats"),
-    pytest.param(NatsSettings(jetstream=False).for_gateway("g"), "", id="core-nats"),
-    pytest.param(RabbitmqSettings(name="work").for_gateway("g"), "g-work", id="rabbitmq"),
+    pytest.param(NatsSettings(name="bus").for_gateway("g", "bus"), "g-bus-r", id="nats"),
+    pytest.param(NatsSettings(jetstream=False).for_gateway("g", "bus"), "", id="core-nats"),
+    pytest.param(RabbitmqSettings(name="work").for_gateway("g", "work"), "g-work", id="rabbitmq"),
     pytest.param(SolaceSettings(name="core"), "gateway/core/r", id="solace"),
+    pytest.param(NatsSettings(name="new").for_gateway("g", "bus"), "g-bus-r", id="renamed-nats"),
+    pytest.param(
+        RabbitmqSettings(name="new").for_gateway("g", "work"), "g-work", id="renamed-rabbitmq"
+    ),
+    pytest.param(
+        SolaceSettings(name="new").for_gateway("g", "core"), "gateway/core/r", id="renamed-solace"
+    ),
     pytest.param(SolaceSettings(queue="q/{instance}"), "q/r", id="solace-queue"),
     pytest.param(SolaceSettings(guaranteed=False), "", id="solace-direct"),
 ]

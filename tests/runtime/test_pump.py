@@ -93,7 +93,7 @@ def test_a_stop_ends_the_intake_of_a_source_that_always_has_more(tmp_path: Path)
     file.write_text(ONE_ROUTE)
     source = EndlessSource()
     ledger = Ledger({"all": RouteCounters()}, archive=lambda _, then: then())
-    connections = ConnectionLog(LocalHead(tmp_path, "test", "test"), ["here"])
+    connections = ConnectionLog(LocalHead(tmp_path, "test", "test"), {"here": ""})
     context = GatewayContext(
         GatewayIdentity("test"), {}, ledger, MessageIds(1), EchoCache(), {}, connections
     )
@@ -142,7 +142,7 @@ def test_a_stop_waits_for_what_the_broker_has_sent(tmp_path: Path) -> None:
     file.write_text(ONE_ROUTE)
     source, state = AnsweringSource(), EndpointState("here", "source")
     ledger = Ledger({"all": RouteCounters()}, archive=lambda _, then: then())
-    connections = ConnectionLog(LocalHead(tmp_path, "test", "test"), ["here"])
+    connections = ConnectionLog(LocalHead(tmp_path, "test", "test"), {"here": ""})
     context = GatewayContext(
         GatewayIdentity("test"), {}, ledger, MessageIds(1), EchoCache(), {}, connections
     )
@@ -179,7 +179,7 @@ def test_the_gap_of_a_source_without_an_end_begins_when_it_has_no_more(tmp_path:
     file.write_text(ONE_ROUTE)
     rows: list[Rows] = []
     ledger = Ledger({"all": RouteCounters()}, archive=lambda found, _: rows.extend(found))
-    connections = ConnectionLog(LocalHead(tmp_path, "test", "test"), ["here"])
+    connections = ConnectionLog(LocalHead(tmp_path, "test", "test"), {"here": ""})
     context = GatewayContext(
         GatewayIdentity("test"), {}, ledger, MessageIds(1), EchoCache(), {}, connections
     )
@@ -223,7 +223,7 @@ def test_a_source_that_is_lost_at_a_stop_has_its_gap(
     file.write_text(ONE_ROUTE)
     rows: list[Rows] = []
     ledger = Ledger({"all": RouteCounters()}, archive=lambda found, _: rows.extend(found))
-    connections = ConnectionLog(LocalHead(tmp_path, "test", "test"), ["here"])
+    connections = ConnectionLog(LocalHead(tmp_path, "test", "test"), {"here": ""})
     context = GatewayContext(
         GatewayIdentity("test"), {}, ledger, MessageIds(1), EchoCache(), {}, connections
     )

@@ -156,8 +156,11 @@ class EndpointSettings(ABC):
         """Seconds in which the target keeps a repeated message once; 0 where it does not."""
         return 0.0
 
-    def for_gateway(self, gateway: str) -> EndpointSettings:  # noqa: ARG002  # for kinds with names
-        """Return the settings with the default client id of the gateway with this name."""
+    def for_gateway(self, gateway: str, endpoint: str) -> EndpointSettings:  # noqa: ARG002  # for kinds with names
+        """Return the settings with the default names of what this gateway has at the broker.
+
+        `endpoint` is the name of the endpoint, or the earlier one that it `was`.
+        """
         return self
 
     def group(self, pattern: str) -> str:  # noqa: ARG002  # for kinds with groups

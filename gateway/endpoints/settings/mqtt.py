@@ -117,9 +117,9 @@ class MqttSettings(EndpointSettings):
         30.0,
     )
 
-    def for_gateway(self, gateway: str) -> MqttSettings:
-        """Return the settings with the client id of the gateway with this name."""
-        return replace(self, client_id=self.client_id or f"{gateway}-{self.name}")
+    def for_gateway(self, gateway: str, endpoint: str) -> MqttSettings:
+        """Return the settings with a client id."""
+        return replace(self, client_id=self.client_id or f"{gateway}-{endpoint}")
 
     def faults(self) -> Iterator[SettingFault]:
         """Yield the faults that only a connection would show."""

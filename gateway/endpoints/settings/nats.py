@@ -123,9 +123,9 @@ class NatsSettings(EndpointSettings):
         "seconds for each answer of the server; without it the connection counts as stuck", 10.0
     )
 
-    def for_gateway(self, gateway: str) -> NatsSettings:
-        """Return the settings with the consumer of the gateway with this name."""
-        own = f"{gateway}-{self.name}-{{instance}}"
+    def for_gateway(self, gateway: str, endpoint: str) -> NatsSettings:
+        """Return the settings with a consumer."""
+        own = f"{gateway}-{endpoint}-{{instance}}"
         return replace(self, consumer=self.consumer or own)
 
     def durable_name(self, route: str) -> str:

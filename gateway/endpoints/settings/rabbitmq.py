@@ -116,9 +116,9 @@ class RabbitmqSettings(EndpointSettings):
         30.0,
     )
 
-    def for_gateway(self, gateway: str) -> RabbitmqSettings:
-        """Return the settings with the queue of the gateway with this name."""
-        return replace(self, queue=self.queue or f"{gateway}-{self.name}")
+    def for_gateway(self, gateway: str, endpoint: str) -> RabbitmqSettings:
+        """Return the settings with a queue."""
+        return replace(self, queue=self.queue or f"{gateway}-{endpoint}")
 
     @property
     def broker_keys(self) -> tuple[str, ...]:

@@ -132,9 +132,11 @@ class SolaceSettings(EndpointSettings):
         "seconds after which an unacknowledged publish makes the connection count as stuck", 30.0
     )
 
-    def for_gateway(self, gateway: str) -> SolaceSettings:
-        """Return the settings with the client name of the gateway with this name."""
-        return replace(self, client_name=self.client_name or f"{gateway}-{self.name}")
+    def for_gateway(self, gateway: str, endpoint: str) -> SolaceSettings:
+        """Return the settings with a client name, and with the queue of a renamed endpoint."""
+        queue = self.queue or (f"gateway/{endpoint}/{{instance}}" if endpoint != self.name else "")
+        client = self.client_name or f"{gateway}-{endpoint}"
+        return replace(self, client_name=client, queue=queue)
 
     def durable_name(self, route: str) -> str:
         """Return the queue of a source for `route`; direct messages come without one."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Collection
+from collections.abc import Mapping
 from dataclasses import replace
 from time import monotonic
 from typing import Final
@@ -27,8 +27,10 @@ class ConnectionLog:
     Thread-safe: guarded by self._lock.
     """
 
-    def __init__(self, head: LocalHead, endpoints: Collection[str]) -> None:
+    def __init__(self, head: LocalHead, endpoints: Mapping[str, str]) -> None:
         """Read the states that an earlier run left for `endpoints`, and those of all taps.
+
+        `endpoints` has the earlier name of each, or "". A renamed one goes on with that state.
 
         The run may be that of another instance, where its head is in reach.
 
@@ -48,6 +50,9 @@ class ConnectionLog:
         self._states = {
             name: state for name, state in states.items() if state.tap or name in endpoints
         }
+        for name, was in endpoints.items():
+            if name not in self._states and was in states:
+                self._states[name] = states[was]
 
     def get(self, endpoint: str) -> SourceConnection | None:
         """Return the state of a source; None before its first attempt to connect."""

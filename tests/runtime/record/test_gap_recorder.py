@@ -94,7 +94,7 @@ class Recording:
         self.source = self.source_class(retention)
         configuration = load(self._folder / "gateway.yaml")
         binding = make_source_binding(configuration, "here", cast(Source, self.source))
-        connections = ConnectionLog(LocalHead(self._folder, "test", "test"), ["here"])
+        connections = ConnectionLog(LocalHead(self._folder, "test", "test"), {"here": ""})
         watched = watched_by(binding.rules.router.routes)
         if self.tap is not None:
             watched = [replace(each, target=self.tap) for each in watched]
