@@ -59,7 +59,8 @@ class CommonEndpointSettings:
         "default of `on_too_long` for targets at this endpoint", "refuse"
     )
     was: str | None = optional(
-        "earlier name of this endpoint: its source goes on with the memory of that one"
+        "earlier name of this endpoint: its source goes on with the memory of that one, and with"
+        " session, queue and consumer of that name"
     )
     broker_id: str | None = optional(
         "identifier of the broker, the same in the configurations of all gateways, to detect loops"

@@ -97,13 +97,9 @@ DURABLE = [
     pytest.param(NatsSettings(jetstream=False).for_gateway("g", "bus"), "", id="core-nats"),
     pytest.param(RabbitmqSettings(name="work").for_gateway("g", "work"), "g-work", id="rabbitmq"),
     pytest.param(SolaceSettings(name="core"), "gateway/core/r", id="solace"),
-    pytest.param(NatsSettings(name="new").for_gateway("g", "bus"), "g-bus-r", id="renamed-nats"),
-    pytest.param(
-        RabbitmqSettings(name="new").for_gateway("g", "work"), "g-work", id="renamed-rabbitmq"
-    ),
-    pytest.param(
-        SolaceSettings(name="new").for_gateway("g", "core"), "gateway/core/r", id="renamed-solace"
-    ),
+    pytest.param(NatsSettings(name="new").for_gateway("g", "old"), "g-old-r", id="was-nats"),
+    pytest.param(RabbitmqSettings(name="new").for_gateway("g", "old"), "g-old", id="was-rabbitmq"),
+    pytest.param(SolaceSettings(name="new").for_gateway("g", "old"), "gateway/old/r", id="was-smf"),
     pytest.param(SolaceSettings(queue="q/{instance}"), "q/r", id="solace-queue"),
     pytest.param(SolaceSettings(guaranteed=False), "", id="solace-direct"),
 ]
