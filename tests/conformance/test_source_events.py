@@ -15,11 +15,17 @@ from typing import Final
 
 import pytest
 
+from gateway.clock import now
 from gateway.endpoints import source_memory
+from gateway.model.dead_letter_rule import EXPIRED, NOT_AUTHORISED, PUBLISH_ACL
+from gateway.model.outcome import Outcome
+from gateway.runtime.delivery.expiry import without_expired
 from tests.endpoints.source_trial import SILENCE, SOME, Loss, Trial
 from tests.endpoints.systems import NIGHTLY, PLACES, SYSTEMS, System
 
 STOPS: Final = 6
+SECOND: Final = 1_000_000  # microseconds
+HOUR: Final = 3_600 * SECOND
 
 
 @dataclass(frozen=True)
@@ -249,6 +255,36 @@ def removal_while_open(trial: Trial, what: str) -> None:
     trial.settle()
 
 
+def refused_name(trial: Trial) -> None:
+    """The messages of the name are refused, and no other one waits for them or comes again."""
+    answers = trial.publish_among(trial.system.refused)
+    assert {each.outcome for each in answers} == {Outcome.REJECTED}
+    assert {each.rule for each in answers} <= {NOT_AUTHORISED, PUBLISH_ACL}
+    trial.settle()
+
+
+def expiry_while_waiting(trial: Trial) -> None:
+    """A message that waits for its target expires there; the source says when."""
+    end = now() + HOUR
+    trial.publish(expiry=end)
+    trial.hold(SOME)
+    messages = [each for batch in trial.held for each in batch.messages]
+    waiting, _ = without_expired("target", messages, end - HOUR // 2)
+    left, complete = without_expired("target", messages, end + SECOND)
+    assert (len(waiting), len(left)) == (SOME, 0)
+    assert complete is not None
+    assert {each.rule for each in complete([])} == {EXPIRED}
+    trial.settle_held()
+
+
+def has_refusals(system: System) -> bool:
+    return bool(system.refused)
+
+
+def has_expiry(system: System) -> bool:
+    return "expiry" in system.settings.carries
+
+
 def removals(when: str, happen: Callable[..., None], *removed: str) -> Iterator[Event]:
     for what in removed:
 
@@ -275,6 +311,8 @@ EVENTS: Final = (
     Event("rename", rename, remembers, loss=Loss.PERHAPS),
     Event("rename-without-was", rename_without_a_word, remembers, loss=Loss.PERHAPS),
     Event("another-spelling", another_spelling, has_spellings, exact=True),
+    Event("refused-name", refused_name, has_refusals, exact=True),
+    Event("expiry-while-waiting", expiry_while_waiting, has_expiry, exact=True),
     *removals("away", removal_while_away, *WAITING_PLACES),
     *removals("away", removal_while_away, "exchange"),
     *removals("away-and-traffic", removal_before_traffic_while_away, "binding", "exchange"),

@@ -22,6 +22,7 @@ from gateway.endpoints.settings.yami4 import Yami4Settings
 from gateway.endpoints.source_memory import KeepsMemory
 from gateway.model.message import DeliveryMode
 from gateway.trial.brokers.listening import free_port
+from gateway.trial.brokers.smf.responses import PUBLISH_DENIED
 from gateway.trial.brokers.yami4 import Yami4Broker, Yami4BrokerOptions
 from tests.brokers.nats_server import StartNats
 from tests.endpoints.exchange import opened
@@ -39,6 +40,8 @@ class System:
     `set_aside` has the broker set aside what the source "one" rejects, and returns a source of that
     place; None where brokers of the kind set nothing aside, or where no client may read it.
     `in_order`: the broker delivers what was on its way to a lost connection before anything newer.
+    `refused` is an address that the broker lets nobody publish to; empty where it has none, or ends
+    the connection.
     `queues_readers`: a second reader of a place waits, or takes turns, and ends no connection.
     `removals` are by what they remove at the broker of the source "one", as an administrator does.
     `knows_settled` tells whether all settlements of the source "one" have reached the broker, where
@@ -55,6 +58,7 @@ class System:
     stop: Callable[[], None] | None = None
     start: Callable[[], None] | None = None
     set_aside: Callable[[], Source] | None = None
+    refused: str = ""
     in_order: bool = True
     queues_readers: bool = False
     removals: Mapping[str, Callable[[], None]] = field(default_factory=dict)
@@ -246,6 +250,7 @@ def _solace(request: pytest.FixtureRequest) -> System:
     from tests.endpoints.solace.restartable import RestartableBroker  # noqa: PLC0415  # skips without it
 
     broker = RestartableBroker()
+    broker.broker.faults.publish["t/refused"] = PUBLISH_DENIED
     request.addfinalizer(broker.stop)
     return System(
         broker.settings,
@@ -254,6 +259,7 @@ def _solace(request: pytest.FixtureRequest) -> System:
         illegal="x" * 251,
         stop=broker.stop,
         start=broker.start,
+        refused="t/refused",
         queues_readers=True,
         removals={"queue": lambda: broker.broker.remove_queue(broker.queue)},
         knows_settled=lambda: not broker.depth(),
@@ -261,7 +267,11 @@ def _solace(request: pytest.FixtureRequest) -> System:
 
 
 def _nats(request: pytest.FixtureRequest) -> System:
-    server = request.getfixturevalue("nats_server")
+    server = request.getfixturevalue("start_nats")(
+        "accounts {plant: {jetstream: enabled, users: [{user: all, password: all, permissions: {"
+        'publish: {deny: ["t.refused"]}}}]}}',
+        "no_auth_user: all",
+    )
     core = NatsSettings(name="nats", url=server.url, jetstream=False)
     terminated = "$JS.EVENT.ADVISORY.CONSUMER.MSG_TERMINATED.>"  # of which archives are made
     settings = NatsSettings(
@@ -276,6 +286,7 @@ def _nats(request: pytest.FixtureRequest) -> System:
 
     return System(
         settings,
+        refused="t.refused",
         removals={"consumer": remove_consumer, "stream": remove_stream},
         spell=lambda levels: ".".join(levels).replace(" ", "%20"),  # as names are translated
         rest=lambda levels: ".".join((*levels, ">")),
@@ -308,6 +319,8 @@ def _rabbitmq(request: pytest.FixtureRequest) -> System:
     def remove_binding() -> None:
         vhost.api("DELETE", "bindings", "/e/plant/q/gateway-one/t.%23")
 
+    rights = {"exchange": "plant", "write": "^(?!t[.]refused$)", "read": ".*"}
+    vhost.server.api("PUT", f"topic-permissions/{vhost.name}/guest", rights)
     request.getfixturevalue("monkeypatch").setattr(intake, "BIND_INTERVAL", 0.2)
     return System(
         replace(
@@ -317,6 +330,7 @@ def _rabbitmq(request: pytest.FixtureRequest) -> System:
             create_exchange=True,
             on_unroutable="drop",
         ),
+        refused="t.refused",
         removals={
             "queue": lambda: vhost.delete_queue("gateway-one"),
             "exchange": lambda: vhost.api("DELETE", "exchanges", "/plant"),
