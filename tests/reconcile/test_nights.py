@@ -23,7 +23,7 @@ from gateway.archive.location import ArchiveLocation
 from gateway.archive.night_record import SPOOLED_DAYS, night_path
 from gateway.archive.seals.seal import End
 from gateway.archive.segments.tables import sort_rows, to_table
-from gateway.archive.signed_json import Term
+from gateway.archive.signed_json import NO_TERM, Term
 from gateway.archive.storage import LocalStorage
 from gateway.cli import main
 from gateway.errors import ReconcileError
@@ -475,3 +475,38 @@ def test_two_instances_of_a_gateway_are_judged_as_one(tmp_path: Path, *, killed:
         datetime.fromtimestamp(NOON / 1e6, UTC), datetime.fromtimestamp(later / 1e6, UTC),
     )  # fmt: skip
     assert "active: edge@a, 12:02:00 to 12:02:00, lease 2" in printed(Run(report))
+
+
+@pytest.mark.parametrize("full", [True, False], ids=["full", "sets"])
+@pytest.mark.parametrize("paired", [True, False], ids=["paired", "alone"])
+def test_the_answers_that_a_frozen_holder_reads_when_it_wakes_are_in_order(
+    tmp_path: Path, *, paired: bool, full: bool
+) -> None:
+    """Instance b sent, froze, and reads its answers after a sent later messages of these names.
+
+    Order is compared within a turn only: no clock is compared across leases. A gateway alone keeps
+    its order over its restarts.
+    """
+    root, ids = tmp_path / "archive", [1, 2, 3]
+    woken, later = NOON + 20 * SECOND, NOON + 12 * SECOND
+    terms = [Term(1, NOON - HOUR, 10), Term(2, NOON + 11 * SECOND, 10)] if paired else [NO_TERM] * 2
+    for instance, lease, start, at, answered in (
+        ("b", terms[0], START, NOON, woken),
+        ("a", terms[1], START + 1, later, later + 1),
+    ):
+        writer = ArchiveWriter(
+            root, "edge", start, QUICK, instance=instance if paired else "", lease=lease,
+            clock=partial(int, answered),
+        )  # fmt: skip
+        own: dict[str, list[Cell]] = {"id": [identity(number, start) for number in ids]}
+        for rows in (
+            received(ids, received=at, time=at),
+            delivered(ids, received=at, time=answered),
+        ):
+            put(writer, Rows(rows.count, rows.common, {**rows.columns, **own}))
+        writer.close()
+
+    report = reconcile(Job(root, DAY, tmp_path / "out", full=full, now=NOON + DAYS), silent)
+
+    assert report.total("out of order") == (0 if paired else 3)
+    assert report.total("delivered") == (6 if paired else 3)

@@ -8,7 +8,7 @@ that assign a class are conditions of Spark SQL.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Final
 
 from pyspark.sql import Column, DataFrame, Window
@@ -100,10 +100,17 @@ def is_receipt() -> Column:
     return (F.col("leg") == Leg.RECEIVED.value) | unrouted
 
 
-def copies(rows: DataFrame, *, tapped: bool = False, detailed: bool = False) -> DataFrame:
+def copies(
+    rows: DataFrame,
+    *,
+    tapped: bool = False,
+    detailed: bool = False,
+    leased: Collection[str] = (),
+) -> DataFrame:
     """Aggregate rows to one row for each copy, with its details when `detailed`.
 
-    With `tapped`, it has its `content`, which `drop_known_sightings` compares.
+    With `tapped`, it has its `content`, which `drop_known_sightings` compares. The `leased` are
+    gateways of several instances.
 
     All other aggregates are numbers of fixed width: Spark sorts the rows to aggregate texts. A
     spooled copy was received: after a crash the spooled row may be its only one. A copy is recent
@@ -139,16 +146,21 @@ def copies(rows: DataFrame, *, tapped: bool = False, detailed: bool = False) -> 
         F.count_if(seen).alias("sightings"),
         F.count_if(leg == Leg.SPOOLED.value).alias("spooled"),
         F.max(F.when(delivered, F.col("mode"))).alias("mode"),
-        F.max(F.when(own, stream())).alias("stream"),
+        F.max(F.when(own, stream(leased))).alias("stream"),
         *[column for name, which in hashed.items() for column in _hash_range(name, which)],
         *([F.max(F.when(delivered | seen, content())).alias("content")] if tapped else ()),
         *(_details() if detailed else ()),
     )
 
 
-def stream() -> Column:
-    """Return the hash of the stream of a delivery: gateway, route, target and source name."""
-    return F.xxhash64(*TARGET_KEYS, F.coalesce("source_name", "name"))
+def stream(leased: Collection[str] = ()) -> Column:
+    """Return the hash of the stream of a delivery: gateway, route, target and source name.
+
+    Each turn of a `leased` gateway has streams of its own: a later turn is later, whatever the
+    clocks of two instances say, and a frozen one reads its answers when it wakes up.
+    """
+    turn = F.when(F.col("gateway").isin(*leased), F.col("run"))
+    return F.xxhash64(*TARGET_KEYS, F.coalesce("source_name", "name"), turn)
 
 
 def content() -> Column:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -43,7 +43,10 @@ def joined(spark: SparkSession, scope: Scope, inputs: Inputs, found: Survey) -> 
     partitions = str(max(spark.sparkContext.defaultParallelism, own))
     spark.conf.set("spark.sql.shuffle.partitions", partitions)
     detailed = number <= _MAX_DETAILED
-    classes = classified(read(selection), scope, tapped=bool(found.taps), detailed=detailed)
+    leased = {each.gateway for each in inputs.verified.holders if each.lease}
+    classes = classified(
+        read(selection), scope, tapped=bool(found.taps), detailed=detailed, leased=leased
+    )
     return Joined(read, selection, classes, detailed=detailed)
 
 
@@ -89,12 +92,24 @@ class Joined:
         return copy_classes.described(found.join(details, list(copy_classes.COPY_KEYS), "left"))
 
 
-def classified(rows: DataFrame, scope: Scope, *, tapped: bool, detailed: bool = False) -> DataFrame:
-    """Return the class of every copy of the date in `rows`, with its details when `detailed`."""
+def classified(
+    rows: DataFrame,
+    scope: Scope,
+    *,
+    tapped: bool,
+    detailed: bool = False,
+    leased: Collection[str] = (),
+) -> DataFrame:
+    """Return the class of every copy of the date in `rows`, with its details when `detailed`.
+
+    The order of `leased` gateways, which have several instances, is compared within a turn.
+    """
     begin, end = day_range(scope.day)
     own = F.unix_micros("received_time").between(begin, end - 1)
     assigned = copy_classes.assign_by_content(rows) if tapped else rows
-    copies = copy_classes.copies(assigned, tapped=tapped, detailed=detailed).persist()
+    copies = copy_classes.copies(
+        assigned, tapped=tapped, detailed=detailed, leased=leased
+    ).persist()
     classes = copy_classes.classified(copies, scope.late * SECOND, scope.spooled_since)
     found = copy_classes.mark_disordered(classes, own)
     return (copy_classes.drop_known_sightings(found) if tapped else found).where(own)
