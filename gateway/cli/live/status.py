@@ -32,8 +32,8 @@ def add_options(parser: CommandParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Exit status: 0 ready, 1 not ready, 2 no answer."""
-    client = client_of(args)
-    first = _status(client, time.monotonic() + args.wait)
+    client, deadline = client_of(args), time.monotonic() + args.wait
+    first = _status(client, deadline)
     if args.json:
         print(json.dumps(first))
         return 0 if first["ready"] else 1
@@ -41,7 +41,7 @@ def run(args: argparse.Namespace) -> int:
     from gateway.terminal.console import open_console, print_lines  # noqa: PLC0415
 
     time.sleep(RATE_INTERVAL)
-    latest = client.status()
+    latest = _status(client, deadline)
     console = open_console()
     rows = MAX_ROWS if console.is_terminal and not args.all else None
     print_lines(dashboard(latest, first, console, rows=rows), console)

@@ -107,6 +107,24 @@ def test_the_status_waits_for_no_other_token(tmp_path: Path) -> None:
         assert main(["status", "--wait", "1e9", *arguments]) == 2
 
 
+class TakingOver(FakeStatus):
+    """An instance of a pair: a ready standby that takes over, and connects."""
+
+    asked = 0
+
+    def snapshot(self) -> StatusSnapshot:
+        self.asked += 1
+        self.status = status(endpoints=(LOST,)) if 1 < self.asked < 4 else status()
+        return super().snapshot()
+
+
+def test_the_status_shows_what_it_waited_for(capsys: pytest.CaptureFixture[str]) -> None:
+    with served(TakingOver(status())) as server:
+        assert main(["status", "--wait", "60", "--url", server.url]) == 0
+
+    assert "not ready" not in capsys.readouterr().out
+
+
 class Recovering(FakeStatus):
     """A gateway that counts the questions."""
 
