@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from difflib import get_close_matches
 from functools import partial
 from itertools import chain
@@ -53,7 +53,15 @@ class FileReader:
     Mutable: each file adds to it.
     """
 
-    def __init__(self, environment: Mapping[str, str] | None, *, without_secrets: bool) -> None:
+    def __init__(
+        self,
+        environment: Mapping[str, str] | None,
+        *,
+        without_secrets: bool,
+        only: Collection[str] = (),
+    ) -> None:
+        """Read all sections, or `only` some of the process, whatever the others are like."""
+        self._only = {*only, "include"} if only else set()
         self.file_findings: list[ConfigError] = []  # of files that cannot be read
         self.endpoints: dict[str, Endpoint] = {}
         self._settings: dict[str, tuple[EndpointSettings, Place]] = {}  # of endpoints
@@ -87,10 +95,13 @@ class FileReader:
             return
         reader = ConfigReader(str(path), self._values(path.parent), self.hidden)
         self._readers.append(reader)
-        reader.findings += [*key_faults(str(path), root), *tag_faults(str(path), root)]
+        if not self._only:
+            reader.findings += [*key_faults(str(path), root), *tag_faults(str(path), root)]
         outer, self._defaults = self._defaults, RouteDefaults()
         self._open.append(path)
         for key, node in sorted(entries(root), key=lambda entry: _rank(entry[0].value)):
+            if self._only and key.value not in self._only:
+                continue
             if key.value not in KNOWN:
                 location = location_of(str(path), key)
                 reader.findings.append(self._unknown_section(location, key.value))

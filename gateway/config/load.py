@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from gateway.config import process
 from gateway.config.build import build_routes
@@ -99,6 +100,22 @@ def load(
     for file in _files(path, files):
         files.read(file)
     return replace(_finish(path, files), without_secrets=without_secrets)
+
+
+def load_sections(path: Path, *names: str) -> Mapping[str, Any]:
+    """Return sections of the process by name, without those that the files do not have.
+
+    The other sections are not read: they may have findings, or refer to absent secrets.
+
+    Raises:
+        ConfigErrors: every finding of these sections, and of files that are no YAML.
+    """
+    files = FileReader(None, without_secrets=False, only=names)
+    for file in _files(path, files):
+        files.read(file)
+    if findings := files.findings():
+        raise ConfigErrors(findings)
+    return {name: settings for name, (settings, _) in files.sections.items()}
 
 
 def _finish(path: Path, files: FileReader) -> Configuration:

@@ -15,7 +15,8 @@ from typing import Any, TextIO
 
 from gateway.cli.parsers import CONFIG, CommandParser, add_command
 from gateway.clock import moment
-from gateway.config.load import Configuration, load
+from gateway.config.load import load, load_sections
+from gateway.config.process import SpoolSettings
 from gateway.errors import GatewayError, SpoolError
 from gateway.model.dead_letter_rule import advice_of
 from gateway.model.outcome import Outcome, Settlement
@@ -51,7 +52,7 @@ def add_options(parser: CommandParser) -> None:
 
 def run_list(args: argparse.Namespace) -> int:
     """Exit status: 0, even without dead letters."""
-    _, database = _open(args)
+    database = _open(args)
     with closing(database):
         if args.json:
             for letter in _letters(database, args):
@@ -89,7 +90,7 @@ def _print_advice(rules: Iterable[str], file: TextIO | None = None) -> None:
 
 def run_show(args: argparse.Namespace) -> int:
     """Exit status: 1 if no letter matches, or a number has none."""
-    _, database = _open(args)
+    database = _open(args)
     found: set[int] = set()
     with closing(database):
         for letter in _letters(database, args):
@@ -107,7 +108,7 @@ def run_show(args: argparse.Namespace) -> int:
 
 def run_replay(args: argparse.Namespace) -> int:
     """Exit status: 0 if all selected letters were delivered, else 1."""
-    configuration, database = _open(args)
+    configuration, database = load(args.config), _open(args)
     names, resending = archived_names(configuration), closing(Resend(configuration, database))
     alone = nullcontext() if args.dry_run else one_replay(configuration)
     with closing(database), alone, names, resending as resend:
@@ -136,7 +137,7 @@ def run_replay(args: argparse.Namespace) -> int:
 
 def run_purge(args: argparse.Namespace) -> int:
     """Exit status: 1 if no letter matches, or a number has none."""
-    _, database = _open(args)
+    database = _open(args)
     with closing(database):
         numbers = [number for (number,) in _rows(database, args, ["number"])]
         if args.yes:
@@ -147,14 +148,15 @@ def run_purge(args: argparse.Namespace) -> int:
     return _exit_status(args, numbers)
 
 
-def _open(args: argparse.Namespace) -> tuple[Configuration, sqlite3.Connection]:
-    configuration = load(args.config)
-    if configuration.spool is None:
+def _open(args: argparse.Namespace) -> sqlite3.Connection:
+    """Open the dead letters; of the configuration only the section `spool` is read."""
+    spool: SpoolSettings | None = load_sections(args.config, "spool").get("spool")
+    if spool is None:
         raise SpoolError(
             f"{args.config}: has no section `spool`, so dead letters are only in the archive;"
             " add a section `spool` with a `path`"
         )
-    return configuration, connect(Path(configuration.spool.path))
+    return connect(Path(spool.path))
 
 
 def _letters(database: sqlite3.Connection, args: argparse.Namespace) -> Iterator[DeadLetter]:

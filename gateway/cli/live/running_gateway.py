@@ -11,6 +11,7 @@ from gateway.errors import WebError
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from gateway.config.process import WebSettings
     from gateway.web.client import StatusClient
 
 DEFAULT_URL: Final = "http://127.0.0.1:8047"  # the default address of a section `web`
@@ -50,9 +51,9 @@ def _at(config: Path, url: str) -> tuple[str, str]:
     Raises:
         WebError: it has no section `web` with a port.
     """
-    from gateway.config.load import load  # noqa: PLC0415  # only with a configuration
+    from gateway.config.load import load_sections  # noqa: PLC0415  # only with a configuration
 
-    web = load(config).web
+    web: WebSettings | None = load_sections(config, "web").get("web")
     if url != DEFAULT_URL:
         return url, "" if web is None else web.token or ""
     if web is None or not web.port:

@@ -48,6 +48,33 @@ def test_a_shown_letter_has_no_empty_line(
     assert capsys.readouterr().err == "gateway: no such dead letter\n"
 
 
+BROKEN = """gateway: {name: test}
+endpoints: {plant: {kind: mqtt, password: "${env:ABSENT_HERE}", prot: 1}}
+rouges: {}
+spool: {path: spool}
+"""
+
+
+def test_dead_letters_are_shown_beside_a_broken_configuration(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Then somebody needs them, in a shell without the secrets of the service."""
+    monkeypatch.chdir(tmp_path)
+    with running(CONFIG) as gateway:
+        client = BrokerClient("letters", "mqtt")
+        client.publish(Message("orders/1/2", b"x"))
+        client.close()
+        until(lambda: gateway.counters["orders"].dead == 1)
+    Path("gateway.yaml").write_text(BROKEN)
+
+    for command in ("list", "show", "purge"):
+        assert main(["dead-letters", command, "gateway.yaml"]) == 0
+    assert "orders/1/2" in capsys.readouterr().out
+    assert main(["dead-letters", "replay", "gateway.yaml"]) != 0
+    Path("gateway.yaml").write_text("spool: {path: spool, prot: 1}\n")
+    assert main(["dead-letters", "list", "gateway.yaml"]) != 0
+
+
 def test_a_list_says_for_each_rule_what_to_do(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

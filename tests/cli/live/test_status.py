@@ -53,6 +53,19 @@ routes: {{copy: {{from: {{endpoint: plant, pattern: a}}, to: {{endpoint: plant, 
 """
 
 
+def test_the_status_needs_nothing_of_a_configuration_but_its_section_web(tmp_path: Path) -> None:
+    file = tmp_path / "gateway.yaml"
+    with served(FakeStatus(status()), WebSettings(port=0, token=TOKEN)) as server:
+        port = server.url.rpartition(":")[2]
+        (tmp_path / "token").write_text(TOKEN)
+        file.write_text(
+            f"endpoints: {{plant: {{kind: mqtt, password: '${{env:ABSENT_HERE}}', prot: 1}}}}\n"
+            f"web: {{port: {port}, token: '${{file:{tmp_path}/token}}'}}\n"
+        )
+
+        assert main(["status", str(file)]) == 0
+
+
 @pytest.mark.parametrize("command", [["status"], ["top", "--count", "1"]])
 def test_a_configuration_says_address_and_token(tmp_path: Path, command: list[str]) -> None:
     file = tmp_path / "gateway.yaml"
