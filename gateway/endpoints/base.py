@@ -120,6 +120,16 @@ class Removes(Protocol):
         """Return whether a message that came with this address is gone for others once settled."""
 
 
+@runtime_checkable
+class KeyedIds(Protocol):
+    """A sink whose broker drops a repeated id: its ids follow from a secret of the gateway.
+
+    Whoever can name the next id can send a message with it first, and the real one is a repeat.
+    """
+
+    id_key: bytes
+
+
 class Sink(Protocol):
     """Sends messages over one connection."""
 

@@ -18,7 +18,6 @@ from gateway.archive.schema import Leg, RowOutcome
 from gateway.clock import now
 from gateway.config.load import Configuration
 from gateway.endpoints.base import Sink
-from gateway.endpoints.registry import make_sink
 from gateway.errors import ArchiveError, GatewayError
 from gateway.file_lock import FileLock
 from gateway.model.message import Message
@@ -36,6 +35,7 @@ from gateway.runtime.wiring import (
     archive_options,
     archive_routes,
     dictionary_for,
+    keyed_sink,
     open_name_store,
     path_rules,
 )
@@ -234,8 +234,7 @@ class ReplaySender:
 
     def _sink(self, endpoint: str) -> Sink:
         if endpoint not in self._sinks:
-            settings = self._configuration.endpoints[endpoint].settings
-            sink = make_sink(settings, instance=self._purpose)
+            sink = keyed_sink(self._configuration, endpoint, self._identity, self._purpose)
             sink.open()
             self._sinks[endpoint] = sink
         return self._sinks[endpoint]

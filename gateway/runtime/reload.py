@@ -55,7 +55,7 @@ class ActiveEndpoints:
             EndpointError: an endpoint cannot be created.
         """
         sinks = {
-            name: wiring.make_sink_binding(wanted, name, context.echoes)
+            name: wiring.make_sink_binding(wanted, name, context.echoes, context.identity)
             for name in wiring.target_endpoints(wanted)
             if name not in self.lanes
             or not wiring.keeps_connection(old, wanted, name)

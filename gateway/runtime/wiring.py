@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from hashlib import blake2b
 from pathlib import Path
 from typing import TypeAlias
 
@@ -19,7 +20,7 @@ from gateway.config.named_files import WrittenPath
 from gateway.config.nodes import KeyPath
 from gateway.config.process import ArchiveSettings
 from gateway.dialects.base import parse_subject
-from gateway.endpoints.base import Source, Subscription
+from gateway.endpoints.base import KeyedIds, Sink, Source, Subscription
 from gateway.endpoints.registry import find_kind, make_sink, make_source, removal
 from gateway.endpoints.settings.base import EndpointSettings
 from gateway.endpoints.source_memory import KeepsMemory, MemoryStore
@@ -73,13 +74,35 @@ def echo_brokers(configuration: Configuration) -> dict[str, str]:
     }
 
 
-def make_sink_binding(configuration: Configuration, name: str, echoes: EchoCache) -> SinkBinding:
+def keyed_sink(
+    configuration: Configuration, name: str, identity: GatewayIdentity, purpose: str = ""
+) -> Sink:
+    """Create the sink of the endpoint `name`, with the key of its ids of messages if it has any.
+
+    Both instances of a pair have the same secrets, and so has a command that sends again.
+    """
+    sink = make_sink(configuration.endpoints[name].settings, instance=purpose)
+    if isinstance(sink, KeyedIds):
+        archive, path_key = configuration.archive, configuration.gateway.path_key
+        secret = (archive.seal_key if archive else None) or path_key or identity.id
+        if secret:
+            digest = blake2b(secret.encode(), digest_size=32, person=b"message ids")
+            sink.id_key = digest.digest()
+    return sink
+
+
+def make_sink_binding(
+    configuration: Configuration,
+    name: str,
+    echoes: EchoCache,
+    identity: GatewayIdentity = NOBODY,
+) -> SinkBinding:
     """Create the sink of the endpoint `name`; messages to an echo broker are noted in `echoes`."""
     settings = configuration.endpoints[name].settings
     broker = echo_brokers(configuration).get(name)
 
     return SinkBinding(
-        make_sink(settings),
+        keyed_sink(configuration, name, identity),
         settings.dialect,
         settings.carries,
         LaneLimits(

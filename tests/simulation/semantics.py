@@ -41,4 +41,4 @@ def message_id(message: Message) -> str | None:
     identity = identity_of(message.headers)
     if identity is None or not isinstance(message.payload, bytes):
         return None
-    return sink._message_id(identity, message, message.payload)  # noqa: SLF001  # the product's
+    return sink._message_id(b"", identity, message, message.payload)  # noqa: SLF001  # the product's

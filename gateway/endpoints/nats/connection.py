@@ -242,6 +242,7 @@ class NatsConnection:
             found["tls_hostname"] = tls.server_hostname
         return {key: value for key, value in found.items() if value is not None} | {
             "name": settings.name,
+            "inbox_prefix": settings.inbox_prefix,
             "allow_reconnect": False,
             "max_reconnect_attempts": 1,  # it tries twice, and then the next address
             "reconnect_time_wait": 0,

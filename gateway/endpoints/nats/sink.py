@@ -6,9 +6,10 @@ import asyncio
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from hashlib import blake2b
+from secrets import token_bytes, token_hex
 from typing import Any, Final, TypeAlias
 
 from nats.errors import Error as NatsError
@@ -40,10 +41,27 @@ _OF_THE_MOMENT: Final = {  # server/errors.json: refusals below 500 that pass wi
     10_167,  # too many requests: the stream's buffer is full
 }
 _TOO_LARGE: Final = re.compile("too? large")  # a fault of the message; old servers write "to"
+TOKEN_BYTES: Final = 6
+MAX_DIGITS: Final = 18  # of a number in a window
 _MAX_CACHED: Final = 16 << 20  # bytes of subjects
 
 
-_Outgoing: TypeAlias = tuple[str, bytes, dict[str, str], str]  # subject to reply subject
+@dataclass(slots=True)
+class _Outgoing:
+    """A message as it is sent. Mutable: the token of its answer.
+
+    An answer counts with the token of the last sending. A refusal counts when a second sending gets
+    one as well: everybody who may subscribe to a subject can answer a message there.
+    """
+
+    subject: str
+    payload: bytes
+    headers: dict[str, str]
+    reply: str
+    token: str = field(default_factory=lambda: token_hex(TOKEN_BYTES))
+    is_doubted: bool = False  # it was refused, and sent again
+
+
 _Written: TypeAlias = Sequence[tuple[int, _Outgoing]]  # with the positions in the batch
 
 
@@ -58,7 +76,8 @@ class NatsSink:
         self._settings = settings
         self._faults: LimitedCache[str, Settlement] = LimitedCache(_MAX_CACHED)
         self._connection: NatsConnection | None = None
-        self._window: SendWindow[str] = SendWindow(settings.send_window)  # of subjects
+        self._window: SendWindow[_Outgoing] = SendWindow(settings.send_window)
+        self.id_key = token_bytes(32)
         self._inbox = ""
         self._order = asyncio.Lock()
         self.counts = {"repeats": 0}  # messages that the stream knew by their id
@@ -81,7 +100,7 @@ class NatsSink:
             raise
         self._connection = connection
 
-    async def _start(self, connection: NatsConnection, window: SendWindow[str]) -> None:
+    async def _start(self, connection: NatsConnection, window: SendWindow[_Outgoing]) -> None:
         if not self._settings.jetstream:
             return
         await connection.make_stream()
@@ -100,7 +119,7 @@ class NatsSink:
         written, refused = write_each(self._settings.name, messages, write)
         window.send(
             SentBatch(len(messages), settled, refused),
-            [(position, subject) for position, (subject, *_) in written],
+            written,
             connection.check,
             lambda numbers: connection.run(self._publish(connection, window, numbers, written)),
         )
@@ -129,7 +148,7 @@ class NatsSink:
         reply = ""
         if self._settings.jetstream:
             if (identity := identity_of(message.headers)) is not None:
-                headers[MESSAGE_ID] = _message_id(identity, message, payload)
+                headers[MESSAGE_ID] = _message_id(self.id_key, identity, message, payload)
             if self._settings.stream:
                 headers["Nats-Expected-Stream"] = self._settings.stream
         elif message.headers.reply_to is not None:
@@ -140,44 +159,63 @@ class NatsSink:
         if size > limit:
             reason = f"payload and headers are {size} bytes, limit {limit}"
             raise TranslationError("nats", subject, MESSAGE_BYTES, reason)
-        return subject, payload, headers, reply
+        return _Outgoing(subject, payload, headers, reply)
 
     async def _publish(
-        self, connection: NatsConnection, window: SendWindow[str], numbers: range, written: _Written
+        self,
+        connection: NatsConnection,
+        window: SendWindow[_Outgoing],
+        numbers: range,
+        written: _Written,
     ) -> None:
-        client, jetstream = connection.client, self._settings.jetstream
+        jetstream = self._settings.jetstream
         try:
             async with self._order:
-                pairs = zip(numbers, written, strict=True)
-                for number, (_, (subject, payload, headers, reply)) in pairs:
-                    to = f"{self._inbox}.{number}" if jetstream else reply
-                    await client.publish(subject, payload, reply=to, headers=headers or None)
+                for number, (_, outgoing) in zip(numbers, written, strict=True):
+                    await self._publish_one(connection, number, outgoing)
                 if not jetstream:
-                    await client.flush(self._settings.answer_timeout)
+                    await connection.client.flush(self._settings.answer_timeout)
         except (NatsError, OSError) as error:
             connection.end(str(error) or type(error).__name__)
             return
         if not jetstream:
             window.settle(numbers, ACCEPTED)
 
+    async def _publish_one(
+        self, connection: NatsConnection, number: int, outgoing: _Outgoing
+    ) -> None:
+        reply = outgoing.reply
+        if self._settings.jetstream:
+            reply = f"{self._inbox}.{number}-{outgoing.token}"
+        headers = outgoing.headers or None
+        await connection.client.publish(outgoing.subject, outgoing.payload, reply, headers)
+
     async def _take_answer(
         self,
         connection: NatsConnection,
-        window: SendWindow[str],
+        window: SendWindow[_Outgoing],
         message: Any,  # noqa: ANN401  # the driver's
     ) -> None:
-        number = int(message.subject.rpartition(".")[2])
+        name, _, token = message.subject.rpartition(".")[2].partition("-")
+        number = int(name) if name.isdecimal() and len(name) <= MAX_DIGITS else 0
+        outgoing = window.content(number)
+        if outgoing is None or outgoing.token != token:
+            return
         nobody = (message.headers or {}).get("Status") == "503"
         if (answer := _read_answer(message.data)) is None:
-            settlement = await self._explain(connection, window.content(number))
+            settlement = await self._explain(connection, outgoing.subject)
             if not nobody and settlement.outcome is not Outcome.REJECTED:
                 return  # a service has the subject, too; the stream's answer comes
         else:
             settlement = _settlement(self._settings.name, answer)
+            if settlement.outcome is Outcome.REJECTED and not outgoing.is_doubted:
+                outgoing.is_doubted, outgoing.token = True, token_hex(TOKEN_BYTES)
+                connection.run(self._publish_one(connection, number, outgoing))
+                return
             self.counts["repeats"] += settlement is REPEATED
         window.settle((number,), settlement)
 
-    async def _explain(self, connection: NatsConnection, subject: str | None) -> Settlement:
+    async def _explain(self, connection: NatsConnection, subject: str) -> Settlement:
         """Settle a message that nobody took: no stream has its subject, or it has no leader now.
 
         A stream without a leader has no room: as a lost connection, it would make the message the
@@ -192,38 +230,44 @@ class NatsSink:
             pass  # JetStream itself does not answer: the message is sent again
         return replace(NO_ROOM, reason="the stream has no leader now")
 
-    def _deny(self, window: SendWindow[str], denied: str) -> None:
+    def _deny(self, window: SendWindow[_Outgoing], denied: str) -> None:
         """Refuse what was published to `denied`, in small letters; the server answers nothing."""
-        found = {n: each.content for n, each in window.messages() if each.content.lower() == denied}
+        sent = [(number, each.content.subject) for number, each in window.messages()]
+        found = {number: subject for number, subject in sent if subject.lower() == denied}
         if len(subjects := {*found.values()}) == 1:  # of others, the connection's end tells nothing
             reason = f"no permission to publish to {subjects.pop()!r}"
             window.settle(found, rejected(NOT_AUTHORISED, f"{self._settings.name}: {reason}"))
 
-    async def _look(self, connection: NatsConnection, window: SendWindow[str]) -> None:
+    async def _look(self, connection: NatsConnection, window: SendWindow[_Outgoing]) -> None:
         """End the connection when the oldest message has had no answer for too long."""
         while not connection.is_over:
             await asyncio.sleep(CHECK_INTERVAL)
             if window.is_overdue(self._settings.answer_timeout):
                 await self._explain_silence(connection, window)
 
-    async def _explain_silence(self, connection: NatsConnection, window: SendWindow[str]) -> None:
+    async def _explain_silence(
+        self, connection: NatsConnection, window: SendWindow[_Outgoing]
+    ) -> None:
         """Refuse a subject of no stream, which a subscriber hears silently; else end."""
-        subject = next((each.content for _, each in window.messages()), None)
+        sent = [(number, each.content.subject) for number, each in window.messages()]
+        if not sent:
+            return
+        subject = sent[0][1]
         settlement = await self._explain(connection, subject)
         if settlement.outcome is Outcome.REJECTED:
-            same = [number for number, each in window.messages() if each.content == subject]
+            same = [number for number, each in sent if each == subject]
             window.settle(same, settlement)
         else:
             connection.end(f"no answer for {self._settings.answer_timeout} s")
 
 
-def _message_id(identity: str, message: Message, payload: bytes) -> str:
-    """Return an id that is equal for copies of one message alone.
+def _message_id(key: bytes, identity: str, message: Message, payload: bytes) -> str:
+    """Return an id that is equal for copies of one message alone, and that only `key` tells.
 
     A stream looks for it over all its subjects, and not every source has unique ids.
     """
     parts = (identity.encode("utf-8", "surrogatepass"), message.address.encode(), payload)
-    digest = blake2b(digest_size=16)
+    digest = blake2b(digest_size=16, key=key)
     for part in parts:
         digest.update(len(part).to_bytes(8, "big"))
         digest.update(part)

@@ -19,6 +19,7 @@ from gateway.model.message import DeliveryMode
 from gateway.setting import optional, seconds, secret, setting, size, timeout, window_bytes
 
 _URL = re.compile(r"(nats|tls)://(\[[^\]\s]+\]|[^/:@\[\]\s]+)(:[0-9]+)?/?")
+_PREFIX = re.compile(r"(?!.{25})[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*")  # a line has room for 24
 MAX_MESSAGE = 64 << 20  # bytes with headers; no server takes longer ones
 _PORTS = {"nats": 4_222, "tls": 4_222}
 _STREAM = re.compile(r"[^.*>\s/\\\x00-\x1f\x7f]{0,255}")  # NATS documentation, JetStream names
@@ -67,6 +68,11 @@ class NatsSettings(EndpointSettings):
     )
     queue_group: str = setting(
         "queue group of core NATS, which divides messages among several gateways", ""
+    )
+    inbox_prefix: str = setting(
+        "begin of the subjects on which the server answers the endpoint; where others may not"
+        " publish there, nobody can forge an answer",
+        "_INBOX",
     )
     username: str | None = optional("user name")
     password: str | None = secret("password")
@@ -146,6 +152,11 @@ class NatsSettings(EndpointSettings):
         if self.create_stream and not (self.stream and self.subjects):
             reason = "no stream can be made without a name and subjects"
             yield SettingFault("create_stream", reason, "set `stream` and `subjects`")
+        if _PREFIX.fullmatch(self.inbox_prefix) is None:
+            reason = f"{self.inbox_prefix!r} is no begin of a subject"
+            yield SettingFault(
+                "inbox_prefix", reason, "write up to 24 letters, digits, _ and -, and dots between"
+            )
         if not self.jetstream and self.stream:
             yield SettingFault("stream", "core NATS has no streams", "remove it or `jetstream`")
 
