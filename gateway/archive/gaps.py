@@ -24,6 +24,7 @@ class GapRule(Enum):
     AWAY = "away"  # not connected, and the broker kept the messages: no loss by itself
 
 
+DID_NOT_RUN: Final = "the gateway did not run"  # a reason
 _DAY: Final = 86_400_000_000  # microseconds
 
 

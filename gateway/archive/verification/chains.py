@@ -47,15 +47,36 @@ def chain_findings(period: Period, facts: Facts) -> tuple[list[Finding], list[No
         chain = _Chain(writer, lineages(own), period, facts, others)
         findings += chain.findings()
         if not is_replay(writer):
-            running[own[0].gateway] += chain.running()
+            running[own[0].gateway] += [*chain.running(), *chain.unread()]
+    for each in facts.waiting:
+        if not is_replay(each.name.writer):
+            running[each.gateway].append((each.opened, FOREVER))
+    for gateway, begin, end in _unread_heads(facts):
+        running[gateway].append((begin, end))
     findings += lease_findings(seal for seal in seals if period.has(seal.opened, seal.closed))
     return findings, [each for name in running for each in _pauses(name, running[name], period)]
+
+
+def _unread_heads(facts: Facts) -> Iterator[tuple[str, int, int]]:
+    """Yield gateway, begin and end of each last journal that a head names and that was not read."""
+    heads = facts.writers.sound.values()
+    for head in heads:
+        name, link = parse_journal_name(head.last or ""), head.closed
+        if name is None or is_replay(head.writer) or facts.has_seal(str(name)):
+            continue
+        others = (each.lease for each in heads if each.gateway == head.gateway)
+        end = link.closed if link and head.open is None else taken_over(head.lease, others)
+        begin = link.closed if link and facts.reader.has_process(name) else name.start
+        yield head.gateway, min(begin, end or begin), FOREVER if end is None else end
 
 
 def _pauses(
     gateway: str, running: Sequence[tuple[int, int]], period: Period
 ) -> Iterator[NotRunning]:
-    """Yield the times in the period in which no instance ran, after the first that did."""
+    """Yield the times in the period in which no instance ran, after the first that did.
+
+    An instance may have run while its journal is not read.
+    """
     ordered = sorted(running)
     end = ordered[0][1]
     for begin, last in [*ordered[1:], (FOREVER, FOREVER)]:
@@ -94,8 +115,22 @@ class _Chain:
         for _, group in groupby(seals, key=lambda seal: seal.start):
             own = list(group)
             goes_on = own[-1] is seals[-1] and not is_stopped(own[-1])
-            over = goes_on and taken_over(own[-1].lease, self.leases) is not None
-            yield own[0].opened, FOREVER if goes_on and not over else own[-1].closed
+            end, over = own[-1].closed, taken_over(own[-1].lease, self.leases)
+            if goes_on and over is None:
+                end = FOREVER
+            elif goes_on and own[-1].end is End.CLOSED:
+                end = max(end, over or 0)  # the journal that it opened then was not read
+            yield own[0].opened, end
+
+    def unread(self) -> Iterator[tuple[int, int]]:
+        """Yield the times of journals that others name and that were not read."""
+        seals = [seal for lineage in self.lineages for seal in lineage]
+        for earlier, later in pairwise(seals):
+            link = later.previous
+            if link is not None and not self.facts.has_seal(link.journal):
+                end = link.closed if link.digest and not link.taken else later.opened
+                begin = self.facts.begin_of(link) if is_stopped(earlier) else earlier.closed
+                yield min(begin, end), end
 
     def _begin(self, first: Seal) -> Iterator[Finding]:
         """Check the predecessor of the first seal that was read."""

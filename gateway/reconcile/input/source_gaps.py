@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import date
 
-from gateway.archive.gaps import GapRule, SourceGap
+from gateway.archive.gaps import DID_NOT_RUN, GapRule, SourceGap
 from gateway.archive.layout import safe_name
 from gateway.archive.verification.chains import NotRunning
 from gateway.clock import moment
@@ -26,7 +26,8 @@ def reported_gaps(
 
     `found` are those that the gateways recorded, and `lasting` those that have not ended now, by
     the states of the sources. The `pauses` are listed and not counted, because a gateway records at
-    its stop and start which of its sources missed messages.
+    its stop and start which of its sources missed messages. A source that missed none while its
+    gateway did not run has no line of its own.
     """
     begin, end = day_range(day)
     until = min(end, now)
@@ -34,7 +35,7 @@ def reported_gaps(
     known = {_key(gap) for gap in found}
     gaps = [_ended(gap, None if _key(gap) in still else pauses, until, day) for gap in found]
     gaps += [_ended(gap, None, until, day) for key, gap in still.items() if key not in known]
-    every = [(gap, not gap.counts) for gap in gaps]
+    every = [(gap, not gap.counts) for gap in gaps if not _is_pause(gap, pauses)]
     every += [(_pause(each, now), True) for each in pauses]
     rows = [
         ReportedGap(
@@ -45,6 +46,13 @@ def reported_gaps(
         if gap.begin < end and gap.end >= begin
     ]  # fmt: skip
     return sorted(rows, key=lambda gap: (gap.begin, gap.endpoint))
+
+
+def _is_pause(gap: SourceGap, pauses: Iterable[NotRunning]) -> bool:
+    """Return whether one of the `pauses` tells all about a gap."""
+    own = (each for each in pauses if each.gateway == gap.gateway)
+    near = any(gap.begin <= each.end and each.begin <= gap.end for each in own)
+    return near and gap.reason == DID_NOT_RUN and not gap.counts
 
 
 def _pause(pause: NotRunning, now: int) -> SourceGap:

@@ -13,7 +13,7 @@ from dataclasses import replace
 from time import monotonic
 from typing import Final
 
-from gateway.archive.gaps import GapRule
+from gateway.archive.gaps import DID_NOT_RUN, GapRule
 from gateway.archive.heads import Outage, SourceConnection
 from gateway.clock import moment
 from gateway.endpoints.base import Source
@@ -80,8 +80,8 @@ class GapRecorder:
         state = None if connections is None else connections.get(self._key)
         if state is not None:
             self._known, self._keeps = state.known, state.keeps
-            reason = "the gateway did not run"
-            self._outage = state.outage or Outage(state.heard, GapRule.NOT_RUNNING.value, reason)
+            pause = Outage(state.heard, GapRule.NOT_RUNNING.value, DID_NOT_RUN)
+            self._outage = state.outage or pause
             self.all_until = self._outage.begin
         elif self._tap:
             reason = "the tap was not connected before"

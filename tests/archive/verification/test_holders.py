@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from gateway.archive.heads import WriterHead, write_head
 from gateway.archive.journal.writer import ArchiveWriter
-from gateway.archive.layout import HOUR, writer_name
+from gateway.archive.layout import HOUR, JournalName, writer_name
 from gateway.archive.location import parse_location
 from gateway.archive.lookup.name_store import NameStore
 from gateway.archive.retired import retire
@@ -20,7 +21,7 @@ from gateway.archive.verification.holders import Holder
 from gateway.archive.verification.verify import verify_day
 from tests.archive.bucket import Bucket
 from tests.archive.samples import DAY, NOON, QUICK, delivered, put, received
-from tests.archive.verification.chained import MIDNIGHT, SECOND, Chained, errors
+from tests.archive.verification.chained import MIDNIGHT, SECOND, Chained, errors, file_of
 
 AFTER = [DAY + timedelta(days=number) for number in range(1, 4)]
 END = MIDNIGHT + 30 * HOUR
@@ -68,6 +69,55 @@ def test_a_stopped_instance_is_no_pause_while_another_one_runs(tmp_path: Path) -
     made.add("plant", NOON - HOUR, END, instance="a", start=NOON - HOUR, end=End.STOPPED)
 
     assert made.verify().pauses == ()
+
+
+@pytest.mark.parametrize("read", [False, True])
+def test_an_instance_whose_journal_is_not_read_may_have_run(tmp_path: Path, *, read: bool) -> None:
+    """Instance b went on after its last seal, until a took the lease at noon."""
+    made = taken_over(LocalStorage(tmp_path), End.CLOSED)
+    if read:
+        end = NOON + SECOND
+        made.add("plant", NOON, end, instance="b", lease=FIRST, end=End.KILLED)
+
+    pauses = [(each.begin, each.end) for each in made.verify().pauses]
+
+    assert pauses == ([(NOON + SECOND, NOON + 2 * SECOND)] if read else [])
+
+
+@pytest.mark.parametrize("where", ["head", "stopped", "open", "lost"])
+def test_nothing_is_said_to_have_been_still_while_a_journal_is_not_read(
+    tmp_path: Path, where: str
+) -> None:
+    """One gateway stops at noon, starts at one, and its journal has no seal yet, or never."""
+    made, start = Chained(LocalStorage(tmp_path)), NOON + HOUR
+    made.add("plant", MIDNIGHT - HOUR, NOON, end=End.STOPPED)
+    assert [(each.begin, each.end) for each in made.verify().pauses] == [
+        (NOON, MIDNIGHT + 24 * HOUR)
+    ]
+    again: list[tuple[int, int]] = []
+    if where == "head":
+        stem = str(JournalName("plant", start, 1))
+        head = WriterHead("plant", "plant", start, closed=made.links["plant"], open=stem)
+        write_head(tmp_path, head)
+    elif where == "open":
+        writer = ArchiveWriter(tmp_path, "plant", start, QUICK, clock=lambda: start)
+        found = made.verify(journals=tmp_path).pauses
+        writer.close()
+        assert [(each.begin, each.end) for each in found] == [(NOON, start)]
+        return
+    elif where == "stopped":
+        made.add("plant", start, END, start=start, end=End.STOPPED)
+        file_of(tmp_path, made.seals[-1]).unlink()
+    else:
+        made.add("plant", start, start + HOUR, start=start, end=End.STOPPED)
+        file_of(tmp_path, made.seals[-1]).unlink()
+        begin = start + 3 * HOUR
+        made.add("plant", begin, END, start=begin, end=End.STOPPED)
+        again = [(start + HOUR, begin)]
+
+    pauses = [(each.begin, each.end) for each in made.verify().pauses]
+
+    assert pauses == [(NOON, start), *again]
 
 
 def test_the_summary_says_who_was_active_when(tmp_path: Path) -> None:

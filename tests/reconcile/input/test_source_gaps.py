@@ -8,7 +8,7 @@ from datetime import UTC, date, datetime
 
 import pytest
 
-from gateway.archive.gaps import SourceGap
+from gateway.archive.gaps import DID_NOT_RUN, SourceGap
 from gateway.archive.heads import (
     Outage,
     SourceConnection,
@@ -78,6 +78,27 @@ def test_a_stop_is_a_gap_until_the_next_start() -> None:
     ended = replace(STOPPED, end=STOP + 5 * HOUR)
 
     assert shown([ended]) == [("14:00 to 19:00", "the gateway was stopped", True)]
+
+
+@pytest.mark.parametrize(
+    ("rule", "reason", "begin", "lines"),
+    [
+        pytest.param("away", DID_NOT_RUN, STOP - 1, [], id="its-gateway-did-not-run"),
+        pytest.param("away", DID_NOT_RUN, STOP + 5 * HOUR, [False], id="another-time"),
+        pytest.param("away", "connection lost", STOP - 1, [False], id="away"),
+        pytest.param("not-running", DID_NOT_RUN, STOP - 1, [True], id="nothing-was-kept"),
+    ],
+)
+def test_a_stop_that_lost_nothing_is_one_line(
+    rule: str, reason: str, begin: int, lines: list[bool]
+) -> None:
+    """The line of the gateway tells of all its sources; each takeover of a pair is such a stop."""
+    found = gap(rule, begin, begin + HOUR, reason)
+
+    rows = reported_gaps([found], (), [pause(STOP, STOP + HOUR)], DAY, LATER)
+
+    assert [not each.kept for each in rows if each.endpoint] == lines
+    assert len(rows) == len(lines) + 1
 
 
 def test_a_gap_of_today_lasts_until_now() -> None:
