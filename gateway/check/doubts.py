@@ -17,11 +17,12 @@ from gateway.errors import ConfigError
 from gateway.model.message import DeliveryMode
 from gateway.proofs.reverse_route import REVERSE_SUFFIX
 from gateway.routing.other_separator import corrected
-from gateway.routing.route import Route
+from gateway.routing.route import Route, names_inboxes
 
 Doubt: TypeAlias = tuple[KeyPath, str, str]  # the key, the reason, and a hint
 
 _CHANGING: Final = re.compile(r"-[0-9a-f]{6,10}-[a-z0-9]{5}\Z|\A[0-9a-f]{12}\Z", re.ASCII)
+_SERVER_QUEUES: Final = "queue:amq."  # of RabbitMQ; a client that asks has one
 _ENOUGH: Final = SPOOLED_DAYS + 1  # days: the last copies of a date are from its midnight
 
 
@@ -264,6 +265,23 @@ def new_copy_ids(configuration: Configuration) -> Iterator[Doubt]:
             break
 
 
+def open_replies(configuration: Configuration) -> Iterator[Doubt]:
+    """Yield a warning for each route through which any publisher reaches the inboxes of clients."""
+    for route in configuration.routes:
+        for target in route.targets:
+            text = target.template.text if target.template else ""
+            dialect = target.renderer.dialect
+            opens = names_inboxes(text, dialect) or text.startswith(_SERVER_QUEUES)
+            if not opens or route.replies_within:
+                continue
+            reason = (
+                f"route {route.name!r}: who publishes at {route.endpoint!r} reaches the inbox of"
+                f" every client at {target.endpoint!r}, whether it asked or not"
+            )
+            hint = "write `replies_within: 60`: it takes replies to requests that the gateway sent"
+            yield ("routes", route.name, "to"), reason, hint
+
+
 DOUBTS: Final[Mapping[str, tuple[str, Callable[[Configuration], Iterator[Doubt]]]]] = {
     "not-on-the-way-back": ("warning", forward_only_rules),
     "memory-target": ("warning", memory_targets),
@@ -276,6 +294,7 @@ DOUBTS: Final[Mapping[str, tuple[str, Callable[[Configuration], Iterator[Doubt]]
     "separate-sessions": ("warning", separate_sessions),
     "changing-instance": ("warning", changing_instance),
     "new-copy-id": ("note", new_copy_ids),
+    "open-replies": ("warning", open_replies),
 }
 
 

@@ -86,6 +86,7 @@ def _build_route(
         broker=endpoint.broker,
         drop_duplicates=settings.duplicates == "drop",
         loop_limit=settings.loop_limit,
+        replies_within=settings.replies_within,
         heartbeat=heartbeat,
         archive_payload=settings.archive_payload,
         archive_payload_bytes=settings.archive_payload_bytes,

@@ -188,6 +188,13 @@ class RouteSettings:
         minimum=1,
         unit="messages a minute",
     )
+    replies_within: float = seconds(
+        "for a route that brings replies to the inboxes or queues of clients: seconds in which it"
+        " takes a reply to an address that the gateway handed out with a request; others are dead"
+        " letters. 0: it takes all names of its pattern",
+        0.0,
+        minimum=0,
+    )
     heartbeat: str | None = optional(
         "name at the first source for heartbeat messages, which pass through the route"
     )

@@ -130,12 +130,16 @@ def for_templates(renderer: Renderer, templates: Sequence[Template]) -> Renderer
 
     Then the mapping sends there, and not a publisher who chose the name.
     """
-    fixed = templates[0].text.partition("{")[0] if templates else ""
-    dialect = renderer.dialect
+    replies = bool(templates) and names_inboxes(templates[0].text, renderer.dialect)
+    return replace(renderer, replies=True) if replies else renderer
+
+
+def names_inboxes(template: str, dialect: Dialect) -> bool:
+    """Return whether a template's own text begins with a level of inboxes."""
     opened = [each for rule in dialect.prefix_rules for each in rule.reply_only]
     opened += dialect.inbox_levels
-    replies = any(fixed.startswith(each + dialect.separator) for each in opened)
-    return replace(renderer, replies=True) if replies else renderer
+    fixed = template.partition("{")[0]
+    return any(fixed.startswith(each + dialect.separator) for each in opened)
 
 
 @dataclass(frozen=True)
@@ -154,6 +158,7 @@ class Route:
     take_retained: bool = True
     drop_duplicates: bool = True  # by the identity that the source gives a message
     loop_limit: int | None = None  # equal messages within a minute, beyond which they are cut
+    replies_within: float = 0.0  # seconds; it takes replies to handed out addresses only
     heartbeat: str = ""  # a name at the source that receives heartbeats
     broker: BrokerName = NO_BROKER  # of the source
     archive_payload: bool = False

@@ -13,6 +13,7 @@ from gateway.runtime.delivery.admission import AdmissionRules
 from gateway.runtime.delivery.copy_paths import DEFAULT_RULES, PathRules
 from gateway.runtime.delivery.outbound_batch import OutboundBatch
 from gateway.runtime.inbound.echo_cache import EchoCache
+from gateway.runtime.inbound.reply_addresses import ReplyAddresses
 from gateway.runtime.monitor.watchdog import Heartbeat
 from gateway.runtime.outbound.lane import Lane
 from gateway.runtime.outbound.spool import Spool
@@ -42,6 +43,7 @@ class GatewayContext:
     make_spool: Callable[[str], Spool | None] = lambda _: None  # of the lane of an endpoint
     path_rules: PathRules = DEFAULT_RULES
     suspicions: LoopSuspicions = field(default_factory=LoopSuspicions)
+    replies: ReplyAddresses = field(default_factory=ReplyAddresses)
 
 
 @dataclass(frozen=True, slots=True)

@@ -72,7 +72,9 @@ class Relay:
         self.cut_log.two_way = {each.name for each in routes if each.inverse}
         counters = context.ledger.counters
         dialect = binding.rules.router.dialect
-        self._mapper = HeaderMapper(context.identity, dialect, counters, context.path_rules)
+        self._mapper = HeaderMapper(
+            context.identity, dialect, counters, context.path_rules, context.replies.note
+        )
 
     @property
     def oldest_unsettled(self) -> int:

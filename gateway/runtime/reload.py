@@ -69,7 +69,12 @@ class ActiveEndpoints:
         }
         sources = {
             name: wiring.make_source_binding(
-                wanted, name, unchanged.get(name), context.memories, context.identity
+                wanted,
+                name,
+                unchanged.get(name),
+                context.memories,
+                context.identity,
+                context.replies,
             )
             for name in wiring.source_endpoints(wanted)
         }

@@ -34,6 +34,7 @@ from gateway.runtime.delivery.admission import AdmissionRules
 from gateway.runtime.delivery.copy_paths import PathRules, path_secret
 from gateway.runtime.delivery.lane import LaneLimits
 from gateway.runtime.inbound.echo_cache import EchoCache
+from gateway.runtime.inbound.reply_addresses import ReplyAddresses
 from gateway.runtime.inbound.source_memories import (
     MemoryFile,
     MemoryPlace,
@@ -115,16 +116,18 @@ def make_sink_binding(
     )
 
 
-def make_source_binding(
+def make_source_binding(  # noqa: PLR0913, PLR0917  # the parts of a gateway that a source meets
     configuration: Configuration,
     name: str,
     source: Source | None = None,
     memories: MemoryStore | None = None,
     identity: GatewayIdentity = NOBODY,
+    replies: ReplyAddresses | None = None,
 ) -> SourceBinding:
     """Create the binding of the endpoint `name`, around `source` when one is given.
 
-    `identity` is of the gateway that relays its messages.
+    `identity` is of the gateway that relays its messages, `replies` has the addresses that it
+    handed out.
     """
     endpoint = configuration.endpoints[name]
     settings = endpoint.settings
@@ -139,6 +142,9 @@ def make_source_binding(
             removal(source, settings, wanted),
             echo_broker=echo_brokers(configuration).get(name, ""),
             echo_window=endpoint.echo_window,
+            admits_reply=replies.admits
+            if replies is not None and any(each.replies_within for each in routes)
+            else None,
         ),
         (settings.backoff_min, settings.backoff_max),
         configuration.dictionary if _shortens(routes, target_endpoints(configuration)) else None,

@@ -38,6 +38,8 @@ routes:
   answer:
     from: {{endpoint: plant, pattern: "queue:amq/{{name}}"}}
     to: {{endpoint: work, template: "queue:amq.{{name}}"}}
+    replies_within: 60
+archive: {{path: {folder}/archive}}
 """
 
 
@@ -124,7 +126,7 @@ def test_a_request_of_rabbitmq_is_answered_on_mqtt(
     import pika  # noqa: PLC0415  # the fixture skips without it
 
     config = tmp_path / "gateway.yaml"
-    config.write_text(ASKING.format(url=rabbitmq.url, port=mosquitto.port))
+    config.write_text(ASKING.format(url=rabbitmq.url, port=mosquitto.port, folder=tmp_path))
     settings = MqttSettings(host="127.0.0.1", port=mosquitto.port)
     source, sink = make_source(settings, [Subscription("ask/#")]), make_sink(settings)
     connection = pika.BlockingConnection(pika.URLParameters(rabbitmq.url))
@@ -145,9 +147,17 @@ def test_a_request_of_rabbitmq_is_answered_on_mqtt(
             )
             assert send(sink, Message(request.headers.reply_to, b"12", headers)) == [ACCEPTED]
             until(lambda: channel.queue_declare(queue, passive=True).method.message_count == 1)
+            victim = channel.queue_declare("", exclusive=True).method.queue
+            forged = f"queue:{victim.replace('.', '/')}"
+            assert send(sink, Message(forged, b"forged", headers)) == [ACCEPTED]
+            assert send(sink, Message(request.headers.reply_to, b"13", headers)) == [ACCEPTED]
+            until(lambda: channel.queue_declare(queue, passive=True).method.message_count == 2)
+        assert not channel.queue_declare(victim, passive=True).method.message_count
         _, properties, body = channel.basic_get(queue, auto_ack=True)
     finally:
         process.end()
         connection.close()
 
     assert (properties.correlation_id, body) == ("one", b"12")
+    dead = [(row["rule"], row["source_name"]) for row in archived(tmp_path) if row["leg"] == "dead"]
+    assert dead == [("not-allowed", forged)]

@@ -17,11 +17,13 @@ from gateway.model.dead_letter_rule import (
     INTERNAL,
     LOOP,
     NO_ROUTE,
+    NOT_ALLOWED,
     UNSELECTED,
     DeadLetterRule,
 )
 from gateway.model.message import Headers, Message, identity_of
 from gateway.routing.origin_path import BrokerAddress, GatewayIdentity
+from gateway.routing.route import Route
 from gateway.routing.router import Delivery, RouteMatch, Router
 from gateway.runtime.delivery.copy_paths import DEFAULT_RULES, NO_PATH, PathCheck, PathRules
 from gateway.runtime.delivery.duplicates import DuplicateFilter
@@ -50,7 +52,8 @@ class AdmissionRules:
 
     `removes` says whether the source had the only message of a name. `echo_broker` is the key of a
     broker that returns our own messages without their origin path, or empty. Two messages with
-    the same name and payload within `echo_window` count as one.
+    the same name and payload within `echo_window` count as one. `admits_reply` tells whether a
+    route with `replies_within` takes a message with this address; None without such a route.
     Units: seconds.
     """
 
@@ -58,6 +61,7 @@ class AdmissionRules:
     removes: Callable[[str], bool] = never
     echo_broker: str = ""
     echo_window: float = 0.0
+    admits_reply: Callable[[Route, str], bool] | None = None
 
 
 class _LeftOut(NamedTuple):
@@ -130,6 +134,8 @@ class Admission:
             batch.matches = [_route_one(message.address, router, batch) for message in messages]
         if not all(batch.matches):
             _refuse_unrouted(batch, rules)
+        if rules.admits_reply is not None:
+            _refuse_unasked(batch, rules.admits_reply)
         distinct = {id(message.headers): message.headers for message in messages}
         plain = not any(each.origin or each.retained for each in distinct.values())
         if plain and not batch.earlier and not batch.paths and not router.selective:
@@ -353,6 +359,21 @@ def _refuse_unrouted(batch: ReceivedBatch, rules: AdmissionRules) -> None:
     for position, matches in enumerate(batch.matches):
         if not matches and rules.removes(batch.messages[position].address):
             batch.matches[position] = unrouted
+
+
+def _refuse_unasked(batch: ReceivedBatch, admits: Callable[[Route, str], bool]) -> None:
+    """Make a message a dead letter for a route of replies, where nobody asked for it."""
+    reason = "the gateway handed out no such reply address in the last `replies_within` seconds"
+
+    def asked(match: RouteMatch, address: str) -> RouteMatch:
+        route = match.route
+        if route is None or not route.replies_within or admits(route, address):
+            return match
+        return _refused(match, NOT_ALLOWED, reason)
+
+    for position, matches in enumerate(batch.matches):
+        address = batch.messages[position].address
+        batch.matches[position] = tuple(asked(each, address) for each in matches)
 
 
 def _route_one(name: str, router: Router, batch: ReceivedBatch) -> tuple[RouteMatch, ...]:

@@ -27,7 +27,7 @@ from gateway.model.message import (
 )
 from gateway.routing.carried_headers import MappedHeaders, map_reply, optional_values
 from gateway.routing.header_rules import NO_RULES
-from gateway.routing.origin_path import GatewayIdentity
+from gateway.routing.origin_path import BrokerName, GatewayIdentity
 from gateway.routing.payload_conversion import convert_payload
 from gateway.routing.route import WhenFull
 from gateway.routing.router import Delivery
@@ -61,8 +61,10 @@ class HeaderMapper:
         dialect: Dialect,
         counters: Counters,
         path_rules: PathRules = DEFAULT_RULES,
+        hand_out: Callable[[BrokerName, str], None] = lambda _broker, _address: None,
     ) -> None:
-        """`path_rules` are for the proofs of copies."""
+        """`path_rules` are for the proofs of copies; `hand_out` gets each reply address there."""
+        self._hand_out = hand_out
         self.path_rules = path_rules
         self.identity = identity
         self._dialect = dialect
@@ -84,6 +86,9 @@ class HeaderMapper:
             if headers.source_id is None and delivery.rules is NO_RULES:
                 size = _OVERHEAD + 2 * headers_size(headers) + 2 * text_size(delivery.address)
                 self._cache.add(key, ((mapped, lost), headers, delivery), size)
+        there = delivery.target
+        if mapped.reply_to is not None and there is not None and "reply_to" not in lost:
+            self._hand_out(there.broker, mapped.reply_to)
         if lost and delivery.route is not None:
             for field in lost:
                 self._counters[delivery.route.name].count_lost_field(field)

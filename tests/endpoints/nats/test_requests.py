@@ -40,6 +40,7 @@ OUT = """\
   replies:
     from: {{endpoint: other, pattern: "%5FINBOX{mark}{{rest...}}"}}
     to: {{endpoint: bus, template: "_INBOX.{{rest...}}"}}
+    replies_within: 60
 """
 BACK = """\
   requests: {{from: {{endpoint: other, pattern: "ask{mark}{{rest...}}"}}, to: {{endpoint: bus}}}}
@@ -90,7 +91,7 @@ def test_a_request_of_nats_gets_its_reply(
     own, other, mark = service
     source, sink = make_source(own, [Subscription(f"ask{mark}price{mark}7")]), make_sink(own)
     with (
-        bridged(tmp_path, nats_server, other, OUT.format(mark=mark)),
+        bridged(tmp_path, nats_server, other, OUT.format(mark=mark)) as gateway,
         opened(source, sink),
         ThreadPoolExecutor(1) as pool,
     ):
@@ -101,6 +102,8 @@ def test_a_request_of_nats_gets_its_reply(
         send(sink, Message(request.headers.reply_to, b"9.80", Headers(mode=own.mode)))
 
         assert (bytes(request.payload), answer.result(PATIENCE)) == (b"EUR?", b"9.80")  # type: ignore[arg-type]  # bytes were sent
+        send(sink, Message(f"%5FINBOX{mark}somebody{mark}1", b"forged", Headers(mode=own.mode)))
+        until(lambda: gateway.counters["replies"].rules == {"not-allowed": 1})
 
 
 def test_a_request_to_nats_gets_its_reply(
