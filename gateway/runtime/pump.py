@@ -235,6 +235,8 @@ class Pump:
         self.gaps.check()
         if batch is not None:
             self._relay.relay(batch)
+        else:
+            self._relay.note_quiet()
         if (cuts := self._relay.cut_log).waiting:
             cuts.say(time.monotonic())
 

@@ -7,6 +7,7 @@ import random
 import threading
 from collections.abc import Sequence
 from dataclasses import replace
+from time import monotonic
 from typing import Final
 
 from gateway.endpoints.base import Batch
@@ -20,7 +21,7 @@ from gateway.runtime.delivery.distribution import ByLane, Refused, distribute
 from gateway.runtime.delivery.duplicates import DuplicateFilter
 from gateway.runtime.delivery.loop_limit import LoopLimit
 from gateway.runtime.delivery.outbound_batch import OutboundBatch
-from gateway.runtime.delivery.received_batch import ReceivedBatch
+from gateway.runtime.delivery.received_batch import ConnectionPart, ReceivedBatch
 from gateway.runtime.delivery.repeat_watch import FastRepeat, RepeatWatch
 from gateway.runtime.delivery.rows import BatchOrigin
 from gateway.runtime.inbound.copy_maker import HeaderMapper, make_copies
@@ -32,6 +33,7 @@ from gateway.translate.shorten import ShortNames
 
 log = logging.getLogger(__name__)
 
+SILENCE: Final = 1.0  # seconds; what a broker delivers again comes first over a connection
 STORE_INTERVAL: Final = 1.0  # seconds between attempts to store short names
 MAX_PART_BYTES: Final = 1 << 20  # of a batch that is handed to a lane at once
 
@@ -53,6 +55,7 @@ class Relay:
         self.duplicates = DuplicateFilter()
         self.in_flight: set[InFlightBatch] = set()
         self._connection = 0
+        self._arrived: float | None = 0.0  # the last batch of a connection that was not quiet yet
         self._state, self._context = state, context
         self._stop = stop
         self._admission = Admission(
@@ -115,9 +118,15 @@ class Relay:
             in_flight.record_cuts()
         in_flight.release()
 
+    def note_quiet(self) -> None:
+        """Note that nothing came: after a while, all has come that the broker delivers again."""
+        if self._arrived is not None and monotonic() - self._arrived >= SILENCE:
+            self._arrived = None
+
     def stop_waiting(self) -> None:
         """The connection is a new one: the batches of the last one wait for no earlier ones."""
         self._connection += 1
+        self._arrived = monotonic()
         for each in self.in_flight.copy():
             each.stop_waiting()
 
@@ -222,7 +231,10 @@ class Relay:
         received = ReceivedBatch(
             batch.messages, origin, batch.identities, archived=ledger.archive is not None
         )
-        in_flight = InFlightBatch(batch, received, ledger, self.in_flight.discard, self._connection)
+        part = ConnectionPart(self._connection, self._arrived is None)
+        in_flight = InFlightBatch(batch, received, ledger, self.in_flight.discard, part)
+        if self._arrived is not None:
+            self._arrived = in_flight.arrived
         self.in_flight.add(in_flight)
         return in_flight
 

@@ -13,12 +13,13 @@ from hashlib import blake2b
 from typing import Final, TypeAlias
 
 from gateway.model.message import Message
-from gateway.runtime.delivery.received_batch import EarlierBatch
+from gateway.runtime.delivery.received_batch import ConnectionPart, EarlierBatch
 from gateway.runtime.delivery.rows import fingerprint
 
 MAX_SIZE: Final = 32 << 20  # bytes of the identities of a source endpoint
 EVICTED_SIZE: Final = MAX_SIZE // 50  # bytes of the identities that are evicted together
 FOR_EVER: Final = float("inf")  # seconds
+_NO_CONNECTION: Final = ConnectionPart(-1)
 _OVERHEAD: Final = 320  # bytes of an identity beside the characters of its texts
 
 Identity: TypeAlias = tuple[str, str, bytes]  # name, id of the message or "", payload hash
@@ -42,11 +43,10 @@ class SettledBatch:
     """A batch that an earlier run has settled."""
 
     arrived: float = 0.0
-    connection: int = -1
+    part: ConnectionPart = _NO_CONNECTION
 
     def is_over_for(self, later: EarlierBatch) -> bool:
-        del later  # the settlement may have been lost
-        return False
+        return later.part.after_silence
 
     def when_settled(self, callback: Callable[[], None]) -> None:
         callback()

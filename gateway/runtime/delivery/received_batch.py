@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from operator import is_
-from typing import Final, Protocol, TypeAlias, TypeVar
+from typing import Final, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from gateway.archive.journal.records import Cell, Rows
 from gateway.archive.schema import Leg, RowOutcome
@@ -35,6 +35,16 @@ _FORGOTTEN: Final = Message("", b"")
 _T = TypeVar("_T")
 
 
+class ConnectionPart(NamedTuple):
+    """A connection of a source, before or after its first silence.
+
+    A broker delivers again first, so that after a silence nothing comes from earlier connections.
+    """
+
+    number: int = 0
+    after_silence: bool = False
+
+
 class EarlierBatch(Protocol):
     """A batch whose messages may be repeated. Units: seconds of a monotonic clock."""
 
@@ -43,11 +53,14 @@ class EarlierBatch(Protocol):
         """The time of its receipt."""
 
     @property
-    def connection(self) -> int:
-        """The number of the connection that brought it."""
+    def part(self) -> ConnectionPart:
+        """The part of a connection that brought it."""
 
     def is_over_for(self, later: EarlierBatch) -> bool:
-        """Whether it was settled over the connection of `later`: it does not come again there."""
+        """Whether it does not come again over the connection of `later`.
+
+        It was settled over the same one, or `later` came after a silence.
+        """
 
     def when_settled(self, callback: Callable[[], None]) -> None:
         """Call `callback` when the batch is settled, or now if it is."""

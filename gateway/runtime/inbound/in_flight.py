@@ -7,13 +7,16 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from time import monotonic
+from typing import Final
 
 from gateway.endpoints.base import Batch
 from gateway.model.outcome import ACCEPTED
 from gateway.routing.router import Delivery, RouteMatch
 from gateway.runtime.delivery.outbound_batch import OutboundBatch, PendingRow
-from gateway.runtime.delivery.received_batch import EarlierBatch, ReceivedBatch
+from gateway.runtime.delivery.received_batch import ConnectionPart, EarlierBatch, ReceivedBatch
 from gateway.runtime.record.ledger import Ledger
+
+ANY_PART: Final = ConnectionPart()
 
 
 class InFlightBatch:
@@ -28,7 +31,7 @@ class InFlightBatch:
 
     __slots__ = (
         "_callbacks", "_count", "_ledger", "_lock", "_on_settled", "_references", "_settle_source",
-        "_waits", "arrived", "connection", "received", "received_at",
+        "_waits", "arrived", "part", "received", "received_at",
     )  # fmt: skip
 
     def __init__(
@@ -37,9 +40,9 @@ class InFlightBatch:
         received: ReceivedBatch,
         ledger: Ledger,
         on_settled: Callable[[InFlightBatch], None] = lambda _: None,
-        connection: int = 0,
+        part: ConnectionPart = ANY_PART,
     ) -> None:
-        self.arrived, self.connection = monotonic(), connection
+        self.arrived, self.part = monotonic(), part
         self.received = received
         self.received_at = received.origin.time  # it stays: another thread may settle the batch
         self._settle_source, self._count = batch.settle, len(batch.messages)
@@ -117,7 +120,8 @@ class InFlightBatch:
 
     def is_over_for(self, later: EarlierBatch) -> bool:
         with self._lock:
-            return self._callbacks is None and self.connection == later.connection
+            is_settled = self._callbacks is None
+        return is_settled and (self.part.number == later.part.number or later.part.after_silence)
 
     def when_settled(self, callback: Callable[[], None]) -> None:
         """Call `callback` when the source is settled, or now if it is."""

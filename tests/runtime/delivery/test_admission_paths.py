@@ -17,7 +17,7 @@ from gateway.routing.origin_path import BrokerName, GatewayIdentity
 from gateway.runtime.delivery.admission import Admission, AdmissionRules, never
 from gateway.runtime.delivery.copy_paths import DEFAULT_RULES, PathRules
 from gateway.runtime.delivery.duplicates import DuplicateFilter, SettledBatch
-from gateway.runtime.delivery.received_batch import EarlierBatch, ReceivedBatch
+from gateway.runtime.delivery.received_batch import ConnectionPart, EarlierBatch, ReceivedBatch
 from gateway.runtime.delivery.rows import BatchOrigin, fingerprint
 from gateway.runtime.inbound.echo_cache import EchoCache
 from gateway.runtime.inbound.in_flight import InFlightBatch
@@ -256,9 +256,9 @@ def test_an_equal_message_in_a_queue_is_a_duplicate_only_if_its_broker_says_so(
     assert found.redelivered
 
 
-def batch_of(connection: int) -> InFlightBatch:
-    batch = Batch([], lambda _: None)
-    return InFlightBatch(batch, ReceivedBatch([], BATCH), Ledger({}), connection=connection)
+def batch_of(number: int, *, after_silence: bool = False) -> InFlightBatch:
+    batch, part = Batch([], lambda _: None), ConnectionPart(number, after_silence)
+    return InFlightBatch(batch, ReceivedBatch([], BATCH), Ledger({}), part=part)
 
 
 @pytest.mark.parametrize(
@@ -278,6 +278,30 @@ def test_what_was_settled_over_a_connection_does_not_come_again_over_it(
     found = source.admit(again, batch_of(connection))
 
     assert (found.sent, found.redelivered) == (sent, True)
+
+
+@pytest.mark.parametrize("settled", [True, False])
+def test_what_comes_after_a_silence_is_no_redelivery_of_an_earlier_connection(
+    tmp_path: Path, *, settled: bool
+) -> None:
+    source, earlier = Source(tmp_path, lambda _: True), batch_of(1)
+    message = Message("a/1", b"on", Headers(source_id="ID:1"))
+    source.admit(message, earlier)
+    if settled:
+        earlier.release()
+    again = replace(message, headers=replace(message.headers, redelivered=True))
+
+    assert source.admit(again, batch_of(2, after_silence=True)).sent == (BOTH if settled else [])
+
+
+def test_what_comes_after_a_silence_is_no_redelivery_of_an_earlier_run(tmp_path: Path) -> None:
+    source = Source(tmp_path, lambda _: True)
+    message = Message("a/1", b"on", Headers(source_id="ID:1"))
+    source.admit(message)
+    again = replace(message, headers=replace(message.headers, redelivered=True))
+
+    assert source.admit(again, batch_of(1)).sent == []
+    assert source.admit(again, batch_of(1, after_silence=True)).sent == BOTH
 
 
 def test_a_copy_that_went_on_is_the_one_that_comes_again(tmp_path: Path) -> None:
