@@ -296,7 +296,7 @@ def source_memories(configuration: Configuration, lease: LeaseHolder | None) -> 
         place = MemoryFile(folder / f"{writer_name(configuration.gateway.name)}.memory")
     roles = [memory_roles(configuration, each)[0] for each in configuration.endpoints]
     roles += [_tap_role(configuration, each) for each in tap_targets(configuration)]
-    return SourceMemories(place, roles)
+    return SourceMemories(place, roles, configuration.gateway.name)
 
 
 def path_rules(configuration: Configuration) -> PathRules:

@@ -1,6 +1,6 @@
 """The memories of the sources of a gateway, in one file, or beside the lease of a pair.
 
-    FOLDER/<writer>.memory     JSON: the facts of each source by its role, and a checksum
+    FOLDER/<writer>.memory     JSON: the gateway, the facts of each source by its role, a checksum
 
 A role is kind and name of an endpoint, and the name of a tap: another spelling of an address finds
 its memory. Written: as a whole, whenever a fact changes. Read: when the gateway starts, in a pair
@@ -58,13 +58,16 @@ class MemoryFile:
 
 
 class SourceMemories:
-    """A store of memories (`endpoints.source_memory`); `roles` are those of the configuration.
+    """A store of the memories of a gateway (`endpoints.source_memory`).
 
+    `roles` are those of its configuration. Memories of another gateway are damage here.
     Thread-safe: guarded by self._lock.
     """
 
-    def __init__(self, place: MemoryPlace | None, roles: Collection[str] = ()) -> None:
-        self._place = place
+    def __init__(
+        self, place: MemoryPlace | None, roles: Collection[str] = (), gateway: str = ""
+    ) -> None:
+        self._place, self._gateway = place, gateway
         self._lock = threading.Lock()
         self._is_damaged = False
         self._is_written = True
@@ -78,11 +81,23 @@ class SourceMemories:
             found = self._memories.get(role)
             if found is None and was:
                 found = self._memories.get(was)
+                if found is None and self._place is not None:
+                    self._say_once(
+                        role,
+                        "endpoint %s: `was` names no endpoint that has a memory; %s",
+                        role.partition(" ")[2], self._names_of(self._strangers),
+                    )  # fmt: skip
             if found is not None or self._is_damaged:
                 return found
             kind = role.partition(" ")[0]
             if others := [each for each in self._strangers if each.partition(" ")[0] == kind]:
-                self._say_renamed(role, others)
+                self._say_once(
+                    role,
+                    "endpoint %s has no memory of its broker; %s: what may come twice is marked as"
+                    " redelivered; if it was renamed, write `was: NAME` at the endpoint, and what"
+                    " waits at the broker is read",
+                    role.partition(" ")[2], self._names_of(others),
+                )  # fmt: skip
                 return None
             return {}
 
@@ -95,7 +110,7 @@ class SourceMemories:
                 return
             try:
                 self._is_written = False  # a full disk is tried again
-                self._place.write(_packed(self._memories))
+                self._place.write(_packed(self._memories, self._gateway))
                 self._is_written = True
             except OSError as error:
                 log.warning("%s: cannot be written: %s", self._place, error.strerror or error)
@@ -109,17 +124,15 @@ class SourceMemories:
             self._place, role, type(error).__name__, error,
         )  # fmt: skip
 
-    def _say_renamed(self, role: str, others: Collection[str]) -> None:
-        if role in self._told:
-            return
-        self._told.add(role)
-        names = [each.partition(" ")[2] for each in others]
-        log.warning(
-            "endpoint %s has no memory of its broker, and there is one of %s, which the"
-            " configuration does not have: what may come twice is marked as redelivered;"
-            " if it was renamed, write `was: %s` at the endpoint",
-            role.partition(" ")[2], ", ".join(names), names[0],
-        )  # fmt: skip
+    def _say_once(self, role: str, text: str, *values: str) -> None:
+        if role not in self._told:
+            self._told.add(role)
+            log.warning(text, *values)
+
+    @staticmethod
+    def _names_of(roles: Collection[str]) -> str:
+        names = ", ".join(each.partition(" ")[2] for each in roles)
+        return f"those that the configuration does not have are {names or 'none'}"
 
     def _read(self) -> None:
         if self._place is None:
@@ -127,22 +140,25 @@ class SourceMemories:
         try:
             text = self._place.read()
             if text is not None:
-                self._memories = _unpacked(text)
+                self._memories = _unpacked(text, self._gateway)
         except (OSError, GatewayError, *DAMAGE) as error:
             self._is_damaged = True
             self.say_damaged("every source", error)
 
 
-def _packed(memories: Mapping[str, Facts]) -> str:
-    content = json.dumps(memories, sort_keys=True)
-    return json.dumps({"crc32": crc32(content.encode()), "memories": memories}, sort_keys=True)
+def _packed(memories: Mapping[str, Facts], gateway: str) -> str:
+    content = {"gateway": gateway, "memories": memories}
+    checksum = crc32(json.dumps(content, sort_keys=True).encode())
+    return json.dumps({"crc32": checksum, **content}, sort_keys=True)
 
 
-def _unpacked(text: str) -> dict[str, Any]:
+def _unpacked(text: str, gateway: str) -> dict[str, Any]:
     found = json.loads(text)
     if not isinstance(found["memories"], dict):
         raise ValueError("it has no memories")  # noqa: TRY004  # damage, and no fault of ours
     memories = {str(role): dict(facts) for role, facts in found["memories"].items()}
-    if json.loads(_packed(memories)) != found:
+    if found["gateway"] != gateway:
+        raise ValueError(f"it is that of gateway {found['gateway']!r}")
+    if json.loads(_packed(memories, gateway)) != found:
         raise ValueError("its checksum does not fit")
     return memories

@@ -100,10 +100,34 @@ def test_a_renamed_endpoint_without_its_earlier_name_knows_nothing_and_says_so(
     memory(file, "mqtt old").put("number", 7)
 
     assert memory(file, "mqtt a").get("number", read_count, 0) is None
-    assert "write `was: old`" in caplog.text
+    assert "those that the configuration does not have are old" in caplog.text
+    assert "write `was: NAME`" in caplog.text
     caplog.clear()
     assert memory(file, "nats c").get("number", read_count, 0) == 0, "of another kind"
     assert not caplog.text
+
+
+def test_an_earlier_name_without_a_memory_is_said(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    file = tmp_path / "g.memory"
+    memory(file, "mqtt old").put("number", 7)
+
+    assert memory(file, "mqtt a", "mqtt odl").get("number", read_count, 0) is None
+    assert "`was` names no endpoint that has a memory" in caplog.text
+
+
+def test_the_memories_of_another_gateway_are_damage(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    file = tmp_path / "g.memory"
+    for gateway in ("h", "g"):
+        kept = SourceMemory()
+        kept.keep_in(SourceMemories(MemoryFile(file), ROLES, gateway), "mqtt a")
+        assert kept.get("number", read_count, 0) == (0 if gateway == "h" else None)
+        kept.put("number", 7)
+
+    assert "it is that of gateway 'h'" in caplog.text
 
 
 def test_a_disk_without_room_is_tried_again(
