@@ -20,7 +20,7 @@ PROBE_TIMEOUT: Final = 2.0  # seconds
 REFUSAL_TIMEOUT: Final = 0.5  # seconds after a handshake for a refusal of the certificate (TLS 1.3)
 MAX_GREETING: Final = 65_536  # bytes
 ENDED: Final = "the server ended the connection at the handshake"
-CHECK_CERTIFICATES: Final = "; check the certificates"
+OTHER_HOST: Final = frozenset({62, 64})  # of OpenSSL: a name, an address does not fit
 EXPECTS_TLS: Final = "expects TLS: configure TLS, or use the port without TLS"
 WITHOUT_TLS: Final = "does not speak TLS: use the broker's TLS port, or remove TLS"
 
@@ -92,29 +92,44 @@ def connect_error(
         reason = os.strerror(error.errno)
     if not settings.greets and (hint := encryption_hint(settings)):
         return NotConnectedError(f"{label}: {reason}{hint}")
-    if server.is_encrypted and (fault := _handshake_fault(settings, server, error, tls)):
-        text = f"{label}: TLS: {fault}{CHECK_CERTIFICATES}"  # an end may be an accident
-        return NotConnectedError(text) if fault == ENDED else EndpointError(text)
+    fault = _handshake_fault(settings, server, error, tls) if server.is_encrypted else None
+    if isinstance(fault, ssl.SSLEOFError | ConnectionResetError):  # it may be an accident
+        return NotConnectedError(f"{label}: TLS: {ENDED}{certificate_hint(fault, tls)}")
+    if fault is not None:
+        return EndpointError(f"{label}: TLS: {first_line(fault)}{certificate_hint(fault, tls)}")
     return NotConnectedError(f"{label}: {reason}")
+
+
+def certificate_hint(error: Exception, tls: TlsSettings | None) -> str:
+    """Return the end of the text of a handshake that failed: the setting to look at."""
+    tls, alert = tls or TlsSettings(), str(getattr(error, "reason", None) or "")
+    if isinstance(error, ssl.SSLCertVerificationError):
+        if error.verify_code in OTHER_HOST:
+            return "; the certificate is for another host: see `tls.server_hostname`"
+        authorities = tls.ca_file or "absent, so that the system's authorities count"
+        return f"; see `tls.ca_file`, which is {authorities}"
+    if "VERSION" in alert or "PROTOCOL" in alert:
+        return "; the server speaks another version of TLS"
+    if tls.cert_file is not None:
+        return f"; the server may refuse our certificate, `tls.cert_file`: {tls.cert_file}"
+    return "; the server may ask for a client certificate: write `tls.cert_file` and `key_file`"
 
 
 def _handshake_fault(
     settings: EndpointSettings, server: Server, error: Exception, tls: TlsSettings | None
-) -> str:
-    """Return why a TLS handshake fails; empty where it succeeds, or nobody answers."""
+) -> Exception | None:
+    """Return why a TLS handshake fails; None where it succeeds, or nobody answers."""
     if isinstance(error, ssl.SSLCertVerificationError):
-        return first_line(error)
+        return error
     try:
         with _handshake(settings, server, tls) as encrypted:
             encrypted.settimeout(REFUSAL_TIMEOUT)
             encrypted.recv(1)
-    except (ssl.SSLEOFError, ConnectionResetError):
-        return ENDED
-    except ssl.SSLError as failure:
-        return first_line(failure)
+    except (ssl.SSLError, ConnectionResetError) as failure:
+        return failure
     except (OSError, UnicodeError):  # it waits for the log-in, or is away
-        return ""
-    return ""
+        return None
+    return None
 
 
 def describe_certificate(settings: EndpointSettings, server: Server) -> str:

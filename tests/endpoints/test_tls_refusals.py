@@ -119,7 +119,7 @@ def test_a_server_of_an_unknown_authority(server: tuple[int, Make], folder: Path
 
     assert f"127.0.0.1:{port}: TLS: " in text
     assert "certificate verify failed" in text
-    assert text.endswith("; check the certificates")
+    assert text.endswith(f"; see `tls.ca_file`, which is {folder}/stranger.pem")
 
 
 @pytest.mark.parametrize("name", ["other", ""], ids=["of-an-unknown-authority", "absent"])
@@ -132,7 +132,10 @@ def test_a_client_certificate_that_the_server_refuses(
 
     assert f"127.0.0.1:{port}: " in text
     assert "TLS" in text
-    assert text.endswith("; check the certificates")
+    if name:
+        assert text.endswith(f"may refuse our certificate, `tls.cert_file`: {folder}/{name}.pem")
+    else:
+        assert text.endswith("a client certificate: write `tls.cert_file` and `key_file`")
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -8,7 +8,7 @@ from typing import Final
 
 from gateway.endpoints.mqtt.client_id import MAX_CLOSES, ClosedConnections
 from gateway.endpoints.settings.mqtt import MqttSettings
-from gateway.endpoints.tls import CHECK_CERTIFICATES, encryption_hint
+from gateway.endpoints.tls import certificate_hint, encryption_hint
 from gateway.errors import (
     ClientIdDisputeError,
     ClosedByBrokerError,
@@ -54,7 +54,7 @@ class ConnectionErrors:
     def of_socket(self, error: OSError, *, connected: bool) -> GatewayError:
         """Return the error of the socket; `connected` is after the log-in."""
         if isinstance(error, ssl.SSLError) and not connected:  # the broker refuses the handshake
-            return self.of_handshake(error, lambda: CHECK_CERTIFICATES)
+            return self.of_handshake(error, lambda: certificate_hint(error, self._settings.tls))
         return self.broken(error, connected=connected)
 
     def of_handshake(self, error: Exception, find_hint: Callable[[], str]) -> GatewayError:
@@ -66,4 +66,5 @@ class ConnectionErrors:
             hint = find_hint() if self._closed.handshake_ended() else ""
             reason = f"the connection ended during the TLS handshake: {error}{hint}"
             return self.not_connected(reason)
-        return EndpointError(f"{self.label}: TLS: {error}{find_hint() or CHECK_CERTIFICATES}")
+        hint = find_hint() or certificate_hint(error, self._settings.tls)
+        return EndpointError(f"{self.label}: TLS: {error}{hint}")
