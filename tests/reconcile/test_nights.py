@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from io import StringIO
@@ -510,3 +511,44 @@ def test_the_answers_that_a_frozen_holder_reads_when_it_wakes_are_in_order(
 
     assert report.total("out of order") == (0 if paired else 3)
     assert report.total("delivered") == (6 if paired else 3)
+
+
+@pytest.mark.parametrize("away", [False, True], ids=["here", "away"])
+@pytest.mark.parametrize("key", [None, b"a key of the seals"], ids=["plain", "keyed"])
+def test_a_gateway_that_is_killed_at_half_past_midnight_leaves_the_day_before_clean(
+    tmp_path: Path, *, key: bytes | None, away: bool
+) -> None:
+    """Its journal has the outcome of a copy of the evening. It may be away at the first night."""
+    root, options = tmp_path / "archive", replace(QUICK, seal_key=key)
+    midnight = day_start(DAY + timedelta(days=1))
+    evening, killed = midnight - MINUTE, midnight + 30 * MINUTE
+    spooled = delivered([2], received=evening, time=evening, leg="spooled", outcome="spooled")
+    writer = ArchiveWriter(root, "edge", START, options, clock=partial(int, evening))
+    put(writer, received([1, 2], time=evening), delivered([1], received=evening, time=evening))
+    put(writer, spooled)
+    writer.close()
+    writer = ArchiveWriter(root, "edge", midnight, options, clock=partial(int, midnight + MINUTE))
+    put(writer, delivered([2], received=evening, time=killed))
+    shutil.copytree(root, tmp_path / "killed")
+    writer.close()
+    shutil.rmtree(root)
+    shutil.move(tmp_path / "killed", root)
+    journal = root / ".journal"
+    if away:
+        journal.rename(tmp_path / "away")
+    job = Job(root, DAY, key=key, now=midnight + 2 * HOUR)
+
+    first = run_night(job, silent)
+
+    assert (first.report.verdict == "clean") is not away
+    assert first.report.total("in flight") == away
+    if away:
+        (tmp_path / "away").rename(journal)
+    later = midnight + 10 * HOUR
+    again = ArchiveWriter(root, "edge", later, options, clock=partial(int, later))
+    again.close()
+    second = run_night(replace(job, now=midnight + DAYS + 2 * HOUR), silent)
+
+    dates = {each.date: each for each in second.link.dates}
+    assert dates.get(str(DAY), first.link.dates[0]).status == 0
+    assert second.run.status == 0

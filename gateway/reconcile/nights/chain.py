@@ -18,7 +18,7 @@ from gateway.errors import ReconcileError
 class Chain:
     """The newest night, `NO_NIGHT` where none proves anything, and the errors about the chain.
 
-    `last` is the number of the newest record that a file or a marker names, sound or not.
+    `last` is the number of the newest record that a file or a result names, sound or not.
     """
 
     newest: Night
@@ -27,18 +27,18 @@ class Chain:
 
 
 def read_chain(
-    storage: Storage, key: bytes | None, expect: str | None = None, *, marked: int = 0
+    storage: Storage, key: bytes | None, expect: str | None = None, *, stated: int = 0
 ) -> Chain:
     """Read the two newest nights, and list the others; with `expect`, read them all.
 
-    The markers of dates name the night `marked`, so it was there.
+    Results name the night `stated`, so it was there.
 
     Raises:
         ReconcileError: no night of the chain has the digest `expect`.
         OSError: the archive cannot be read.
     """
     numbers = night_numbers(storage)
-    last = max([marked, *numbers])
+    last = max([stated, *numbers])
     findings = [_missing(each) for each in gaps(1, last, numbers)]
     nights: dict[int, Night] = {}
     for number in numbers if expect is not None else numbers[-2:]:

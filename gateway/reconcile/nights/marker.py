@@ -9,15 +9,16 @@ again. It is not signed: the record of its night is.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from datetime import date
 from pathlib import Path
 from typing import Final
 
 from gateway.archive.compaction.current import current_files
+from gateway.archive.findings import Finding, error
 from gateway.archive.layout import DONE_DAYS, day_folder, days_in, is_merged
-from gateway.archive.night_record import NO_NIGHT, Night
+from gateway.archive.night_record import NO_NIGHT, Night, night_path
 from gateway.archive.storage import Storage
 from gateway.reconcile.nights.chain import nights_backwards
 from gateway.reconcile.report.report import BREACH, CLEAN, GAPS
@@ -31,22 +32,27 @@ def marker_path(day: date) -> Path:
     return day_folder(DONE_DAYS, day) / "done.json"
 
 
-def newest_marked(storage: Storage) -> int:
-    """Return the number of the newest night that a marker names; 0 without one.
+def forged_markers(storage: Storage) -> Iterator[Finding]:
+    """Yield an error for each marker that no record of a night bears out.
+
+    A scheduler may have believed it. One that the next night of its date replaces ends the error.
 
     Raises:
         OSError: the archive cannot be read.
     """
-    paths = [marker_path(day) for day in days_in(storage.names(DONE_DAYS))]
-    return max((_night_in(storage.read(path) or b"") for path in paths), default=0)
+    for day in days_in(storage.names(DONE_DAYS)):
+        path = marker_path(day)
+        if (content := storage.read(path)) is not None and not _is_borne_out(storage, day, content):
+            text = "no record of a night judged the date with this digest"
+            yield error("forged-marker", path.as_posix(), f"{text}; remove the file")
 
 
-def _night_in(content: bytes) -> int:
-    with suppress(ValueError, RecursionError):
+def _is_borne_out(storage: Storage, day: date, content: bytes) -> bool:
+    with suppress(ValueError, RecursionError, AttributeError):
         found = json.loads(content)
-        number = found.get("night") if isinstance(found, dict) else None
-        return number if type(number) is int else 0
-    return 0
+        night = Night.from_json(storage.read(night_path(found.get("night"))) or b"")
+        return found.get("mac") == night.mac and str(day) in {each.date for each in night.dates}
+    return False
 
 
 def mark(storage: Storage, day: date, nights: Iterable[Night] | None = None) -> Path | None:

@@ -25,8 +25,9 @@ from gateway.model.copy_class import CopyClass
 from gateway.model.cut_class import CutClass
 from gateway.reconcile.job import Job, reconcile
 from gateway.reconcile.nights.chain import read_chain, write_night
-from gateway.reconcile.nights.marker import VERDICTS, mark, newest_marked
+from gateway.reconcile.nights.marker import VERDICTS, forged_markers, mark
 from gateway.reconcile.nights.plan import plan_night, with_verdict
+from gateway.reconcile.nights.witness import newest_stated, state_night
 from gateway.reconcile.nights.world import world_of
 from gateway.reconcile.report.report import Report
 from gateway.reconcile.report.rows import Row
@@ -73,7 +74,7 @@ def run_night(job: Job, show_step: ShowStep, expect: str | None = None) -> Night
     with exclusive_in(location, _LOCK, conflict) as check_held:
         if location.local.is_dir():  # a journal that is only not converted yet is not away
             convert_abandoned(location, storage, job.key)
-        chain = read_chain(storage, job.key, expect, marked=newest_marked(storage))
+        chain = read_chain(storage, job.key, expect, stated=newest_stated(storage, job.key))
         at, forgotten = job.at, forgotten_dates(storage)
         read = lru_cache(_MAX_SEALS)(partial(read_seal, storage))
         removed = frozenset(day for dates in forgotten.values() for day in dates)
@@ -82,7 +83,7 @@ def run_night(job: Job, show_step: ShowStep, expect: str | None = None) -> Night
             text = "no gateway has written to it; check the path, and whether its volume is mounted"
             raise ReconcileError(f"archive {location}: {text}")
         link = plan_night(chain.newest, world, at=at, spooled_days=job.spooled_days)
-        findings = (*chain.findings, *link.findings)
+        findings = (*chain.findings, *forged_markers(storage), *link.findings)
         shown = with_acknowledged(storage, findings, job.key)
         link = replace(link, n=chain.last, mac=chain.newest.mac, findings=findings)
         closed = [each for each in link.dates if each.date < str(world.today)]
@@ -107,6 +108,8 @@ def run_night(job: Job, show_step: ShowStep, expect: str | None = None) -> Night
             flight += report.cut(CutClass.IN_FLIGHT.value)
             link = with_verdict(link, str(day), report.status, flight)
             write_link()
+            if report.answered and job.output is None:
+                state_night(storage, day, link, job.key)
             mark(storage, day, [link])
 
         report = run_dates(replace(job, read_seal=read), days, show_step, after)

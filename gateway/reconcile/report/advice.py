@@ -146,6 +146,11 @@ FINDING_ADVICE: Final[Mapping[str, FindingAdvice]] = {
         "A record of the chain of nights is gone.",
         "Restore ARCHIVE/_nights from a copy, and see who can write the archive.",
     ),
+    "forged-marker": _of_rows_intact(
+        "a marker in _done was not written by a night or a compaction of this archive",
+        "See what a scheduler did with it, and remove it; the next night of its date writes it"
+        " again.",
+    ),
     "forged-night": _of_rows_intact(
         "A record of the chain of nights is not what its night wrote.", _INTRUDER
     ),

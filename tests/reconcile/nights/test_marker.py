@@ -11,11 +11,11 @@ import pytest
 
 from gateway.archive.compaction.compact_day import compact_day
 from gateway.archive.location import ArchiveLocation
-from gateway.archive.night_record import NO_NIGHT, NOT_JUDGED, DateRecord, Night, night_path
+from gateway.archive.night_record import NOT_JUDGED, DateRecord, Night
 from gateway.archive.retention import remove_days
 from gateway.archive.storage import LocalStorage
-from gateway.reconcile.nights.chain import read_chain, write_night
-from gateway.reconcile.nights.marker import mark, marker_path, newest_marked
+from gateway.reconcile.nights.chain import write_night
+from gateway.reconcile.nights.marker import forged_markers, mark, marker_path
 from tests.archive.compaction.days import merged_here, write_day
 from tests.archive.samples import DAY
 
@@ -114,35 +114,28 @@ def test_a_forgotten_date_has_no_marker(tmp_path: Path) -> None:
     assert storage.read(marker_path(DAY)) is None
 
 
-@pytest.mark.parametrize("kept", [(), (1,)])
-def test_records_of_nights_that_a_marker_names_and_nobody_has_are_errors(
-    tmp_path: Path, kept: tuple[int, ...]
-) -> None:
+@pytest.mark.parametrize(
+    "forge",
+    [
+        pytest.param({}, id="of-its-night"),
+        pytest.param({"mac": "0" * 64}, id="another-digest"),
+        pytest.param({"night": 4_000_000}, id="a-night-to-come"),
+        pytest.param({"night": 1}, id="a-night-of-another-date"),
+        pytest.param({"night": "../x"}, id="no-number"),
+        pytest.param([], id="no-object"),
+    ],
+)
+def test_a_marker_that_no_record_bears_out_is_an_error(tmp_path: Path, forge: object) -> None:
     storage = LocalStorage(tmp_path)
     write_day(ArchiveLocation(tmp_path))
     compacted(tmp_path)
-    for number in range(1, 5):
-        judged(tmp_path, number=number)
+    judged(tmp_path, replace(SETTLED, date="2026-03-11"), 1)
+    judged(tmp_path)
     mark(storage, DAY)
-    assert read_chain(storage, None, marked=newest_marked(storage)).last == 4
-    for number in {*range(1, 5)} - {*kept}:
-        (tmp_path / night_path(number)).unlink()
-
-    chain = read_chain(storage, None, marked=newest_marked(storage))
-
-    (finding,) = chain.findings
-    first = len(kept) + 1
-    assert (finding.rule, finding.place) == ("missing-night", f"_nights/{first}.json")
-    assert finding.text == f"the records of nights {first} to 4 are missing"
-    assert (chain.newest, chain.last) == (NO_NIGHT, 4)  # the next one is the fifth
-    judged(tmp_path, number=5)
-    assert read_chain(storage, None, marked=newest_marked(storage)).findings == (finding,)
-
-
-@pytest.mark.parametrize("content", [b"", b"{}", b"[]", b'{"night": "x"}', b'{"night": true}'])
-def test_a_damaged_marker_names_no_night(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / marker_path(DAY)
-    path.parent.mkdir(parents=True)
-    path.write_bytes(content)
+    facts = json.loads(path.read_bytes())
+    path.write_text(json.dumps(facts | forge if isinstance(forge, dict) else forge))
 
-    assert newest_marked(LocalStorage(tmp_path)) == 0
+    found = [(each.rule, each.place) for each in forged_markers(storage)]
+
+    assert found == ([("forged-marker", marker_path(DAY).as_posix())] if forge != {} else [])
