@@ -579,25 +579,6 @@ def test_a_killed_process_repeats_only_what_was_unsettled_and_marks_it(rabbitmq:
     assert not new[-1].headers.redelivered, "only a window is marked without need"
 
 
-def test_a_process_killed_in_silence_repeats_nothing_and_marks_nothing(rabbitmq: Vhost) -> None:
-    settings, store = replace(rabbitmq.settings, queue_type="stream"), SourceMemories(None)
-    killed, sink = source_of(settings, store=store), make_sink(settings)
-    with opened(sink):
-        killed.open()
-        send(sink, *(say(number) for number in range(20)))
-        collect(killed, 20)
-        until(lambda: killed.receive(QUIET) is None and settled_in(store, at=2) == 19)
-        after = source_of(settings, store=copy_of(store))
-        with opened(after):
-            send(sink, say(20))
-            (got,) = collect(after, 1)
-            assert after.receive(QUIET) is None
-    killed.close()
-
-    assert numbers([got]) == [20]
-    assert not got.headers.redelivered
-
-
 def test_a_stream_with_chunks_of_many_messages_is_read_once(rabbitmq: Vhost) -> None:
     """Publishers without confirms make such chunks; 4.0 sends a part of one."""
     settings, store = replace(rabbitmq.settings, queue_type="stream"), SourceMemories(None)
@@ -618,10 +599,10 @@ def test_a_stream_with_chunks_of_many_messages_is_read_once(rabbitmq: Vhost) -> 
     assert counts == [300, 300, 300]
 
 
-def settled_in(store: SourceMemories, at: int = 1) -> int:
-    """The offset of the last settled message in the memory; with `at` 2, of the last received."""
+def settled_in(store: SourceMemories) -> int:
+    """The offset of the last settled message in the memory."""
     found = (store.load(ROLE) or {}).get(f"stream {QUEUE}", ["", -1, -1])
-    return int(found[at])
+    return int(found[1])
 
 
 def copy_of(store: SourceMemories) -> SourceMemories:

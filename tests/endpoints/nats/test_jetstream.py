@@ -292,16 +292,6 @@ def test_a_frozen_server_is_noticed(settings: NatsSettings, nats_server: NatsSer
         nats_server.thaw()
 
 
-def test_a_deleted_consumer_is_noticed_and_made_again(settings: NatsSettings) -> None:
-    source = source_of(settings)
-    with opened(source):
-        ask(settings, lambda js: js.delete_consumer("T", "gateway-nats-r"))
-        wait_for_loss(source)
-        reopen(source)
-
-        assert source.continuity.retention.value == "new"  # type: ignore[attr-defined]
-
-
 def test_a_deleted_stream_is_noticed_and_made_again(settings: NatsSettings) -> None:
     source, sink = source_of(settings), make_sink(settings)
     with opened(source):
