@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby, takewhile
@@ -63,6 +64,12 @@ class SentBatch:
             self._unanswered -= len(unsettled)
             return not self._unanswered
 
+    @property
+    def is_complete(self) -> bool:
+        """Whether each message has a settlement."""
+        with self._lock:
+            return not self._unanswered
+
     def finish(self, positions: Sequence[int], settlement: Settlement) -> None:
         """Settle the messages at `positions`, and answer after the last one."""
         if self.settle(positions, settlement):
@@ -111,6 +118,8 @@ class SentMessage(Generic[T]):
 class SendWindow(Generic[T]):
     """The messages without an answer of one connection, numbered from 1 in the order of sending.
 
+    Batches are answered in that order, too: a server takes messages in their order, and may confirm
+    them in another one, by which a night would judge.
     Thread-safe: guarded by self._changed.
     """
 
@@ -118,6 +127,7 @@ class SendWindow(Generic[T]):
         self._size = size
         self._changed = Condition()
         self._sent: dict[int, SentMessage[T]] = {}
+        self._batches: deque[SentBatch] = deque()  # that have not been answered
         self._next = 1
 
     def send(
@@ -145,6 +155,7 @@ class SendWindow(Generic[T]):
             numbers = range(self._next, self._next + len(written))
             publish(numbers)  # an answer waits for the lock
             self._next, since = numbers.stop, monotonic()
+            self._batches.append(batch)
             for number, (position, content) in zip(numbers, written, strict=True):
                 self._sent[number] = SentMessage(batch, position, content, since)
 
@@ -152,8 +163,14 @@ class SendWindow(Generic[T]):
         """Settle messages by their numbers; without `settlement`, each as it has noted."""
         with self._changed:
             found = [self._sent.pop(number) for number in numbers if number in self._sent]
+            for each in found:
+                each.batch.settle((each.position,), settlement or each.settlement)
+            complete: list[SentBatch] = []
+            while self._batches and self._batches[0].is_complete:
+                complete.append(self._batches.popleft())
             self._changed.notify_all()
-        finish_runs((each.batch, each.position, settlement or each.settlement) for each in found)
+        for batch in complete:
+            batch.answer()
 
     def fail(self, _failure: NotConnectedError | None = None) -> None:
         """Settle every message as `RETRY`: its connection is over."""

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from gateway.endpoints.base import Source
-from gateway.endpoints.source_memory import MemoryStore
 from gateway.routing.origin_path import GatewayIdentity
 from gateway.runtime.delivery.admission import AdmissionRules
 from gateway.runtime.delivery.copy_paths import DEFAULT_RULES, PathRules
 from gateway.runtime.delivery.outbound_batch import OutboundBatch
 from gateway.runtime.inbound.echo_cache import EchoCache
 from gateway.runtime.inbound.reply_addresses import ReplyAddresses
+from gateway.runtime.inbound.source_memories import SourceMemories
 from gateway.runtime.monitor.watchdog import Heartbeat
 from gateway.runtime.outbound.lane import Lane
 from gateway.runtime.outbound.spool import Spool
@@ -39,7 +39,7 @@ class GatewayContext:
     connections: ConnectionLog | None = None  # with an archive only
     require_lease: Callable[[], None] = lambda: None  # raises LeaseNotHeldError
     trace: TraceBatch | None = None  # with tracing only
-    memories: MemoryStore | None = None  # of the sources
+    memories: SourceMemories | None = None  # of the sources
     make_spool: Callable[[str], Spool | None] = lambda _: None  # of the lane of an endpoint
     path_rules: PathRules = DEFAULT_RULES
     suspicions: LoopSuspicions = field(default_factory=LoopSuspicions)

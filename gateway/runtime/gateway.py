@@ -187,6 +187,10 @@ class Gateway:
         _warn_of_restart_sections(self._begun, wanted)
         wanted.dictionary.take_over(old.dictionary)
         self._open_name_store(wanted)
+        if self._context.memories is not None:
+            self._context.memories.use_roles(wiring.memory_roles(wanted))
+        if self._connections is not None:
+            self._connections.rename(_earlier_names(wanted))
         change = self._active.prepare(old, wanted, self._context)
         if (archive := self._begun.archive) is not None:
             writer = self._begun.gateway.writer
@@ -223,8 +227,7 @@ class Gateway:
             self._clock.continue_from(last)
         self._message_ids = MessageIds(run := self._clock())
         term = self._term(run)
-        names = wiring.source_endpoints(self.configuration)
-        sources = {each: self.configuration.endpoints[each].was for each in names}
+        sources = _earlier_names(self.configuration)
         head = LocalHead(root, name, settings.writer, options.seal_key, self._clock, instance, term)
         self._connections = ConnectionLog(head, sources)  # before our head becomes the newest
         self.archive = ArchiveWriter(
@@ -329,3 +332,9 @@ def _warn_of_restart_sections(old: Configuration, wanted: Configuration) -> None
             log.warning("section %r changed; restart the gateway to apply it", section)
     if old.gateway.writer != wanted.gateway.writer:
         log.warning("the gateway's name or instance changed; restart the gateway to apply it")
+
+
+def _earlier_names(configuration: Configuration) -> dict[str, str]:
+    """The earlier name of each source endpoint, or ""."""
+    names = wiring.source_endpoints(configuration)
+    return {each: configuration.endpoints[each].was for each in names}

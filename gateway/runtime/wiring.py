@@ -134,7 +134,7 @@ def make_source_binding(  # noqa: PLR0913, PLR0917  # the parts of a gateway tha
     routes, wanted = _routes_and_subscriptions(configuration, name)
     if source is None:
         source = make_source(settings, wanted)
-        _remember(source, memories, *memory_roles(configuration, name))
+        _remember(source, memories, *_roles_of(configuration, name))
     return SourceBinding(
         source,
         AdmissionRules(
@@ -152,7 +152,7 @@ def make_source_binding(  # noqa: PLR0913, PLR0917  # the parts of a gateway tha
     )
 
 
-def memory_roles(configuration: Configuration, name: str) -> tuple[str, str]:
+def _roles_of(configuration: Configuration, name: str) -> tuple[str, str]:
     """The role of the source of the endpoint `name`, and the one that it was; "" for none."""
     endpoint = configuration.endpoints[name]
     kind = find_kind(endpoint.settings).name
@@ -294,9 +294,13 @@ def source_memories(configuration: Configuration, lease: LeaseHolder | None) -> 
         place = lease
     elif folder is not None:
         place = MemoryFile(folder / f"{writer_name(configuration.gateway.name)}.memory")
-    roles = [memory_roles(configuration, each)[0] for each in configuration.endpoints]
-    roles += [_tap_role(configuration, each) for each in tap_targets(configuration)]
-    return SourceMemories(place, roles, configuration.gateway.name)
+    return SourceMemories(place, memory_roles(configuration), configuration.gateway.name)
+
+
+def memory_roles(configuration: Configuration) -> list[str]:
+    """The roles of all sources and taps."""
+    roles = [_roles_of(configuration, each)[0] for each in configuration.endpoints]
+    return roles + [_tap_role(configuration, each) for each in tap_targets(configuration)]
 
 
 def path_rules(configuration: Configuration) -> PathRules:

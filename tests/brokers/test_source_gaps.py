@@ -67,8 +67,7 @@ def test_a_renamed_endpoint_reads_what_waited_for_it(tmp_path: Path, mosquitto: 
         pass
     with opened(sink):
         send(sink, Message("src/a", b"x", ONCE))
-    renamed = plant.config.read_text().replace("source: {", "renamed: {was: source, ", 1)
-    plant.config.write_text(renamed.replace("endpoint: source", "endpoint: renamed"))
+    rename(plant, "was: source, ")
 
     gateway = Gateway(load(plant.config))
     gateway.start()
@@ -77,6 +76,29 @@ def test_a_renamed_endpoint_reads_what_waited_for_it(tmp_path: Path, mosquitto: 
 
     (gap,) = plant.gaps()
     assert (gap.rule, gap.endpoint, gap.counts) == ("away", "renamed", False)
+
+
+def rename(plant: Plant, was: str) -> None:
+    """Write the source with another name, and with its earlier one."""
+    renamed = plant.config.read_text().replace("source: {", f"renamed: {{{was}", 1)
+    plant.config.write_text(renamed.replace("endpoint: source", "endpoint: renamed"))
+
+
+@pytest.mark.parametrize("was", ["was: source, ", ""], ids=["was", "nothing"])
+def test_an_endpoint_that_a_reload_renames(
+    tmp_path: Path, mosquitto: Mosquitto, caplog: pytest.LogCaptureFixture, was: str
+) -> None:
+    plant = Plant(tmp_path, mosquitto)
+    sink = make_sink(MqttSettings(name="publisher", host="127.0.0.1", port=mosquitto.port))
+    with plant.running() as gateway, opened(sink):
+        rename(plant, was)
+        gateway.reload(load(plant.config))
+        until(lambda: gateway.pumps["renamed"].state.connection.value == "connected")
+        until(lambda: "source" not in gateway.pumps)
+        send(sink, Message("src/a", b"x", ONCE))
+        until(lambda: gateway.counters["relay"].delivered == 1)
+
+    assert ("if it was renamed, write `was: NAME`" in caplog.text) == (not was)
 
 
 def test_an_outage_with_a_kept_session_is_no_loss(tmp_path: Path, mosquitto: Mosquitto) -> None:

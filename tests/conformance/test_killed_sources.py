@@ -15,7 +15,6 @@ from gateway.runtime.gateway import Gateway
 from tests.archived import archived
 from tests.brokers.mosquitto import StartMosquitto
 from tests.brokers.running import Client, Process
-from tests.conformance.test_source_events import DOUBTS
 from tests.endpoints.exchange import opened, send_all
 from tests.endpoints.systems import PLACES, SYSTEMS
 from tests.endpoints.written import written
@@ -47,8 +46,6 @@ def test_a_killed_gateway_loses_nothing_and_marks_what_comes_again(
     *,
     is_quiet: bool,
 ) -> None:
-    if name == "jms" and is_quiet:
-        request.applymarker(pytest.mark.xfail(strict=True, reason=DOUBTS))
     system = (SYSTEMS | PLACES)[name](request)
     target, sink, config = start_mosquitto(), system.sink(), tmp_path / "gateway.yaml"
     pattern, source = system.address("t", "{rest...}"), written(system.settings, tmp_path)

@@ -37,3 +37,20 @@ def test_an_answer_that_comes_while_messages_are_published_finds_its_message() -
     window.send(SentBatch(1, lambda _: None), [(0, "a")], lambda: None, publish)
     answer.join()
     assert found == ["a"]
+
+
+def test_batches_are_answered_in_the_order_of_their_sending() -> None:
+    """RabbitMQ confirms a message first whose queue had a consumer for it."""
+    window: SendWindow[str] = SendWindow(10)
+    answered: list[str] = []
+    for name in "abc":
+        batch = SentBatch(2, lambda _settlements, name=name: answered.append(name))  # type: ignore[misc]  # bound now
+        window.send(batch, [(0, name), (1, name)], lambda: None, lambda _numbers: None)
+
+    window.settle([3, 4, 5])
+    assert answered == []
+    window.settle([1])
+    window.settle([2], RETRY)
+    assert answered == ["a", "b"]
+    window.fail()
+    assert answered == ["a", "b", "c"]

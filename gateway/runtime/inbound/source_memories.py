@@ -73,8 +73,14 @@ class SourceMemories:
         self._is_written = True
         self._memories: dict[str, Facts] = {}
         self._told: set[str] = set()  # roles that began beside one of another name
+        self._strangers: list[str] = []  # roles that the configuration does not have
         self._read()
-        self._strangers = sorted(self._memories.keys() - set(roles))
+        self.use_roles(roles)
+
+    def use_roles(self, roles: Collection[str]) -> None:
+        """Take `roles` for those of the configuration, from a start or a reload on."""
+        with self._lock:
+            self._strangers = sorted(self._memories.keys() - set(roles))
 
     def load(self, role: str, was: str = "") -> Facts | None:
         with self._lock:

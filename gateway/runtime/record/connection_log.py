@@ -47,12 +47,18 @@ class ConnectionLog:
         except OSError as error:
             raise ArchiveError(f"the head of {head.writer}: {error}") from error
         states = {} if found is None else found.sources
+        self._states = dict(states)
+        self.rename(endpoints)
         self._states = {
-            name: state for name, state in states.items() if state.tap or name in endpoints
+            name: state for name, state in self._states.items() if state.tap or name in endpoints
         }
-        for name, was in endpoints.items():
-            if name not in self._states and was in states:
-                self._states[name] = states[was]
+
+    def rename(self, endpoints: Mapping[str, str]) -> None:
+        """Let renamed endpoints go on with the states of their earlier names."""
+        with self._lock:
+            for name, was in endpoints.items():
+                if name not in self._states and was in self._states:
+                    self._states[name] = self._states[was]
 
     def get(self, endpoint: str) -> SourceConnection | None:
         """Return the state of a source; None before its first attempt to connect."""

@@ -107,6 +107,16 @@ def test_a_renamed_endpoint_without_its_earlier_name_knows_nothing_and_says_so(
     assert not caplog.text
 
 
+def test_an_endpoint_that_a_reload_renamed_knows_nothing(tmp_path: Path) -> None:
+    store = SourceMemories(MemoryFile(tmp_path / "g.memory"), ["mqtt old"])
+    store.save("mqtt old", {"number": 7})
+
+    store.use_roles(["mqtt a"])
+
+    assert store.load("mqtt a") is None
+    assert store.load("mqtt a", "mqtt old") == {"number": 7}
+
+
 def test_an_earlier_name_without_a_memory_is_said(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
