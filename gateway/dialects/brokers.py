@@ -49,6 +49,13 @@ _KNOWN = (
         re.compile(r"(.+\.)?iot\.[a-z0-9-]+\.amazonaws\.com(\.cn)?"),
     ),
     KnownBroker(
+        "mosquitto",
+        "Eclipse Mosquitto from 1.6.6 on",
+        "mqtt",
+        NameLimits(levels=201),  # it closes the connection at more than 200 slashes
+        ("https://mosquitto.org/blog/2019/09/version-1-6-6-released/", "measured with 2.0.11"),
+    ),
+    KnownBroker(
         "nats-mqtt",
         "nats-server from 2.10 on, MQTT listener",
         "mqtt",

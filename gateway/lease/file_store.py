@@ -7,9 +7,11 @@ place: a client of NFS that opens a file sees what another wrote and closed ("cl
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import secrets
+import stat
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -21,6 +23,8 @@ T = TypeVar("T")
 
 SIZE: Final = 512  # bytes of a record; a renewal takes no further room on a full disk
 DIGITS: Final = 12
+HIGHEST: Final = 10**DIGITS - 1
+MODE: Final = 0o750  # of the folder
 KEPT: Final = 100  # numbers; an old file stops an instance that was frozen before it asked
 STANDBY: Final = ".standby"
 WANTED: Final = "handover"
@@ -45,7 +49,7 @@ class FileLeaseStore:
     def look(self, instance: str = "") -> Record:
         def read() -> Record:
             if instance:
-                self._path.mkdir(exist_ok=True)
+                self._path.mkdir(MODE, exist_ok=True)
                 self._write(self._path / f"{instance}{STANDBY}", {"renewal": self._renewal()})
             return self._last()
 
@@ -63,7 +67,7 @@ class FileLeaseStore:
             last = self._last()
             if (last.number, last.renewal) != (seen.number, seen.renewal):
                 return None
-            self._path.mkdir(exist_ok=True)
+            self._path.mkdir(MODE, exist_ok=True)
             path = self._file(number)
             try:
                 os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW, 0o640))
@@ -131,6 +135,8 @@ class FileLeaseStore:
         if not numbers:
             return NO_RECORD
         number = max(numbers)
+        if number == HIGHEST:
+            raise OSError(errno.EINVAL, f"nobody can follow the file {number}; remove it")
         fields = _read(self._file(number))
         standby = {
             path.name.removesuffix(STANDBY): str(_read(path).get("renewal", ""))
@@ -159,7 +165,8 @@ class FileLeaseStore:
 
     def _numbers(self) -> list[int]:
         try:
-            names = [path.name for path in self._path.iterdir()]
+            with os.scandir(self._path) as found:
+                names = [each.name for each in found if each.is_file(follow_symlinks=False)]
         except FileNotFoundError:
             return []
         return [int(name) for name in names if len(name) == DIGITS and name.isdecimal()]
@@ -174,7 +181,8 @@ class FileLeaseStore:
 
     def _write(self, path: Path, fields: Mapping[str, object]) -> None:
         """Write a file in place, in one call, up to the disk of its server."""
-        file = os.open(path, os.O_CREAT | os.O_WRONLY | os.O_NOFOLLOW, 0o640)
+        flags = os.O_CREAT | os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK  # a pipe waits for readers
+        file = os.open(path, flags, 0o640)
         try:
             os.pwrite(file, json.dumps(fields).encode().ljust(SIZE), 0)
             os.fsync(file)
@@ -193,10 +201,12 @@ class FileLeaseStore:
 
 
 def _read(path: Path) -> dict[str, object]:
-    """Return the fields of a file; none when it is absent, or while it is written first."""
+    """Return the fields of a file; none of an absent one, a pipe, or one that is written first."""
     with suppress(FileNotFoundError, ValueError):
-        file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+        file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         try:
+            if stat.S_ISFIFO(os.fstat(file).st_mode):
+                return {}
             fields = json.loads(os.read(file, SIZE) or b"{}")
         finally:
             os.close(file)

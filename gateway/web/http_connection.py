@@ -57,7 +57,7 @@ async def _read(peer: h11.Connection, reader: asyncio.StreamReader) -> HttpReque
     size = 0
     while True:
         if peer.their_state is h11.IDLE:
-            _require_plain_lines(peer.trailing_data[0])
+            _require_plain_head(peer.trailing_data[0])
         event = peer.next_event()
         if event is h11.NEED_DATA:
             peer.receive_data(await reader.read(CHUNK_BYTES))
@@ -73,13 +73,17 @@ async def _read(peer: h11.Connection, reader: asyncio.StreamReader) -> HttpReque
             return None
 
 
-def _require_plain_lines(received: bytes) -> None:
-    """Refuse a head whose lines a proxy may split in another way.
+def _require_plain_head(received: bytes) -> None:
+    """Refuse a head that is too long, or whose lines a proxy may split in another way.
+
+    The library looks at the length of incomplete heads only.
 
     Raises:
         RemoteProtocolError: a line ends with a bare LF, or is folded (RFC 9112, 2.2 and 5.2).
     """
     end = _HEAD_END.search(received)
+    if end and end.end() > MAX_HEAD_BYTES:
+        raise h11.RemoteProtocolError("head too large", error_status_hint=431)
     if _AMBIGUOUS.search(received, 0, end.end() if end else len(received)):
         raise h11.RemoteProtocolError("bare LF or folded line", error_status_hint=400)
 

@@ -10,7 +10,7 @@ from time import monotonic, time_ns
 import pytest
 
 from gateway.dialects.base import parse_subject
-from gateway.dialects.brokers import with_limits
+from gateway.dialects.brokers import BROKERS, with_limits
 from gateway.dialects.name_limits import NameLimits
 from gateway.dialects.systems.mqtt import MQTT
 from gateway.endpoints.base import Subscription
@@ -298,6 +298,15 @@ def test_the_broker_accepts_and_drops_a_name_that_the_dialect_refuses(
 
     with pytest.raises(TranslationError, match="belong to the broker"):
         Renderer(with_limits(MQTT, NameLimits())).render(parse_subject(name, MQTT))
+
+
+def test_mosquitto_takes_as_many_levels_as_its_known_limit_says(mosquitto: Mosquitto) -> None:
+    most = BROKERS["mosquitto"].limits.levels
+    assert most
+    sink = make_sink(mqtt(mosquitto))
+    with opened(sink):
+        assert send(sink, Message("/".join("a" * most), b"", ONCE)) == [ACCEPTED]
+        assert send(sink, Message("/".join("a" * (most + 1)), b"", ONCE)) == [RETRY]
 
 
 def test_a_packet_over_the_limit_is_rejected_and_not_sent(

@@ -289,3 +289,31 @@ def test_a_record_that_cannot_be_read_leaves_no_file_open(tmp_path: Path) -> Non
             store.look()
 
     assert len(list(Path("/proc/self/fd").iterdir())) == before
+
+
+def test_pipes_in_the_folder_are_not_waited_for(tmp_path: Path) -> None:
+    folder = tmp_path / "lease"
+    a, b = FileLeaseStore(folder), FileLeaseStore(folder)
+    taken(a)
+    for name in ("handover", "x.standby", "000000000007"):
+        os.mkfifo(folder / name)
+    assert a.renew(1, "a").number == 1
+    assert b.look("b").holder == "a"
+    os.mkfifo(folder / "c.standby")
+    with pytest.raises(LeaseError, match="lease"):
+        b.look("c")
+
+
+def test_a_number_that_nobody_can_follow_is_an_error_that_names_its_file(tmp_path: Path) -> None:
+    folder = tmp_path / "lease"
+    a = FileLeaseStore(folder)
+    taken(a)
+    (folder / "999999999999").write_text("{}")
+    for ask in (partial(a.renew, 1, "a"), a.look):
+        with pytest.raises(LeaseError, match="nobody can follow the file 999999999999; remove it"):
+            ask()
+
+
+def test_the_folder_is_closed_to_other_users(tmp_path: Path) -> None:
+    taken(FileLeaseStore(tmp_path / "lease"))
+    assert (tmp_path / "lease").stat().st_mode & 0o777 == 0o750

@@ -83,6 +83,11 @@ def test_head_has_no_body() -> None:
         pytest.param(b"GET / HTTP/1.1\r\nX: " + b"a" * 100_000, b"431", id="endless header"),
         pytest.param(b"GET /" + b"a" * 100_000, b"431", id="endless path"),
         pytest.param(
+            b"GET / HTTP/1.1\r\nHost: x\r\nX: " + b"a" * 70_000 + b"\r\n\r\n",
+            b"431",
+            id="long head",
+        ),
+        pytest.param(
             b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5000\r\n\r\n" + b"a" * 5000,
             b"413",
             id="a body",

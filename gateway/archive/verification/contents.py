@@ -51,6 +51,7 @@ class DayClaims:
     present: Mapping[str, Claim]
     replaced: Mapping[str, str]  # path -> SHA-256 of the content that was merged
     findings: tuple[Finding, ...]
+    sizes: frozenset[int]  # of both
 
 
 def claims_of(evidence: Sequence[Evidence], day: date) -> DayClaims:
@@ -69,7 +70,8 @@ def claims_of(evidence: Sequence[Evidence], day: date) -> DayClaims:
             findings += _merge_findings(path, seal, found, replaced)
             replaced |= {one.path: one.sha256 for one in seal.replaces}
     present = {path: claim for path, claim in found.items() if path not in replaced}
-    return DayClaims(present, replaced, tuple(findings))
+    sizes = frozenset(claim.entry.size for claim in found.values())
+    return DayClaims(present, replaced, tuple(findings), sizes)
 
 
 def files_of(storage: Storage, day: date) -> dict[Path, int]:
@@ -91,7 +93,7 @@ def strangers(files: Iterable[Path], claims: DayClaims) -> list[Path]:
 def check_files(
     files: Mapping[Path, int], claims: DayClaims, hash_files: HashFiles
 ) -> tuple[list[Finding], list[VerifiedSegment], int]:
-    """Compare the hash of each segment with the seal.
+    """Compare the hash of each segment with the seal; a file of another size is not read.
 
     The number counts the rows that seals list, and no file proves.
 
@@ -101,7 +103,10 @@ def check_files(
     others = strangers(files, claims)
     entries = [claim.entry for claim in claims.present.values()]
     expected = {Path(entry.path): entry.size for entry in entries}
-    digests = dict(hash_files(expected | {path: files[path] for path in others}))
+    wanted = expected | {path: files[path] for path in others if files[path] in claims.sizes}
+    other = {path: files[path] for path in wanted if files.get(path, wanted[path]) != wanted[path]}
+    digests = dict(hash_files({path: wanted[path] for path in wanted if path not in other}))
+    digests |= {path: StoredDigest("", size) for path, size in other.items()}
     # A merged segment may have no final name yet.
     staged = {place_of(digests, entry): entry.size for entry in entries}
     if absent := {path: size for path, size in staged.items() if path not in digests}:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from sys import maxsize
 from typing import Final
 
+from gateway.dialects.brokers import BROKERS
 from gateway.model.dead_letter_rule import POISONED
 from gateway.model.outcome import Outcome
 from gateway.runtime.delivery.outbound_batch import OutboundBatch
@@ -13,6 +14,8 @@ MIN_POISONED: Final = 3  # messages before a limit is proposed
 MAX_NAMES: Final = 10_000  # names that are compared; then the last proposal stands
 MIN_LEVELS: Final = 5  # shallower and shorter names differ by chance
 MIN_BYTES: Final = 100
+# Poisoned names that are far past the limit of a usual broker tell the limit only roughly.
+_KNOWN_LEVELS: Final = BROKERS["mosquitto"].limits.levels or 0
 
 
 class PoisonedNames:
@@ -69,7 +72,8 @@ class PoisonedNames:
             return f"forbidden_characters: {_quoted(''.join(chars))}"
         levels, size = self._least
         if levels >= MIN_LEVELS and levels > self._most[0]:
-            return f"levels: {levels - 1}"
+            fits = self._most[0] <= _KNOWN_LEVELS < levels
+            return f"levels: {_KNOWN_LEVELS if fits else levels - 1}"
         if size >= MIN_BYTES and size > self._most[1]:
             return f"bytes: {size - 1}"
         if len(self._first) == 1 and self._first.isdisjoint(self._other_first):

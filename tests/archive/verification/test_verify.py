@@ -191,6 +191,18 @@ def test_a_copy_of_a_segment_is_found(tmp_path: Path, key: bytes | None) -> None
     assert [each.path.name for each in made.verify().segments if not each.sealed] == [copy.name]
 
 
+def test_a_file_of_another_size_than_sealed_is_not_read(tmp_path: Path) -> None:
+    """A sparse file takes no disk, and hours to hash."""
+    made = sealed_day(tmp_path)
+    segment = segment_of(tmp_path, made.seals[2])
+    for path in (segment, segment.with_name("copy-1-000000-0000.parquet")):
+        path.unlink(missing_ok=True)
+        with path.open("wb") as file:
+            file.truncate(1 << 40)
+
+    assert errors(made.verify()) == ["changed-segment", "unsealed-segment"]
+
+
 @KEYS
 def test_a_changed_segment_with_its_old_time_is_found(tmp_path: Path, key: bytes | None) -> None:
     made = sealed_day(tmp_path, key)

@@ -40,6 +40,12 @@ CASES = [
     ),
     pytest.param(['a"\t', 'b"\t', '"\t'], ["x"], {"forbidden_characters": '\t"'}, id="quoted"),
     pytest.param([DEEP, DEEP + "/j", "x/" + DEEP], ["a/b/c/d/e/f/g/h"], {"levels": 8}, id="levels"),
+    pytest.param(
+        ["a/" * 205 + "a", "b/" * 209 + "b", "c/" * 207 + "c"],
+        ["a/b"],
+        {"levels": 201},
+        id="levels-of-mosquitto",
+    ),
     pytest.param(["x" * 300, "y" * 257, "x/" + "é" * 150], ["x" * 256], {"bytes": 256}, id="bytes"),
     pytest.param(
         ["admin/a", "admin/b/c", "admin"],
