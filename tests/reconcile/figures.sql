@@ -96,3 +96,20 @@ SELECT route, name, count(*) AS copies,
         delivered, marked, redelivered, resent)))
 FROM (FROM tallied POSITIONAL JOIN (SELECT name FROM copies))
 WHERE delivered = 0 GROUP BY ALL;
+
+-- No key signs a path; a row of the same name and payload at the same endpoint proves a cut, once.
+CREATE VIEW cuts AS
+WITH evidence AS (
+    SELECT gateway, endpoint, name, hash, count(DISTINCT id) AS rows, min(received) AS since
+    FROM archived WHERE leg IN ('received', 'delivered') GROUP BY ALL
+), own AS (
+    SELECT *, row_number() OVER (
+        PARTITION BY gateway, route, target, endpoint, name, hash ORDER BY received, id
+    ) AS number FROM archived WHERE leg = 'cut'
+)
+SELECT gateway, route, target, endpoint, rule, CASE
+    WHEN rule IN ('ignored', 'unselected', 'loop-limit') THEN 'left out'
+    WHEN number <= rows AND since <= received THEN 'cut'
+    ELSE 'cut on another''s word'
+END AS class, count(*) AS copies
+FROM own LEFT JOIN evidence USING (gateway, endpoint, name, hash) GROUP BY ALL;
