@@ -114,7 +114,11 @@ class Gateway:
             self._connections,
             self._require_lease,
             trace,
-            wiring.source_memories(running, self.lease),
+            wiring.source_memories(
+                running,
+                self.lease,
+                ran_before=self._connections is not None and self._connections.ran_before,
+            ),
             self._spools(ledger),
             wiring.path_rules(running),
             self.suspicions,

@@ -286,15 +286,22 @@ def state_folder(configuration: Configuration) -> Path | None:
     return Path(configuration.spool.path) if configuration.spool is not None else None
 
 
-def source_memories(configuration: Configuration, lease: LeaseHolder | None) -> SourceMemories:
-    """The memories of the sources: of a pair beside its lease, else in the gateway's folder."""
+def source_memories(
+    configuration: Configuration, lease: LeaseHolder | None, *, ran_before: bool
+) -> SourceMemories:
+    """The memories of the sources: of a pair beside its lease, else in the gateway's folder.
+
+    A gateway without an archive keeps them in the folder of its spool, and may get one later.
+    """
     folder = state_folder(configuration)
     place: MemoryPlace | None = None
     if lease is not None:
         place = lease
     elif folder is not None:
-        place = MemoryFile(folder / f"{writer_name(configuration.gateway.name)}.memory")
-    return SourceMemories(place, memory_roles(configuration), configuration.gateway.name)
+        name, spool = f"{writer_name(configuration.gateway.name)}.memory", configuration.spool
+        place = MemoryFile(folder / name, Path(spool.path) / name if spool else None)
+    roles, gateway = memory_roles(configuration), configuration.gateway.name
+    return SourceMemories(place, roles, gateway, ran_before=ran_before)
 
 
 def memory_roles(configuration: Configuration) -> list[str]:

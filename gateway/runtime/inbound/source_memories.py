@@ -38,19 +38,22 @@ class MemoryPlace(Protocol):
 
 
 class MemoryFile:
-    """A place in a file."""
+    """A place in a file; `earlier` has the text of a gateway that kept it there."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    def __init__(self, path: Path, earlier: Path | None = None) -> None:
+        self._path, self._earlier = path, earlier
 
     def __str__(self) -> str:
         return str(self._path)
 
     def read(self) -> str | None:
-        try:
-            return read_regular(self._path).decode()
-        except FileNotFoundError:
-            return None
+        for path in filter(None, (self._path, self._earlier)):
+            try:
+                return read_regular(path).decode()
+            except FileNotFoundError:
+                if path.is_symlink():
+                    raise
+        return None
 
     def write(self, text: str) -> None:
         make_folders(self._path.parent)
@@ -60,12 +63,18 @@ class MemoryFile:
 class SourceMemories:
     """A store of the memories of a gateway (`endpoints.source_memory`).
 
-    `roles` are those of its configuration. Memories of another gateway are damage here.
+    `roles` are those of its configuration. Memories of another gateway are damage here, and so is
+    the lack of any where the gateway ran before.
     Thread-safe: guarded by self._lock.
     """
 
     def __init__(
-        self, place: MemoryPlace | None, roles: Collection[str] = (), gateway: str = ""
+        self,
+        place: MemoryPlace | None,
+        roles: Collection[str] = (),
+        gateway: str = "",
+        *,
+        ran_before: bool = False,
     ) -> None:
         self._place, self._gateway = place, gateway
         self._lock = threading.Lock()
@@ -74,7 +83,7 @@ class SourceMemories:
         self._memories: dict[str, Facts] = {}
         self._told: set[str] = set()  # roles that began beside one of another name
         self._strangers: list[str] = []  # roles that the configuration does not have
-        self._read()
+        self._read(ran_before=ran_before)
         self.use_roles(roles)
 
     def use_roles(self, roles: Collection[str]) -> None:
@@ -112,16 +121,19 @@ class SourceMemories:
             if self._is_written and self._memories.get(role) == facts:
                 return
             self._memories[role] = dict(facts)
-            if self._place is None:
-                return
-            try:
-                self._is_written = False  # a full disk is tried again
-                self._place.write(_packed(self._memories, self._gateway))
-                self._is_written = True
-            except OSError as error:
-                log.warning("%s: cannot be written: %s", self._place, error.strerror or error)
-            except GatewayError as error:
-                log.warning("%s: cannot be written: %s", self._place, error)
+            self._write()
+
+    def _write(self) -> None:
+        if self._place is None:
+            return
+        try:
+            self._is_written = False  # a full disk is tried again
+            self._place.write(_packed(self._memories, self._gateway))
+            self._is_written = True
+        except OSError as error:
+            log.warning("%s: cannot be written: %s", self._place, error.strerror or error)
+        except GatewayError as error:
+            log.warning("%s: cannot be written: %s", self._place, error)
 
     def say_damaged(self, role: str, error: Exception) -> None:
         log.warning(
@@ -140,13 +152,17 @@ class SourceMemories:
         names = ", ".join(each.partition(" ")[2] for each in roles)
         return f"those that the configuration does not have are {names or 'none'}"
 
-    def _read(self) -> None:
+    def _read(self, *, ran_before: bool) -> None:
         if self._place is None:
             return
         try:
             text = self._place.read()
             if text is not None:
                 self._memories = _unpacked(text, self._gateway)
+            elif ran_before:
+                raise ValueError("it is absent, and the archive is that of an earlier run")
+            else:
+                self._write()  # so that its lack tells of a loss from now on
         except (OSError, GatewayError, *DAMAGE) as error:
             self._is_damaged = True
             self.say_damaged("every source", error)

@@ -22,7 +22,7 @@ SAVE_INTERVAL: Final = 5.0  # seconds between two notes of connected sources on 
 
 
 class ConnectionLog:
-    """The states of all sources of one gateway.
+    """The states of all sources of one gateway; `ran_before`: an earlier run left some.
 
     Thread-safe: guarded by self._lock.
     """
@@ -46,6 +46,7 @@ class ConnectionLog:
             found = head.newest()
         except OSError as error:
             raise ArchiveError(f"the head of {head.writer}: {error}") from error
+        self.ran_before = found is not None
         states = {} if found is None else found.sources
         self._states = dict(states)
         self.rename(endpoints)

@@ -127,6 +127,35 @@ def test_an_earlier_name_without_a_memory_is_said(
     assert "`was` names no endpoint that has a memory" in caplog.text
 
 
+def test_a_memory_that_is_gone_is_damaged_where_the_gateway_ran_before(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    file = tmp_path / "g.memory"
+    assert SourceMemories(MemoryFile(file)).load("mqtt a") == {}
+    assert SourceMemories(MemoryFile(file), ran_before=True).load("mqtt a") == {}
+    file.unlink()
+
+    assert SourceMemories(MemoryFile(file), ran_before=True).load("mqtt a") is None
+    assert "it is absent" in caplog.text
+
+
+def test_a_link_to_nowhere_is_damage(tmp_path: Path) -> None:
+    file = tmp_path / "g.memory"
+    file.symlink_to(tmp_path / "absent")
+
+    assert SourceMemories(MemoryFile(file)).load("mqtt a") is None
+
+
+def test_a_memory_is_found_where_the_gateway_kept_it_before(tmp_path: Path) -> None:
+    spool, journals = tmp_path / "spool" / "g.memory", tmp_path / "journal" / "g.memory"
+    SourceMemories(MemoryFile(spool)).save("mqtt a", {"number": 7})
+
+    store = SourceMemories(MemoryFile(journals, spool), ran_before=True)
+    assert store.load("mqtt a") == {"number": 7}
+    store.save("mqtt a", {"number": 8})
+    assert SourceMemories(MemoryFile(journals, spool)).load("mqtt a") == {"number": 8}
+
+
 def test_the_memories_of_another_gateway_are_damage(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
