@@ -124,9 +124,11 @@ class Lease:
         return self._leaving and self._until == float("-inf")
 
     def standby(self, now: float) -> list[str]:
-        """Return the instances that wait, in the last `seconds` at least once."""
+        """Return the others that wait, in the last `seconds` at least once."""
         return sorted(
-            name for name, (_, since) in self._standby.items() if now - since < self._time
+            name
+            for name, (_, since) in self._standby.items()
+            if name != self.instance and now - since < self._time
         )
 
     def give(self) -> None:

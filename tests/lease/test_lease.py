@@ -29,3 +29,13 @@ def test_an_instance_that_lost_its_lease_takes_no_other_one(lose: Callable[[Leas
 
     assert not isinstance(lease.next(60.0), Take)
     assert lease.left
+
+
+def test_an_instance_waits_for_no_lease_that_it_holds() -> None:
+    """Its looks before the takeover changed its text in the record, as those of the others do."""
+    lease = Lease("a", 10.0, 0.2)
+    for at, text in enumerate(("1", "2")):
+        lease.looked(float(at), Record(0, "", given=True, standby={"a": text, "b": text}))
+    lease.taken(2.0, Record(1, "a", standby={"a": "2", "b": "2"}))
+
+    assert lease.standby(2.0) == ["b"]
