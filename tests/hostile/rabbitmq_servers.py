@@ -198,6 +198,17 @@ def _harmless(
     return Hostile(name, consuming(_then_honest(make, deliveries + 1)), Cost.NOTHING)
 
 
+def _raw(seed: int) -> Callable[[int, str], Iterable[bytes]]:
+    return lambda _channel, _consumer: [noise(seed)]
+
+
+def _noisy(kind: int, seed: int) -> Callable[[int, str], Iterable[bytes]]:
+    """Send frames of noise; one that the library takes for nothing is followed by another."""
+    data = noise(seed)
+    parts = [data[at : at + 40] for at in range(0, len(data), 40)]
+    return lambda channel, _consumer: (frame(kind, channel, part) for part in parts)
+
+
 def _sending(name: str, make: Callable[[int], Iterable[bytes]]) -> Hostile:
     return Hostile(name, publishing(make), Cost.SENDING)
 
@@ -309,7 +320,9 @@ _READINGS: Final = [
     _reading("another-one-cancelled", lambda c, _t: [method(c, spec.Basic.Cancel("x"))]),
     _reading("channel-closed", lambda c, _t: [method(c, spec.Channel.Close(404, _LONG, 0, 0))]),
     _reading("connection-closed", lambda _c, _t: [_END]),
-    _reading("noise", lambda _c, _t: [noise(56)]),
+    *(_reading(f"noise-{seed}", _raw(seed)) for seed in range(5)),
+    *(_reading(f"noise-in-methods-{seed}", _noisy(METHOD, seed)) for seed in range(5)),
+    *(_reading(f"noise-in-headers-{seed}", _noisy(HEADER, seed)) for seed in range(5)),
 ]  # fmt: skip
 _HARMLESS: Final = [
     _harmless(
