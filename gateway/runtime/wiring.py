@@ -21,9 +21,10 @@ from gateway.config.nodes import KeyPath
 from gateway.config.process import ArchiveSettings
 from gateway.dialects.base import parse_subject
 from gateway.endpoints.base import KeyedIds, Sink, Source, Subscription
+from gateway.endpoints.continuity import ReportsContinuity
 from gateway.endpoints.registry import find_kind, make_sink, make_source, removal
 from gateway.endpoints.settings.base import EndpointSettings
-from gateway.endpoints.source_memory import KeepsMemory, MemoryStore
+from gateway.endpoints.source_memory import KeepsMemory
 from gateway.lease.holder import LeaseHolder
 from gateway.routing.name_rules import to_rules
 from gateway.routing.origin_path import GatewayIdentity
@@ -120,7 +121,7 @@ def make_source_binding(  # noqa: PLR0913, PLR0917  # the parts of a gateway tha
     configuration: Configuration,
     name: str,
     source: Source | None = None,
-    memories: MemoryStore | None = None,
+    memories: SourceMemories | None = None,
     identity: GatewayIdentity = NOBODY,
     replies: ReplyAddresses | None = None,
 ) -> SourceBinding:
@@ -134,7 +135,10 @@ def make_source_binding(  # noqa: PLR0913, PLR0917  # the parts of a gateway tha
     routes, wanted = _routes_and_subscriptions(configuration, name)
     if source is None:
         source = make_source(settings, wanted)
-        _remember(source, memories, *_roles_of(configuration, name))
+        role, was = _roles_of(configuration, name)
+        _remember(source, memories, role, was)
+        if memories is not None:
+            _suspect_earlier_name(source, memories, role, was)
     return SourceBinding(
         source,
         AdmissionRules(
@@ -164,10 +168,17 @@ def _tap_role(configuration: Configuration, target: Watched) -> str:
     return f"{kind} {target.endpoint} {target.tap_name}"
 
 
-def _remember(source: Source, memories: MemoryStore | None, role: str, was: str = "") -> None:
+def _remember(source: Source, memories: SourceMemories | None, role: str, was: str = "") -> None:
     """Let a source keep its memory in `memories`, if it has one."""
     if isinstance(source, KeepsMemory):
         source.memory.keep_in(memories, role, was)
+
+
+def _suspect_earlier_name(source: Source, memories: SourceMemories, role: str, was: str) -> None:
+    """Begin with a gap where an endpoint may be a renamed one: nobody reads what waits there."""
+    names = memories.earlier_names(role, was)
+    if names and isinstance(source, KeepsMemory) and isinstance(source, ReportsContinuity):
+        source.continuity.report_loss(f"perhaps it was {names}, and what waits there is not read")
 
 
 Connected: TypeAlias = tuple[EndpointSettings, Mapping[KeyPath, WrittenPath]]

@@ -99,6 +99,8 @@ def test_an_endpoint_that_a_reload_renames(
         until(lambda: gateway.counters["relay"].delivered == 1)
 
     assert ("if it was renamed, write `was: NAME`" in caplog.text) == (not was)
+    told = [gap.reason for gap in plant.gaps() if gap.counts]
+    assert told == ([] if was else ["perhaps it was source, and what waits there is not read"])
 
 
 def test_an_outage_with_a_kept_session_is_no_loss(tmp_path: Path, mosquitto: Mosquitto) -> None:

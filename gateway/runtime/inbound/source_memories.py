@@ -104,8 +104,7 @@ class SourceMemories:
                     )  # fmt: skip
             if found is not None or self._is_damaged:
                 return found
-            kind = role.partition(" ")[0]
-            if others := [each for each in self._strangers if each.partition(" ")[0] == kind]:
+            if others := self._of_its_kind(role):
                 self._say_once(
                     role,
                     "endpoint %s has no memory of its broker; %s: what may come twice is marked as"
@@ -115,6 +114,17 @@ class SourceMemories:
                 )  # fmt: skip
                 return None
             return {}
+
+    def earlier_names(self, role: str, was: str = "") -> str:
+        """Return the endpoints that this one may have been, "" for none or where it is known."""
+        with self._lock:
+            if not self._memories.keys().isdisjoint({role, was}):
+                return ""
+            return ", ".join(each.partition(" ")[2] for each in self._of_its_kind(role))
+
+    def _of_its_kind(self, role: str) -> list[str]:
+        kind = role.partition(" ")[0]
+        return [each for each in self._strangers if each.partition(" ")[0] == kind]
 
     def save(self, role: str, facts: Facts) -> None:
         with self._lock:
