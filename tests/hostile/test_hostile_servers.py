@@ -157,6 +157,16 @@ def test_a_hostile_server_costs_no_more_than_a_connection(
     assert peak.bytes() < MOST
 
 
+def test_a_server_that_is_full_again_and_again_does_not_fill_the_log(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    (found,) = [each for each in RABBITMQ.behaviours if each.name == "blocked-again-and-again"]
+    with serving(found.behave) as port:
+        read_on(RABBITMQ.settings(port), RABBITMQ)
+    assert "takes no messages now" in caplog.text
+    assert len(caplog.records) < 10
+
+
 @pytest.mark.parametrize("wire", WIRES, ids=[each.kind for each in WIRES])
 def test_each_wire_format_has_many_behaviours(wire: HostileWire) -> None:
     names = [each.name for each in wire.behaviours]

@@ -9,6 +9,7 @@ from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial
 from threading import Thread, current_thread
+from time import monotonic
 from typing import Any, Final
 
 import pika
@@ -24,6 +25,7 @@ from gateway.errors import EndpointError, NotConnectedError, first_line
 log = logging.getLogger(__name__)
 
 CLOSE_TIMEOUT: Final = 2.0  # seconds for the answer, without which the last answers are lost
+SAY_INTERVAL: Final = 10.0  # seconds between log lines about a full server
 ACCESS_REFUSED: Final = 403
 NOT_FOUND: Final = 404
 PORTS: Final = {False: 5672, True: 5671}  # by whether TLS is spoken
@@ -53,7 +55,7 @@ class RabbitmqConnection:
         logging.getLogger("pika").setLevel(logging.CRITICAL)  # it logs what it also raises
         self.settings, self._on_end, self._max_body = settings, on_end, max_body
         self.is_over, self._reason = False, ""
-        self.blocked = False
+        self.blocked, self._quiet_until, self._is_told = False, 0.0, False
         self.channel: Any = None
         self._amqp: Any = None
         self.address = ""  # HOST:PORT of the server
@@ -284,12 +286,17 @@ class RabbitmqConnection:
 
     def _block(self, _connection: object, frame: Any) -> None:  # noqa: ANN401  # the driver's
         self.blocked = True
+        if monotonic() < self._quiet_until:
+            return
+        self._quiet_until, self._is_told = monotonic() + SAY_INTERVAL, True
         reason = frame.method.reason
         log.warning("%s: the server takes no messages now: %s", self.settings.name, reason)
 
     def _unblock(self, _connection: object, _frame: object) -> None:
         self.blocked = False
-        log.info("%s: the server takes messages again", self.settings.name)
+        if self._is_told:
+            self._is_told = False
+            log.info("%s: the server takes messages again", self.settings.name)
 
     def _channel_closed(self, _channel: object, error: Exception) -> None:
         self.end(first_line(self._amqp.fault or error), error)
