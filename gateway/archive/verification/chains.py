@@ -59,15 +59,17 @@ def chain_findings(period: Period, facts: Facts) -> tuple[list[Finding], list[No
 
 def _unread_heads(facts: Facts) -> Iterator[tuple[str, int, int]]:
     """Yield gateway, begin and end of each last journal that a head names and that was not read."""
-    heads = facts.writers.sound.values()
-    for head in heads:
+    heads = [(each.head, each.current) for each in facts.writers.heads if each.head]
+    for head, is_current in heads:
         name, link = parse_journal_name(head.last or ""), head.closed
         if name is None or is_replay(head.writer) or facts.has_seal(str(name)):
             continue
-        others = (each.lease for each in heads if each.gateway == head.gateway)
+        others = (each.lease for each, _ in heads if each.gateway == head.gateway)
         end = link.closed if link and head.open is None else taken_over(head.lease, others)
+        if end is None:
+            end = FOREVER if is_current else facts.next_start(name)
         begin = link.closed if link and facts.reader.has_process(name) else name.start
-        yield head.gateway, min(begin, end or begin), FOREVER if end is None else end
+        yield head.gateway, min(begin, end), end
 
 
 def _pauses(
@@ -123,14 +125,16 @@ class _Chain:
             yield own[0].opened, end
 
     def unread(self) -> Iterator[tuple[int, int]]:
-        """Yield the times of journals that others name and that were not read."""
-        seals = [seal for lineage in self.lineages for seal in lineage]
-        for earlier, later in pairwise(seals):
+        """Yield the times of journals between two seals that were not read."""
+        for earlier, later in pairwise(seal for lineage in self.lineages for seal in lineage):
             link = later.previous
-            if link is not None and not self.facts.has_seal(link.journal):
+            if link is not None and link.journal == earlier.journal and not link.taken:
+                continue
+            if earlier.end is End.CLOSED:  # its process went on
+                yield earlier.closed, later.opened
+            elif link is not None and not self.facts.has_seal(link.journal):
                 end = link.closed if link.digest and not link.taken else later.opened
-                begin = self.facts.begin_of(link) if is_stopped(earlier) else earlier.closed
-                yield min(begin, end), end
+                yield min(self.facts.begin_of(link), end), end
 
     def _begin(self, first: Seal) -> Iterator[Finding]:
         """Check the predecessor of the first seal that was read."""

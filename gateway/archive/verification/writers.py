@@ -13,7 +13,7 @@ from typing import Final
 
 from gateway.archive.findings import Finding, error, warning
 from gateway.archive.heads import StoredHead, WriterHead, head_path, read_heads
-from gateway.archive.layout import day_start, is_replay, parse_journal_name
+from gateway.archive.layout import JournalName, day_start, is_replay, parse_journal_name
 from gateway.archive.retired import Retirement, retirements
 from gateway.archive.routes import routes_files
 from gateway.archive.seals.seal import Seal
@@ -104,6 +104,14 @@ class Facts:
         known = name is None or any((seal.writer, seal.start) == name[:2] for seal in self.seals)
         return link.closed if name is None or known else name.start
 
+    def next_start(self, name: JournalName) -> int:
+        """Return when the next process of a writer began after that of a journal.
+
+        Units: microseconds.
+        """
+        starts = (each.start for each in self.seals if each.writer == name.writer)
+        return min((each for each in starts if each > name.start), default=FOREVER)
+
     def has_seal(self, stem: str) -> bool:
         """Return whether the journal `stem` is here, or has a seal on any date."""
         return stem in self.known or self.reader.has_name(stem)
@@ -165,8 +173,7 @@ def _lost_machine(path: Path, head: WriterHead, period: Period, facts: Facts) ->
     if name is None:
         return
     begin = name.start if link is None else facts.begin_of(link)
-    starts = (e.opened for e in facts.seals if e.writer == head.writer and e.start > name.start)
-    if period.has(begin, min(starts, default=FOREVER)) and not facts.has_seal(str(name)):
+    if period.has(begin, facts.next_start(name)) and not facts.has_seal(str(name)):
         text = f"{head.writer} opened {name}, and went on from another machine without its seal"
         yield error("missing-journal", path.as_posix(), f"{text}; its rows are missing")
 
