@@ -43,6 +43,7 @@ class System:
     `refused` is an address that the broker lets nobody publish to; empty where it has none, or ends
     the connection.
     `queues_readers`: a second reader of a place waits, or takes turns, and ends no connection.
+    `has_facts`: its sources keep facts in their memories.
     `removals` are by what they remove at the broker of the source "one", as an administrator does.
     `knows_settled` tells whether all settlements of the source "one" have reached the broker, where
     a driver collects them. `forget` ends what the kind keeps beyond a source for as long as its
@@ -61,6 +62,7 @@ class System:
     refused: str = ""
     in_order: bool = True
     queues_readers: bool = False
+    has_facts: bool = True
     removals: Mapping[str, Callable[[], None]] = field(default_factory=dict)
     knows_settled: Callable[[], bool] = lambda: True
     forget: Callable[[], None] = lambda: None
@@ -75,8 +77,8 @@ class System:
 
     @property
     def remembers(self) -> bool:
-        """Whether its sources have a memory."""
-        return isinstance(self.source("t"), KeepsMemory)
+        """Whether its sources have a memory, and facts in it."""
+        return self.has_facts and isinstance(self.source("t"), KeepsMemory)
 
     @property
     def respelled(self) -> EndpointSettings:

@@ -44,6 +44,7 @@ def _file_bus(request: pytest.FixtureRequest) -> endpoints.System:
         spell=":".join,
         rest=lambda levels: ":".join((*levels, "??")),
         illegal="a:?:b",
+        has_facts=False,
     )
 
 

@@ -86,8 +86,9 @@ class SimulatedMqttConnection:
             ids = [int.from_bytes(word[2:]) for word in words if word[0] >> 4 == kind]
             for each in ids if kind == PUBREC else ():
                 entry = self.entries[each]
-                self.released.add(entry.number)
-                self.connection.broker.on_confirmed(self._client, entry)
+                if entry.number not in self.released:  # a repeated PUBREC settles nothing
+                    self.released.add(entry.number)
+                    self.connection.broker.on_confirmed(self._client, entry)
             if ids:
                 self.connection.up.put((name, 0, ids))
 
