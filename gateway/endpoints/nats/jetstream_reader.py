@@ -44,6 +44,9 @@ PULL_EXPIRES: Final = 5.0  # seconds
 LONGEST_LINE: Final = 8_192  # bytes; a message counts with its subject and reply subject
 REMOVAL_LOOK: Final = 30.0  # seconds between looks at what the stream has removed
 PAUSE: Final = 0.02  # seconds between looks at a full queue
+MADE_AGAIN: Final = (
+    "somebody deleted the stream, and made it and its consumer again: what waited in it is gone"
+)
 DROPPED: Final = "the stream's limits, or a purge, removed messages before they were read"
 _STATUS_NONE: Final = {"404", "408"}  # nothing waits
 _STATUS_GONE: Final = (
@@ -125,6 +128,8 @@ class JetStreamReader:
             seen = min(found.last, max(place.seen, place.highest))
         elif found.is_new and place.is_new:
             seen = 0
+        elif place.proof and found.made and not found.is_new:
+            self._continuity.report_loss(MADE_AGAIN)
         place.begin_anew(found.made, seen)
         known = 0 if found.is_new else max(found.floor, answered)  # a killed server forgets answers
         place.settle(min(known, found.last))

@@ -24,13 +24,13 @@ def say(number: int, subject: str = "t.x", source_id: str | None = None) -> Mess
     return Message(subject, str(number).encode(), Headers(mode=MODE, source_id=source_id))
 
 
-def ask(settings: NatsSettings, work: Callable[[Any], Coroutine[Any, Any, Any]]) -> None:
-    """Have an administrator's connection do something with JetStream."""
+def ask(settings: NatsSettings, work: Callable[[Any], Coroutine[Any, Any, Any]]) -> Any:  # noqa: ANN401  # the library's
+    """Have an administrator's connection do something with JetStream; return the answer."""
     from gateway.endpoints.nats.connection import NatsConnection  # noqa: PLC0415  # skips without it
 
     connection = NatsConnection(settings, lambda _failure: None)
     try:
-        connection.call(work(connection.jetstream))
+        return connection.call(work(connection.jetstream))
     finally:
         connection.close()
 

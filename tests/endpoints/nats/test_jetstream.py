@@ -12,6 +12,7 @@ import pytest
 
 from gateway.dialects.registry import DIALECTS
 from gateway.endpoints.base import Source
+from gateway.endpoints.nats.jetstream_reader import MADE_AGAIN
 from gateway.endpoints.registry import make_sink, removal
 from gateway.endpoints.settings.nats import NatsSettings
 from gateway.errors import EndpointError
@@ -309,6 +310,26 @@ def test_a_deleted_stream_is_noticed_and_made_again(settings: NatsSettings) -> N
         # it has the number of the first one again
         assert new.headers.source_id not in {each.headers.source_id for each in old}
     assert source.continuity.take_losses() == []  # type: ignore[attr-defined]  # as above
+
+
+def test_a_stream_that_somebody_makes_again_with_its_consumer_is_a_gap(
+    settings: NatsSettings, tmp_path: Path
+) -> None:
+    """The consumer is there, as the source knows it."""
+    source, sink = source_of(settings), make_sink(settings)
+    remember(source, tmp_path / "memory")
+    with opened(source, sink):
+        send(sink, say(1))
+        collect(source, 1)
+        known = ask(settings, lambda js: js.consumer_info("T", "gateway-nats-r"))
+    ask(settings, lambda js: js.delete_stream("T"))
+    with opened(make_sink(settings)):  # it makes the stream
+        ask(settings, lambda js: js.add_consumer("T", known.config))
+
+    remember(source := source_of(settings), tmp_path / "memory")
+    with opened(source):
+        losses = source.continuity.take_losses()  # type: ignore[attr-defined]  # of this source
+        assert [each.reason for each in losses] == [MADE_AGAIN]
 
 
 def test_a_stream_that_nobody_makes_is_named(settings: NatsSettings) -> None:
