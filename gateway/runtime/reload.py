@@ -116,9 +116,13 @@ class ActiveEndpoints:
                 self.pumps[name].duplicates.remember(received.get(name, ()))
                 new.append(self.pumps[name])
         self._changing = False
+        endpoints = change.wanted.endpoints
+        if any(endpoints[name].was in self.pumps for name in change.sources):
+            self._close_unused_sources(change.wanted, context)  # they have the same session
         for each in new:  # the lanes first; each looks for the sources at its broker
             each.start()
-        self._close_unused(change.wanted, context)
+        self._close_unused_sources(change.wanted, context)
+        self._close_unused_targets(change.wanted)
 
     def stop_receiving(self, deadline: float) -> bool:
         """Receive nothing more; return whether all batches were settled until `deadline`."""
@@ -206,8 +210,8 @@ class ActiveEndpoints:
                 self.taps[target] = wiring.make_tap(wanted, target, context)
                 self.taps[target].start()
 
-    def _close_unused(self, wanted: Configuration, context: GatewayContext) -> None:
-        """Stop the pumps, then the lanes, of endpoints that `wanted` no longer uses."""
+    def _close_unused_sources(self, wanted: Configuration, context: GatewayContext) -> None:
+        """Stop the pumps of endpoints that `wanted` no longer uses."""
         seconds = wanted.gateway.stop_seconds
         unused = self.pumps.keys() - {*wiring.source_endpoints(wanted)}
         pumps = [self.pumps.pop(name) for name in unused]
@@ -216,6 +220,10 @@ class ActiveEndpoints:
         for name in unused:
             if context.connections is not None:
                 context.connections.forget(name)
+
+    def _close_unused_targets(self, wanted: Configuration) -> None:
+        """Stop the lanes of endpoints that `wanted` no longer uses; their sources are closed."""
+        seconds = wanted.gateway.stop_seconds
         removed = self.lanes.keys() - {*wiring.target_endpoints(wanted)}
         for name in removed:
             if not self.lanes[name].direct:  # a source that waits for its room cannot rebind
