@@ -191,7 +191,9 @@ def _contents(*paths: Path) -> Iterator[bytes]:
 def _aside(path: Path, content: bytes) -> Path:
     """Return where the head at `path` is set aside: one place for each process."""
     with suppress(ValueError):
-        return _earlier_path(from_json(content))
+        head = from_json(content)
+        if head_path(head.writer).name == path.name:  # else somebody could choose the place
+            return _earlier_path(head)
     return path.with_suffix(DAMAGED)
 
 
