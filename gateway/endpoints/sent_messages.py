@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby, takewhile
 from operator import itemgetter
@@ -99,9 +99,17 @@ class SentBatch:
 
 
 def finish_runs(answers: Iterable[tuple[SentBatch, int, Settlement]]) -> None:
-    """Settle messages by batch and position, with one call for each run of equal settlements."""
+    """Settle messages by batch and position, and answer each batch with its last one."""
+    for batch, positions, settlement in _runs(answers):
+        batch.finish(positions, settlement)
+
+
+def _runs(
+    answers: Iterable[tuple[SentBatch, int, Settlement]],
+) -> Iterator[tuple[SentBatch, list[int], Settlement]]:
+    """Yield the positions in a batch that have one settlement and follow one another."""
     for (batch, settlement), run in groupby(answers, itemgetter(0, 2)):
-        batch.finish([position for _, position, _ in run], settlement)
+        yield batch, [position for _, position, _ in run], settlement
 
 
 @dataclass(slots=True)
@@ -163,8 +171,9 @@ class SendWindow(Generic[T]):
         """Settle messages by their numbers; without `settlement`, each as it has noted."""
         with self._changed:
             found = [self._sent.pop(number) for number in numbers if number in self._sent]
-            for each in found:
-                each.batch.settle((each.position,), settlement or each.settlement)
+            answers = ((each.batch, each.position, settlement or each.settlement) for each in found)
+            for batch, positions, answer in _runs(answers):
+                batch.settle(positions, answer)
             complete: list[SentBatch] = []
             while self._batches and self._batches[0].is_complete:
                 complete.append(self._batches.popleft())
