@@ -19,9 +19,10 @@ from gateway.runtime.context import GatewayContext, SourceBinding, TraceBatch
 from gateway.runtime.delivery.admission import Admission
 from gateway.runtime.delivery.distribution import ByLane, Refused, distribute
 from gateway.runtime.delivery.duplicates import DuplicateFilter
+from gateway.runtime.delivery.earlier_batch import ConnectionPart
 from gateway.runtime.delivery.loop_limit import LoopLimit
 from gateway.runtime.delivery.outbound_batch import OutboundBatch
-from gateway.runtime.delivery.received_batch import ConnectionPart, ReceivedBatch
+from gateway.runtime.delivery.received_batch import ReceivedBatch
 from gateway.runtime.delivery.repeat_watch import FastRepeat, RepeatWatch
 from gateway.runtime.delivery.rows import BatchOrigin
 from gateway.runtime.inbound.copy_maker import HeaderMapper, make_copies

@@ -27,7 +27,8 @@ from gateway.routing.route import Route
 from gateway.routing.router import Delivery, RouteMatch, Router
 from gateway.runtime.delivery.copy_paths import DEFAULT_RULES, NO_PATH, PathCheck, PathRules
 from gateway.runtime.delivery.duplicates import DuplicateFilter
-from gateway.runtime.delivery.received_batch import EarlierBatch, ReceivedBatch
+from gateway.runtime.delivery.earlier_batch import EarlierBatch
+from gateway.runtime.delivery.received_batch import ReceivedBatch
 from gateway.runtime.delivery.rows import Cut
 
 DUPLICATE: Final = "duplicate"

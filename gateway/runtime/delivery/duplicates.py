@@ -13,7 +13,7 @@ from hashlib import blake2b
 from typing import Final, TypeAlias
 
 from gateway.model.message import Message
-from gateway.runtime.delivery.received_batch import ConnectionPart, EarlierBatch
+from gateway.runtime.delivery.earlier_batch import ConnectionPart, EarlierBatch
 from gateway.runtime.delivery.rows import fingerprint
 
 MAX_SIZE: Final = 32 << 20  # bytes of the identities of a source endpoint

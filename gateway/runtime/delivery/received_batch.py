@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from operator import is_
-from typing import Final, NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import Final, TypeAlias, TypeVar
 
 from gateway.archive.journal.records import Cell, Rows
 from gateway.archive.schema import Leg, RowOutcome
@@ -15,6 +15,7 @@ from gateway.model.outcome import ACCEPTED, Outcome, Settlement, rejected
 from gateway.routing.router import Delivery, RouteMatch
 from gateway.runtime.delivery.copy_paths import CopyPath
 from gateway.runtime.delivery.dead_letter import DeadLetter
+from gateway.runtime.delivery.earlier_batch import EarlierBatch
 from gateway.runtime.delivery.outbound_batch import OutboundBatch, PendingRow
 from gateway.runtime.delivery.rows import (
     BatchOrigin,
@@ -33,37 +34,6 @@ _ACCEPTED: Final = RowOutcome.ACCEPTED.value
 _CONVERTED: Final = RowOutcome.CONVERTED.value
 _FORGOTTEN: Final = Message("", b"")
 _T = TypeVar("_T")
-
-
-class ConnectionPart(NamedTuple):
-    """A connection of a source, before or after its first silence.
-
-    A broker delivers again first, so that after a silence nothing comes from earlier connections.
-    """
-
-    number: int = 0
-    after_silence: bool = False
-
-
-class EarlierBatch(Protocol):
-    """A batch whose messages may be repeated. Units: seconds of a monotonic clock."""
-
-    @property
-    def arrived(self) -> float:
-        """The time of its receipt."""
-
-    @property
-    def part(self) -> ConnectionPart:
-        """The part of a connection that brought it."""
-
-    def is_over_for(self, later: EarlierBatch) -> bool:
-        """Whether it does not come again over the connection of `later`.
-
-        It was settled over the same one, or `later` came after a silence.
-        """
-
-    def when_settled(self, callback: Callable[[], None]) -> None:
-        """Call `callback` when the batch is settled, or now if it is."""
 
 
 @dataclass(frozen=True, slots=True)

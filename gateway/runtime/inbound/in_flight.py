@@ -12,8 +12,9 @@ from typing import Final
 from gateway.endpoints.base import Batch
 from gateway.model.outcome import ACCEPTED
 from gateway.routing.router import Delivery, RouteMatch
+from gateway.runtime.delivery.earlier_batch import ConnectionPart, EarlierBatch
 from gateway.runtime.delivery.outbound_batch import OutboundBatch, PendingRow
-from gateway.runtime.delivery.received_batch import ConnectionPart, EarlierBatch, ReceivedBatch
+from gateway.runtime.delivery.received_batch import ReceivedBatch
 from gateway.runtime.record.ledger import Ledger
 
 ANY_PART: Final = ConnectionPart()

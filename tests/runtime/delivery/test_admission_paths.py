@@ -17,7 +17,8 @@ from gateway.routing.origin_path import BrokerName, GatewayIdentity
 from gateway.runtime.delivery.admission import Admission, AdmissionRules, never
 from gateway.runtime.delivery.copy_paths import DEFAULT_RULES, PathRules
 from gateway.runtime.delivery.duplicates import DuplicateFilter, SettledBatch
-from gateway.runtime.delivery.received_batch import ConnectionPart, EarlierBatch, ReceivedBatch
+from gateway.runtime.delivery.earlier_batch import ConnectionPart, EarlierBatch
+from gateway.runtime.delivery.received_batch import ReceivedBatch
 from gateway.runtime.delivery.rows import BatchOrigin, fingerprint
 from gateway.runtime.inbound.echo_cache import EchoCache
 from gateway.runtime.inbound.in_flight import InFlightBatch

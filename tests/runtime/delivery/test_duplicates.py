@@ -15,7 +15,7 @@ from gateway.runtime.delivery.duplicates import (
     SettledBatch,
     copy_id,
 )
-from gateway.runtime.delivery.received_batch import EarlierBatch
+from gateway.runtime.delivery.earlier_batch import EarlierBatch
 from tests.model.test_memory_size import taken
 
 MAX_IDENTITIES = 50_000  # that the filter remembers, with names and ids of a usual length
