@@ -191,9 +191,7 @@ def _contents(*paths: Path) -> Iterator[bytes]:
 def _aside(path: Path, content: bytes) -> Path:
     """Return where the head at `path` is set aside: one place for each process."""
     with suppress(ValueError):
-        head = from_json(content)
-        if head_path(head.writer).name == path.name:  # else somebody could choose the place
-            return _earlier_path(head)
+        return _earlier_path(from_json(content))
     return path.with_suffix(DAMAGED)
 
 
@@ -244,6 +242,8 @@ def from_json(content: bytes) -> WriterHead:
         ValueError: `content` is no head, or none of this version; the text is a predicate.
     """
     head = WriterHead.from_json(content)
+    if Path(head.writer).name != head.writer:  # else it could choose where it is set aside
+        raise ValueError(f"names {head.writer!r:.80}, which is no writer")
     for stem in (head.open, None if head.closed is None else head.closed.journal):
         if stem is not None and parse_journal_name(stem) is None:
             raise ValueError(f"names {stem!r}, which is no journal")
