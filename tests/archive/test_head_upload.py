@@ -10,7 +10,7 @@ from gateway.archive.storage import LocalStorage
 
 
 def test_a_head_that_names_another_writer_chooses_no_place(tmp_path: Path) -> None:
-    """Whoever may write one head in a bucket could else have the gateway write anywhere in it."""
+    """A client that may write one head in a bucket could else choose any place in it."""
     archive, buffer = tmp_path / "archive", tmp_path / "buffer"
     own, forged = WriterHead("g", "g", 1), WriterHead("../../else/g", "g", 1)
     for root, head in ((buffer, own), (archive, forged)):
