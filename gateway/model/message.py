@@ -66,8 +66,20 @@ class Headers:
     properties: Properties = field(default_factory=lambda: NO_PROPERTIES)
     size: int = field(default=UNKNOWN_SIZE, init=False, repr=False, compare=False)
 
+    @property
+    def is_shared(self) -> bool:
+        """Return whether other messages may have equal headers: without an id, caches keep them."""
+        return self.source_id is None and GATEWAY_ID not in self.properties
+
     def with_origin(self, origin: tuple[str, ...]) -> Headers:
         """Return a copy with the given `origin`; `replace` would take five times as long."""
+        return self._copy(origin, self.properties)
+
+    def with_properties(self, properties: Properties) -> Headers:
+        """Return a copy with the given properties."""
+        return self._copy(self.origin, properties)
+
+    def _copy(self, origin: tuple[str, ...], properties: Properties) -> Headers:
         return Headers(
             self.mode,
             self.retained,
@@ -80,7 +92,7 @@ class Headers:
             self.reply_to,
             self.source_id,
             origin,
-            self.properties,
+            properties,
         )
 
 

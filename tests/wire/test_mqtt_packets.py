@@ -19,7 +19,8 @@ from gateway.endpoints.mqtt.session import BrokerLimits
 from gateway.endpoints.settings.mqtt import MqttSettings
 from gateway.errors import TranslationError, WireError
 from gateway.model.copy_proof import PROOF_SIZE
-from gateway.model.message import NO_HEADERS, DeliveryMode, Headers, Message, Value
+from gateway.model.message import GATEWAY_ID, NO_HEADERS, DeliveryMode, Headers, Message, Value
+from gateway.wire.mqtt import packets
 from gateway.wire.mqtt.packet_fields import encode_length, has_closing
 from gateway.wire.mqtt.packets import (
     LARGE,
@@ -283,6 +284,27 @@ def test_headers_of_thousands_of_names_are_encoded_once(monkeypatch: pytest.Monk
     encode("5", named * 2)
 
     assert len(encoded) == len(named)
+
+
+def test_headers_of_one_message_push_no_shared_ones_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module, limit in ((publish_encoder, "PROPERTIES"), (packets, "HEADERS")):
+        monkeypatch.setattr(module, f"MAX_CACHED_{limit}", 2_000)
+    encoded: list[Headers] = []
+
+    def counted(headers: Headers, *, text: bool, now: int) -> bytes:
+        encoded.append(headers)
+        return encode_properties(headers, text=text, now=now)
+
+    monkeypatch.setattr(publish_encoder, "encode_properties", counted)
+    shared = Headers(properties={"a": "b"})
+    with_ids = [Headers(properties={GATEWAY_ID: f"{n:032x}"}) for n in range(50)]
+    sent = [Message("t", b"", headers) for headers in (shared, *with_ids, shared)]
+
+    got = decode("5", encode("5", sent)).messages
+
+    assert [m.headers for m in got] == [m.headers for m in sent]
+    assert encoded.count(shared) == 1
+    assert got[0].headers is got[-1].headers
 
 
 def user_property(name: bytes, value: bytes) -> bytes:

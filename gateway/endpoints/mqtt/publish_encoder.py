@@ -123,7 +123,7 @@ class PublishEncoder:
         if known is not None:
             return known[1]
         encoded = encode_properties(headers, text=text, now=self.now)
-        if headers.expiry is None:
+        if headers.expiry is None and headers.is_shared:
             self._properties.add(key, (headers, encoded), 4 * len(encoded))
         return encoded
 

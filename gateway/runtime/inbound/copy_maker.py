@@ -82,8 +82,7 @@ class HeaderMapper:
             mapped, lost = cached[0]
         else:
             mapped, lost = self._map(headers, delivery, carries)
-            # A source id is unique to its message, and rules may read the clock.
-            if headers.source_id is None and delivery.rules is NO_RULES:
+            if headers.is_shared and delivery.rules is NO_RULES:  # rules may read the clock
                 size = _OVERHEAD + 2 * headers_size(headers) + 2 * text_size(delivery.address)
                 self._cache.add(key, ((mapped, lost), headers, delivery), size)
         there = delivery.target
@@ -219,4 +218,5 @@ def with_ids(  # noqa: PLR0913, PLR0917  # a copy, and all that its ids follow f
     own = copy_id(endpoint, identity, received) if identity else message_id.hex()
     trace = trace or trace_of(received.headers.properties) or message_id
     properties = {**copy.headers.properties, GATEWAY_ID: own, GATEWAY_TRACE: trace.hex()}
-    return replace(copy, headers=replace(copy.headers, properties=properties))
+    headers = copy.headers.with_properties(properties)
+    return Message(copy.address, copy.payload, headers, copy.proof)

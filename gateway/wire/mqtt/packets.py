@@ -237,7 +237,8 @@ class PacketDecoder:
             return known[0], known[1], cut or known[2], end
         properties = buffer[start:end]
         known = headers, _, proof = decode_headers(first, properties, self._now)
-        if headers.expiry is None and is_shared(properties, PROOF_NAME, cut, proof):
+        keeps = headers.expiry is None and headers.is_shared
+        if keeps and is_shared(properties, PROOF_NAME, cut, proof):
             self._headers.add(key, known, 4 * size)
         return (*known, end)
 
