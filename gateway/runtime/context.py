@@ -21,6 +21,7 @@ from gateway.runtime.record.connection_log import ConnectionLog
 from gateway.runtime.record.ledger import Ledger
 from gateway.runtime.record.loop_suspicions import LoopSuspicions
 from gateway.runtime.record.message_ids import MessageIds
+from gateway.runtime.record.recent_names import RecentNames
 from gateway.translate.shorten import ShortNames
 
 TraceBatch: TypeAlias = Callable[[OutboundBatch, frozenset[str]], None]  # carried header fields
@@ -44,6 +45,7 @@ class GatewayContext:
     path_rules: PathRules = DEFAULT_RULES
     suspicions: LoopSuspicions = field(default_factory=LoopSuspicions)
     replies: ReplyAddresses = field(default_factory=ReplyAddresses)
+    recent_names: RecentNames = field(default_factory=RecentNames)
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,6 +41,7 @@ from gateway.runtime.record.counters import EndpointState, RouteCounters
 from gateway.runtime.record.ledger import Ledger
 from gateway.runtime.record.loop_suspicions import LoopSuspicions
 from gateway.runtime.record.message_ids import MessageIds
+from gateway.runtime.record.recent_names import RecentNames
 from gateway.runtime.reload import ActiveEndpoints
 
 if TYPE_CHECKING:  # its SDK is optional
@@ -76,6 +77,7 @@ class Gateway:
         self._context: GatewayContext | None = None  # None until the start
         self._echoes = EchoCache()
         self.suspicions = LoopSuspicions()
+        self.recent_names = RecentNames()
         self._clock = RowClock()
         self._message_ids = MessageIds(self.started)
         self._span_recorder: SpanRecorder | None = None
@@ -122,6 +124,7 @@ class Gateway:
             self._spools(ledger),
             wiring.path_rules(running),
             self.suspicions,
+            recent_names=self.recent_names,
         )
         self._echoes.remember(recovered.sent)
         change = self._active.prepare(running, running, context)

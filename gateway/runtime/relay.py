@@ -17,7 +17,7 @@ from gateway.routing.origin_path import BrokerAddress
 from gateway.routing.router import RouteMatch
 from gateway.runtime.context import GatewayContext, SourceBinding, TraceBatch
 from gateway.runtime.delivery.admission import Admission
-from gateway.runtime.delivery.distribution import ByLane, Refused, distribute
+from gateway.runtime.delivery.distribution import ByLane, ReceivedGroups, Refused, distribute
 from gateway.runtime.delivery.duplicates import DuplicateFilter
 from gateway.runtime.delivery.earlier_batch import ConnectionPart
 from gateway.runtime.delivery.loop_limit import LoopLimit
@@ -109,15 +109,21 @@ class Relay:
             in_flight.refuse(position, delivery)
         for lane, made in outbound:
             _hand_over(in_flight, lane, made, self._context.trace)
-        for positions, matches in groups.values():  # after sending: recording delays no message
+        self._record(in_flight, groups)  # after sending: recording delays no message
+        in_flight.release()
+
+    def _record(self, in_flight: InFlightBatch, groups: ReceivedGroups) -> None:
+        received = in_flight.received
+        for positions, matches in groups.values():
             in_flight.record_received(positions, matches)
+        if self._context.recent_names.views:
+            self._context.recent_names.note(self._state.name, received.messages, groups.values())
         if received.cuts:
             messages = received.messages  # their rows drop those of duplicates
             self.cut_log.count(
                 (each.route, each.rule, messages[each.position].address) for each in received.cuts
             )
             in_flight.record_cuts()
-        in_flight.release()
 
     def note_quiet(self) -> None:
         """Note that nothing came: after a while, all has come that the broker delivers again."""

@@ -17,7 +17,7 @@ from gateway.web.exchange import HttpError, HttpRequest, HttpResponse, as_json, 
 from gateway.web.lookup import look_up
 from gateway.web.metrics import make_registry
 from gateway.web.readiness import warnings
-from gateway.web.route_details import route_details
+from gateway.web.route_details import names_json, route_details
 from gateway.web.snapshot import StatusSnapshot, snapshot_json
 from gateway.web.status_cache import StatusCache
 from gateway.web.status_page import StatusPage
@@ -72,6 +72,7 @@ class WebApplication:
         self._guarded: Mapping[str, Handler] = {
             "/api/status": self._status,
             "/api/route": self._route,
+            "/api/tail": self._tail,
             "/api/history": self._rates,
             "/api/explain": self._explain,
             "/metrics": self._metrics,
@@ -157,6 +158,13 @@ class WebApplication:
         if found is None:
             raise HttpError(404, "no such route")
         return as_json(found)
+
+    def _tail(self, request: HttpRequest) -> HttpResponse:
+        if (name := parameters(request).get("route")) is None:
+            raise HttpError(400, "parameter 'route' is missing")
+        if all(each.name != name for each in self._statuses.snapshot().status.routes):
+            raise HttpError(404, "no such route")
+        return as_json(names_json(name, self._statuses))
 
     def _rates(self, request: HttpRequest) -> HttpResponse:
         after = parameters(request).get("after", "0")

@@ -1,4 +1,4 @@
-"""The details of one route: its names, its flows, and its latest refusals."""
+"""The details of one route: its names, flows and latest refusals, and the names that pass now."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Final
 
 from gateway.routing.route import Route
+from gateway.runtime.record.recent_names import WATCH_SECONDS
 from gateway.web.flow_state import FlowStatus, Moment, Sides, flows_of
 from gateway.web.snapshot import Json, StatusSnapshot, refusal_json, weakest
 from gateway.web.status_cache import StatusCache
@@ -32,6 +33,36 @@ def route_details(name: str, snapshot: StatusSnapshot, statuses: StatusCache) ->
         "flows": [_flow(each, moment.sides) for each in flows_of(parts, moment)],
         "refusals": [
             refusal_json(name, each, statuses.redact) for each in reversed(parts[0].totals.refusals)
+        ],
+    }
+
+
+def names_json(name: str, statuses: StatusCache) -> Json:
+    """Return the latest names of the route `name`, newest first, which are watched from now on.
+
+    Times are seconds since 1970-01-01 UTC. `seconds`: how long the gateway watches after a request.
+    """
+    redact = statuses.redact
+    return {
+        "route": name,
+        "seconds": WATCH_SECONDS,
+        "messages": [
+            {
+                "time": seen.time,
+                "endpoint": seen.endpoint,
+                "name": redact(seen.name),
+                "copies": [
+                    {
+                        "target": copy.target,
+                        "name": redact(copy.name),
+                        "rule": copy.rule,
+                        "reason": redact(copy.reason),
+                    }
+                    for copy in seen.copies
+                ],
+                "more": seen.more,
+            }
+            for seen in statuses.recent_names(name)
         ],
     }
 

@@ -13,6 +13,7 @@ from gateway.config.load import Configuration
 from gateway.logs.redaction import Redactor, secrets_of
 from gateway.routing.route import Route
 from gateway.runtime.gateway import Gateway
+from gateway.runtime.record.recent_names import SeenMessage
 from gateway.runtime.status import Status, take_status
 from gateway.web.certificates import expiries
 from gateway.web.rate_history import RateHistory, message_counts
@@ -63,6 +64,10 @@ class StatusCache:
     def routes(self) -> Sequence[Route]:
         """Return the active routes."""
         return self._running.configuration.routes
+
+    def recent_names(self, route: str) -> Sequence[SeenMessage]:
+        """Return the latest messages of a route since somebody looks, newest first."""
+        return self._running.recent_names.ask(route)
 
     def hide(self, text: str) -> str:
         """Return a text of a route without the values of references."""

@@ -11,6 +11,7 @@ from gateway.config.process import WebSettings
 from gateway.routing.route import Route
 from gateway.runtime.record.counters import LATENCY_BUCKETS, Refusal, RouteTotals
 from gateway.runtime.record.loop_suspicions import SuspectedLoop
+from gateway.runtime.record.recent_names import SeenMessage
 from gateway.runtime.status import EndpointStatus, PairStatus, RouteStatus, Status
 from gateway.web.application import WebApplication
 from gateway.web.rate_history import RateHistory
@@ -98,6 +99,7 @@ class FakeStatus(StatusCache):
     def __init__(self, status: Status, routes: Sequence[Route] = ()) -> None:
         self.status = status
         self._routes = routes
+        self.seen: dict[str, Sequence[SeenMessage]] = {}  # by route
         self.seconds = 0.0  # of the clock of the history
         self.history = RateHistory(self._counts, lambda: self.seconds)
 
@@ -109,6 +111,9 @@ class FakeStatus(StatusCache):
 
     def routes(self) -> Sequence[Route]:
         return self._routes
+
+    def recent_names(self, route: str) -> Sequence[SeenMessage]:
+        return self.seen.get(route, ())
 
     def hide(self, text: str) -> str:
         return text

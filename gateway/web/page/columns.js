@@ -10,7 +10,7 @@ const endpoints = new Table("endpoints", [
   ["reconnects", "number", (end) => (end.reconnects ? amount(end.reconnects) : "")],
   ["reason", "long", (end) => end.reason || end.gap],
   ["pending", "long", pending, (end) => (end.spool.share >= 0.8 ? "bad" : "")],
-  ["driver counts", "long", (end) => words(tally(end.counts))],
+  ["driver counts", "long", (end) => words(tally(Object.fromEntries(Object.entries(end.counts).filter(([, number]) => number))))],
 ]);
 const routes = new Table("routes-table", [
   ["route", "", (route) => route.name, null, "route"],

@@ -1,6 +1,7 @@
 // The details of an edge, a broker or a route that was chosen, below the map.
 
 const MAX_LISTED = 100; // routes of a bundle or a broker
+const MAX_PASSING = 50; // copies of the messages that passed last
 const details = { chosen: null, origin: null, request: 0, facts: "" };
 
 const detailRoutes = new Table("details-routes", [
@@ -8,6 +9,14 @@ const detailRoutes = new Table("details-routes", [
   ["state", "", (flow) => flow.state, (flow) => MARKS[flow.state]],
   ["rate", "number", (flow) => rate(flow.route.rate)],
   ["source → targets", "long", (flow) => namesOf(flow.route)],
+]);
+const detailNames = new Table("details-names", [
+  ["passed (UTC)", "", (seen) => clock(seen.time)],
+  ["source", "", (seen) => seen.endpoint],
+  ["name there", "long mono", (seen) => seen.name],
+  ["target", "", (seen) => seen.copy.target],
+  ["name at the target", "long mono", (seen) => seen.copy.name],
+  ["rule", "", (seen) => seen.copy.rule, () => "bad"],
 ]);
 const detailRefusals = new Table("details-refusals", [
   ["refused (UTC)", "", (refusal) => clock(refusal.time)],
@@ -70,6 +79,8 @@ function listFlows(flows) {
   detailRoutes.show(shown, (flow) => flow.route.name);
   detailRoutes.element.hidden = false;
   detailRefusals.element.hidden = true;
+  showNames([]);
+  put(byId("details-names-note"), "");
   byId("details-trend").hidden = true;
   put(byId("details-note"), sorted.length > shown.length ? `${count.format(sorted.length - shown.length)} more routes: filter the table below.` : "");
 }
@@ -82,6 +93,7 @@ async function showRoute(name) {
   detailRoutes.element.hidden = true;
   if (!response.ok) {
     showFacts(`Route ${name}`, [["state", found.error]]);
+    showNames([]);
     return;
   }
   const route = previous.routes.get(name);
@@ -95,11 +107,23 @@ async function showRoute(name) {
     ...(route ? [["messages", `${rate(route.rate)}, ${amount(route.received)} received, ${amount(route.delivered)} delivered`]] : []),
   ]);
   const trend = byId("details-trend");
-  trend.hidden = false;
+  trend.hidden = !trends.rates.has(routeKey(name));
   showTrend(trend, routeKey(name));
   detailRefusals.show(found.refusals.map((refusal, position) => ({ ...refusal, position })), (refusal) => refusal.position);
   detailRefusals.element.hidden = found.refusals.length === 0;
   put(byId("details-note"), found.refusals.length ? "" : "No refusals since the start.");
+  const passing = await request(`api/tail?${new URLSearchParams({ route: name })}`);
+  if (number !== details.request || details.chosen?.route !== name || !passing.ok) return;
+  const { messages } = await passing.json();
+  showNames(messages);
+  put(byId("details-names-note"), messages.length ? "" : "No message has passed since these details are open.");
+}
+
+// One row a copy: its name at the source and at the target, never its payload.
+function showNames(messages) {
+  const copies = messages.flatMap((seen) => (seen.copies.length ? seen.copies : [{}]).map((copy) => ({ ...seen, copy: { target: "", name: "", rule: "", reason: "", ...copy } })));
+  detailNames.show(copies.slice(0, MAX_PASSING).map((seen, position) => ({ ...seen, position })), (seen) => seen.position);
+  detailNames.element.hidden = copies.length === 0;
 }
 
 function patternFacts(from) {
