@@ -83,7 +83,7 @@ def _head(status: StatusJson, console: Console, max_reasons: int) -> list[Text]:
         texts.append(Text(f"... and {len(reasons) - max_reasons:,} more reasons", HEAD_STYLE))
     texts += [Text(warning, "yellow") for warning in status["warnings"][:max_reasons]]
     letters, queued = status["dead_letters"]["count"], size(status["archive"]["queued"])
-    last = Text(f"dead letters {letters:,}, archive queue {queued}")
+    last = Text(f"dead letters kept {letters:,}, archive queue {queued}")
     return [
         *first.wrap(console, console.width, overflow="fold"),
         *_pair(status, console),
@@ -154,7 +154,7 @@ def _routes(status: StatusJson, rate: Mapping[str, float], hint: str) -> Table:
         Column("heartbeat", right=True),
         Column("guarantee"),
         Column("not selected", right=True),
-        Column("dead letters", note=True),
+        Column("refused since start", note=True),
         more=f"more routes{hint}",
     )
     for route in sorted(status["routes"], key=lambda route: _route_order(route, status, rate)):

@@ -24,7 +24,7 @@ const routes = new Table("routes-table", [
   ["latency", "number", (route) => latency(route.latency)],
   ["heartbeat", "number", (route) => age(route.heartbeat_age), (route) => (stale(route) ? "bad" : "")],
   ["guarantee", "whole", (route) => words(route.guarantee)],
-  ["dead letters", "long", (route) => tally(route.rules), () => "bad"],
+  ["refused since start", "long", (route) => tally(route.rules), () => "bad"],
   ["dropped or changed", "long", dropped],
 ]);
 const refusals = new Table("refusals", [

@@ -34,7 +34,7 @@ function showFigures(status) {
     "received": amount(sum((route) => route.received)),
     "delivered": amount(sum((route) => route.delivered)),
     "spooled on disk": amount(spooled),
-    "dead letters": amount(status.dead_letters.count),
+    "dead letters kept": amount(status.dead_letters.count),
     "loops dropped": amount(sum((route) => (route.both ? 0 : route.loops))),
     "duplicates": amount(sum((route) => route.duplicates)),
     "archive queue": size(status.archive.queued),
