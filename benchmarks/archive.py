@@ -24,8 +24,8 @@ from gateway.archive.journal.records import Cell, Rows
 from gateway.archive.journal.rolling import ArchiveOptions
 from gateway.archive.journal.writer import ArchiveWriter
 from gateway.archive.layout import journals
-from gateway.archive.parquet import PAIRS_KEY, SETS_KEY
-from gateway.archive.segments.convert import convert
+from gateway.night.archive.parquet import PAIRS_KEY, SETS_KEY
+from gateway.night.archive.segments.convert import convert
 
 NAMES = [f"plant/line{number % 40}/sensor{number}/value" for number in range(1_000)]
 DURABLE_TIMEOUT = 600.0

@@ -28,13 +28,13 @@ import pyarrow as pa
 
 from benchmarks.tree import PeakMemory, resident, tree
 from gateway.archive.heads import from_json, head_path
-from gateway.archive.parquet import PAIRS_KEY, SETS_KEY, append_tables, row_group_writer
-from gateway.archive.seals.seal import Seal, SegmentEntry
-from gateway.archive.seals.store import read_seals, seal_days, seal_path
-from gateway.archive.segments.reading import open_parquet
-from gateway.archive.segments.tables import SCHEMA
 from gateway.archive.signed_json import StoredDigest
 from gateway.archive.storage import LocalStorage, RemoteStorage
+from gateway.night.archive.parquet import PAIRS_KEY, SETS_KEY, append_tables, row_group_writer
+from gateway.night.archive.seals.seal import Seal, SegmentEntry
+from gateway.night.archive.seals.store import read_seals, seal_days, seal_path
+from gateway.night.archive.segments.reading import open_parquet
+from gateway.night.archive.segments.tables import SCHEMA
 from gateway.trial.synthetic.generate_archive import generate
 from gateway.trial.synthetic.traffic import Traffic
 from tests.archive.bucket import Bucket

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from jinja2 import Environment
 
-from gateway.reconcile.report.formatting import amount
+from gateway.night.reconcile.formatting import amount
 
 WIDTH, HEIGHT = 640, 360
 LEFT, RIGHT, TOP, BOTTOM = 60, 130, 40, 50

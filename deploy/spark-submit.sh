@@ -48,7 +48,7 @@ shutil.make_archive(sys.argv[1], "zip", package.parent, package.name)' "$work/ga
 cat >"$work/main.py" <<'END'
 import sys
 
-from gateway.cli.archive.submitted import main
+from gateway.night.cli.submitted import main
 
 sys.exit(main(sys.argv[1:]))
 END

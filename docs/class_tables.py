@@ -8,7 +8,7 @@ from gateway.model.copy_class import CLASSES, ClassFacts, Severity
 from gateway.model.cut_class import CUT_CLASSES
 from gateway.model.dead_letter_rule import RULES as DEAD_LETTER_RULES
 from gateway.model.dead_letter_rule import Cause
-from gateway.reconcile.classify.copy_classes import RULES
+from gateway.night.reconcile.classify.copy_classes import RULES
 
 
 def classes(arguments: Sequence[str], lines: Sequence[str]) -> list[str]:

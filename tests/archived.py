@@ -11,10 +11,10 @@ from pathlib import Path
 import pyarrow as pa
 
 from gateway.archive.layout import day_folder, days, journals, listed
-from gateway.archive.lookup.reader import Row, row_files
-from gateway.archive.segments.reading import open_parquet
 from gateway.archive.storage import LocalStorage, Storage
 from gateway.errors import ArchiveError
+from gateway.night.archive.lookup.reader import Row, row_files
+from gateway.night.archive.segments.reading import open_parquet
 from tests.waiting import until
 
 
@@ -56,7 +56,7 @@ def convert_journals(root: Path, to: str = "") -> None:
         command = [
             sys.executable,
             "-m",
-            "gateway.archive.segments",
+            "gateway.night.archive.segments",
             *map(str, (root, *left)),
             "--to",
             to,

@@ -24,7 +24,7 @@ pytest_plugins = [
     "tests.brokers.nats_server",
     "tests.brokers.rabbitmq_server",
     "tests.archive.bucket",
-    "tests.reconcile.sparking",
+    "tests.night.reconcile.sparking",
 ]
 
 settings.register_profile(
@@ -44,9 +44,9 @@ SHARED = {  # a server that starts slowly, and the text of the files whose tests
     "rabbitmq": ": Vhost",
 }
 SLOWEST = (  # files that begin first, so that no worker ends long after the others
-    "tests/reconcile/", "tests/chaos/", "tests/brokers/test_solace",
+    "tests/night/reconcile/", "tests/chaos/", "tests/brokers/test_solace",
     "tests/brokers/test_delivery", "tests/test_docs_commands", "tests/conformance/",
-    "tests/brokers/", "tests/trial/", "tests/archive/",
+    "tests/brokers/", "tests/trial/", "tests/archive/", "tests/night/",
     "tests/runtime/", "tests/proofs/", "tests/web/",
 )  # fmt: skip
 

@@ -17,8 +17,8 @@ EXCUSED = {  # the beginning of a command, and the reason why no test runs it
     "apt-get ": "installs packages as root",
     "docker ": "needs a Docker engine; tests/deploy builds and runs the images",
     "gateway demo": "takes minutes",
-    "gateway reconcile ./archive --follow": "runs until a signal; tests/reconcile/follow runs it",
-    "gateway reconcile ARCHIVE --follow": "runs until a signal; tests/reconcile/follow runs it",
+    "gateway reconcile ./archive --follow": "runs until a signal; night/reconcile/follow runs it",
+    "gateway reconcile ARCHIVE --follow": "runs until a signal; night/reconcile/follow runs it",
     "gateway handover ": "needs a pair; tests/chaos/test_takeovers.py runs one",
     "gateway tail CONFIG ROUTE": "runs until a signal; tests/cli/live/test_tail.py runs it",
     "helm upgrade ": "needs a cluster",
@@ -37,7 +37,10 @@ EXCUSED = {  # the beginning of a command, and the reason why no test runs it
 }
 SPARK = ("gateway archive compact ", "gateway archive names ", "gateway reconcile ")
 SUBMITTED = "MASTER="  # starts a Java process
-RECONCILED = ("--class ", "gateway.reconcile.report.html ")  # they read a reconciliation's tables
+RECONCILED = (
+    "--class ",
+    "gateway.night.reconcile.report.html ",
+)  # they read a reconciliation's tables
 SERVERS = {  # and the text that they print when they are ready
     "gateway run ": "connected",
     "gateway broker ": "listening on",

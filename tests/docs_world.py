@@ -25,8 +25,8 @@ from gateway.model.message import Message
 from gateway.runtime.gateway import Gateway
 from tests.archive.samples import DAY, NOON, archive, delivered, identity, received
 from tests.endpoints.exchange import send
+from tests.night.reconcile.shortening import Sender, long_name
 from tests.printed_commands import ROOT, fences
-from tests.reconcile.shortening import Sender, long_name
 from tests.waiting import PATIENCE, until
 
 PATH: Final = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"], "/usr/sbin"])

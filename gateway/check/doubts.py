@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import groupby
 from typing import Final, TypeAlias
 
-from gateway.archive.night_record import SPOOLED_DAYS
+from gateway.archive.layout import SPOOLED_DAYS
 from gateway.config.load import Configuration
 from gateway.config.nodes import KeyPath
 from gateway.dialects.base import Dialect
@@ -106,7 +106,7 @@ def unlimited_brokers(configuration: Configuration) -> Iterator[Doubt]:
 def short_retention(configuration: Configuration) -> Iterator[Doubt]:
     """Yield a warning when `keep_days` is shorter than the life of a spooled copy.
 
-    Where nights run, a date with such copies stays (`gateway.archive.retention`).
+    Where nights run, a date with such copies stays (`gateway.night.archive.retention`).
     """
     archive = configuration.archive
     if archive is None or configuration.spool is None:

@@ -12,11 +12,11 @@ import io
 import os
 import sys
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from traceback import format_exc
-from typing import Any
+from typing import Any, Final
 
 import gateway
 from gateway.cli.parsers import CommandParser, Commands, add_modules
@@ -26,31 +26,27 @@ from gateway.terminal.text import print_line, visible_lines
 
 _SIGPIPE = 141  # the status of a process that this signal ends
 
-COMMANDS = {  # in the order of the help, and the module of each
-    "run": "live.run",
-    "handover": "live.handover",
-    "status": "live.status",
-    "top": "live.top",
-    "init": "mapping.init",
-    "check": "mapping.check",
-    "test": "mapping.test",
-    "explain": "mapping.explain",
-    "connect": "live.connect",
-    "tail": "live.tail",
-    "preflight": "mapping.preflight",
-    "translate": "mapping.translate",
-    "match": "mapping.match",
-    "names": "mapping.names",
-    "schema": "mapping.schema",
-    "import": "mapping.import_",
-    "archive": "archive.archive",
-    "reconcile": "archive.reconcile",
-    "replay": "archive.replay",
-    "dead-letters": "live.dead_letters",
-    "broker": "trial.broker",
-    "demo": "trial.demo",
-    "completion": "shell.completion",
+COMMANDS: Final[Mapping[str, str]] = {  # the bridge's own: the module of each
+    "run": "gateway.cli.live.run",
+    "handover": "gateway.cli.live.handover",
+    "status": "gateway.cli.live.status",
+    "top": "gateway.cli.live.top",
+    "init": "gateway.cli.mapping.init",
+    "check": "gateway.cli.mapping.check",
+    "test": "gateway.cli.mapping.test",
+    "explain": "gateway.cli.mapping.explain",
+    "connect": "gateway.cli.live.connect",
+    "tail": "gateway.cli.live.tail",
+    "preflight": "gateway.cli.mapping.preflight",
+    "translate": "gateway.cli.mapping.translate",
+    "match": "gateway.cli.mapping.match",
+    "names": "gateway.cli.mapping.names",
+    "schema": "gateway.cli.mapping.schema",
+    "completion": "gateway.cli.shell.completion",
 }
+# The packages of the other houses, each with a table `COMMANDS` like this one. They are names: the
+# bridge imports none of these houses, and `gateway run` loads nothing of them.
+HOUSES: Final = ("gateway.imports.cli", "gateway.night.cli", "gateway.trial.cli")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -140,8 +136,17 @@ def make_parser(command: str = "") -> CommandParser:
     """Return the parser of all commands; of `command` only, to load no other command's module."""
     parser, commands = root_parser()
     if command != "--version":  # needs no command, and none of what they load
-        add_modules(commands, {command: COMMANDS[command]} if command in COMMANDS else COMMANDS)
+        table = COMMANDS if command in COMMANDS else all_commands()
+        add_modules(commands, {command: table[command]} if command in table else table)
     return parser
+
+
+def all_commands() -> Mapping[str, str]:
+    """Return the commands of all houses in the order of the help, and the module of each."""
+    found = dict(COMMANDS)
+    for house in HOUSES:
+        found |= import_module(house).COMMANDS
+    return found
 
 
 def root_parser() -> tuple[CommandParser, Commands]:

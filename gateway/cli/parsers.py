@@ -85,14 +85,14 @@ def add_command(
 
 
 def add_modules(commands: Commands, modules: Mapping[str, str]) -> None:
-    """Add a command for each module, whose place below `gateway.cli` stands behind its name.
+    """Add a command for each module.
 
     The docstring of the module is the help of the command: "`gateway NAME`: summary." and, after an
     empty line, the details. Its `add_options` adds the options to the parser, and its `run` runs
     the command, unless that has actions.
     """
     for name, place in modules.items():
-        module = import_module(f"gateway.cli.{place}")
+        module = import_module(place)
         summary, _, details = (module.__doc__ or "").partition(": ")[2].partition("\n\n")
         run = getattr(module, "run", None)
         more = " ".join(details.split())
@@ -111,6 +111,6 @@ def seal_key(args: argparse.Namespace) -> bytes | None:
     Raises:
         ArchiveError: the file cannot be read, or is empty.
     """
-    from gateway.archive.seals.key import key_from_environment, read_key  # noqa: PLC0415  # at use
+    from gateway.archive.seal_key import key_from_environment, read_key  # noqa: PLC0415  # at use
 
     return key_from_environment() if args.seal_key is None else read_key(args.seal_key)

@@ -1,7 +1,7 @@
 """The classes of a copy that a night counts: one row for each, from which every list is made.
 
 The spelling of a class, its weight, its words and its colour stand here and nowhere else; the rule
-that assigns it is in `gateway.reconcile.classify.copy_classes`.
+that assigns it is in `gateway.night.reconcile.classify.copy_classes`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The classes of a cut: what a night says about a message that a route left out for a target.
 
 One row for each class, from which page, terminal, JSON, metrics and documents are made. The rule
-that assigns a class is in `gateway.reconcile.classify.cuts`.
+that assigns a class is in `gateway.night.reconcile.classify.cuts`.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from gateway.archive.heads import head_path
 from gateway.archive.journal.converter_process import fetch_others
 from gateway.archive.journal.local_head import LocalHead
 from gateway.archive.journal.writer import ArchiveWriter
-from gateway.archive.lookup.name_store import NameStore
+from gateway.archive.name_store import NameStore
 from gateway.archive.signed_json import NO_TERM, Term
 from gateway.clock import RowClock, now
 from gateway.config.load import Configuration

@@ -13,7 +13,7 @@ from gateway.archive.journal.local_head import last_end
 from gateway.archive.journal.rolling import ArchiveOptions
 from gateway.archive.layout import journal_folder, writer_name
 from gateway.archive.location import ArchiveLocation, parse_location
-from gateway.archive.lookup.name_store import NameStore
+from gateway.archive.name_store import NameStore
 from gateway.archive.routes import write_routes
 from gateway.config.load import Configuration
 from gateway.config.named_files import WrittenPath

@@ -13,7 +13,7 @@ import pytest
 
 from gateway.archive.layout import journals
 from gateway.archive.storage import LocalStorage
-from gateway.archive.verification.verify import verify_archive
+from gateway.night.archive.verification.verify import verify_archive
 from tests.archive.samples import DAY, START, archive, identity
 from tests.archived import read_rows, segments
 from tests.waiting import PATIENCE

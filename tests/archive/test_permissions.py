@@ -16,11 +16,11 @@ from gateway.archive.durable import close_to_others, make_folders, open_private,
 from gateway.archive.heads import SourceConnection, read_heads
 from gateway.archive.journal.local_head import LocalHead
 from gateway.archive.layout import converted_journals, days, journals
-from gateway.archive.lookup.name_store import NameStore
-from gateway.archive.parquet import encoded
+from gateway.archive.name_store import NameStore
 from gateway.archive.storage import LocalStorage
-from gateway.archive.verification.waiting import waiting_journals
 from gateway.file_lock import FileLock
+from gateway.night.archive.parquet import encoded
+from gateway.night.archive.verification.waiting import waiting_journals
 from gateway.runtime.outbound.spool_db import SpoolDatabase
 from gateway.runtime.record.connection_log import ConnectionLog
 

@@ -21,12 +21,12 @@ from gateway.archive.layout import (
     journals,
     lock_path,
 )
-from gateway.archive.lookup.name_store import NameStore
-from gateway.archive.segments.convert import convert
+from gateway.archive.name_store import NameStore
 from gateway.archive.storage import LocalStorage
-from gateway.archive.verification.waiting import waiting_journals
 from gateway.errors import GatewayError
 from gateway.file_lock import FileLock
+from gateway.night.archive.segments.convert import convert
+from gateway.night.archive.verification.waiting import waiting_journals
 from gateway.routing.origin_path import GatewayIdentity
 from gateway.runtime.inbound.recovery_from_journals import recover
 from tests.waiting import PATIENCE

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from gateway.archive.archive_lock import exclusive
 from gateway.archive.durable import replace_text
 from gateway.archive.layout import NAMES
-from gateway.archive.lookup.name_store import NameStore
+from gateway.archive.name_store import NameStore
 from gateway.archive.storage import LocalStorage
 from gateway.errors import GatewayError
 from gateway.file_lock import FileLock
+from gateway.night.archive.archive_lock import exclusive
 from gateway.runtime.outbound.spool_db import FILE_NAME, connect
 
 CONTENT = "of another user"

@@ -12,14 +12,14 @@ from types import ModuleType
 import pyarrow.parquet as pq
 import pytest
 
-from gateway.archive.compaction.compact_day import compact_day
 from gateway.archive.location import ArchiveLocation
-from gateway.archive.night_record import DateRecord, Night
 from gateway.archive.storage import LocalStorage
-from gateway.reconcile.nights.chain import write_night
-from gateway.reconcile.nights.marker import mark
-from tests.archive.compaction.days import merged_here, write_day
+from gateway.night.archive.compaction.compact_day import compact_day
+from gateway.night.archive.night_record import DateRecord, Night
+from gateway.night.reconcile.nights.chain import write_night
+from gateway.night.reconcile.nights.marker import mark
 from tests.archive.samples import DAY
+from tests.night.archive.compaction.days import merged_here, write_day
 
 DOCS = Path(__file__).parents[2] / "docs"
 CATALOG = """\

@@ -13,7 +13,6 @@ import pytest
 from gateway.archive.heads import WriterHead, write_head
 from gateway.archive.layout import MAX_TIME, day_start
 from gateway.archive.location import ArchiveLocation
-from gateway.archive.retention import remove_days
 from gateway.archive.routes import (
     Rules,
     read_routes,
@@ -22,10 +21,11 @@ from gateway.archive.routes import (
     upload_routes,
     write_routes,
 )
-from gateway.archive.segments.convert import main as convert
 from gateway.archive.storage import LocalStorage, RemoteStorage, open_storage
-from gateway.archive.verification.verify import verify_archive
 from gateway.errors import ArchiveError
+from gateway.night.archive.retention import remove_days
+from gateway.night.archive.segments.convert import main as convert
+from gateway.night.archive.verification.verify import verify_archive
 
 ONE: Rules = [{"name": "orders", "targets": []}]
 OTHER: Rules = [{"name": "orders", "targets": ["ü", 7]}]

@@ -14,14 +14,14 @@ from gateway.archive.heads import read_head, read_heads
 from gateway.archive.journal.writer import ArchiveWriter
 from gateway.archive.layout import journals
 from gateway.archive.location import ArchiveLocation, parse_location
-from gateway.archive.parquet import PAIRS_KEY, SETS_KEY, encoded
-from gateway.archive.seals.store import digest_of
-from gateway.archive.segments.convert import main
-from gateway.archive.segments.pairs import every_pair_of
-from gateway.archive.segments.reading import open_parquet
-from gateway.archive.segments.sets import blocks_of
 from gateway.archive.storage import LocalStorage, RemoteStorage, Storage, open_storage
 from gateway.errors import ArchiveError
+from gateway.night.archive.parquet import PAIRS_KEY, SETS_KEY, encoded
+from gateway.night.archive.seals.store import digest_of
+from gateway.night.archive.segments.convert import main
+from gateway.night.archive.segments.pairs import every_pair_of
+from gateway.night.archive.segments.reading import open_parquet
+from gateway.night.archive.segments.sets import blocks_of
 from tests.archive.bucket import Bucket
 from tests.archive.samples import (
     DAY,

@@ -15,7 +15,7 @@ from gateway.archive.findings import Weight
 from gateway.archive.layout import days
 from gateway.archive.schema import NOT_COPIES
 from gateway.archive.storage import LocalStorage
-from gateway.archive.verification.verify import verify_archive
+from gateway.night.archive.verification.verify import verify_archive
 from gateway.runtime.delivery.rows import fingerprint
 from gateway.runtime.outbound.spool_db import FILE_NAME
 from tests.archive.journal_files import damaged_journals

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from gateway.clock import today
-from gateway.reconcile.job import Job, reconcile
+from gateway.night.reconcile.job import Job, reconcile
 from tests.archived import archived
 from tests.brokers.mosquitto import StartMosquitto
 from tests.chaos.archived import check_complete, check_without_gap, read_archive

@@ -20,9 +20,9 @@ from typing import Final
 import pytest
 
 from gateway.archive.gaps import SourceGap, merge_gaps
-from gateway.archive.lookup.reader import Row
 from gateway.cli import main
 from gateway.lease.file_store import FileLeaseStore
+from gateway.night.archive.lookup.reader import Row
 from tests.archived import archived
 from tests.brokers.mosquitto import StartMosquitto
 from tests.brokers.running import Process

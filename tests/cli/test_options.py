@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from gateway.cli import make_parser
-from gateway.reconcile.follow.day import FollowOptions
-from gateway.reconcile.job import Job
+from gateway.night.reconcile.follow.day import FollowOptions
+from gateway.night.reconcile.job import Job
 from gateway.trial.brokers.yami4 import Yami4BrokerOptions
 from gateway.trial.synthetic.traffic import Traffic
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from gateway.cli.archive.submitted import check
 from gateway.errors import GatewayError
-from tests.reconcile.shortening import Sender, long_name
+from gateway.night.cli.submitted import check
+from tests.night.reconcile.shortening import Sender, long_name
 from tests.waiting import PATIENCE
 
 SCRIPT = Path(__file__).parents[2] / "deploy" / "spark-submit.sh"

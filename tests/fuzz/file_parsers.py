@@ -13,8 +13,7 @@ import msgpack
 
 from gateway.archive.journal.ends import read_head, read_trailer
 from gateway.archive.journal.records import MAGIC, MARK, Rows, pack, read_records
-from gateway.archive.lookup.name_store import _entry as read_name_line
-from gateway.archive.seals.seal import from_json
+from gateway.archive.name_store import _entry as read_name_line
 from gateway.config.load import load
 from gateway.errors import (
     ArchiveError,
@@ -26,6 +25,7 @@ from gateway.imports.document import render
 from gateway.imports.ems.importer import import_ems
 from gateway.imports.mosquitto.importer import import_mosquitto
 from gateway.model.message import DeliveryMode, Headers, Message
+from gateway.night.archive.seals.seal import from_json
 from gateway.runtime.delivery.outbound_batch import PendingRow
 from gateway.runtime.outbound.spool_codec import pack_batch, unpack_batch
 from tests.copy_proofs import PROOF

@@ -25,9 +25,9 @@ from gateway.archive.journal.records import Damage, is_journal, read_records
 from gateway.archive.journal.rolling import anchored
 from gateway.archive.layout import ACK, OPEN, JournalName, journal_folder
 from gateway.archive.schema import REQUIRED
-from gateway.archive.segments.journal_facts import JournalFacts
 from gateway.archive.signed_json import Previous, new_hash
 from gateway.file_lock import FileLock
+from gateway.night.archive.segments.journal_facts import JournalFacts
 from gateway.runtime.outbound.dead_letters import COLUMNS
 from gateway.runtime.outbound.spool_db import VERSION
 from tests.simulation import stand_ins

@@ -17,7 +17,6 @@ from typing import Any, Final, TypeAlias
 
 from gateway.archive.gaps import GapRule
 from gateway.archive.journal import records
-from gateway.archive.segments.journal_facts import JournalFacts
 from gateway.cli.live import run
 from gateway.endpoints import sent_messages
 from gateway.endpoints.base import Batch
@@ -32,6 +31,7 @@ from gateway.endpoints.yami4.request_state import RequestState as Yami4State
 from gateway.model.copy_proof import parse_proof
 from gateway.model.message import Headers, Message
 from gateway.model.outcome import ACCEPTED, NO_ROOM, REPEAT, RETRY, Outcome
+from gateway.night.archive.segments.journal_facts import JournalFacts
 from gateway.routing.origin_path import GatewayIdentity
 from gateway.runtime import relay
 from gateway.runtime.delivery import admission

@@ -15,10 +15,10 @@ from typing import Final
 
 from gateway.archive.findings import Weight
 from gateway.archive.heads import WriterHead, write_head
-from gateway.archive.segments.convert import convert
 from gateway.errors import ArchiveError
-from gateway.reconcile.report.report import Report
-from gateway.reconcile.report.rows import Row, count
+from gateway.night.archive.segments.convert import convert
+from gateway.night.reconcile.report.report import Report
+from gateway.night.reconcile.report.rows import Row, count
 from tests.simulation.books import Finding
 from tests.simulation.faults import make_plan
 from tests.simulation.gateways import RunningGateway

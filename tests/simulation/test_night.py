@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.reconcile.job import Job, reconcile
+from gateway.night.reconcile.job import Job, reconcile
 from tests.simulation.nights import DAY, LATER, SimulatedNight, contradictions
 
 pytestmark = [

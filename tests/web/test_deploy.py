@@ -15,7 +15,7 @@ import pytest
 import yaml
 from prometheus_client import generate_latest
 
-from gateway.reconcile.report import metrics
+from gateway.night.reconcile.report import metrics
 from gateway.runtime.record.counters import LATENCY_BUCKETS
 from gateway.trial.brokers.listening import free_port
 from gateway.web.metrics import make_registry

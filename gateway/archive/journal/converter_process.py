@@ -20,7 +20,7 @@ from typing import BinaryIO, Final
 
 import gateway
 from gateway.archive.location import ArchiveLocation
-from gateway.archive.seals.key import KEY_VARIABLE
+from gateway.archive.seal_key import KEY_VARIABLE
 
 log = logging.getLogger(__name__)
 
@@ -45,7 +45,12 @@ class Converter:
         self, location: ArchiveLocation, keep_days: int | None = None, key: bytes | None = None
     ) -> None:
         """Prepare the command; the child process gets the `key` of the seals by its environment."""
-        self._command = [sys.executable, "-m", "gateway.archive.segments", str(location.local)]
+        self._command = [
+            sys.executable,
+            "-m",
+            "gateway.night.archive.segments",
+            str(location.local),
+        ]
         self._command += ["--to", location.url] if location.url else []
         self._command += [] if keep_days is None else ["--keep-days", str(keep_days)]
         self._environment = _child_environment(key)
@@ -197,7 +202,7 @@ def fetch_others(location: ArchiveLocation, writer: str, key: bytes | None) -> N
     With a `key`, heads without its signature are not copied. After FETCH_SECONDS, or when the
     archive cannot be reached, the copies of an earlier start stay.
     """
-    command = [sys.executable, "-m", "gateway.archive.segments", str(location.local)]
+    command = [sys.executable, "-m", "gateway.night.archive.segments", str(location.local)]
     command += ["--to", location.url, "--fetch", writer]
     try:
         subprocess.run(  # noqa: S603  # our own module, no shell

@@ -19,7 +19,7 @@ import yaml
 from argcomplete.completers import FilesCompleter
 
 from gateway.archive.layout import days
-from gateway.cli import COMMANDS, make_parser, root_parser
+from gateway.cli import COMMANDS, all_commands, make_parser, root_parser
 from gateway.cli.parsers import PATHS
 
 Complete: TypeAlias = Callable[..., list[str]]  # takes prefix, parser and parsed_args
@@ -39,10 +39,11 @@ def complete() -> None:
 
 def _parser(command: str) -> argparse.ArgumentParser:
     """Return the parser of a command; without one, the parser of the names of all commands."""
-    if command in COMMANDS:
+    known = COMMANDS if command in COMMANDS else all_commands()
+    if command in known:
         return make_parser(command)
     parser, commands = root_parser()
-    for name in COMMANDS:
+    for name in known:
         commands.add_parser(name)
     return parser
 

@@ -11,11 +11,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gateway.archive.layout import JournalName, day_folder, writer_name
-from gateway.archive.seals.seal import End
-from gateway.archive.segments.tables import SCHEMA, sort_rows
 from gateway.archive.signed_json import Previous
 from gateway.archive.storage import LocalStorage
 from gateway.errors import ArchiveError
+from gateway.night.archive.seals.seal import End
+from gateway.night.archive.segments.tables import SCHEMA, sort_rows
 from gateway.trial.synthetic.fault_manifest import manifest_rows, write_manifest
 from gateway.trial.synthetic.faults import Fault, Ranges, plan
 from gateway.trial.synthetic.inject_faults import (

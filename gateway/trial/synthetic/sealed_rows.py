@@ -8,12 +8,12 @@ import pyarrow as pa
 
 from gateway.archive.heads import WriterHead, head_path, parsed
 from gateway.archive.layout import JournalName, parse_journal_name
-from gateway.archive.seals.seal import End, Seal
-from gateway.archive.seals.store import write_seal
-from gateway.archive.segments.copies import handed_over
-from gateway.archive.segments.write import write_rows
 from gateway.archive.signed_json import NO_TERM, Previous, Term
 from gateway.archive.storage import Storage
+from gateway.night.archive.seals.seal import End, Seal
+from gateway.night.archive.seals.store import write_seal
+from gateway.night.archive.segments.copies import handed_over
+from gateway.night.archive.segments.write import write_rows
 
 
 def write_sealed(  # noqa: PLR0913  # the facts of one journal

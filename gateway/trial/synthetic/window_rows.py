@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gateway.archive.schema import Leg, RowOutcome
-from gateway.archive.segments.tables import SCHEMA
+from gateway.night.archive.segments.tables import SCHEMA
 from gateway.trial.synthetic.faults import CUTS, Fault
 from gateway.trial.synthetic.inject_faults import (
     FaultAssignment,

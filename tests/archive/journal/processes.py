@@ -16,10 +16,10 @@ from gateway.archive.journal.records import Rows, pack
 from gateway.archive.journal.rolling import ArchiveOptions, RollingJournal
 from gateway.archive.layout import HOUR, journals, writer_name
 from gateway.archive.location import ArchiveLocation
-from gateway.archive.seals.store import read_seals
-from gateway.archive.segments import convert
 from gateway.archive.storage import LocalStorage
-from gateway.archive.verification.verify import Verified, verify_day
+from gateway.night.archive.seals.store import read_seals
+from gateway.night.archive.segments import convert
+from gateway.night.archive.verification.verify import Verified, verify_day
 from tests.archive.samples import DAY, NOON, QUICK, START, received
 from tests.archived import read_rows
 

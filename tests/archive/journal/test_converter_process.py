@@ -12,7 +12,7 @@ from gateway.archive.journal.claim_and_removal import claim_journal
 from gateway.archive.journal.converter_process import Converter
 from gateway.archive.layout import journal_folder
 from gateway.archive.location import ArchiveLocation
-from gateway.archive.segments import convert
+from gateway.night.archive.segments import convert
 from tests.archive.journal_files import journal_path
 from tests.waiting import PATIENCE
 

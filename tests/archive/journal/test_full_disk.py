@@ -32,7 +32,7 @@ from tests.archive.journal.processes import (
     verified,
 )
 from tests.archive.samples import NOON, QUICK, START, put, received
-from tests.archive.verification.chained import errors
+from tests.night.archive.verification.chained import errors
 from tests.waiting import PATIENCE
 
 __all__ = ["no_converter"]  # a fixture

@@ -13,12 +13,12 @@ from gateway.archive.journal.local_head import LocalHead
 from gateway.archive.journal.records import pack
 from gateway.archive.journal.writer import ArchiveWriter
 from gateway.archive.layout import ACK, HOUR, SEALS, journals
-from gateway.archive.seals.seal import HandedOver, Seal
-from gateway.archive.seals.store import read_seals
-from gateway.archive.segments import convert
 from gateway.archive.signed_json import Term
 from gateway.archive.storage import LocalStorage
 from gateway.errors import ArchiveError
+from gateway.night.archive.seals.seal import HandedOver, Seal
+from gateway.night.archive.seals.store import read_seals
+from gateway.night.archive.segments import convert
 from tests.archive.journal.processes import (
     IDLE,
     KEY,
@@ -35,8 +35,8 @@ from tests.archive.journal.processes import (
 from tests.archive.journal.test_full_disk import no_space
 from tests.archive.journal_files import damaged_journals
 from tests.archive.samples import DAY, NOON, QUICK, START, delivered, identity, noon, put, received
-from tests.archive.verification.chained import errors, warnings
 from tests.archived import read_rows, segments
+from tests.night.archive.verification.chained import errors, warnings
 
 __all__ = ["no_converter"]  # a fixture
 

@@ -16,10 +16,10 @@ from gateway.archive.journal.ends import read_head
 from gateway.archive.journal.records import Rows, pack
 from gateway.archive.layout import ACK, HOUR
 from gateway.archive.location import ArchiveLocation
-from gateway.archive.segments.convert import convert_abandoned
 from gateway.archive.storage import LocalStorage
-from gateway.archive.verification.verify import verify_archive
 from gateway.errors import ArchiveError
+from gateway.night.archive.segments.convert import convert_abandoned
+from gateway.night.archive.verification.verify import verify_archive
 from tests.archive.journal.processes import (
     KEY,
     Process,
@@ -31,7 +31,7 @@ from tests.archive.journal.processes import (
 )
 from tests.archive.journal_files import damaged_journals
 from tests.archive.samples import NOON, QUICK, START, received
-from tests.archive.verification.chained import errors
+from tests.night.archive.verification.chained import errors
 
 __all__ = ["no_converter"]  # a fixture
 

@@ -19,13 +19,13 @@ from gateway.archive.journal.file import Journal
 from gateway.archive.journal.local_head import last_end, last_link, number_of
 from gateway.archive.journal.rolling import RollingJournal
 from gateway.archive.layout import HOUR, journals
-from gateway.archive.segments.convert import main
 from gateway.archive.storage import RemoteStorage
-from gateway.archive.verification.verify import Verified, verify_archive
+from gateway.night.archive.segments.convert import main
+from gateway.night.archive.verification.verify import Verified, verify_archive
 from tests.archive.bucket import Bucket
 from tests.archive.journal.processes import Process, convert_all, no_converter, numbers, verified
 from tests.archive.samples import NOON, START
-from tests.archive.verification.chained import AFTER, errors
+from tests.night.archive.verification.chained import AFTER, errors
 
 __all__ = ["no_converter"]  # a fixture
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.cli import COMMANDS, main
+from gateway.cli import all_commands, main
 from gateway.cli.shell.completion import SHELLS
 from tests.waiting import PATIENCE
 
@@ -148,7 +148,7 @@ def test_every_command_is_completed(folder: Path) -> None:
     )  # fmt: skip
 
     words = [word for word in found.stdout.split() if not word.startswith("-")]
-    assert words == list(COMMANDS)
+    assert words == list(all_commands())
 
 
 @pytest.mark.parametrize("name", SHELLS)

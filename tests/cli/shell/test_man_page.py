@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from docs import man_page
-from gateway.cli import COMMANDS
+from gateway.cli import all_commands
 from tests.waiting import PATIENCE
 
 ROOT = Path(__file__).parents[3]
@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[3]
 def test_every_command_has_a_section_with_its_options() -> None:
     page = man_page.page()
 
-    for name in COMMANDS:
+    for name in all_commands():
         assert f".Ss gateway {name}" in page
     assert ".It Fl \\-accept\\-gaps\nExit status 0 despite gaps of a source.\n" in page
     assert ".Op Fl \\-log\\-level Cm debug | info | warning | error\n" in page

@@ -14,10 +14,10 @@ from typing import Final
 
 from gateway.archive.findings import Finding as NightFinding
 from gateway.archive.layout import JournalName, day_start, parse_journal_name
-from gateway.archive.night_record import NO_NIGHT, HeadSeen, Night
 from gateway.archive.signed_json import Previous
-from gateway.reconcile.nights.plan import plan_night, with_verdict
-from gateway.reconcile.nights.world import NewJournal, World
+from gateway.night.archive.night_record import NO_NIGHT, HeadSeen, Night
+from gateway.night.reconcile.nights.plan import plan_night, with_verdict
+from gateway.night.reconcile.nights.world import NewJournal, World
 from tests.models.nights.reference import Nights, Order
 from tests.models.nights.store import DAY, Archive, Finding, Head, Judged, Place, Record
 from tests.models.nights.world import NO_HEAD

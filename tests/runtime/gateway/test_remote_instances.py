@@ -6,8 +6,8 @@ import pytest
 
 from gateway.archive.journal import converter_process
 from gateway.archive.storage import RemoteStorage
-from gateway.archive.verification.verify import verify_archive
 from gateway.model.message import Message
+from gateway.night.archive.verification.verify import verify_archive
 from tests.archive.bucket import Bucket
 from tests.runtime.gateway.running import BrokerClient, running
 from tests.runtime.gateway.test_short_names import LONG, messages

@@ -12,11 +12,11 @@ from gateway.archive.storage import open_storage
 from gateway.cli import main
 from gateway.clock import now, today
 from gateway.model.message import GATEWAY_ID, Headers, Message
-from gateway.reconcile.classify.hop_events import HopScope, run_events
-from gateway.reconcile.classify.hops import hop_table, judge
-from gateway.reconcile.input.hop_routes import find_hops
-from gateway.reconcile.input.inputs import list_inputs
-from gateway.reconcile.input.route_history import read_history
+from gateway.night.reconcile.classify.hop_events import HopScope, run_events
+from gateway.night.reconcile.classify.hops import hop_table, judge
+from gateway.night.reconcile.input.hop_routes import find_hops
+from gateway.night.reconcile.input.inputs import list_inputs
+from gateway.night.reconcile.input.route_history import read_history
 from tests.runtime.gateway.running import BrokerClient, archive_rows, running
 
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"

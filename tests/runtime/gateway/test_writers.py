@@ -6,12 +6,12 @@ from pathlib import Path
 
 from gateway.archive.gaps import merge_gaps
 from gateway.archive.heads import read_heads
-from gateway.archive.seals.seal import Seal
-from gateway.archive.seals.store import read_seals, seal_days
 from gateway.archive.signed_json import Term
 from gateway.archive.storage import LocalStorage
 from gateway.cli.live.lease import open_lease
 from gateway.config.load import load
+from gateway.night.archive.seals.seal import Seal
+from gateway.night.archive.seals.store import read_seals, seal_days
 from gateway.runtime.gateway import Gateway
 from gateway.trial.brokers.yami4 import Yami4Broker
 from tests.archived import archived

@@ -12,15 +12,15 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from gateway.archive.segments.sets import blocks_of
 from gateway.cli import main
 from gateway.errors import ArchiveError
+from gateway.night.archive.segments.sets import blocks_of
 from gateway.trial.synthetic.fault_manifest import MANIFEST
 from gateway.trial.synthetic.faults import Fault, parse_faults
 from gateway.trial.synthetic.generate_archive import generate
 from gateway.trial.synthetic.traffic import Traffic
-from tests.archive.stored_sets import sets_of
 from tests.archived import read_rows, segments
+from tests.night.archive.stored_sets import sets_of
 
 DAY = date(2026, 3, 14)
 EVERY = dict.fromkeys(Fault, 2)

@@ -1,1 +1,0 @@
-"""Commands for an archive: reconcile, follow, replay, compact, forget, names and generate."""

@@ -1,1 +1,0 @@
-"""Commands for trials: the built-in brokers and the demo."""

@@ -1,0 +1,57 @@
+"""`gateway archive forget`: remove old days from a local or remote archive.
+
+Exit status: 0 done, 2 not done.
+"""
+
+from __future__ import annotations
+
+import argparse
+from datetime import date
+from typing import TYPE_CHECKING
+
+from gateway.archive.layout import oldest_kept
+from gateway.archive.seal_key import key_from_environment
+from gateway.cli.parsers import ARCHIVE, CommandParser
+from gateway.clock import today
+from gateway.errors import ArchiveError
+from gateway.night.cli.arguments import named_storage
+
+if TYPE_CHECKING:
+    from gateway.night.archive.retention import RemovedDays
+
+
+def add_options(parser: CommandParser) -> None:
+    parser.add(*ARCHIVE)
+    parser.add("--keep-days N", "number of whole days to keep", required=True)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Remove the days before the last `--keep-days` whole ones."""
+    removed = remove_old_days(args.archive, first_kept_day(args.keep_days))
+    for day in removed.days:
+        print(f"{day} is removed")
+    print(f"{len(removed.days)} dates were removed, {removed.files} files of {removed.size} bytes")
+    return 0
+
+
+def remove_old_days(archive: str, oldest: date) -> RemovedDays:
+    """Remove the days before `oldest`.
+
+    Raises:
+        ArchiveError: the archive cannot be reached; the next call removes the rest.
+    """
+    from gateway.night.archive.retention import remove_days  # noqa: PLC0415  # loads PyArrow
+
+    with named_storage(archive, "old days were not removed") as storage:
+        return remove_days(storage, oldest, key_from_environment())
+
+
+def first_kept_day(keep_days: int) -> date:
+    """Return the first day to keep.
+
+    Raises:
+        ArchiveError: `keep_days` is not positive.
+    """
+    if keep_days < 1:
+        raise ArchiveError(f"--keep-days {keep_days}: is not 1 or more")
+    return oldest_kept(keep_days, today())

@@ -1,0 +1,98 @@
+"""The link of a night: the dates to judge and the errors, decided from values alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from gateway.archive.judged_journals import Seen, with_judged
+from gateway.night.archive.night_record import NOT_JUDGED, DateRecord, HeadSeen, Night, extended
+from gateway.night.reconcile.by_key import by_key
+from gateway.night.reconcile.nights.findings import (
+    TOLD_ONCE,
+    late_for_removed,
+    missing_journals,
+    removed_dates,
+    went_back,
+    writer_errors,
+)
+from gateway.night.reconcile.nights.world import World
+from gateway.night.reconcile.report.report import NO_ANSWER
+
+
+def plan_night(previous: Night, world: World, *, at: int, spooled_days: int) -> Night:
+    """Return the link after `previous`, unsigned, in which no date has its verdict yet.
+
+    Its dates before today are to judge: a closed date that is kept and newer than the last night,
+    that is not settled, that a new journal concerns, or that has no results. Dates before the
+    oldest kept one are over. A date without a verdict stays to be judged: an interrupted run
+    resumes. The next run of its day, and the one that resumes, keep the verdicts of a run: its
+    process may have died before anybody got them.
+    """
+    macs = by_key((day, each.mac) for each in world.journals for day in each.concerns)
+    unsettled = {each.date for each in previous.unsettled}
+    today, oldest = world.today.isoformat(), world.oldest
+    fresh = {day for day in world.kept if day >= previous.until or day not in world.results}
+    asked = fresh | (unsettled & world.there) | macs.keys()
+    wanted = {day for day in asked if oldest <= day < today or (day >= today and day in macs)}
+    before = {each.date: each for each in previous.dates}
+    repeated = previous.until >= today or previous.interrupted
+    dates = {
+        day: each for day, each in before.items() if day >= today or (repeated and each.settled)
+    }
+    dates |= {day: _pending(day, before.get(day), macs.get(day, ())) for day in wanted}
+    chains = _seen(previous, world)
+    seen = {writer: own[-1] for writer, own in chains.items()}
+    findings = [
+        *writer_errors(previous, seen, world),
+        *missing_journals(seen, world),
+        *removed_dates(unsettled, world),
+    ]
+    if previous.n:
+        findings += late_for_removed(world)
+    if repeated:  # no night finds them twice
+        told = (each for each in previous.findings if each.rule in TOLD_ONCE)
+        findings += (each for each in told if each not in findings)
+    return Night(
+        n=previous.n + 1,
+        previous=previous.mac,
+        at=at,
+        until=max(today, previous.until),
+        spooled_days=spooled_days,
+        heads=_heads(previous, world),
+        seen=tuple(each for writer in sorted(chains) for each in chains[writer]),
+        dates=tuple(dates[day] for day in sorted(dates)),
+        findings=tuple(findings),
+    )
+
+
+def with_verdict(night: Night, day: str, status: int, in_flight: int) -> Night:
+    """Return the link with the verdict of one of its dates."""
+    settled = status != NO_ANSWER and not in_flight
+    records = {each.date: each for each in night.dates}
+    judged = replace(records[day], status=status, in_flight=in_flight, settled=settled)
+    return replace(night, dates=tuple((records | {day: judged}).values()))
+
+
+def _pending(day: str, before: DateRecord | None, macs: Sequence[str]) -> DateRecord:
+    known = before or DateRecord(day, "", 0, NOT_JUDGED, 0, settled=False)
+    evidence, journals = extended(known.evidence, macs), known.journals + len(macs)
+    return replace(known, evidence=evidence, journals=journals, settled=False)
+
+
+def _heads(previous: Night, world: World) -> tuple[HeadSeen, ...]:
+    """Return the heads to compare the next ones with: one that vanished or went back stays."""
+    heads = {each.writer: each for each in previous.heads}
+    for head in world.heads:
+        if head.writer not in heads or not went_back(heads[head.writer], head):
+            heads[head.writer] = head
+    return tuple(heads[writer] for writer in sorted(heads) if writer not in world.retired)
+
+
+def _seen(previous: Night, world: World) -> dict[str, list[Seen]]:
+    """Return the chains of each writer, the one that goes on last."""
+    found = by_key((each.writer, each) for each in previous.seen)
+    new = by_key((each.writer, (each.start, each.number)) for each in world.journals)
+    for writer, journals in new.items():
+        found[writer] = with_judged(found.get(writer, ()), journals, writer)
+    return found

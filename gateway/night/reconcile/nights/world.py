@@ -1,0 +1,166 @@
+"""The archive as a night finds it: heads, seals, journals and dates, read before the plan."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gateway.archive.layout import SECOND, JournalName, day_of, days_in
+from gateway.archive.signed_json import Previous
+from gateway.archive.storage import open_storage
+from gateway.archive.threads import in_threads
+from gateway.night.archive.night_record import HeadSeen, Night
+from gateway.night.archive.seals.seal import Seal
+from gateway.night.archive.seals.store import ReadSeal, seal_days, sealed_journals
+from gateway.night.archive.verification.seal_evidence import reach
+from gateway.night.archive.verification.waiting import waiting_journals
+from gateway.night.archive.verification.writers import known_writers
+from gateway.night.reconcile.by_key import by_key
+
+if TYPE_CHECKING:  # a plan never loads Spark
+    from gateway.night.reconcile.job import Job
+
+
+@dataclass(frozen=True, slots=True)
+class NewJournal:
+    """A journal with a seal that no night judged.
+
+    `concerns` are the dates of its rows, and those kept ones that it proves.
+    """
+
+    writer: str
+    start: int
+    number: int
+    mac: str
+    concerns: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """The archive as a night finds it.
+
+    `kept` are the dates with rows, `results` those with published results, and `live` the writers
+    whose process is known to run. `heads` are those that their writers signed. `forgotten` are
+    dates that were removed since the last night with rows that no night judged. `named` are the
+    writers whose routes are archived. `sealed` are the dates with seals. By writer, `numbers` are
+    those of its sealed journals, and `before` is the predecessor of the first of them.
+    """
+
+    today: date
+    heads: Sequence[HeadSeen]
+    journals: Sequence[NewJournal]
+    kept: frozenset[str]
+    results: frozenset[str]
+    retired: frozenset[str] = frozenset()
+    live: frozenset[str] = frozenset()
+    forgotten: frozenset[str] = frozenset()
+    named: frozenset[str] = frozenset()
+    sealed: frozenset[str] = frozenset()
+    numbers: Mapping[str, Collection[int]] = field(default_factory=dict)
+    before: Mapping[str, Previous] = field(default_factory=dict)
+
+    @property
+    def there(self) -> frozenset[str]:
+        """The dates that were not removed."""
+        return self.kept | self.sealed
+
+    @property
+    def oldest(self) -> str:
+        """The first of them."""
+        return min(self.there, default="")
+
+
+def world_of(
+    job: Job, previous: Night, at: int, forgotten: frozenset[str], read: ReadSeal
+) -> World:
+    """Return the archive as a night at `at` finds it, after `previous`; `read` reads a seal.
+
+    Raises:
+        OSError: the archive cannot be read.
+    """
+    storage = open_storage(job.location)
+    days = seal_days(storage)
+    listed = [(day, *each) for day in days for each in sealed_journals(storage, day)]
+    journals = [(path, name) for _, path, name in listed]
+    ordered = sorted(journals, key=lambda sealed: sealed[1].number)
+    firsts = _seals({name.writer: path for path, name in reversed(ordered)}.values(), read)
+    unjudged = _seals((path for path, name in journals if not previous.has_judged(name)), read)
+    places = _places(((day, name) for day, _, name in listed), previous)
+    names = storage.names(job.results.folder.parent)
+    hidden = {name.removeprefix(".new-") for name in names if name.startswith(".new-")}
+    results = days_in(name for name in names if name not in hidden)
+    waiting = [] if job.location.url else waiting_journals(job.location.local)
+    kept = frozenset(map(str, days_in(storage.names(Path()))))
+    writers = known_writers(storage, None, job.key)
+    return World(
+        today=day_of(at),
+        heads=[
+            HeadSeen(each.writer, each.closed, each.open, each.at, each.gateway, each.lease)
+            for each in writers.sound.values()
+        ],
+        journals=[
+            _new_journal(seal, kept, job.in_flight * SECOND, places)
+            for seal in unjudged  # one that is unreadable or forged stays new, until it is mended
+            if (seal.keyed and job.key is None) or seal.has_valid_mac(job.key)
+        ],
+        numbers=by_key((name.writer, name.number) for _, name in journals),
+        before={seal.writer: seal.previous for seal in firsts if seal.previous is not None},
+        kept=kept,
+        results=frozenset(map(str, results)),
+        retired=frozenset(writers.retired),
+        live=frozenset(each.name.writer for each in waiting if each.live),
+        sealed=frozenset(map(str, days)),
+        named=frozenset(writers.routes),
+        forgotten=forgotten,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """The dates of the journals of a writer before and after one; `filled` after a judged one."""
+
+    before: date
+    after: date
+    filled: bool
+
+
+def _places(listed: Iterable[tuple[date, JournalName]], previous: Night) -> dict[str, _Place]:
+    """Return the place of each journal in the order of its writer."""
+    found: dict[str, _Place] = {}
+    for own in by_key((name.writer, (day, name)) for day, name in sorted(listed)).values():
+        judged = [number for number, (_, name) in enumerate(own) if previous.has_judged(name)]
+        last = max(judged, default=-1)
+        for number, (_, name) in enumerate(own):
+            before, after = own[max(number - 1, 0)], own[min(number + 1, len(own) - 1)]
+            found[str(name)] = _Place(before[0], after[0], filled=number < last)
+    return found
+
+
+def _new_journal(
+    seal: Seal, kept: Collection[str], in_flight: int, places: Mapping[str, _Place]
+) -> NewJournal:
+    """Return a journal with the dates of its rows, and those that it proves.
+
+    It proves the chain from its opening on, and after a killed process that before it. One that
+    leaves or fills a gap proves all between its neighbours: the finding about the journals that
+    are missing there belongs to these dates. Its first rows may be sightings of copies that were
+    in flight before, for `in_flight` microseconds.
+    """
+    before = seal.previous
+    begin = before.closed if before and before.digest is None else seal.opened
+    begin, end = reach(min(begin, seal.opened), seal.closed)
+    begin = min([begin, *(entry.first - in_flight for entry in seal.segments)])
+    first, last = day_of(begin), day_of(end)
+    place = places.get(seal.journal)
+    if place and (place.filled or (before and before.journal not in places)):
+        first, last = min(first, place.before), max(last, place.after)
+    proven = {day for day in kept if str(first) <= day <= str(last)}
+    concerns = proven.union(*(entry.concerns for entry in seal.segments))
+    return NewJournal(seal.writer, seal.start, seal.sequence, seal.mac, tuple(sorted(concerns)))
+
+
+def _seals(paths: Iterable[Path], read: ReadSeal) -> list[Seal]:
+    return [each.seal for each in in_threads(read, paths) if isinstance(each.seal, Seal)]

@@ -1,0 +1,256 @@
+"""Two instances of one gateway in one archive: their chains, leases, overlaps, and absent disks."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from gateway.archive.heads import WriterHead, write_head
+from gateway.archive.journal.writer import ArchiveWriter
+from gateway.archive.layout import HOUR, JournalName, writer_name
+from gateway.archive.location import parse_location
+from gateway.archive.name_store import NameStore
+from gateway.archive.signed_json import NO_TERM, Term
+from gateway.archive.storage import LocalStorage, RemoteStorage, Storage
+from gateway.night.archive.retired import retire
+from gateway.night.archive.seals.seal import End
+from gateway.night.archive.verification.holders import Holder
+from gateway.night.archive.verification.verify import verify_day
+from tests.archive.bucket import Bucket
+from tests.archive.samples import DAY, NOON, QUICK, delivered, put, received
+from tests.night.archive.verification.chained import MIDNIGHT, SECOND, Chained, errors, file_of
+
+AFTER = [DAY + timedelta(days=number) for number in range(1, 4)]
+END = MIDNIGHT + 30 * HOUR
+FIRST = Term(3, MIDNIGHT - HOUR, 10)
+SECOND_LEASE = Term(4, NOON + 2 * SECOND, 10)
+
+
+def taken_over(storage: Storage, end: End, *, rows: int = 1, later: Term = SECOND_LEASE) -> Chained:
+    """Instance b holds lease 3 until noon; two seconds later a takes lease 4 until `END`."""
+    made = Chained(storage)
+    made.add("plant", MIDNIGHT - HOUR, NOON - HOUR, instance="b", lease=FIRST)
+    made.add("plant", NOON - HOUR, NOON, instance="b", lease=FIRST, end=end, rows=rows)
+    start = later.since
+    made.add("plant", start, start + HOUR, instance="a", lease=later, start=start, rows=5)
+    made.add("plant", start + HOUR, END, instance="a", lease=later, start=start, end=End.STOPPED)
+    return made
+
+
+def texts(made: Chained, rule: str) -> list[str]:
+    return [each.text for each in made.verify().findings if each.rule == rule]
+
+
+@pytest.mark.parametrize("end", [End.STOPPED, End.KILLED])
+def test_an_instance_that_takes_over_leaves_nothing_open(tmp_path: Path, end: End) -> None:
+    """The last journal of the other instance is here: it stopped, or its process was killed."""
+    made = taken_over(LocalStorage(tmp_path), end)
+
+    assert errors(made.verify()) == []
+    assert errors(made.verify(AFTER[0])) == []
+
+
+def test_both_instances_are_one_gateway_that_paused_between_them(tmp_path: Path) -> None:
+    made = taken_over(LocalStorage(tmp_path), End.STOPPED)
+
+    pauses = made.verify().pauses
+
+    assert [(each.gateway, each.begin, each.end) for each in pauses] == [
+        ("plant", NOON, NOON + 2 * SECOND)
+    ]
+
+
+def test_a_stopped_instance_is_no_pause_while_another_one_runs(tmp_path: Path) -> None:
+    made = Chained(LocalStorage(tmp_path))
+    made.add("plant", MIDNIGHT - HOUR, NOON, instance="b", end=End.STOPPED)
+    made.add("plant", NOON - HOUR, END, instance="a", start=NOON - HOUR, end=End.STOPPED)
+
+    assert made.verify().pauses == ()
+
+
+@pytest.mark.parametrize("read", [False, True])
+def test_an_instance_whose_journal_is_not_read_may_have_run(tmp_path: Path, *, read: bool) -> None:
+    """Instance b went on after its last seal, until a took the lease at noon."""
+    made = taken_over(LocalStorage(tmp_path), End.CLOSED)
+    if read:
+        end = NOON + SECOND
+        made.add("plant", NOON, end, instance="b", lease=FIRST, end=End.KILLED)
+
+    pauses = [(each.begin, each.end) for each in made.verify().pauses]
+
+    assert pauses == ([(NOON + SECOND, NOON + 2 * SECOND)] if read else [])
+
+
+@pytest.mark.parametrize("where", ["head", "stopped", "open", "lost"])
+def test_nothing_is_said_to_have_been_still_while_a_journal_is_not_read(
+    tmp_path: Path, where: str
+) -> None:
+    """One gateway stops at noon, starts at one, and its journal has no seal yet, or never."""
+    made, start = Chained(LocalStorage(tmp_path)), NOON + HOUR
+    made.add("plant", MIDNIGHT - HOUR, NOON, end=End.STOPPED)
+    assert [(each.begin, each.end) for each in made.verify().pauses] == [
+        (NOON, MIDNIGHT + 24 * HOUR)
+    ]
+    again: list[tuple[int, int]] = []
+    if where == "head":
+        stem = str(JournalName("plant", start, 1))
+        head = WriterHead("plant", "plant", start, closed=made.links["plant"], open=stem)
+        write_head(tmp_path, head)
+    elif where == "open":
+        writer = ArchiveWriter(tmp_path, "plant", start, QUICK, clock=lambda: start)
+        found = made.verify(journals=tmp_path).pauses
+        writer.close()
+        assert [(each.begin, each.end) for each in found] == [(NOON, start)]
+        return
+    elif where == "stopped":
+        made.add("plant", start, END, start=start, end=End.STOPPED)
+        file_of(tmp_path, made.seals[-1]).unlink()
+    else:
+        made.add("plant", start, start + HOUR, start=start, end=End.STOPPED)
+        file_of(tmp_path, made.seals[-1]).unlink()
+        begin = start + 3 * HOUR
+        made.add("plant", begin, END, start=begin, end=End.STOPPED)
+        again = [(start + HOUR, begin)]
+
+    pauses = [(each.begin, each.end) for each in made.verify().pauses]
+
+    assert pauses == [(NOON, start), *again]
+
+
+def test_the_summary_says_who_was_active_when(tmp_path: Path) -> None:
+    made = taken_over(LocalStorage(tmp_path), End.STOPPED)
+
+    begin = NOON + 2 * SECOND
+    assert made.verify().holders == (
+        Holder("plant", "plant@b", 3, NOON - HOUR, NOON - HOUR),
+        Holder("plant", "plant@a", 4, begin, begin + HOUR),
+    )
+    alone = Chained(LocalStorage(tmp_path / "alone")).day(("east", "west"))
+    assert alone.verify().holders == ()
+
+
+@pytest.mark.parametrize("remote", [False, True])
+def test_an_instance_whose_disk_is_away_is_named_with_the_time_that_it_holds(
+    tmp_path: Path, bucket: Bucket, *, remote: bool
+) -> None:
+    if remote:
+        bucket.start()
+    made = taken_over(RemoteStorage(bucket.url) if remote else LocalStorage(tmp_path), End.CLOSED)
+
+    (text,) = texts(made, "open-chain")
+
+    assert text.startswith("plant@b holds 2026-03-14 12:00:00 to 12:00:02 UTC; its disk is away")
+    assert errors(made.verify(AFTER[1])) == []  # another instance had the lease then
+    retire(made.storage, "plant@b", "its host is gone", NOON, None)
+    (text,) = texts(made, "open-chain")
+    assert text.endswith("after 2026-03-14 12:00:00 UTC (retired: its host is gone)")
+    assert errors(made.verify(AFTER[1])) == []
+
+
+def test_a_journal_that_comes_back_ends_the_finding(tmp_path: Path) -> None:
+    made = taken_over(LocalStorage(tmp_path), End.CLOSED)
+
+    made.add("plant", NOON, NOON + SECOND, instance="b", lease=FIRST, end=End.KILLED)
+
+    assert errors(made.verify()) == []
+
+
+def test_lease_numbers_that_do_not_rise_are_an_error(tmp_path: Path) -> None:
+    made = taken_over(LocalStorage(tmp_path / "same"), End.STOPPED, later=Term(3, NOON, 10))
+    assert texts(made, "lease-order") == [
+        "plant@a and plant@b both wrote under lease 3: lease numbers must rise"
+    ]
+    earlier = Term(4, MIDNIGHT - 2 * HOUR, 10)
+    made = Chained(LocalStorage(tmp_path / "before"))
+    made.add("plant", MIDNIGHT - HOUR, NOON, instance="b", lease=FIRST, end=End.STOPPED)
+    made.add("plant", NOON, END, instance="a", lease=earlier, end=End.STOPPED)
+    assert texts(made, "lease-order") == [
+        "lease 4 of plant@a began before lease 3 of plant@b: lease numbers must rise"
+    ]
+    made = Chained(LocalStorage(tmp_path / "back"))
+    made.add("plant", MIDNIGHT - HOUR, NOON, instance="b", lease=SECOND_LEASE)
+    made.add("plant", NOON, END, instance="b", lease=FIRST, end=End.STOPPED)
+    assert texts(made, "lease-order") == [
+        "plant@b wrote under lease 3 after lease 4: lease numbers must rise"
+    ]
+
+
+def overlapping(root: Path, seconds: int, *, lease: bool = True) -> Chained:
+    """Instance b hands over for `seconds` after a did for the first time."""
+    made = Chained(LocalStorage(root))
+    begin = NOON - SECOND
+    first, second = (Term(each, begin, 10) if lease else NO_TERM for each in (1, 2))
+    made.add(
+        "plant", begin, NOON + HOUR, instance="b", lease=first, rows=seconds + 2, end=End.STOPPED
+    )
+    made.add("plant", NOON, END, instance="a", lease=second, rows=60, end=End.STOPPED)
+    return made
+
+
+def test_an_overlap_within_the_lease_is_a_fact_and_no_finding(tmp_path: Path) -> None:
+    verified = overlapping(tmp_path, 2).verify()
+
+    assert errors(verified) == []
+    assert [(each.writer, each.overlap) for each in verified.holders] == [
+        ("plant@b", 0),
+        ("plant@a", 2 * SECOND),
+    ]
+
+
+def test_an_overlap_beyond_the_lease_is_an_error(tmp_path: Path) -> None:
+    made = overlapping(tmp_path, 12)
+
+    assert errors(made.verify()) == ["two-holders"]
+    (text,) = texts(made, "two-holders")
+    assert text == (
+        "plant@b and plant@a both handed over from 2026-03-14 12:00:00 to 12:00:12 UTC by their"
+        " clocks, longer than the 10 s of the lease"
+    )
+
+
+def test_late_answers_to_a_frozen_instance_prove_no_second_holder(tmp_path: Path) -> None:
+    made = Chained(LocalStorage(tmp_path))
+    made.add(
+        "plant", NOON - 2 * SECOND, NOON + HOUR, instance="b", rows=2, end=End.STOPPED,
+        lease=Term(1, NOON - 2 * SECOND, 10), answer_after=60 * SECOND,
+    )  # fmt: skip
+    made.add("plant", NOON, END, instance="a", lease=Term(2, NOON, 10), rows=60, end=End.STOPPED)
+
+    assert errors(made.verify()) == []
+
+
+def test_two_instances_without_a_lease_must_not_hand_over_at_once(tmp_path: Path) -> None:
+    made = overlapping(tmp_path, 2, lease=False)
+
+    (text,) = texts(made, "two-holders")
+
+    assert text.endswith("and have no lease: one instance of a gateway is active")
+
+
+def test_two_instances_with_their_own_disks_share_a_bucket(tmp_path: Path, bucket: Bucket) -> None:
+    bucket.start()
+    storage = RemoteStorage(bucket.url)
+    for number, (name, lease) in enumerate({"b": FIRST, "a": SECOND_LEASE}.items()):
+        time = NOON + number * HOUR
+        location = parse_location(bucket.url, str(tmp_path / name))
+        writer = ArchiveWriter(
+            location, "edge", time, QUICK, instance=name, lease=lease, clock=partial(int, time)
+        )
+        store = NameStore(location.local, writer_name("edge", name))
+        store.remember(f"digest{number}", ("level",))
+        store.commit()
+        put(writer, received([number], time=time), delivered([number], time=time))
+        writer.close()
+        store.close()
+
+    assert storage.names(Path("_heads")) == ["edge@a.json", "edge@b.json"]
+    assert storage.names(Path("_names")) == ["edge@a.jsonl", "edge@b.jsonl"]
+    verified = verify_day(storage, DAY)
+    assert errors(verified) == []
+    assert [(each.writer, each.lease) for each in verified.holders] == [
+        ("edge@b", 3),
+        ("edge@a", 4),
+    ]

@@ -1,0 +1,234 @@
+"""The writers that heads and archived routes name, and whose part of the archive is absent."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from gateway.archive.heads import WriterHead, head_path, read_head, write_head
+from gateway.archive.journal.local_head import number_of
+from gateway.archive.layout import HOUR, JournalName, journal_folder
+from gateway.archive.routes import write_routes
+from gateway.archive.storage import LocalStorage, RemoteStorage
+from gateway.night.archive.retired import retire
+from gateway.night.archive.seals.seal import End
+from gateway.night.archive.verification.verify import verify_archive, verify_day
+from tests.archive.bucket import Bucket
+from tests.archive.samples import DAY, NOON, START
+from tests.night.archive.verification.chained import (
+    KEY,
+    MIDNIGHT,
+    SECOND,
+    Chained,
+    errors,
+    file_of,
+    sealed_day,
+    segment_of,
+    warnings,
+)
+
+KEYS = pytest.mark.parametrize("key", [None, KEY], ids=["plain", "keyed"])
+DATES = [DAY + timedelta(days=number) for number in range(5)]
+
+
+def silent_after_noon(made: Chained) -> Chained:
+    """East closes nothing after noon of the first date and never stops; west goes on for days."""
+    made.add("east", MIDNIGHT - HOUR, MIDNIGHT + SECOND)
+    made.add("east", MIDNIGHT + SECOND, NOON)
+    begin = MIDNIGHT - HOUR
+    for number in range(len(DATES) + 1):
+        end = MIDNIGHT + number * 24 * HOUR + SECOND
+        made.add("west", begin, end)
+        begin = end
+    return made
+
+
+@KEYS
+def test_a_silent_writer_is_an_error_on_every_date(tmp_path: Path, key: bytes | None) -> None:
+    made = silent_after_noon(Chained(LocalStorage(tmp_path), key))
+
+    assert [errors(made.verify(day)) for day in DATES] == [["open-chain"]] * 5
+
+    retire(made.storage, "east", "its host is gone", NOON, key)
+    found = [made.verify(day) for day in DATES]
+    assert [errors(each) for each in found] == [["open-chain"], [], [], [], []]
+    text = "after 2026-03-14 12:00:00 UTC (retired: its host is gone)"
+    assert found[0].findings[-1].text == f"nothing proves the rows of east {text}"
+
+
+def test_a_silent_writer_in_a_bucket_is_an_error_on_every_date(bucket: Bucket) -> None:
+    bucket.start()
+    made = silent_after_noon(Chained(RemoteStorage(bucket.url), KEY))
+
+    assert [errors(made.verify(day)) for day in DATES] == [["open-chain"]] * 5
+
+
+def test_a_writer_that_comes_back_is_an_error_until_its_journals_are_there(tmp_path: Path) -> None:
+    made = silent_after_noon(Chained(LocalStorage(tmp_path)))
+    late = [
+        made.add("east", NOON + number * 24 * HOUR, NOON + (number + 1) * 24 * HOUR)
+        for number in range(5)
+    ]
+    assert [errors(made.verify(day)) for day in DATES] == [[]] * 5
+
+    for seal in late[1:3]:
+        (tmp_path / "_seals").glob(f"*/{seal.journal}.json").__next__().unlink()
+    assert "missing-seal" in errors(made.verify(DATES[2]))
+
+
+def remove_all_but_routes(root: Path) -> None:
+    for path in [*root.rglob("east-*.parquet"), *root.glob("_seals/*/east-*")]:
+        path.unlink()
+    (root / head_path("east")).unlink()
+
+
+@KEYS
+def test_the_archived_routes_of_a_writer_are_a_witness_for_it(
+    tmp_path: Path, key: bytes | None
+) -> None:
+    made = sealed_day(tmp_path, key)
+    write_routes(tmp_path, "east", [], MIDNIGHT, key)
+    assert errors(made.verify()) == []
+
+    remove_all_but_routes(tmp_path)
+
+    assert errors(made.verify()) == ["missing-head"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param(
+            lambda path: path.write_bytes(path.read_bytes().replace(b"1", b"2", 1)), id="byte"
+        ),
+        pytest.param(lambda path: path.write_bytes(b""), id="emptied"),
+        pytest.param(lambda path: path.unlink(), id="removed"),
+    ],
+)
+@KEYS
+def test_a_changed_head_is_an_error(
+    tmp_path: Path, key: bytes | None, change: Callable[[Path], object]
+) -> None:
+    made = sealed_day(tmp_path, key)
+    change(tmp_path / head_path("west"))
+
+    assert errors(made.verify()) in (["forged-head"], ["missing-head"])
+
+
+def test_an_older_head_is_an_error(tmp_path: Path) -> None:
+    made = sealed_day(tmp_path)
+    head = read_head(tmp_path, "east").head
+    assert head is not None
+    third = made.seals[2]
+    write_head(tmp_path, replace(head, at=third.closed, closed=third.link, open=None))
+
+    assert errors(made.verify()) == ["old-head"]
+
+
+def test_a_start_after_the_stop_that_the_head_states_is_an_error(tmp_path: Path) -> None:
+    """An older head was put back, and the journals since then are gone: the routes remain."""
+    made = sealed_day(tmp_path)
+    write_routes(tmp_path, "east", [], MIDNIGHT + 31 * HOUR)
+
+    assert errors(made.verify(DAY + timedelta(days=1))) == ["old-head"]
+    assert errors(made.verify()) == []
+
+
+@pytest.mark.parametrize("end", [End.STOPPED, None], ids=["after-a-stop", "first"])
+def test_a_process_without_a_seal_is_an_error_where_its_journals_are_out_of_reach(
+    tmp_path: Path, end: End | None
+) -> None:
+    """A head that reached a bucket names a journal whose disk was lost, or that is to come."""
+    made, start = sealed_day(tmp_path), MIDNIGHT + 31 * HOUR
+    writer = "north" if end is None else "east"
+    closed = made.links.get(writer)
+    stem = str(JournalName(writer, start, number_of(closed) + 1))
+    write_head(tmp_path, WriterHead(writer, writer, start, closed=closed, open=stem))
+    dates = DATES[:3]
+
+    assert [errors(made.verify(day)) for day in dates[:2]] == [[], ["open-chain"]]
+    assert errors(verify_archive(made.storage, today=dates[2])) == ["open-chain"]
+    found = verify_day(made.storage, dates[1], today=dates[1])
+    assert (errors(found), warnings(found)) == ([], ["open-chain"])
+
+    made.add(writer, start, start + HOUR, end=End.STOPPED, start=start)
+    assert [errors(made.verify(day)) for day in dates[:2]] == [[], []]
+
+
+def test_a_journal_that_a_later_start_opened_leaves_the_date_of_the_stop_alone(
+    tmp_path: Path,
+) -> None:
+    made, start = sealed_day(tmp_path), MIDNIGHT + 60 * HOUR
+    closed = made.links["east"]
+    journal_folder(tmp_path).mkdir()
+    stem = str(JournalName("east", start, number_of(closed) + 1))
+    write_head(tmp_path, WriterHead("east", "east", start, closed=closed, open=stem))
+
+    found = [errors(made.verify(day, tmp_path)) for day in DATES[:3]]
+
+    assert found == [[], [], ["missing-journal"]]
+
+
+def test_the_journal_of_a_process_without_a_seal_is_an_error_on_each_date_since_its_start(
+    tmp_path: Path,
+) -> None:
+    """Its rows of the evening are missing, although it was closed at six in the morning."""
+    made, start = sealed_day(tmp_path), MIDNIGHT + 46 * HOUR
+    last = made.add("east", start, start + 8 * HOUR, end=End.STOPPED, start=start)
+    for path in (file_of(tmp_path, last), segment_of(tmp_path, last)):
+        path.unlink()
+
+    assert [errors(made.verify(day)) for day in DATES[:3]] == [
+        [], ["missing-seal"], ["missing-seal"],
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("end", [End.STOPPED, End.KILLED])
+def test_the_last_journal_of_a_head_without_its_seal_is_an_error(tmp_path: Path, end: End) -> None:
+    """The head reached a bucket before the seal, and the disk with the journal was lost."""
+    made, start = sealed_day(tmp_path), MIDNIGHT + 31 * HOUR
+    last = made.add("east", start, start + HOUR, end=end, start=start)
+    if end is End.KILLED:
+        head = WriterHead("east", "east", start, closed=last.link, open=last.journal)
+        write_head(tmp_path, head)
+    for path in [file_of(tmp_path, last), segment_of(tmp_path, last)]:
+        path.unlink()
+
+    assert [errors(made.verify(day)) for day in DATES[:2]] == [[], ["missing-seal"]]
+
+
+@pytest.mark.parametrize("retired", [False, True])
+def test_a_journal_that_only_a_head_names_is_an_error_of_later_dates_until_its_writer_is_retired(
+    tmp_path: Path, *, retired: bool
+) -> None:
+    made = sealed_day(tmp_path)
+    stem = str(JournalName("north", START, 0))
+    journal_folder(tmp_path).mkdir()
+    write_head(tmp_path, WriterHead("north", "north", NOON, open=stem))
+    if retired:
+        retire(made.storage, "north", "its disk is broken", NOON, None)
+
+    found = [made.verify(day, tmp_path) for day in DATES[:2]]
+
+    later = [] if retired else ["missing-journal"]
+    assert [errors(each) for each in found] == [["missing-journal"], later]
+    assert ("retired: its disk is broken" in str(found[0].findings)) is retired
+
+
+def test_a_copy_of_the_journals_folder_elsewhere_concerns_its_own_writers_only(
+    tmp_path: Path,
+) -> None:
+    """A night on the host of one gateway reaches the journals of that gateway only."""
+    made = Chained(LocalStorage(tmp_path / "archive"))
+    made.day()
+    buffer = tmp_path / "buffer"
+    (buffer / "_heads").mkdir(parents=True)
+    shutil.copy(tmp_path / "archive" / head_path("east"), buffer / "_heads")
+    made.add("west", MIDNIGHT + 31 * HOUR, MIDNIGHT + 32 * HOUR, end=End.CLOSED)
+
+    assert errors(made.verify(DAY + timedelta(days=1), journals=buffer)) == ["open-chain"]

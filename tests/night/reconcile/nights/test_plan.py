@@ -1,0 +1,368 @@
+"""The link of a night, by values alone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import date, timedelta
+
+import pytest
+
+from gateway.archive.judged_journals import Seen, Span
+from gateway.archive.layout import JournalName, day_start, parse_journal_name
+from gateway.archive.signed_json import Previous, Term
+from gateway.night.archive.night_record import NO_NIGHT, HeadSeen, Night
+from gateway.night.reconcile.nights.plan import plan_night, with_verdict
+from gateway.night.reconcile.nights.world import NewJournal, World
+
+FIRST = date(2026, 3, 10)
+HOUR = 3_600_000_000
+CLEAN = (0, 0)  # the exit status, and the copies in flight
+
+
+def day(number: int) -> str:
+    """Day 1 is `FIRST`."""
+    return (FIRST + timedelta(days=number - 1)).isoformat()
+
+
+def head(writer: str, number: int, at: int, *, stopped: bool = False) -> HeadSeen:
+    closed = Previous(str(JournalName(writer, 1, number)), "d", at)
+    return HeadSeen(
+        writer, closed, None if stopped else str(JournalName(writer, 1, number + 1)), at
+    )
+
+
+def journal(number: int, *concerns: int, writer: str = "a") -> NewJournal:
+    return NewJournal(writer, 1, number, f"mac-{writer}-{number}", tuple(map(day, concerns)))
+
+
+def noon(number: int) -> int:
+    return day_start(FIRST + timedelta(days=number - 1)) + 12 * HOUR
+
+
+def world(today: int, *journals: NewJournal, heads: tuple[HeadSeen, ...] = ()) -> World:
+    """The archive at one o'clock of day `today`; every date before has rows and results.
+
+    The journals that heads name as closed have seals.
+    """
+    dates = frozenset(map(day, range(1, today)))
+    now = FIRST + timedelta(days=today - 1)
+    closed = [parse_journal_name(each.closed.journal) for each in heads if each.closed]
+    sealed = [
+        journal(number, writer=name.writer)
+        for name in closed
+        if name
+        for number in range(1, name.number + 1)
+    ]
+    found = [*sealed, *journals]
+    numbers = {
+        own.writer: {each.number for each in found if each.writer == own.writer} for own in found
+    }
+    rows = dates | {day(today)}
+    return World(now, heads, found, rows, dates - {day(today - 1)}, numbers=numbers)
+
+
+def link(
+    previous: Night, seen: World, verdict: tuple[int, int] = CLEAN
+) -> tuple[tuple[str, ...], Night]:
+    """The dates that the night after `previous` judges, and its link with their verdicts."""
+    at = day_start(seen.today) + HOUR
+    planned = night = plan_night(previous, seen, at=at, spooled_days=7)
+    for judged in to_judge(planned, seen):
+        night = with_verdict(night, judged, *verdict)
+    return to_judge(planned, seen), night.signed(None)
+
+
+def to_judge(planned: Night, seen: World) -> tuple[str, ...]:
+    closed = (each for each in planned.dates if each.date < str(seen.today))
+    return tuple(each.date for each in closed if not each.settled)
+
+
+def rules(night: Night) -> list[str]:
+    return [each.rule for each in night.findings]
+
+
+def test_the_first_night_judges_every_closed_date() -> None:
+    dates, _ = link(NO_NIGHT, world(4, journal(1, 1), journal(2, 2), journal(3, 3), journal(4, 4)))
+
+    assert dates == (day(1), day(2), day(3))
+
+
+def test_an_ordinary_night_judges_one_date() -> None:
+    _, night = link(NO_NIGHT, world(3, journal(1, 1), journal(2, 2)))
+
+    dates, _ = link(night, world(4, journal(3, 3)))
+
+    assert dates == (day(3),)
+
+
+def test_a_night_judges_a_settled_date_again_that_a_later_row_concerns() -> None:
+    _, night = link(NO_NIGHT, world(3, journal(1, 1), journal(2, 2)))
+    _, night = link(night, world(4, journal(3, 3)))
+    assert [each.date for each in night.dates] == [day(3)]
+
+    dates, _ = link(night, world(5, journal(4, 1, 4)))
+
+    assert dates == (day(1), day(4))
+
+
+def test_a_journal_of_today_is_evidence_of_the_next_night() -> None:
+    _, night = link(NO_NIGHT, world(3, journal(1, 1, 2), journal(2, 3)))
+
+    _, night = link(night, world(4))
+
+    assert [(each.date, each.journals) for each in night.dates] == [(day(3), 1)]
+
+
+def test_an_outage_of_five_days_is_judged_at_once() -> None:
+    _, night = link(NO_NIGHT, world(3))
+
+    dates, _ = link(night, world(8))
+
+    assert dates == tuple(map(day, range(3, 8)))
+
+
+def test_a_date_with_copies_in_flight_is_judged_every_night() -> None:
+    _, night = link(NO_NIGHT, world(3), (0, 5))
+
+    dates, night = link(night, world(4))
+    assert dates == (day(1), day(2), day(3))
+
+    dates, _ = link(night, world(5))
+    assert dates == (day(4),)
+
+
+def test_a_date_without_results_is_judged_again() -> None:
+    _, night = link(NO_NIGHT, world(4))
+    later = world(5)
+
+    dates, _ = link(night, replace(later, results=later.results - {day(2)}))
+
+    assert dates == (day(2), day(4))
+
+
+def test_an_interrupted_night_resumes_at_the_dates_that_it_did_not_judge() -> None:
+    seen = world(5, journal(1, 1))
+    half = with_verdict(plan_night(NO_NIGHT, seen, at=1, spooled_days=7), day(1), *CLEAN)
+
+    dates, _ = link(half, world(5))
+
+    assert dates == (day(2), day(3), day(4))
+
+
+@pytest.mark.parametrize(
+    ("half", "today", "kept"),
+    [
+        pytest.param(False, 5, (1, 2, 3, 4), id="the-same-day"),
+        pytest.param(False, 6, (), id="the-next-day"),
+        pytest.param(True, 6, (1,), id="the-next-day-after-an-interrupted-run"),
+    ],
+)
+def test_the_verdicts_of_a_run_are_kept_while_nobody_may_have_got_them(
+    half: bool, today: int, kept: tuple[int, ...]
+) -> None:
+    seen = world(5, journal(1, 1))
+    _, first = link(NO_NIGHT, seen)
+    if half:
+        first = with_verdict(plan_night(NO_NIGHT, seen, at=1, spooled_days=7), day(1), *CLEAN)
+
+    later = world(today)
+    night = plan_night(first, replace(later, results=later.kept), at=2, spooled_days=7)
+
+    assert tuple(each.date for each in night.dates if each.settled) == tuple(map(day, kept))
+
+
+def test_a_late_upload_of_an_older_journal_is_new() -> None:
+    _, night = link(NO_NIGHT, world(3, journal(1, 1), journal(4, 2)))
+    assert night.seen[0].missing == (Span(2, 3),)
+    assert not night.has_judged(JournalName("a", 1, 3))
+    assert night.has_judged(JournalName("a", 1, 4))
+
+    dates, night = link(night, world(4, journal(3, 1)))
+
+    assert dates == (day(1), day(3))
+    assert night.seen[0].missing == (Span(2, 2),)
+
+
+def test_a_silent_writer_is_named_until_it_moves() -> None:
+    night = NO_NIGHT
+    for today in range(2, 7):
+        heads = (head("a", 1, noon(1)), head("b", today, day_start(FIRST) + today * 24 * HOUR))
+        _, night = link(night, world(today, heads=heads))
+        assert rules(night) == ["silent-writer"]
+
+    moved = (head("a", 9, noon(7)), head("b", 7, noon(7)))
+    dates, night = link(night, world(7, journal(2, 1), heads=moved))
+    assert rules(night) == []
+    assert day(1) in dates
+
+
+@pytest.mark.parametrize("kind", ["retired", "live", "stopped"])
+def test_a_writer_that_ended_or_runs_is_not_silent(kind: str) -> None:
+    seen = world(4, heads=(head("a", 1, noon(1), stopped=kind == "stopped"),))
+    seen = replace(seen, retired=frozenset({"a"} if kind == "retired" else ()))
+    seen = replace(seen, live=frozenset({"a"} if kind == "live" else ()))
+
+    assert rules(link(NO_NIGHT, seen)[1]) == []
+
+
+def test_a_head_that_vanished_or_went_back_is_named_every_night() -> None:
+    _, night = link(NO_NIGHT, world(3, heads=(head("a", 5, noon(3)), head("b", 5, noon(3)))))
+
+    for today in (4, 5, 6):
+        seen = world(today, heads=(head("a", 4, noon(today)),))
+        _, night = link(night, replace(seen, numbers=dict.fromkeys("ab", range(1, 6))))
+        assert rules(night) == ["old-head", "missing-head"]
+
+
+def test_a_date_that_was_removed_with_copies_in_flight_is_named() -> None:
+    _, night = link(NO_NIGHT, world(3), (0, 1))
+    later = world(4)
+
+    _, night = link(night, replace(later, kept=later.kept - {day(1)}))
+
+    assert rules(night) == ["forgotten-unresolved"]
+
+
+def test_a_record_is_read_as_it_was_written() -> None:
+    _, night = link(
+        NO_NIGHT, world(3, journal(1, 1), journal(3, 2), heads=(head("a", 3, noon(3)),))
+    )
+
+    assert Night.from_json(night.to_json()) == night
+    assert night.fault(None) == ""
+    assert replace(night, at=5).fault(None)
+    assert night.signed(b"key").fault(b"key") == ""
+    assert night.fault(b"key")
+
+
+@pytest.mark.parametrize("content", [b"", b"[]", b"{}", b'{"version": 1, "n": 1}'])
+def test_a_damaged_record_is_refused(content: bytes) -> None:
+    with pytest.raises(ValueError, match=r"is no JSON|has version|lacks or adds"):
+        Night.from_json(content)
+
+
+def test_a_closed_journal_that_only_a_head_names_is_named_by_a_night_without_dates() -> None:
+    _, night = link(NO_NIGHT, world(3, journal(1, 1), journal(2, 2)))
+    again = world(3)
+    heads = (head("a", 4, noon(2), stopped=True),)
+    later = replace(again, heads=heads, results=again.kept, numbers={"a": {1, 2, 3}})
+
+    dates, night = link(night, later)
+
+    assert dates == ()
+    assert rules(night) == ["missing-seal"]
+
+
+def test_a_date_whose_rows_are_lost_and_whose_seals_are_there_is_judged() -> None:
+    _, night = link(NO_NIGHT, world(3, journal(1, 1), journal(2, 2)), (2, 0))
+    bare = world(4)
+    lost = replace(bare, kept=bare.kept - {day(2)}, sealed=frozenset({day(2)}))
+
+    dates, night = link(night, lost)
+
+    assert day(2) in dates
+    assert "forgotten-unresolved" not in rules(night)
+
+
+def test_seals_that_vanish_after_they_were_judged_are_named_by_every_night() -> None:
+    judged = world(3, *(journal(number, 1) for number in range(1, 7)))
+    _, night = link(NO_NIGHT, judged)
+    left = replace(world(4), numbers={"a": {3, 4, 6}})  # the date of 1 and 2 was removed
+
+    _, night = link(night, left)
+    _, again = link(night, replace(world(5), numbers={"a": {3, 4, 6}}))
+
+    (gone,) = (each for each in night.findings if each.rule == "missing-journal")
+    assert gone.text == "journals of a, 000005, have no seal: rows are missing"
+    assert gone in again.findings
+
+
+def test_seals_that_vanish_with_all_before_them_are_named_by_every_night() -> None:
+    """The predecessor of the first seal that is left was closed on a date that is kept."""
+    heads = (head("a", 6, noon(2), stopped=True),)
+    _, night = link(
+        NO_NIGHT, world(3, *(journal(number, 1) for number in range(1, 7)), heads=heads)
+    )
+    before = Previous(str(JournalName("a", 1, 4)), "d", noon(1))
+    left = replace(world(4, heads=heads), numbers={"a": {5, 6}})
+
+    for seen in (replace(left, before={"a": before}), replace(left, numbers={})):
+        named = {each.rule: each.text for each in link(night, seen)[1].findings}
+        number = 4 if seen.before else 6
+        which = f"journals of a, up to 00000{number}"
+        assert named["missing-journal"] == f"{which}, have no seal: rows are missing"
+
+
+def test_seals_that_were_removed_with_their_date_are_not_named() -> None:
+    _, night = link(NO_NIGHT, world(3, *(journal(number, 1) for number in range(1, 7))))
+    before = Previous(str(JournalName("a", 1, 4)), "d", noon(1))
+    later = world(4)
+    left = replace(later, kept=later.kept - {day(1)}, before={"a": before})
+
+    assert "missing-journal" not in rules(link(night, replace(left, numbers={"a": {5, 6}}))[1])
+
+
+def test_the_journals_between_the_last_seal_and_the_head_are_named() -> None:
+    _, night = link(NO_NIGHT, world(3, journal(1, 1), journal(2, 2)))
+    heads = (head("a", 4, noon(3), stopped=True),)
+    later = replace(world(4), heads=heads, numbers={"a": {1, 2}}, retired=frozenset({"a"}))
+
+    closed, before = link(night, later)[1].findings
+
+    assert closed.rule == "missing-seal"
+    assert before.text == "journals of a, 000003, have no seal: rows are missing"
+
+
+def instance(writer: str, lease: int, number: int, *, back: bool = False) -> HeadSeen:
+    """The head of an instance that was killed at noon of day 1; its last journal may be `back`."""
+    seen = head(writer, number, noon(1))
+    opened = seen.closed.journal if back and seen.closed else seen.open
+    since = noon(1) + lease * HOUR
+    return replace(seen, open=opened, gateway="plant", lease=Term(lease, since, 10))
+
+
+@pytest.mark.parametrize("back", [False, True])
+def test_an_instance_whose_disk_is_away_is_named_with_the_time_that_it_holds(*, back: bool) -> None:
+    away = instance("plant@b", 1, 3, back=back)
+    active = instance("plant@a", 2, 9)
+    _, night = link(NO_NIGHT, replace(world(3, heads=(active, away)), live=frozenset({"plant@a"})))
+
+    text = f"plant@b holds {day(1)} 12:00:00 to 14:00:00 UTC; its disk is away: start it with its"
+    assert [each.text.startswith(text) for each in night.findings] == ([] if back else [True])
+
+
+def test_an_instance_that_nobody_followed_is_silent() -> None:
+    _, night = link(NO_NIGHT, world(3, heads=(instance("plant@b", 2, 3, back=True),)))
+
+    (found,) = night.findings
+    assert (found.rule, "wrote nothing" in found.text) == ("silent-writer", True)
+
+
+def test_a_new_chain_is_judged_apart_from_the_one_before() -> None:
+    """A writer that lost its disk counts from one again; its earlier seals are still there."""
+    earlier = [journal(number, 1) for number in range(1, 5)]
+    anew = [replace(journal(number, 3), start=2) for number in range(1, 4)]
+
+    _, first = link(NO_NIGHT, world(3, *earlier))
+    _, second = link(first, world(4, anew[0]))
+    _, third = link(second, world(5, journal(5, 1), anew[1]))
+
+    def known(night: Night) -> list[int]:
+        names = [JournalName(each.writer, each.start, each.number) for each in earlier + anew]
+        return [name.start * 10 + name.number for name in names if night.has_judged(name)]
+
+    assert known(second) == [11, 12, 13, 14, 21]
+    assert known(third) == [11, 12, 13, 14, 21, 22]
+    assert third.has_judged(JournalName("a", 1, 5))
+    assert link(NO_NIGHT, world(4, *earlier, anew[0]))[1].seen == second.seen
+
+
+def test_a_clock_that_was_set_back_begins_no_chain() -> None:
+    first = [journal(number, 1) for number in range(1, 6)]
+    later = [replace(journal(6, 2), start=9), replace(journal(7, 2), start=5)]
+    last = replace(journal(8, 3), start=9)
+    steps = link(link(NO_NIGHT, world(2, *first))[1], world(3, *later))[1]
+
+    whole, steps = link(NO_NIGHT, world(4, *first, *later, last))[1], link(steps, world(4, last))[1]
+
+    assert whole.seen == steps.seen == (Seen("a", 9, 8),)

@@ -1,0 +1,174 @@
+"""The archive as a night finds it, without Spark."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import timedelta
+from functools import lru_cache, partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.archive.heads import head_path
+from gateway.archive.layout import DAY as DAY_LENGTH
+from gateway.archive.layout import (
+    HEADS,
+    HOUR,
+    SEALS,
+    JournalName,
+    day_folder,
+    day_start,
+    parse_journal_name,
+)
+from gateway.archive.storage import LocalStorage
+from gateway.night.archive.night_record import NO_NIGHT, Night
+from gateway.night.archive.retired import retire
+from gateway.night.archive.seals.seal import End, Seal
+from gateway.night.archive.seals.store import read_seal, seal_path, write_seal
+from gateway.night.archive.verification.seal_evidence import Period
+from gateway.night.reconcile.input.inputs import find_inputs
+from gateway.night.reconcile.job import Job
+from gateway.night.reconcile.nights.plan import plan_night
+from gateway.night.reconcile.nights.world import World, world_of
+from tests.archive.samples import DAY, NOON, START, archive, delivered, received
+from tests.night.archive.verification.chained import Chained, errors
+
+ONE_DAY = timedelta(days=1)
+DATES = [DAY + each * ONE_DAY for each in (-1, 0, 1)]
+_OPENED: list[str] = []
+_COUNTING = {"on": False}
+
+
+def _count(event: str, arguments: tuple[object, ...]) -> None:
+    if event == "open" and _COUNTING["on"]:
+        _OPENED.append(str(arguments[0]))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def hook() -> None:
+    sys.addaudithook(_count)  # stays for the life of the process
+
+
+@contextmanager
+def opened() -> Iterator[list[str]]:
+    """The paths that this process opens."""
+    _OPENED.clear()
+    _COUNTING["on"] = True
+    yield _OPENED
+    _COUNTING["on"] = False
+
+
+def world(root: Path, previous: Night = NO_NIGHT) -> World:
+    read = partial(read_seal, LocalStorage(root))
+    return world_of(Job(root, DAY), previous, NOON, frozenset(), read)
+
+
+def test_a_head_that_was_set_aside_is_not_that_of_its_writer(tmp_path: Path) -> None:
+    archive(tmp_path, received([1]), delivered([1]))
+    (head,) = world(tmp_path).heads
+    name = parse_journal_name(head.closed.journal if head.closed else "")
+    assert name is not None
+    content = (tmp_path / head_path(head.writer)).read_bytes()
+    (tmp_path / HEADS / f"{head.writer}-{name.start}.earlier").write_bytes(content)
+
+    assert world(tmp_path).heads == [head]
+
+
+def test_a_night_reads_each_seal_once(tmp_path: Path) -> None:
+    for number in range(3):
+        archive(tmp_path, received([number]), delivered([number]), start=START + number)
+    read = partial(read_seal, LocalStorage(tmp_path))
+    job = Job(tmp_path, DAY, read_seal=lru_cache(9)(read))
+    assert job.read_seal is not None
+
+    with opened() as paths:
+        found = world_of(job, NO_NIGHT, NOON, frozenset(), job.read_seal)
+        find_inputs(job.location, DAY, read=job.read_seal)
+
+    seals = Counter(path for path in paths if f"/{SEALS}/date=" in path and path.endswith(".json"))
+    assert len(found.journals) == len(seals) == 3
+    assert set(seals.values()) == {1}
+
+
+def test_a_retired_writer_whose_head_is_gone_is_expected_again(tmp_path: Path) -> None:
+    archive(tmp_path, received([1]), delivered([1]))
+    (writer,) = {each.writer for each in world(tmp_path).heads}
+    retire(LocalStorage(tmp_path), writer, "sold", NOON, None)
+    assert world(tmp_path).retired == {writer}
+
+    (tmp_path / head_path(writer)).unlink()
+
+    assert not world(tmp_path).retired
+
+
+@given(st.integers(-3 * HOUR, 3 * HOUR), st.integers(0, 3 * HOUR), st.booleans())
+def test_a_night_judges_each_date_again_that_a_finding_about_a_journal_may_concern(
+    offset: int, length: int, killed: bool
+) -> None:
+    """Else a date keeps the finding about a journal that is there since."""
+    opened = day_start(DAY) + offset
+    seal = sealed(opened, opened + length, End.KILLED if killed else End.CLOSED)
+    with TemporaryDirectory() as folder:
+        root = Path(folder)
+        for day in DATES:
+            day_folder(root, day).mkdir()
+        write_seal(LocalStorage(root), seal)
+        (journal,) = world(root).journals
+
+    for day in DATES:
+        period = Period(day_start(day), day_start(day + ONE_DAY), NOON)
+        if period.has(seal.opened, seal.closed):
+            assert str(day) in journal.concerns
+
+
+@pytest.mark.parametrize("lost", [[1], [1, 2]], ids=["one", "several"])
+def test_a_night_judges_each_date_again_that_a_lost_journal_concerned(
+    tmp_path: Path, lost: list[int]
+) -> None:
+    """The dates that have the finding are judged with it, and again when the journals are there."""
+    made = Chained(LocalStorage(tmp_path))
+    dates = [DAY + each * ONE_DAY for each in range(6)]
+    for day in dates:
+        day_folder(tmp_path, day).mkdir()
+    made.add("edge", NOON, NOON + HOUR, end=End.STOPPED)
+    for number in (1, 2, 3):
+        begin = NOON + number * 24 * HOUR
+        made.add("edge", begin, begin + HOUR, end=End.STOPPED, start=begin)
+    files = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    for number in lost:
+        (tmp_path / seal_path(made.seals[number])).unlink()
+
+    def judged(previous: Night) -> tuple[set[str], Night]:
+        found = world(tmp_path, previous)
+        night = plan_night(previous, found, at=NOON + 9 * DAY_LENGTH, spooled_days=7)
+        return {day for each in found.journals for day in each.concerns}, replace(night, n=1)
+
+    wrong = {str(day) for day in dates if "missing-seal" in errors(made.verify(day))}
+    names_it = seal_path(made.seals[lost[-1] + 1])
+    (tmp_path / names_it).unlink()
+    _, night = judged(NO_NIGHT)
+    put_back(tmp_path / names_it, files)
+    found, night = judged(night)
+    assert wrong
+    assert wrong <= found
+
+    for number in lost:
+        put_back(tmp_path / seal_path(made.seals[number]), files)
+    assert wrong <= judged(night)[0]
+
+
+def put_back(path: Path, files: Mapping[Path, bytes]) -> None:
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(files[path])
+
+
+def sealed(opened: int, closed: int, end: End) -> Seal:
+    stem = str(JournalName("edge", START, 1))
+    return Seal("edge", "edge", stem, START, 1, opened, closed, None, "d", end, 0, 0)
