@@ -118,8 +118,8 @@ def note_end(root: Path, writer: str, link: Previous, *, stopped: bool, key: byt
         head = stored.head
         if head is None or stored.fault or number_of(link) <= number_of(head.closed):
             return
-        still_open = None if stopped and head.open == link.journal else head.open
-        write_head(root, replace(head, closed=link, open=still_open), key)
+        last = None if stopped else link.journal  # a head may not name it: its process ended before
+        write_head(root, replace(head, closed=link, open=last), key)
 
 
 def last_link(root: Path, writer: str) -> Previous | None:

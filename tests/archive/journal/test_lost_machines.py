@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from gateway.archive.heads import head_path
+from gateway.archive.heads import head_path, read_head
 from gateway.archive.journal import rolling
 from gateway.archive.journal.ends import Head
 from gateway.archive.journal.file import Journal
 from gateway.archive.journal.local_head import last_end, last_link, number_of
 from gateway.archive.journal.rolling import RollingJournal
-from gateway.archive.layout import HOUR, journals
+from gateway.archive.layout import HOUR, JournalName, journals
 from gateway.archive.storage import RemoteStorage
 from gateway.night.archive.segments.convert import main
 from gateway.night.archive.verification.verify import Verified, verify_archive
@@ -174,6 +174,20 @@ def test_a_process_that_is_killed_between_two_journals_loses_nothing(
     convert_all(world.folder)
 
     assert (errors(verified(world.folder)), numbers(world.folder)) == ([], [3, 4, 5][:written])
+
+
+def test_the_head_of_a_process_that_was_killed_before_it_names_its_last_journal(
+    world: World,
+) -> None:
+    """A night converts both journals; no start of this writer may ever follow."""
+    process = Process(world.folder)
+    next_opened_and_head_not_written(world, process)
+    convert_all(world.folder)
+
+    assert errors(verified(world.folder)) == ["open-chain"]  # and no `old-head`
+    head = read_head(world.folder, "edge").head
+    assert head is not None
+    assert head.last == str(JournalName("edge", START, 1))
 
 
 @pytest.mark.parametrize(

@@ -139,14 +139,13 @@ class _Chain:
     def _begin(self, first: Seal) -> Iterator[Finding]:
         """Check the predecessor of the first seal that was read."""
         link = first.previous
-        if link is None or not self.period.has(link.closed, first.closed):
-            return
-        if self.facts.reader.exists(link):
+        if link is None or self.facts.reader.exists(link):
             return
         if link.closed < self.facts.oldest:
-            text = "the archive begins with it: older dates were removed"
-            yield warning("chain-begins", _place(first), f"{first.journal}: {text}")
-        else:
+            if self.period.has(link.closed, first.closed):
+                text = "the archive begins with it: older dates were removed"
+                yield warning("chain-begins", _place(first), f"{first.journal}: {text}")
+        elif self.period.has(link.closed, first.opened):
             yield self._missing(link, first)
 
     def _break(self, earlier: Sequence[Seal], later: Sequence[Seal]) -> Iterator[Finding]:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import date
+from datetime import date, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gateway.archive.layout import SECOND, JournalName, day_of, days_in
+from gateway.archive.layout import SECOND, JournalName, day_of, days_in, parse_journal_name
 from gateway.archive.signed_json import Previous
 from gateway.archive.storage import open_storage
 from gateway.archive.threads import in_threads
 from gateway.night.archive.night_record import HeadSeen, Night
-from gateway.night.archive.seals.seal import Seal
+from gateway.night.archive.seals.seal import End, Seal
 from gateway.night.archive.seals.store import ReadSeal, seal_days, sealed_journals
 from gateway.night.archive.verification.seal_evidence import reach
 from gateway.night.archive.verification.waiting import waiting_journals
@@ -88,6 +88,7 @@ def world_of(
     ordered = sorted(journals, key=lambda sealed: sealed[1].number)
     firsts = _seals({name.writer: path for path, name in reversed(ordered)}.values(), read)
     unjudged = _seals((path for path, name in journals if not previous.has_judged(name)), read)
+    paths = {str(name): path for path, name in journals}
     places = _places(((day, name) for day, _, name in listed), previous)
     names = storage.names(job.results.folder.parent)
     hidden = {name.removeprefix(".new-") for name in names if name.startswith(".new-")}
@@ -102,7 +103,9 @@ def world_of(
             for each in writers.sound.values()
         ],
         journals=[
-            _new_journal(seal, kept, job.in_flight * SECOND, places)
+            _new_journal(
+                seal, kept, job.in_flight * SECOND, places, _proven_from(seal, paths, read)
+            )
             for seal in unjudged  # one that is unreadable or forged stays new, until it is mended
             if (seal.keyed and job.key is None) or seal.has_valid_mac(job.key)
         ],
@@ -120,7 +123,7 @@ def world_of(
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """The dates of the journals of a writer before and after one; `filled` after a judged one."""
+    """The dates around a journal of a writer, from its neighbours; `filled` after a judged one."""
 
     before: date
     after: date
@@ -134,28 +137,48 @@ def _places(listed: Iterable[tuple[date, JournalName]], previous: Night) -> dict
         judged = [number for number, (_, name) in enumerate(own) if previous.has_judged(name)]
         last = max(judged, default=-1)
         for number, (_, name) in enumerate(own):
-            before, after = own[max(number - 1, 0)], own[min(number + 1, len(own) - 1)]
-            found[str(name)] = _Place(before[0], after[0], filled=number < last)
+            # Most journals are closed just after midnight: what follows them reaches back.
+            before = own[number - 1][0] - timedelta(days=1) if number else own[0][0]
+            after, _ = own[min(number + 1, len(own) - 1)]
+            found[str(name)] = _Place(before, after, filled=number < last)
     return found
 
 
-def _new_journal(
-    seal: Seal, kept: Collection[str], in_flight: int, places: Mapping[str, _Place]
-) -> NewJournal:
-    """Return a journal with the dates of its rows, and those that it proves.
+def _proven_from(seal: Seal, paths: Mapping[str, Path], read: ReadSeal) -> int:
+    """Return from when on a journal proves its chain, in microseconds.
 
-    It proves the chain from its opening on, and after a killed process that before it. One that
-    leaves or fills a gap proves all between its neighbours: the finding about the journals that
-    are missing there belongs to these dates. Its first rows may be sightings of copies that were
-    in flight before, for `in_flight` microseconds.
+    That is its opening, or the end of its predecessor where nothing else told how that went on:
+    its process was killed, in the journal or between this one and the next.
     """
     before = seal.previous
-    begin = before.closed if before and before.digest is None else seal.opened
+    name = None if before is None else parse_journal_name(before.journal)
+    if before is None or name is None:
+        return seal.opened
+    if before.digest is None:
+        return before.closed
+    path = paths.get(before.journal)
+    if path is None or name.start == seal.start:
+        return seal.opened
+    earlier = read(path).seal
+    went_on = isinstance(earlier, Seal) and earlier.end is End.CLOSED
+    return before.closed if went_on else seal.opened
+
+
+def _new_journal(
+    seal: Seal, kept: Collection[str], in_flight: int, places: Mapping[str, _Place], begin: int
+) -> NewJournal:
+    """Return a journal with the dates of its rows, and those that it proves from `begin` on.
+
+    One that begins a chain, or that leaves or fills a gap, proves all between its neighbours: the
+    finding about the journals that are missing there belongs to these dates. Its first rows may be
+    sightings of copies that were in flight before, for `in_flight` microseconds.
+    """
+    before = seal.previous
     begin, end = reach(min(begin, seal.opened), seal.closed)
     begin = min([begin, *(entry.first - in_flight for entry in seal.segments)])
     first, last = day_of(begin), day_of(end)
     place = places.get(seal.journal)
-    if place and (place.filled or (before and before.journal not in places)):
+    if place and (place.filled or before is None or before.journal not in places):
         first, last = min(first, place.before), max(last, place.after)
     proven = {day for day in kept if str(first) <= day <= str(last)}
     concerns = proven.union(*(entry.concerns for entry in seal.segments))

@@ -507,3 +507,20 @@ def test_seals_that_are_removed_without_their_rows_begin_no_archive(tmp_path: Pa
     file_of(tmp_path, first).parent.rmdir()
 
     assert "missing-seal" in errors(made.verify(DAY + NEXT))
+
+
+def test_a_lost_journal_is_no_error_of_the_date_on_which_the_next_one_was_closed(
+    tmp_path: Path,
+) -> None:
+    """Its successor was open by then: it has all rows of that date."""
+    made = chained(tmp_path)
+    made.add("east", MIDNIGHT - 40 * HOUR, MIDNIGHT - 30 * HOUR)
+    lost = made.add("east", MIDNIGHT - 30 * HOUR, MIDNIGHT - 20 * HOUR, end=End.STOPPED)
+    made.add("west", MIDNIGHT - 22 * HOUR, MIDNIGHT - HOUR, end=End.STOPPED)
+    made.add("east", MIDNIGHT - 2 * HOUR, MIDNIGHT + SECOND)
+    made.add("east", MIDNIGHT + SECOND, MIDNIGHT + 24 * HOUR + SECOND, end=End.STOPPED)
+    file_of(tmp_path, lost).unlink()
+    segment_of(tmp_path, lost).unlink()
+
+    assert errors(made.verify(DAY - NEXT)) == ["missing-seal"]
+    assert errors(made.verify()) == []

@@ -22,11 +22,13 @@ from gateway.archive.layout import (
     HEADS,
     HOUR,
     SEALS,
+    SECOND,
     JournalName,
     day_folder,
     day_start,
     parse_journal_name,
 )
+from gateway.archive.signed_json import TAKEN, Previous
 from gateway.archive.storage import LocalStorage
 from gateway.night.archive.night_record import NO_NIGHT, Night
 from gateway.night.archive.retired import retire
@@ -145,23 +147,67 @@ def test_a_night_judges_each_date_again_that_a_lost_journal_concerned(
     for number in lost:
         (tmp_path / seal_path(made.seals[number])).unlink()
 
-    def judged(previous: Night) -> tuple[set[str], Night]:
-        found = world(tmp_path, previous)
-        night = plan_night(previous, found, at=NOON + 9 * DAY_LENGTH, spooled_days=7)
-        return {day for each in found.journals for day in each.concerns}, replace(night, n=1)
-
     wrong = {str(day) for day in dates if "missing-seal" in errors(made.verify(day))}
     names_it = seal_path(made.seals[lost[-1] + 1])
     (tmp_path / names_it).unlink()
-    _, night = judged(NO_NIGHT)
+    _, night = judged(tmp_path, NO_NIGHT)
     put_back(tmp_path / names_it, files)
-    found, night = judged(night)
+    found, night = judged(tmp_path, night)
     assert wrong
     assert wrong <= found
 
     for number in lost:
         put_back(tmp_path / seal_path(made.seals[number]), files)
-    assert wrong <= judged(night)[0]
+    assert wrong <= judged(tmp_path, night)[0]
+
+
+@pytest.mark.parametrize("end", [End.CLOSED, End.KILLED, End.STOPPED])
+def test_a_start_is_evidence_of_the_date_on_which_the_process_before_it_ended(
+    tmp_path: Path, end: End
+) -> None:
+    """Until then nothing told how that went on, unless it stopped: it is judged again."""
+    made = Chained(LocalStorage(tmp_path))
+    for day in DATES:
+        day_folder(tmp_path, day).mkdir()
+    made.add("edge", NOON, NOON + HOUR, end=end)
+    before, night = judged(tmp_path, NO_NIGHT)
+    begin = NOON + 24 * HOUR
+    made.add("edge", begin, begin + HOUR, end=End.STOPPED, start=begin)
+
+    found, _ = judged(tmp_path, night)
+
+    assert str(DAY) in before
+    assert (str(DAY) in found) == (end is not End.STOPPED)
+
+
+@pytest.mark.parametrize("linked", [True, False])
+def test_a_night_judges_each_date_again_that_a_new_machine_may_concern(
+    tmp_path: Path, *, linked: bool
+) -> None:
+    """The last journal of the machine before it was closed just after midnight."""
+    made = Chained(LocalStorage(tmp_path))
+    for day in DATES:
+        day_folder(tmp_path, day).mkdir()
+    midnight = day_start(DAY)
+    made.add("edge", midnight - 9 * HOUR, midnight + SECOND)
+    _, night = judged(tmp_path, NO_NIGHT)
+    if linked:
+        lost = JournalName("edge", START, 1)
+        made.links["edge"] = Previous(str(lost), TAKEN, midnight + SECOND)
+    else:
+        del made.links["edge"]
+    made.add("edge", NOON, NOON + HOUR, end=End.STOPPED, start=NOON)
+
+    wrong = {str(day) for day in DATES if errors(made.verify(day))}
+    assert wrong == {str(day) for day in DATES[:2]}
+    assert wrong <= judged(tmp_path, night)[0]
+
+
+def judged(root: Path, previous: Night) -> tuple[set[str], Night]:
+    """The dates that the night after `previous` judges, and its link."""
+    found = world(root, previous)
+    night = plan_night(previous, found, at=NOON + 9 * DAY_LENGTH, spooled_days=7)
+    return {day for each in found.journals for day in each.concerns}, replace(night, n=1)
 
 
 def put_back(path: Path, files: Mapping[Path, bytes]) -> None:
