@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Final
 
@@ -20,6 +21,7 @@ from gateway.endpoints import source_memory
 from gateway.model.dead_letter_rule import EXPIRED, NOT_AUTHORISED, PUBLISH_ACL
 from gateway.model.outcome import Outcome
 from gateway.runtime.delivery.expiry import without_expired
+from tests.endpoints.pair_storage import STORAGES
 from tests.endpoints.source_trial import SILENCE, SOME, Loss, Trial
 from tests.endpoints.systems import NIGHTLY, PLACES, SYSTEMS, System
 
@@ -33,7 +35,7 @@ class Event:
     """`happen` does it to an open source. `possible` asks whether a system can have it.
 
     `exact`: at a broker that keeps messages, nothing comes again, and nothing new is in doubt.
-    `in_pair`: the memory is beside a lease.
+    `in_pair`: the memory is beside a lease, which each storage of a pair has.
     """
 
     name: str
@@ -235,6 +237,15 @@ def rename_without_a_word(trial: Trial) -> None:
         assert "write `was: " in trial.logged()
 
 
+def damaged_memory(trial: Trial) -> None:
+    trial.publish()
+    trial.settle()
+    trial.stop()
+    trial.damage_memory()
+    trial.publish()
+    trial.start()
+
+
 def another_spelling(trial: Trial) -> None:
     trial.publish()
     trial.settle()
@@ -329,6 +340,7 @@ EVENTS: Final = (
     Event("close-before-a-waiting-reader", close_while_another_reader_waits, queues_readers),
     Event("rename", rename, remembers, loss=Loss.PERHAPS),
     Event("rename-without-was", rename_without_a_word, remembers, loss=Loss.PERHAPS),
+    Event("damaged-memory", damaged_memory, remembers),
     Event("another-spelling", another_spelling, has_spellings, exact=True),
     Event("refused-name", refused_name, has_refusals, exact=True),
     Event("expiry-while-waiting", expiry_while_waiting, has_expiry, exact=True),
@@ -347,6 +359,11 @@ FAULTS: Final = {  # that are known, by event and system
     ("removed-exchange-while-away-and-traffic", "rabbitmq-stream"): UNBOUND,
 }
 
+ELSEWHERE: Final = {  # than in a folder, and not nightly: a position, a session and a consumer
+    ("handover", "rabbitmq-stream"),
+    ("handover", "mqtt-3.1.1-retained"),
+    ("handover", "nats"),
+}
 SLOW: Final = {  # the broker starts slowly, or waits for its `ack_wait` at each stop
     ("kill-with-its-broker", "rabbitmq"),
     ("kill-with-its-broker", "rabbitmq-stream"),
@@ -357,17 +374,20 @@ SLOW: Final = {  # the broker starts slowly, or waits for its `ack_wait` at each
 
 def rows() -> Iterator[pytest.ParameterSet]:
     for event in EVENTS:
-        for system in (*SYSTEMS, *PLACES):
-            is_slow = system in NIGHTLY or (event.name, system) in SLOW
+        for storage, system in product(STORAGES if event.in_pair else [""], SYSTEMS | PLACES):
+            is_other = storage not in {"", "folder"} and (event.name, system) not in ELSEWHERE
+            is_slow = is_other or system in NIGHTLY or (event.name, system) in SLOW
             marks = [pytest.mark.nightly] if is_slow else []
             if reason := FAULTS.get((event.name, system)):
                 marks.append(pytest.mark.xfail(strict=True, reason=reason))
-            yield pytest.param(event, system, id=f"{event.name}-{system}", marks=marks)
+            name = "-".join(filter(None, (event.name, storage, system)))
+            yield pytest.param(event, storage, system, id=name, marks=marks)
 
 
-@pytest.mark.parametrize(("event", "name"), [*rows()])
+@pytest.mark.parametrize(("event", "storage", "name"), [*rows()])
 def test_a_source_keeps_its_promises(
     event: Event,
+    storage: str,
     name: str,
     request: pytest.FixtureRequest,
     tmp_path: Path,
@@ -378,7 +398,8 @@ def test_a_source_keeps_its_promises(
     if not event.possible(system):
         pytest.skip("the system cannot have it")
     monkeypatch.setattr(source_memory, "WRITE_INTERVAL", SILENCE / 2)
-    trial = Trial(system, tmp_path, lambda: caplog.text, event.in_pair)
+    of_pair = STORAGES[storage](request, tmp_path) if storage else None
+    trial = Trial(system, tmp_path, lambda: caplog.text, of_pair)
     with trial.running():
         event.happen(trial)
         trial.finish(event.loss)

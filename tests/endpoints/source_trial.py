@@ -25,12 +25,12 @@ from gateway.endpoints.registry import find_kind
 from gateway.endpoints.settings.base import EndpointSettings
 from gateway.endpoints.source_memory import KeepsMemory
 from gateway.errors import NotConnectedError, TakenOverError
-from gateway.lease.file_store import FileLeaseStore
 from gateway.lease.holder import LeaseHolder
 from gateway.model.message import Headers, Message, Payload
 from gateway.model.outcome import ACCEPTED, RETRY, Settlement
-from gateway.runtime.inbound.source_memories import MemoryFile, MemoryPlace, SourceMemories
+from gateway.runtime.inbound.source_memories import MemoryFile, SourceMemories
 from tests.endpoints.exchange import opened, reopen, send, send_all
+from tests.endpoints.pair_storage import LEASE, Instance, PairStorage
 from tests.endpoints.systems import System
 from tests.waiting import PATIENCE, until
 
@@ -39,7 +39,6 @@ SOME: Final = 30  # messages
 FEW: Final = 10  # that any broker sends before one is settled
 SILENCE: Final = 0.1  # seconds; `source_memory.WRITE_INTERVAL` of these tests is shorter
 LISTENS: Final = "0A"  # the state of a socket in /proc/net/tcp
-LEASE: Final = 100.0  # seconds; nobody renews within a test
 
 
 class Loss(Enum):
@@ -57,12 +56,12 @@ class Arrival(NamedTuple):
 
 @dataclass
 class Trial:
-    """The processes of one source. Mutable; one thread owns it."""
+    """The processes of one source; of a pair with a `storage`. Mutable; one thread owns it."""
 
     system: System
     folder: Path
     logged: Callable[[], str]
-    in_pair: bool = False
+    storage: PairStorage | None = None
     sent: int = 0
     arrivals: list[Arrival] = field(default_factory=list)
     told: list[str] = field(default_factory=list)  # of lost messages
@@ -70,12 +69,12 @@ class Trial:
 
     def __post_init__(self) -> None:
         self._sink = self.system.sink()
-        self._place: MemoryPlace = MemoryFile(self.folder / "memory")
+        self._file = self.folder / "memory"
         self._was = ""  # an earlier role
         self._later = 0.0  # seconds that were passed over
         self._resent: set[Payload] = set()  # by the sink, which no message says
         self._sources: list[Source] = []
-        self._holders: list[LeaseHolder] = []
+        self._instances: list[Instance] = []
         self._opens = 0
         self._unsent = 0  # the first number that was not sent when this process began
         self._others: set[int] = set()  # connections that are not of the source
@@ -85,7 +84,7 @@ class Trial:
     @contextmanager
     def running(self) -> Iterator[None]:
         with opened(self._sink):
-            if self.in_pair:
+            if self.storage is not None:
                 self.take_lease()
             self.start()
             try:
@@ -93,8 +92,8 @@ class Trial:
             finally:
                 for source in self._sources:
                     source.close()
-                for holder in self._holders:
-                    holder.give()
+                for instance in self._instances:
+                    instance.stop()
 
     def publish(self, count: int = SOME, expiry: int | None = None) -> None:
         send_all(self._sink, self._numbered(count, expiry))
@@ -121,7 +120,8 @@ class Trial:
         return [answers[at] for at, each in enumerate(messages) if each.address == address]
 
     def _numbered(self, count: int, expiry: int | None = None) -> list[Message]:
-        address, headers = self.system.address, Headers(mode=self.system.mode, expiry=expiry)
+        address, retained = self.system.address, self.system.retains
+        headers = Headers(mode=self.system.mode, expiry=expiry, retained=retained)
         numbers = range(self.sent, self.sent + count)
         self.sent += count
         texts = [(address("t", str(each % NAMES)), b"%d" % each) for each in numbers]
@@ -140,7 +140,7 @@ class Trial:
         source = self.system.source("t")
         self._sources.append(source)
         if isinstance(source, KeepsMemory):
-            source.memory.keep_in(SourceMemories(self._place, [self.role]), self.role, self._was)
+            source.memory.keep_in(self._memories(), self.role, self._was)
         return source
 
     @property
@@ -157,18 +157,29 @@ class Trial:
         def clock() -> float:
             return boot_seconds() + self._later
 
-        name, last = f"i{len(self._holders)}", self._holders[-1:]
-        holder = LeaseHolder(FileLeaseStore(self.folder / "lease"), name, LEASE, clock)
+        assert self.storage is not None
+        last = self._instances[-1].holder if self._instances else None
+        name, lease = f"i{len(self._instances)}", self.storage.open_lease()
+        holder = LeaseHolder(lease, name, LEASE, clock)
         holder.start()
-        self._holders.append(holder)
-        if last and not last[0].ended:
-            until(lambda: holder.active == last[0].instance)
+        if last is not None and not last.ended:
+            until(lambda: holder.active == last.instance)
             self._later += LEASE
         until(holder.holds)
-        self._place = holder
+        self._instances.append(Instance(self.storage, holder, self.folder))
 
     def give_lease(self) -> None:
-        self._holders[-1].give()
+        self._instances[-1].stop()
+
+    def damage_memory(self) -> None:
+        self._file.write_text("damaged")
+
+    def _memories(self) -> SourceMemories:
+        if not self._instances:
+            return SourceMemories(MemoryFile(self._file), [self.role])
+        memories = self._instances[-1].memories
+        memories.use_roles([self.role])
+        return memories
 
     def stop(self) -> None:
         """End the process in good order; what it holds is not settled."""
@@ -282,7 +293,7 @@ class Trial:
             assert not lost, "lost"
             assert not self.told, "a gap is told, and there is none"
         if exact and self.keeps:
-            assert repeats == [], "came twice"
+            assert self.system.retains or repeats == [], "came twice"
             doubted = [each.number for each in self.arrivals if each.again]
             assert max(doubted, default=-1) < self._unsent, "marked, and sent to this process"
 

@@ -39,6 +39,7 @@ class System:
     broker to end. `spell` joins levels; `rest` is a pattern for all below some levels.
     `set_aside` has the broker set aside what the source "one" rejects, and returns a source of that
     place; None where brokers of the kind set nothing aside, or where no client may read it.
+    `retains`: each message is published as a retained one, which may come with a subscription.
     `in_order`: the broker delivers what was on its way to a lost connection before anything newer.
     `refused` is an address that the broker lets nobody publish to; empty where it has none, or ends
     the connection.
@@ -56,6 +57,7 @@ class System:
     illegal: str  # an address that no message can have
     mode: DeliveryMode = DeliveryMode.AT_LEAST_ONCE
     retained: bool = False
+    retains: bool = False
     stop: Callable[[], None] | None = None
     start: Callable[[], None] | None = None
     set_aside: Callable[[], Source] | None = None
@@ -126,8 +128,10 @@ def _session_removal(settings: MqttSettings) -> Mapping[str, Callable[[], None]]
 
     def remove() -> None:
         short = replace(settings, session_expiry=0)
-        with opened(make_source(short, [Subscription("none")], instance="one")):
-            pass
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(kept_session, "_sessions", {})  # it is of another process
+            with opened(make_source(short, [Subscription("none")], instance="one")):
+                pass
 
     return {"session": remove}
 
@@ -154,7 +158,7 @@ def _mqtt(request: pytest.FixtureRequest) -> System:
         retained=True,
         stop=broker.stop,
         start=broker.start,
-        forget=kept_session._sessions.clear,  # noqa: SLF001  # as a process ends,
+        forget=kept_session._sessions.clear,  # noqa: SLF001  # as a process ends
     )
 
 
@@ -163,6 +167,14 @@ def _mqtt_3(request: pytest.FixtureRequest) -> System:
     assert isinstance(system.settings, MqttSettings)
     settings = replace(system.settings, version="3.1.1")
     return replace(system, settings=settings, removals=_session_removal(settings))
+
+
+def _mqtt_retained(request: pytest.FixtureRequest) -> System:
+    return replace(_mqtt_3(request), retains=True)
+
+
+def _mqtt_5_retained(request: pytest.FixtureRequest) -> System:
+    return replace(_mqtt(request), retains=True)
 
 
 def _mqtt_of_nats(request: pytest.FixtureRequest) -> System:
@@ -392,6 +404,8 @@ SYSTEMS: dict[str, Callable[[pytest.FixtureRequest], System]] = {
 }
 # Further places of these kinds, for what happens to a source.
 PLACES: dict[str, Callable[[pytest.FixtureRequest], System]] = {
+    "mqtt-3.1.1-retained": _mqtt_retained,
+    "mqtt-5-retained": _mqtt_5_retained,
     "jms-queue": _jms_queue,
     "nats-core": _nats_core,
     "rabbitmq-stream": _rabbitmq_stream,

@@ -828,6 +828,36 @@ def test_the_exchange_is_created_on_request(rabbitmq: Vhost) -> None:
         assert numbers(collect(source, 1)) == [1]
 
 
+@pytest.mark.parametrize(
+    ("method", "kind", "body"),
+    [
+        ("queue_declare", f"queues/{{vhost}}/{QUEUE}", {"arguments": {"x-max-length": 9}}),
+        ("exchange_declare", "exchanges/{vhost}/plant", {"type": "topic", "durable": False}),
+    ],
+)
+def test_what_another_connection_makes_meanwhile_is_used(
+    rabbitmq: Vhost, monkeypatch: pytest.MonkeyPatch, method: str, kind: str, body: dict[str, Any]
+) -> None:
+    """The look-up finds none, and the making of one with other arguments is refused."""
+    from pika.channel import Channel  # noqa: PLC0415  # the fixture skips without it
+
+    declare = getattr(Channel, method)
+
+    def lose(channel: Any, *arguments: Any, **options: Any) -> Any:  # noqa: ANN401  # the driver's
+        if not options.get("passive"):
+            monkeypatch.setattr(Channel, method, declare)
+            rabbitmq.server.api("PUT", kind.format(vhost=rabbitmq.name), {"durable": True, **body})
+        return declare(channel, *arguments, **options)
+
+    monkeypatch.setattr(Channel, method, lose)
+    settings = replace(rabbitmq.settings, exchange="plant", create_exchange=True)
+    source, sink = source_of(settings), make_sink(settings)
+    with opened(source, sink):
+        assert getattr(Channel, method) is declare
+        send(sink, say(1))
+        assert numbers(collect(source, 1)) == [1]
+
+
 def test_the_next_address_is_tried(rabbitmq: Vhost) -> None:
     settings = replace(rabbitmq.settings, url=f"amqp://127.0.0.1:{free_port()}, {rabbitmq.url}")
     source, sink = source_of(settings), make_sink(settings)

@@ -32,19 +32,21 @@ class KeptSession:
     retained_size: int = 0  # bytes
     new_filters: Sequence[str] = ()  # subscribed with this connection for the first time
     old_filters: Sequence[str] = ()  # subscribed with this connection again
+    was_lost: bool = False  # the broker made it again, and sends all that it retains
     has_qos_0: bool = False
     left: list[Message] = field(default_factory=list)
 
     def subscribe(self, filters: Iterable[str], *, present: bool) -> None:
         """Note a new connection, which subscribes to `filters`; `present` is from the CONNACK."""
+        wanted = {*filters}
+        self.old_filters = [*map(inner_filter, wanted & self.filters)]
+        self.was_lost = not present and bool(self.filters)
         if not present:
             self.filters.clear()
             self.unreleased.clear()
             self.retained.clear()
             self.retained_size = 0
-        wanted = {*filters}
         self.new_filters = [*map(inner_filter, wanted - self.filters)]
-        self.old_filters = [*map(inner_filter, wanted & self.filters)]
         self.filters |= wanted
 
     def unwanted(self, filters: Iterable[str]) -> list[str]:

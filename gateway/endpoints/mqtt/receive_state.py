@@ -142,7 +142,8 @@ class ReceiveState(ConnectionOwner):
     def _mark(self, message: Message) -> Message:
         """Mark a retained message that an earlier run may have received."""
         headers = message.headers
-        may_repeat = self._repeats_retained and headers.retained and not headers.redelivered
+        repeats = self._repeats_retained or self._kept.was_lost
+        may_repeat = repeats and headers.retained and not headers.redelivered
         if may_repeat and self._kept.may_be_sent_again(message):
             return mark_redelivered(message)
         return message
@@ -172,8 +173,10 @@ class ReceiveState(ConnectionOwner):
         wanted = self._retained_filters
         if wanted is not None and not any_selects(wanted, message.address):
             return True
-        may_repeat = self._repeats_retained and not headers.redelivered
-        return may_repeat and self._kept.is_sent_again(message)
+        if headers.redelivered or not (self._repeats_retained or self._kept.was_lost):
+            return False
+        is_equal = self._kept.is_sent_again(message)
+        return is_equal and self._repeats_retained  # else it may be a live one
 
     def _release(self, responses: list[tuple[int, int, int]]) -> bytes:
         """Return a PUBCOMP for each PUBREL, also for an unknown id (MQTT 5.0, 4.3.3)."""

@@ -63,7 +63,8 @@ class WantedSession:
         several = key != self._settings.broker_key
         fact = f"filters {self.client_id}" + (f" {key}" if several else "")
         kept = kept_session(key, self.client_id)
-        kept.filters.update(self.memory.get(fact, read_texts, NO_TEXTS) or ())
+        saved = self.memory.get(fact, read_texts, NO_TEXTS)
+        kept.filters.update(self.filters if saved is None else saved)  # damaged: any may be there
         return kept, fact
 
 

@@ -168,12 +168,22 @@ class NatsConnection:
         try:
             await self.jetstream.stream_info(settings.stream)
         except NotFoundError:
+            await self._add_stream()
+
+    async def _add_stream(self) -> None:
+        settings = self._settings
+        try:
             await self.jetstream.add_stream(
                 name=settings.stream,
                 subjects=list(settings.subjects),
                 num_replicas=settings.replicas,
                 duplicate_window=settings.duplicate_window,
             )
+        except APIError as refused:  # also where another connection has just made it
+            try:
+                await self.jetstream.stream_info(settings.stream)
+            except NotFoundError:
+                raise refused from None
 
     async def find_streams(self, subject: str) -> list[str]:
         """Return the streams that have subjects of a pattern."""

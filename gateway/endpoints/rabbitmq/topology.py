@@ -33,20 +33,21 @@ def find_exchange(connection: RabbitmqConnection, *, binds: bool = False) -> boo
     settings = connection.settings
     name = settings.exchange
     declare = partial(_attempt, connection, "exchange_declare", name)
-    absent = error = declare(passive=True)
-    if error is None:
-        # an equal exchange stays as it is; a user without the permission is not told its type
-        error = declare("topic", durable=True) if binds else None
-        if error is not None and _OTHER_TYPE in error.reply_text:
+    absent = declare(passive=True)
+    if absent is not None:
+        if absent.reply_code != NOT_FOUND:
+            raise refusal(settings, absent) from absent
+        if not settings.create_exchange:
+            reason = f"there is no exchange {name!r}; create it, or set `create_exchange`"
+            raise EndpointError(f"{settings.name}: {reason}") from absent
+    # an equal exchange stays as it is; a user without the permission is not told its type
+    error = declare("topic", durable=True) if absent is not None or binds else None
+    if error is not None:
+        if binds and _OTHER_TYPE in error.reply_text:
             reason = f"{name!r} is no topic exchange, so that no pattern selects its messages"
             raise EndpointError(f"{settings.name}: {reason}") from error
-    elif error.reply_code != NOT_FOUND:
-        raise refusal(settings, error) from error
-    elif not settings.create_exchange:
-        reason = f"there is no exchange {name!r}; create it, or set `create_exchange`"
-        raise EndpointError(f"{settings.name}: {reason}") from error
-    elif (error := declare("topic", durable=True)) is not None:
-        raise refusal(settings, error) from error
+        if absent is not None and declare(passive=True) is not None:  # nobody has just made it
+            raise refusal(settings, error) from error
     return absent is None
 
 
@@ -68,7 +69,8 @@ def find_queue(connection: RabbitmqConnection, queue: str) -> bool:
         arguments["x-single-active-consumer"] = True
     if settings.queue_type == "quorum" and connection.version >= RETURNS_LIMITED:
         arguments["x-delivery-limit"] = -1
-    if (error := declare(durable=True, arguments=arguments)) is not None:
+    error = declare(durable=True, arguments=arguments)
+    if error is not None and declare(passive=True) is not None:  # nobody has just made it
         raise refusal(settings, error) from error
     return False
 

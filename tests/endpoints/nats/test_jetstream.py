@@ -332,6 +332,39 @@ def test_a_stream_that_somebody_makes_again_with_its_consumer_is_a_gap(
         assert [each.reason for each in losses] == [MADE_AGAIN]
 
 
+def test_a_stream_that_another_connection_makes_meanwhile_is_used(settings: NatsSettings) -> None:
+    """The look-up finds none, and the making of one of another configuration is refused."""
+    from nats.js.errors import NotFoundError  # noqa: PLC0415  # the fixture skips without it
+
+    from gateway.endpoints.nats.connection import NatsConnection  # noqa: PLC0415  # as above
+
+    made = NatsConnection(settings, lambda _failure: None)
+    find = made.jetstream.stream_info
+
+    async def find_none_and_lose(name: str) -> Any:  # noqa: ANN401  # the driver's
+        made.jetstream.stream_info = find
+        try:
+            return await find(name)
+        except NotFoundError:
+            ask(settings, lambda js: js.add_stream(name=name, subjects=["t.>", "other"]))
+            raise
+
+    made.jetstream.stream_info = find_none_and_lose
+    try:
+        made.call(made.make_stream())
+    finally:
+        made.close()
+    found = ask(settings, lambda js: js.stream_info("T"))
+    assert found.config.subjects == ["t.>", "other"]
+
+
+def test_a_stream_that_cannot_be_made_is_told_with_its_reason(settings: NatsSettings) -> None:
+    ask(settings, lambda js: js.add_stream(name="S", subjects=["t.>"]))
+
+    with pytest.raises(EndpointError, match="subjects overlap with an existing stream"):
+        make_sink(settings).open()
+
+
 def test_a_stream_that_nobody_makes_is_named(settings: NatsSettings) -> None:
     source = source_of(replace(settings, create_stream=False))
 
