@@ -100,7 +100,10 @@ class TargetEntry:
 
 @dataclass(frozen=True, slots=True)
 class RouteEntry:
-    """Route of the document; `location` is the line it was made from."""
+    """Route of the document; `location` is the line it was made from.
+
+    `refusal`: why `gateway check` refuses it; the route is then a comment.
+    """
 
     name: str
     location: SourceLine
@@ -111,6 +114,7 @@ class RouteEntry:
     notes: tuple[str, ...] = ()
     selector: str = ""
     both: bool = False
+    refusal: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +129,11 @@ class Document:
     notes: tuple[str, ...] = ()  # at the top
     remarks: tuple[str, ...] = ()  # after the routes
     omitted: tuple[OmittedLine, ...] = ()
+
+    @property
+    def live_routes(self) -> tuple[RouteEntry, ...]:
+        """The routes that are no comments."""
+        return tuple(each for each in self.routes if not each.refusal)
 
     def lines(self, status: LineStatus) -> tuple[OmittedLine, ...]:
         """Return the omitted lines of one status."""
@@ -156,6 +165,11 @@ class NameGenerator:
         return name
 
 
+def gateway_name(site: str, *parts: str) -> str:
+    """Return the name of the gateway: `site` keeps those of equal files at several sites apart."""
+    return NameGenerator().make(*filter(None, (site, *parts, "bridge")))
+
+
 def render(document: Document) -> str:
     """Return the text of the mapping file; equal documents have equal texts."""
     parts = (_head, _process, _endpoints, _routes, _tail)
@@ -181,8 +195,8 @@ def _head(document: Document) -> Iterator[str]:
 
 
 def _process(document: Document) -> Iterator[str]:
-    if document.routes:
-        yield f"gateway: {{name: {document.gateway}}}  # unique among your gateways"
+    if document.live_routes:
+        yield f"gateway: {{name: {document.gateway}}}  # unique among your gateways, at each site"
         yield "archive: {path: archive}  # beside this file; `gateway reconcile archive` reads it"
         yield "spool: {path: spool}  # messages for a broker that is away"
         yield "web: {}  # http://127.0.0.1:8047, which `gateway status` asks"
@@ -227,14 +241,21 @@ def _setting(setting: EndpointSetting) -> Iterator[str]:
 
 
 def _routes(document: Document) -> Iterator[str]:
-    if not document.routes:
+    if document.live_routes:
+        yield "routes:"
+    else:
         yield from comment_lines("No line became a route; a configuration needs one at least.")
-        return
-    yield "routes:"
     for number, route in enumerate(document.routes):
         if number:
             yield ""
-        yield from _route(route)
+        lines = _route(route)
+        yield from _as_comments(route.refusal, lines) if route.refusal else lines
+
+
+def _as_comments(refusal: str, lines: Iterable[str]) -> Iterator[str]:
+    yield from comment_lines(f"This route is a comment: {refusal}", 2)
+    for line in lines:
+        yield line if line.lstrip().startswith("#") else f"# {line}"
 
 
 def _route(route: RouteEntry) -> Iterator[str]:

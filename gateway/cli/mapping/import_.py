@@ -11,7 +11,7 @@ from gateway.cli.parsers import CommandParser, add_command
 from gateway.errors import GatewayError
 from gateway.imports.document import Document, render
 from gateway.imports.ems.importer import import_ems
-from gateway.imports.imported_files import conf_files, read_file
+from gateway.imports.imported_files import conf_files, read_file, site_of
 from gateway.imports.mosquitto.importer import import_mosquitto
 from gateway.imports.source_lines import LineStatus, grouped
 from gateway.terminal.text import print_line
@@ -37,11 +37,12 @@ def run(args: argparse.Namespace) -> int:
     Exit status: 0 nothing got lost, 1 some lines were not carried over and are listed, or there is
     no route, 2 a file is unreadable.
     """
+    site = site_of(args.files[0])
     files = [(str(path), read_file(path)) for path in args.files]
     document = (
-        import_ems(files)
+        import_ems(files, site)
         if args.system == "ems"
-        else import_mosquitto(*files[0], include=conf_files)
+        else import_mosquitto(*files[0], include=conf_files, site=site)
     )
     text = render(document)
     _write(text, args.output)
@@ -49,11 +50,11 @@ def run(args: argparse.Namespace) -> int:
         print_line(str(line), sys.stderr)
     variables = unset_variables(text)
     advice = f"; set {variables} before `gateway check`" if variables else ""
-    if document.routes:
+    if document.live_routes:
         print_line(_fleet_advice(args.output), sys.stderr)
     print_line(_summary(document) + advice, sys.stderr)
     lost = document.lines(LineStatus.NOT_CARRIED_OVER)
-    return 1 if lost or not document.routes else 0
+    return 1 if lost or not document.live_routes else 0
 
 
 def _write(text: str, output: Path | None) -> None:
@@ -77,5 +78,5 @@ def _fleet_advice(output: Path | None) -> str:
 
 def _summary(document: Document) -> str:
     lost, stay = (len(document.lines(status)) for status in LineStatus)
-    routes = len(document.routes) or "no"
+    routes = len(document.live_routes) or "no"
     return f"gateway: {routes} routes; {lost} lines or options lost, {stay} stay at the broker"

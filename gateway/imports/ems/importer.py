@@ -14,12 +14,13 @@ from gateway.imports.document import (
     NameGenerator,
     RouteEntry,
     TargetEntry,
+    gateway_name,
     quote_comments,
 )
 from gateway.imports.ems import config_files
 from gateway.imports.ems.bridge_selection import SelectedBridge, has_wildcards, select_bridges
 from gateway.imports.ems.exchanged_topics import TopicExchange, find_exchanged_topics
-from gateway.imports.route_checks import find_refusals
+from gateway.imports.route_checks import with_refusals
 from gateway.imports.source_lines import ParsedFile, read_ems
 
 ENDPOINT_NAME = "ems"
@@ -95,26 +96,29 @@ NOTES = (
 NO_ADDRESS = "The imported files do not contain the address of the server."
 JARS = "The jar files of the client, such as /opt/tibco/ems/10.2/lib/*.jar."
 DURABLE = "Without it, messages are lost while the gateway is disconnected."
-ENDPOINT = EndpointEntry(
-    ENDPOINT_NAME,
-    (
-        EndpointSetting("kind", "jms"),
-        EndpointSetting("dialect", ENDPOINT_NAME),
-        EndpointSetting("urls", ("tcp://localhost:7222",), NO_ADDRESS),
-        EndpointSetting("classpath", ("${env:EMS_CLASSPATH}",), JARS),
-        EndpointSetting("client_id", f"gateway-{ENDPOINT_NAME}"),
-        EndpointSetting("durable", "gateway-{pattern}", DURABLE),
-    ),
-    (
+
+
+def endpoint_entry(gateway: str) -> EndpointEntry:
+    return EndpointEntry(
+        ENDPOINT_NAME,
         (
-            "The EMS server. Add `username` and `password` (as ${env:...}) when the server requires"
-            " them."
+            EndpointSetting("kind", "jms"),
+            EndpointSetting("dialect", ENDPOINT_NAME),
+            EndpointSetting("urls", ("tcp://localhost:7222",), NO_ADDRESS),
+            EndpointSetting("classpath", ("${env:EMS_CLASSPATH}",), JARS),
+            EndpointSetting("client_id", f"{gateway}-{ENDPOINT_NAME}"),
+            EndpointSetting("durable", "gateway-{pattern}", DURABLE),
         ),
-    ),
-)
+        (
+            (
+                "The EMS server. Add `username` and `password` (as ${env:...}) when the server"
+                " requires them."
+            ),
+        ),
+    )
 
 
-def import_ems(files: Sequence[tuple[str, bytes]]) -> Document:
+def import_ems(files: Sequence[tuple[str, bytes]], site: str = "") -> Document:
     """Import bridges.conf, topics.conf and transports.conf, each of them optional.
 
     Raises:
@@ -129,12 +133,14 @@ def import_ems(files: Sequence[tuple[str, bytes]]) -> Document:
     omitted += [each for parsed in parsed_files.values() for each in parsed.omitted]
     selected = select_bridges(bridges, omitted)
     entries = route_entries(selected, exchange, config_files.secrets_in(parsed_files.values()))
-    omitted += find_refusals(entries, {ENDPOINT_NAME: ENDPOINT_NAME}, EMS)
+    entries, refused = with_refusals(entries, {ENDPOINT_NAME: ENDPOINT_NAME}, EMS)
+    omitted += refused
+    gateway = gateway_name(site, ENDPOINT_NAME)
     return Document(
         command="ems",
-        gateway=f"{ENDPOINT_NAME}-bridge",
+        gateway=gateway,
         files=tuple(name for name, _ in files),
-        endpoints=(ENDPOINT,) if entries else (),
+        endpoints=(endpoint_entry(gateway),) if entries else (),
         routes=entries,
         notes=NOTES if entries else (),
         remarks=tuple(exchange.remarks()),

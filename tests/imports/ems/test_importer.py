@@ -36,7 +36,7 @@ def test_the_samples_become_a_configuration(tmp_path: Path) -> None:
     selectors = [route.selector.text for route in configuration.routes if route.selector]
     assert selectors == ["urgency in ('medium', 'high')"]
     settings = settings_of(configuration, "ems", JmsSettings)
-    assert (settings.client_id, settings.durable) == ("gateway-ems", "gateway-{pattern}")
+    assert (settings.client_id, settings.durable) == ("ems-bridge-ems", "gateway-{pattern}")
     assert list(configuration.endpoints) == ["ems"]
 
 
