@@ -8,6 +8,7 @@ import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
+from urllib.parse import unquote
 
 import yaml
 
@@ -67,6 +68,7 @@ def quote_comments(comments: Iterable[str], secrets: Iterable[str] = ()) -> tupl
 
 MAX_NAME_LENGTH = 64  # characters of a name in a configuration
 _NOT_NAME = re.compile(r"[^A-Za-z0-9_.-]+")
+_PORTS = {"amqp": 5_672, "amqps": 5_671}
 _WILDCARD_WORDS = {"*": "each", "+": "each", ">": "all", "#": "all"}
 
 
@@ -100,7 +102,10 @@ class TargetEntry:
 
 @dataclass(frozen=True, slots=True)
 class RouteEntry:
-    """Route of the document; `location` is the line it was made from."""
+    """Route of the document; `location` is the line it was made from.
+
+    `refusal`: why `gateway check` refuses it; the route is then a comment.
+    """
 
     name: str
     location: SourceLine
@@ -111,6 +116,7 @@ class RouteEntry:
     notes: tuple[str, ...] = ()
     selector: str = ""
     both: bool = False
+    refusal: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +131,11 @@ class Document:
     notes: tuple[str, ...] = ()  # at the top
     remarks: tuple[str, ...] = ()  # after the routes
     omitted: tuple[OmittedLine, ...] = ()
+
+    @property
+    def live_routes(self) -> tuple[RouteEntry, ...]:
+        """The routes that are no comments."""
+        return tuple(each for each in self.routes if not each.refusal)
 
     def lines(self, status: LineStatus) -> tuple[OmittedLine, ...]:
         """Return the omitted lines of one status."""
@@ -156,6 +167,17 @@ class NameGenerator:
         return name
 
 
+def variable_of(endpoint: str) -> str:
+    """Return the prefix of the environment variables of an endpoint."""
+    word = re.sub(r"[^A-Z0-9]+", "_", endpoint.upper())
+    return word if word[0].isalpha() else f"BRIDGE_{word}"
+
+
+def gateway_name(site: str, *parts: str) -> str:
+    """Return the name of the gateway: `site` keeps those of equal files at several sites apart."""
+    return NameGenerator().make(*filter(None, (site, *parts, "bridge")))
+
+
 def render(document: Document) -> str:
     """Return the text of the mapping file; equal documents have equal texts."""
     parts = (_head, _process, _endpoints, _routes, _tail)
@@ -181,8 +203,8 @@ def _head(document: Document) -> Iterator[str]:
 
 
 def _process(document: Document) -> Iterator[str]:
-    if document.routes:
-        yield f"gateway: {{name: {document.gateway}}}  # unique among your gateways"
+    if document.live_routes:
+        yield f"gateway: {{name: {document.gateway}}}  # unique among your gateways, at each site"
         yield "archive: {path: archive}  # beside this file; `gateway reconcile archive` reads it"
         yield "spool: {path: spool}  # messages for a broker that is away"
         yield "web: {}  # http://127.0.0.1:8047, which `gateway status` asks"
@@ -207,12 +229,15 @@ def _broker_id(endpoint: EndpointEntry) -> str:
     """Return the identifier to choose for a broker, and what to fill in where it is local."""
     values = {setting.key: setting.value for setting in endpoint.settings}
     urls = values.get("urls")
-    text = urls[0] if isinstance(urls, Sequence) else str(values["host"]).partition(",")[0]
-    first = text.partition("://")[2] or text
+    text = urls[0] if isinstance(urls, Sequence) else str(values.get("url") or values["host"])
+    scheme, _, rest = text.partition(",")[0].rpartition("://")
+    first, slash, path = rest.partition("/")  # of RabbitMQ, whose brokers are vhosts
     host, colon, port = first.rpartition(":")
     if not colon or not port.isdecimal() or (":" in host and not host.endswith("]")):
-        host, port = first, str(values["port"])
-    found = proposed_broker_id(PLACEHOLDER, f"{host}:{port}", [host.strip("[]")])
+        host, port = first, str(values.get("port") or _PORTS.get(scheme, ""))
+    found = proposed_broker_id(
+        PLACEHOLDER, f"{host}:{port}{slash}{unquote(path) or slash}", [host.strip("[]")]
+    )
     note = f"  # {PLACEHOLDER}: a name of this site" if found.startswith(f"{PLACEHOLDER}/") else ""
     return to_yaml(found) + note
 
@@ -227,14 +252,21 @@ def _setting(setting: EndpointSetting) -> Iterator[str]:
 
 
 def _routes(document: Document) -> Iterator[str]:
-    if not document.routes:
+    if document.live_routes:
+        yield "routes:"
+    else:
         yield from comment_lines("No line became a route; a configuration needs one at least.")
-        return
-    yield "routes:"
     for number, route in enumerate(document.routes):
         if number:
             yield ""
-        yield from _route(route)
+        lines = _route(route)
+        yield from _as_comments(route.refusal, lines) if route.refusal else lines
+
+
+def _as_comments(refusal: str, lines: Iterable[str]) -> Iterator[str]:
+    yield from comment_lines(f"This route is a comment: {refusal}", 2)
+    for line in lines:
+        yield line if line.lstrip().startswith("#") else f"# {line}"
 
 
 def _route(route: RouteEntry) -> Iterator[str]:

@@ -2,25 +2,41 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
+from socket import gethostname
 from typing import Final
+from zlib import crc32
 
 from gateway.errors import GatewayError
 
 MAX_BYTES: Final = 4 << 20  # a larger file is not a configuration
+MAX_HOST: Final = 20  # characters of its name in that of a gateway
+
+
+def site_of(path: Path) -> str:
+    """Return the host's name and a digest of where the file is.
+
+    The same file gives the same; one of another host, or in another folder, gives another.
+    """
+    host = gethostname().partition(".")[0][:MAX_HOST]
+    return f"{host}-{crc32(os.fsencode(path.absolute())):08x}"
 
 
 def conf_files(folder: str) -> list[tuple[str, bytes]]:
     """Return the files of an `include_dir`, in the order in which mosquitto reads them.
 
+    Each letter's upper case comes before its lower case: A, a, B, b.
+
     Raises:
         GatewayError: the folder or a file of it cannot be read.
     """
     try:
-        paths = sorted(each for each in Path(folder).iterdir() if each.name.endswith(".conf"))
+        found = [each for each in Path(folder).iterdir() if each.name.endswith(".conf")]
     except OSError as error:
         raise GatewayError(f"{folder}: cannot read the folder: {error.strerror}") from error
-    return [(str(each), read_file(each)) for each in paths]
+    paths = sorted(found, key=lambda each: [(char.upper(), char) for char in each.name])
+    return [(str(each), read_file(each)) for each in paths if each.name != ".conf"]
 
 
 def read_file(path: Path) -> bytes:

@@ -6,6 +6,7 @@ The proofs find faults that involve several lines of the input, such as a cycle 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 
 from gateway.dialects.base import Dialect, parse_pattern
@@ -75,28 +76,43 @@ def is_covered(pattern: str, others: Sequence[str], dialect: Dialect) -> bool:
         return False
 
 
+MAX_ROUNDS = 20  # each proves the routes that the one before left
 MAX_ROUTES = 2_000  # beyond them the proofs take too long for an import
 
 
-def find_refusals(
+def with_refusals(
     entries: Sequence[RouteEntry], brokers: Mapping[str, str], dialect: Dialect
-) -> list[OmittedLine]:
-    """Return the errors of `gateway check`; `brokers` is by endpoint, all of one dialect."""
+) -> tuple[tuple[RouteEntry, ...], list[OmittedLine]]:
+    """Return the entries, with the refusals of `gateway check`, and a line for each of these.
+
+    `brokers` is by endpoint, all of one dialect. A refused route is left out and the others are
+    proven again, until none is refused: a cycle is broken where the proof names it.
+    """
     if len(entries) > MAX_ROUTES:
         reason = f"the proofs were left out for more than {MAX_ROUTES} routes; run `gateway check`"
-        return [OmittedLine(entries[0].location, "the routes together", reason)]
+        return tuple(entries), [OmittedLine(entries[0].location, "the routes together", reason)]
     at_endpoint = with_limits(dialect, NameLimits())
-    routes = [route for entry in entries for route in routes_of(entry, at_endpoint)]
-    locations = {entry.name: entry.location for entry in entries}
-    return [
-        OmittedLine(
-            locations[finding.route.removesuffix(REVERSE_SUFFIX)],
-            f"route {finding.route!r}",
-            f"`gateway check` refuses it: {finding.text}; {finding.hint}",
-        )
-        for finding in prove(routes, brokers, only_errors=True)
-        if finding.severity == "error"
-    ]
+    refusals: dict[str, str] = {}
+    omitted: list[OmittedLine] = []
+    for _ in range(MAX_ROUNDS):
+        live = [entry for entry in entries if entry.name not in refusals]
+        routes = [route for entry in live for route in routes_of(entry, at_endpoint)]
+        locations = {entry.name: entry.location for entry in live}
+        found = [
+            each for each in prove(routes, brokers, only_errors=True) if each.severity == "error"
+        ]
+        for finding in found:
+            name = finding.route.removesuffix(REVERSE_SUFFIX)
+            reason = f"`gateway check` refuses it: {finding.text}; {finding.hint}"
+            refusals.setdefault(name, reason)
+            omitted.append(OmittedLine(locations[name], f"route {finding.route!r}", reason))
+        if not found:
+            break
+    else:
+        reason = f"errors were left after {MAX_ROUNDS} proofs; run `gateway check`"
+        omitted.append(OmittedLine(entries[0].location, "the routes together", reason))
+    checked = (replace(entry, refusal=refusals.get(entry.name, "")) for entry in entries)
+    return tuple(checked), omitted
 
 
 def routes_of(entry: RouteEntry, dialect: Dialect) -> Iterator[Route]:

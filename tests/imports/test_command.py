@@ -3,6 +3,7 @@ from __future__ import annotations
 import re
 import shutil
 from pathlib import Path
+from socket import gethostname
 
 import pytest
 
@@ -11,7 +12,7 @@ from gateway.config.load import load
 from gateway.errors import GatewayError
 from gateway.imports.document import render
 from gateway.imports.ems.importer import import_ems
-from gateway.imports.imported_files import MAX_BYTES
+from gateway.imports.imported_files import MAX_BYTES, site_of
 from tests.imports.imported import SAMPLES, import_alone
 
 
@@ -191,7 +192,28 @@ def test_an_imported_ems_bridge_passes_the_check_with_its_client_library(
     assert configuration.archive is not None
     assert configuration.spool is not None
     assert configuration.web is not None
-    assert configuration.gateway.name == "ems-bridge"
+    assert configuration.gateway.name == f"{site_of(file)}-ems-bridge"
+
+
+def test_the_same_file_at_two_sites_gives_two_names(tmp_path: Path) -> None:
+    names = set()
+    for site in ("north", "south"):
+        file, output = tmp_path / site / "mosquitto.conf", tmp_path / site / "gw.yaml"
+        file.parent.mkdir()
+        file.write_text("connection hub\naddress h\ntopic a/# in\n")
+        assert run("mosquitto", str(file), "-o", str(output)) == 0
+        names.add(load(output).gateway.name)
+
+    assert len(names) == 2
+    host = gethostname().partition(".")[0][:20]
+    assert all(name.startswith(f"{host}-") and name.endswith("-hub-bridge") for name in names)
+
+
+def test_the_name_of_a_site_is_short_and_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gateway.imports.imported_files.gethostname", lambda: f"{'h' * 60}.example")
+
+    assert site_of(Path("/m")) == site_of(Path("/m"))
+    assert re.fullmatch("h{20}-[0-9a-f]{8}", site_of(Path("/m")))
 
 
 def test_a_folder_of_further_files_is_read_and_the_lines_of_the_broker_are_one(
@@ -199,7 +221,7 @@ def test_a_folder_of_further_files_is_read_and_the_lines_of_the_broker_are_one(
 ) -> None:
     folder, file = tmp_path / "conf.d", tmp_path / "mosquitto.conf"
     folder.mkdir()
-    (folder / "b.conf").write_text("topic b/# out\n")
+    (folder / "b.conf").write_text("connection d\naddress h\ntopic b/# out\n")
     (folder / "a.conf").write_text("connection c\naddress h\ntopic a/# out\n")
     (folder / "a.conf.old").write_text("connection d\n")
     file.write_text(

@@ -3,23 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import takewhile
 
 from gateway.endpoints.settings.base import U16
 from gateway.endpoints.settings.mqtt import MqttSettings
 from gateway.imports.document import REFERENCE, EndpointSetting, Value
 from gateway.imports.mosquitto.config_file import BridgeConnection, MosquittoConfig, Option
+from gateway.imports.mosquitto.listeners import DEFAULT_PORT
 from gateway.imports.mosquitto.options import NO_EFFECT, UNSUPPORTED
+from gateway.imports.mosquitto.topic_lines import Direction
 from gateway.imports.source_lines import OmittedLine, SourceLine
 from gateway.setting import fields_by_key
 
 VERSIONS = {"mqttv50": "5", "mqttv311": "3.1.1"}
-PORT, TLS_FILES = 1883, {"ca_file": "cafile", "cert_file": "certfile", "key_file": "keyfile"}
+TLS_FILES = {"ca_file": "cafile", "cert_file": "certfile", "key_file": "keyfile"}
 TLS_OPTIONS = ("bridge_cafile", "bridge_capath", "bridge_psk")  # each enables encryption
 
 MQTT_5 = EndpointSetting(
     "version",
     "5",
     "Its user properties carry the origin path, which prevents loops.",
+)
+MQTT_3 = EndpointSetting("version", "3.1.1", "mosquitto's default for a bridge.")
+MQTT_5_FOR_RETAIN = EndpointSetting(
+    "version",
+    "5",
+    "With it a subscription tells which messages are retained, as mosquitto learns as a bridge."
+    " For a broker that supports 3.1.1 only, write that: live messages then arrive unretained.",
+)
+NO_RETAIN = (
+    "with MQTT 3.1.1 a broker sends live messages without RETAIN, unless the client is a bridge as"
+    ' mosquitto is; write `version: "5"` when the broker supports it'
 )
 NO_ORIGIN_PATH = (
     "it cannot carry the origin path, by which a route in both directions recognises its own"
@@ -37,18 +51,31 @@ def local_settings(
     both: bool,
 ) -> tuple[EndpointSetting, ...]:
     """Return the settings of the local broker; `both`: a route uses both directions."""
-    side, port = _BridgeSide(connection, variable, "local", omitted), broker.port
+    side = _BridgeSide(connection, variable, "local", omitted)
+    listener = broker.listeners.chosen()
     clean = "local_cleansession" if "local_cleansession" in connection.options else "cleansession"
     return (
         EndpointSetting("kind", "mqtt"),
-        EndpointSetting("host", "localhost"),
-        EndpointSetting("port", port or PORT, "The first listener's port." if port else ""),
+        EndpointSetting("host", listener.host),
+        EndpointSetting("port", listener.port or DEFAULT_PORT, _listener_note(broker)),
+        *((EndpointSetting("tls", {}),) if listener.has_tls else ()),
         *((MQTT_5,) if both else ()),
-        *side.log_in(broker.log_in_required),
+        *side.log_in(broker.listeners.refusing()),
         *side.session(clean),
         side.qos(),
         *side.on_too_long(),
     )
+
+
+def _listener_note(broker: MosquittoConfig) -> str:
+    found = broker.listeners.chosen().location
+    notes = [f"{found}: the listener."] if found is not None else []
+    if broker.listeners.says_nothing_about_users():
+        notes.append(
+            "No line has allow_anonymous: mosquitto 2.0 then takes clients with a user name only,"
+            " so add `username` and `password`."
+        )
+    return " ".join(notes)
 
 
 def remote_settings(
@@ -96,9 +123,10 @@ class _BridgeSide:
     def address(self) -> Iterator[EndpointSetting]:
         """Yield host and port; several addresses have their ports in `host`."""
         option = self._options["address"]
-        (host, port), *others = [self._host_and_port(option, each) for each in option.value.split()]
+        addresses = [*takewhile(lambda word: word[0] != "#", option.value.split())] or [""]
+        (host, port), *others = [self._host_and_port(option, each) for each in addresses]
         if others:
-            each = [f"{name}:{number or PORT}" for name, number in ((host, port), *others)]
+            each = [f"{name}:{number or DEFAULT_PORT}" for name, number in ((host, port), *others)]
             yield EndpointSetting("host", ", ".join(each), str(option.location))
             if not self._is_true("round_robin"):
                 note = "As mosquitto does without round_robin."
@@ -106,7 +134,7 @@ class _BridgeSide:
         else:
             yield EndpointSetting("host", host, str(option.location))
             note = "" if port or not self._encrypted() else "mosquitto's default, also with TLS."
-            yield EndpointSetting("port", port or PORT, note)
+            yield EndpointSetting("port", port or DEFAULT_PORT, note)
 
     def _host_and_port(self, option: Option, address: str) -> tuple[str, int]:
         """Return the parts of one address; the port is 0 where it has none."""
@@ -115,7 +143,7 @@ class _BridgeSide:
             host, text = address, ""
         port = int(text[:6] or 0)
         if port > U16:
-            self._omit(option, f"its port is above {U16}; {PORT} is taken")
+            self._omit(option, f"its port is above {U16}; {DEFAULT_PORT} is taken")
             port = 0
         return self._without_reference(option, host) or "localhost", port
 
@@ -143,10 +171,13 @@ class _BridgeSide:
                 item = "MQTT 3.1.1 on the bridge"
                 self._omitted.append(OmittedLine(location, item, NO_ORIGIN_PATH))
             return MQTT_5
+        receives = any(line.direction is not Direction.OUT for line in self._topics)
         if option is None:
-            return EndpointSetting("version", "3.1.1", "mosquitto's default for a bridge.")
+            return MQTT_5_FOR_RETAIN if receives else MQTT_3
         if version is None:
             self._omit(option, "an endpoint speaks 3.1.1 and 5.0; 3.1.1 is taken")
+        if version != "5" and receives:
+            self._omit(option, NO_RETAIN)
         return EndpointSetting("version", version or "3.1.1")
 
     def on_too_long(self) -> Iterator[EndpointSetting]:
@@ -178,7 +209,7 @@ class _BridgeSide:
 
     def session(self, name: str) -> Iterator[EndpointSetting]:
         option = self._options.get(name)
-        if option is not None and option.value.lower() not in {"true", "false"}:
+        if option is not None and option.value not in {"true", "false"}:
             self._omit(option, "it is neither true nor false")
         if option is not None and self._is_true(name):
             yield EndpointSetting("session_expiry", 0, f"{option.location}: a clean session.")
@@ -226,7 +257,7 @@ class _BridgeSide:
         )
 
     def _is_true(self, name: str) -> bool:
-        return name in self._options and self._options[name].value.lower() == "true"
+        return name in self._options and self._options[name].value == "true"
 
     def _without_reference(self, option: Option, text: str) -> str:
         """Return `text`, or omit the option when the configuration would replace a part of it."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from gateway.dialects.base import parse_pattern
@@ -13,7 +12,9 @@ from gateway.imports.document import (
     NameGenerator,
     RouteEntry,
     TargetEntry,
+    gateway_name,
     quote_comments,
+    variable_of,
 )
 from gateway.imports.mosquitto.config_file import (
     BridgeConnection,
@@ -24,7 +25,7 @@ from gateway.imports.mosquitto.config_file import (
 from gateway.imports.mosquitto.endpoints import local_settings, remote_settings
 from gateway.imports.mosquitto.routes import RouteDraft, draft_routes
 from gateway.imports.mosquitto.topic_lines import Direction
-from gateway.imports.route_checks import find_refusals, find_route_fault, is_covered, may_overlap
+from gateway.imports.route_checks import find_route_fault, is_covered, may_overlap, with_refusals
 from gateway.imports.source_lines import OmittedLine, read_mosquitto
 from gateway.model.overlap_index import candidate_pairs
 
@@ -79,14 +80,16 @@ NOTES = (
         " by their origin path: a user property, which needs MQTT 5 on both sides."
     ),
     (
-        "Retained messages cross as retained (`retained: forward`). Messages retained before the"
-        " subscription cross once; with a clean session, at every connection."
+        "Retained messages cross as retained (`retained: forward`) from a broker that is read with"
+        " version 5. With 3.1.1 a broker sends live messages without RETAIN, so they arrive"
+        " unretained. Messages retained before the subscription cross once; with a clean session,"
+        " at every connection."
     ),
 )
 MAX_TOPICS = 1_000  # of a connection; every pair is compared
 
 
-def import_mosquitto(file: str, data: bytes, include: Include) -> Document:
+def import_mosquitto(file: str, data: bytes, include: Include, site: str = "") -> Document:
     """Import all bridge connections of one mosquitto.conf; `include` reads an `include_dir`."""
     broker = parse_config(read_mosquitto(file, data), include)
     omitted = list(broker.omitted)
@@ -109,13 +112,17 @@ def import_mosquitto(file: str, data: bytes, include: Include) -> Document:
             else:
                 reason = "none of its topics became a route"
                 omitted.append(OmittedLine(connection.location, item, reason))
-    omitted += find_refusals(entries, {each.name: _broker(each) for each in endpoints}, MQTT)
+    brokers = {each.name: _broker(each) for each in endpoints}
+    checked, refused = with_refusals(entries, brokers, MQTT)
+    omitted += refused
+    if entries:
+        omitted += broker.listeners.lost(broker.connections[0].location)
     return Document(
         command="mosquitto",
-        gateway=NameGenerator().make(*(each.name for each in broker.connections[:1]), "bridge"),
+        gateway=gateway_name(site, *(each.name for each in broker.connections[:1])),
         files=(file, *broker.included),
         endpoints=tuple(endpoints),
-        routes=tuple(entries),
+        routes=checked,
         notes=NOTES if entries else (),
         omitted=tuple(sorted(omitted, key=lambda each: each.location)),
     )
@@ -149,18 +156,12 @@ def _endpoints(
     quoted = quote_comments(connection.comments, broker.secrets)
     here = f"{connection.location}: connection {connection.name}"
     both = any(draft.direction is Direction.BOTH for draft in drafts)
-    own = local_settings(connection, _variable(local), broker, omitted, both=both)
-    other = remote_settings(connection, _variable(remote), omitted, both=both)
+    own = local_settings(connection, variable_of(local), broker, omitted, both=both)
+    other = remote_settings(connection, variable_of(remote), omitted, both=both)
     return (
         EndpointEntry(local, own, (*quoted, f"{here}, the broker of this file.")),
         EndpointEntry(remote, other, (f"{here}, the broker on the other side.",)),
     )
-
-
-def _variable(endpoint: str) -> str:
-    """Return the prefix of the environment variables of an endpoint."""
-    word = re.sub(r"[^A-Z0-9]+", "_", endpoint.upper())
-    return word if word[0].isalpha() else f"BRIDGE_{word}"
 
 
 def _routes(  # noqa: PLR0913, PLR0917  # the facts of a connection

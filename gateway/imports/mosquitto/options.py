@@ -55,9 +55,24 @@ NO_EFFECT: Final[Mapping[str, str]] = {  # values that match the behaviour of th
     "bridge_outgoing_retain": "true",
     "bridge_require_ocsp": "false",
     "notifications": "false",
+    "notifications_local_only": "false",
     "start_type": "automatic",
     "try_private": "false",
 }
+TRUTHS: Final = frozenset(  # one word, true, false, 1 or 0; the last line decides
+    {
+        "bridge_attempt_unsubscribe", "bridge_insecure", "bridge_outgoing_retain",
+        "bridge_require_ocsp", "bridge_tls_use_os_certs", "cleansession", "local_cleansession",
+        "notifications", "notifications_local_only", "round_robin", "try_private",
+    }
+)  # fmt: skip
+NUMBERS: Final = frozenset(  # one word; the last line decides
+    {
+        "bridge_max_packet_size", "bridge_max_topic_alias", "bridge_receive_maximum",
+        "bridge_session_expiry_interval", "bridge_tcp_user_timeout", "idle_timeout",
+        "keepalive_interval", "threshold",
+    }
+)  # fmt: skip
 IMPORTED = frozenset(
     {
         "address", "bridge_cafile", "bridge_certfile", "bridge_keyfile", "bridge_max_packet_size",

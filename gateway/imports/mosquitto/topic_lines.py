@@ -53,6 +53,8 @@ def parse_topic(value: str, location: SourceLine, comments: tuple[str, ...] = ()
         TopicError: mosquitto refuses it, or ignores a part of it.
     """
     words = [word for word in value.split(" ") if word]
+    comment = next((at for at, word in enumerate(words) if at > 1 and word[0] == "#"), len(words))
+    words = words[:comment]  # mosquitto 2.0 runs with a comment behind the direction
     if not words:
         raise TopicError("it has no pattern")
     if len(words) > 5:  # noqa: PLR2004  # the parts of a topic line

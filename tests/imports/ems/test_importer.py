@@ -36,7 +36,7 @@ def test_the_samples_become_a_configuration(tmp_path: Path) -> None:
     selectors = [route.selector.text for route in configuration.routes if route.selector]
     assert selectors == ["urgency in ('medium', 'high')"]
     settings = settings_of(configuration, "ems", JmsSettings)
-    assert (settings.client_id, settings.durable) == ("gateway-ems", "gateway-{pattern}")
+    assert (settings.client_id, settings.durable) == ("ems-bridge-ems", "gateway-{pattern}")
     assert list(configuration.endpoints) == ["ems"]
 
 
@@ -120,12 +120,6 @@ LEFT = [
         ["bridges.conf:3: target topic 'B'"],
         "repeats a line above",
         id="twice",
-    ),
-    pytest.param(
-        "[topic:A]\ntopic=B\n[topic:A]\ntopic=C\n",
-        ["bridges.conf:3: bridge from topic 'A'", "bridges.conf:4: bridge from topic 'A'"],
-        "refuses a second",
-        id="two-headings",
     ),
     pytest.param(
         '[topic:A]\ntopic=B selector="x = ="\n',
@@ -306,3 +300,17 @@ def test_the_mapping_of_any_names_loads(
         assert len(configuration.routes) == len(document.routes)
     else:
         assert document.omitted
+
+
+def test_two_sections_of_one_source_are_one_bridge() -> None:
+    text = b"[topic:A]\ntopic=B\n[topic:C]\ntopic=D\n[topic:A]\ntopic=E\ntopic=B\n"
+
+    document = import_ems([("bridges.conf", text)])
+
+    assert [(each.pattern, [t.template for t in each.targets]) for each in document.routes] == [
+        ("A", ["B", "E"]),
+        ("C", ["D"]),
+    ]
+    assert [str(each) for each in document.omitted] == [
+        "bridges.conf:7: target topic 'B': not carried over; it repeats a line above it"
+    ]

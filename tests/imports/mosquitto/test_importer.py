@@ -47,7 +47,7 @@ def test_the_sample_becomes_a_configuration(tmp_path: Path) -> None:
     assert (local.port, local.username, local.qos) == (1884, "value of LOCAL_USERNAME", 2)
     assert office.host == "mqtt.example.com:8883, backup.example.com:8883"
     assert (office.fail_back, office.version) == (True, "5")
-    assert settings_of(configuration, "second", MqttSettings).version == "3.1.1"
+    assert settings_of(configuration, "second", MqttSettings).version == "5"  # it is a source
     assert office.tls == TlsSettings(
         ca_file="/etc/ssl/office.pem",
         cert_file="/etc/ssl/plant.pem",
@@ -208,6 +208,13 @@ def test_both_is_one_route_with_a_derived_reverse_route(tmp_path: Path) -> None:
 
 VERSIONS = [
     pytest.param("topic a out", ["5", "3.1.1"], [], id="out"),
+    pytest.param("topic a in", ["5", "5"], [], id="in-keeps-retain"),
+    pytest.param(
+        "bridge_protocol_version mqttv311\ntopic a in",
+        ["5", "3.1.1"],
+        ["m:3: option 'bridge_protocol_version'"],
+        id="in-loses-retain",
+    ),
     pytest.param("topic a both", ["5", "5"], ["m:1: MQTT 3.1.1 on the bridge"], id="both"),
     pytest.param(
         "topic a/# out\ntopic a/b in",
@@ -226,7 +233,7 @@ VERSIONS = [
 
 
 @pytest.mark.parametrize(("lines", "versions", "told"), VERSIONS)
-def test_a_route_in_both_directions_needs_version_5_and_lists_an_older_one(
+def test_the_version_keeps_what_the_bridge_keeps_or_is_listed(
     tmp_path: Path,
     lines: str,
     versions: list[str],
@@ -236,9 +243,7 @@ def test_a_route_in_both_directions_needs_version_5_and_lists_an_older_one(
 
     endpoints = loaded(document, tmp_path).endpoints
     assert [settings_of_version(each.settings) for each in endpoints.values()] == versions
-    assert [
-        each.partition(": not carried over; it cannot carry the")[0] for each in omitted(document)
-    ] == (told)
+    assert [each.partition(": not carried over; ")[0] for each in omitted(document)] == told
 
 
 def settings_of_version(settings: object) -> str:
@@ -262,6 +267,26 @@ def test_topics_beyond_the_maximum_are_listed(
 
     assert len(document.routes) == 2
     assert [each.location.line for each in document.omitted] == [5]
+
+
+def test_a_route_that_the_check_refuses_is_a_comment(tmp_path: Path) -> None:
+    document = imported(f"{HEAD}topic plant/# out 1\ntopic $SYS/# out\n")
+
+    assert list(loaded(document, tmp_path).endpoints) == ["c-local", "c"]
+    assert [each.name for each in document.live_routes] == ["c-out-plant-all"]
+    text = render(document)
+    assert "  # This route is a comment: `gateway check` refuses it: no name can be sent" in text
+    assert '#   c-out-SYS-all:\n#     from: {endpoint: c-local, pattern: "$SYS/{rest...}"}' in text
+    assert [each.partition(";")[0] for each in omitted(document)] == [
+        "m:4: route 'c-out-SYS-all': not carried over"
+    ]
+
+
+def test_a_mapping_of_refused_routes_only_says_so() -> None:
+    text = render(imported(f"{HEAD}topic $SYS/# out\n"))
+
+    assert "# No line became a route; a configuration needs one at least." in text
+    assert "\nroutes:" not in text
 
 
 def test_two_connections_that_form_a_cycle_are_listed() -> None:
