@@ -47,6 +47,7 @@ COMMANDS = {  # in the order of the help, and the module of each
     "reconcile": "archive.reconcile",
     "replay": "archive.replay",
     "dead-letters": "live.dead_letters",
+    "try": "trial.try_",
     "broker": "trial.broker",
     "demo": "trial.demo",
     "completion": "shell.completion",
