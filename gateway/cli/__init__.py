@@ -24,6 +24,11 @@ from gateway.errors import ConfigErrors, GatewayError
 from gateway.registry import PluginWarning
 from gateway.terminal.text import print_line, visible_lines
 
+_UNIX_ONLY = ("fcntl", "resource")  # modules of Python that Windows does not have
+_NOT_HERE = (
+    "this command needs Linux or macOS; on Windows run the image gateway:slim"
+    " (docker run gateway:slim COMMAND); names, check, test and explain run here"
+)
 _SIGPIPE = 141  # the status of a process that this signal ends
 
 COMMANDS = {  # in the order of the help, and the module of each
@@ -82,7 +87,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         discard(sys.stdout)
         return _SIGPIPE
     except Exception as error:  # noqa: BLE001  # a fault; its text may quote a message
-        print(visible_lines(_output_error(error) or format_exc()), file=sys.stderr)
+        text = _missing_system(error) or _output_error(error) or format_exc()
+        print(visible_lines(text), file=sys.stderr)
         return 2
     return code
 
@@ -117,6 +123,12 @@ def _faults_of_packages_shown() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.showwarning = show
         yield
+
+
+def _missing_system(error: Exception) -> str:
+    """Return the text of an error of Windows, which lacks modules of Python; else an empty text."""
+    is_one = isinstance(error, ModuleNotFoundError) and error.name in _UNIX_ONLY
+    return f"gateway: {_NOT_HERE}" if is_one else ""
 
 
 def _output_error(error: Exception) -> str:
