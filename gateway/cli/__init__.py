@@ -55,6 +55,7 @@ COMMANDS = {  # in the order of the help, and the module of each
     "try": "trial.try_",
     "broker": "trial.broker",
     "demo": "trial.demo",
+    "files": "shell.files",
     "completion": "shell.completion",
 }
 
