@@ -11,7 +11,7 @@ unexport PYTHONDONTWRITEBYTECODE
 READY := $(VENV)/.ready
 DOCS := $(VENV)/.docs
 
-.PHONY: help install demo quick test suite test-nightly test-current test-chaos test-images images manifests check format docs docs-tables man bench bench-check clean system jms-helper lock licences audit
+.PHONY: help install demo quick test suite test-nightly test-current test-chaos test-images images release manifests check format docs docs-tables man bench bench-check clean system jms-helper lock licences audit
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## (.*)/  \1\t\2/' | expand -t 20
@@ -53,6 +53,11 @@ test-chaos: $(READY) ## kills, cuts, full disks: three quarters of an hour
 # The images, with their sizes. BASE is the base image (debian:bookworm-slim).
 images: ## the images, with their sizes
 	deploy/images.sh
+
+# Wheel, source archive, slim image, list of packages and checksums in dist/; then it prints how to
+# sign and tag.
+release: $(READY) ## what a release publishes, in one folder with checksums
+	$(BIN)/python -m deploy.artefacts
 
 # The images in a Docker engine, with their brokers, systemd and Compose: about an hour. As root, it
 # starts an engine where none answers, and installs what that needs. Its layers stay in .images.

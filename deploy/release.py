@@ -1,6 +1,6 @@
 """Prepares a release: its version at every place, and its date in the changelog.
 
-python -m deploy.release 0.2.0        then commit, and `git tag v0.2.0`
+python -m deploy.release 0.2.0        then commit, and `make release`
 
 `gateway.__version__` is the version; pyproject.toml, the wheel and `gateway --version` read it. The
 chart, the names of the images and the documents repeat it, and a test compares them.
@@ -23,6 +23,7 @@ PLACES: Final = (
     "deploy/helm/gateway/values.yaml",
     "deploy/kubernetes/overlays/production/kustomization.yaml",
     "docs/deployment.md",
+    "docs/install.md",
     "tests/deploy/systemd/Dockerfile",
     "tests/deploy/test_systemd_run.py",
     "tests/docs_groups.py",
@@ -46,7 +47,7 @@ def main() -> int:
     except ReleaseError as error:
         print(error, file=sys.stderr)
         return 2
-    print(f"run `make manifests` and `make check`, commit, then `git tag v{version}`")
+    print("run `make manifests` and `make check`, commit, then `make release`")
     return 0
 
 

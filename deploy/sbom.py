@@ -1,7 +1,8 @@
 """Lists the packages of an image as a CycloneDX document, on standard output.
 
-python -m deploy.sbom    in the image; deploy/Dockerfile keeps the result as
-                         /usr/share/gateway/sbom.cdx.json
+python -m deploy.sbom           in the image; deploy/Dockerfile keeps the result as
+                                /usr/share/gateway/sbom.cdx.json
+python -m deploy.sbom --python  without the packages of the system, for a wheel
 
 The fields are those of CycloneDX 1.6 (https://cyclonedx.org/docs/1.6/json/), the package URLs those
 of https://github.com/package-url/purl-spec. The document has no time and no random number, so that
@@ -25,12 +26,13 @@ Component = dict[str, object]
 
 
 def main() -> int:
+    system = [] if "--python" in sys.argv[1:] else debian_components()
     document = {
         "bomFormat": "CycloneDX",
         "specVersion": "1.6",
         "version": 1,
         "metadata": {"component": python_component(distribution(APPLICATION), "application")},
-        "components": [*python_components(), *debian_components()],
+        "components": [*python_components(), *system],
     }
     json.dump(document, sys.stdout, indent=1)
     return 0

@@ -33,7 +33,7 @@ else
   submit=spark-submit
 fi
 command -v "$submit" >/dev/null || {
-  echo "$0: $submit not found; set SPARK_HOME, or pip install 'gateway[reconcile]' for $python" >&2
+  echo "$0: $submit not found; set SPARK_HOME, or install pyspark for $python: the extra reconcile of the wheel" >&2
   exit 2
 }
 

@@ -38,8 +38,11 @@ def today() -> date:
 
 
 def since_boot() -> int:
-    """Return the microseconds since the machine started; no step of the wall clock changes it."""
-    return time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1000
+    """Return the microseconds since the machine started; no step of the wall clock changes it.
+
+    The monotonic clock of macOS counts the time of its sleep; the one of Linux does not.
+    """
+    return time.clock_gettime_ns(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)) // 1000
 
 
 def boot_seconds() -> float:

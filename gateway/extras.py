@@ -7,7 +7,8 @@ def install_command(extra: str, package: str = "gateway") -> str:
     """Return the command that installs the packages of an extra of `package`.
 
     It names those packages and not this one: the gateway is on no package index, so
-    `gateway[jms]` installs neither from a checkout nor beside a wheel.
+    `gateway[jms]` installs neither from a checkout nor beside a wheel. The packages of an extra
+    that this one includes are left out.
     """
     from importlib.metadata import PackageNotFoundError, requires  # noqa: PLC0415  # loads email
 
@@ -19,7 +20,7 @@ def install_command(extra: str, package: str = "gateway") -> str:
     packages = [
         name.strip()
         for name, _, condition in found
-        if condition.strip().replace('"', "'") == marker
+        if condition.strip().replace('"', "'") == marker and not name.startswith(f"{package}[")
     ]
     quoted = " ".join(f"'{name}'" for name in packages)
     if quoted:

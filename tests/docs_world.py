@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import shlex
@@ -170,10 +171,12 @@ def run_command(folder: Path, text: str, variables: Mapping[str, str] | None = N
     with environment(folder, own):
         if words[0] != "gateway":
             return shell_status(text)
-        try:
-            return main(words[1:])
-        except SystemExit as end:
-            return int(end.code or 0)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("sys.stdin", io.StringIO())  # its input has ended
+            try:
+                return main(words[1:])
+            except SystemExit as end:
+                return int(end.code or 0)
 
 
 def shell_status(text: str) -> int:

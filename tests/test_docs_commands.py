@@ -78,11 +78,11 @@ def test_a_command_runs(
     command: Command,
     own_world: Path,
     running: Mapping[str, str],
-    capsys: pytest.CaptureFixture[str],
+    capfd: pytest.CaptureFixture[str],
 ) -> None:
     status = run_command(own_world, stand_in(command.text, running))
 
-    printed = capsys.readouterr()
+    printed = capfd.readouterr()
     text = printed.out + printed.err
     assert status == STATUS.get(command.text, 0), text
     assert command.output is None or text.strip() == command.output.strip()

@@ -154,6 +154,11 @@ def _rename_exchanging(one: Path, other: Path) -> None:
         raise OSError(code, os.strerror(code), str(other))
 
 
+def sync_data(file: int) -> None:
+    """Make the content of an open file durable; macOS has no `fdatasync`."""
+    getattr(os, "fdatasync", os.fsync)(file)
+
+
 def sync_folder(path: Path) -> None:
     """Make the names in `path` durable."""
     folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY)

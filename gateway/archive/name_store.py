@@ -28,6 +28,7 @@ from gateway.archive.durable import (
     make_folders,
     open_private,
     open_regular,
+    sync_data,
     sync_folder,
 )
 from gateway.archive.layout import NAMES, OTHERS
@@ -92,7 +93,7 @@ class NameFile:
         try:
             while data:
                 data = data[self._file.write(data) :]
-            os.fdatasync(self._file.fileno())
+            sync_data(self._file.fileno())
         except OSError as error:
             raise ArchiveError(f"{self._file.name}: cannot be written: {error.strerror}") from error
         start = self._file.tell() - size + 1

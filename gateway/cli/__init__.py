@@ -24,6 +24,11 @@ from gateway.errors import ConfigErrors, GatewayError
 from gateway.registry import PluginWarning
 from gateway.terminal.text import print_line, visible_lines
 
+_UNIX_ONLY = ("fcntl", "resource")  # modules of Python that Windows does not have
+_NOT_HERE = (
+    "this command needs Linux or macOS; on Windows run the image gateway:slim"
+    " (docker run gateway:slim COMMAND); names, check, test and explain run here"
+)
 _SIGPIPE = 141  # the status of a process that this signal ends
 
 COMMANDS: Final[Mapping[str, str]] = {  # the bridge's own: the module of each
@@ -42,6 +47,7 @@ COMMANDS: Final[Mapping[str, str]] = {  # the bridge's own: the module of each
     "match": "gateway.cli.mapping.match",
     "names": "gateway.cli.mapping.names",
     "schema": "gateway.cli.mapping.schema",
+    "files": "gateway.cli.shell.files",
     "completion": "gateway.cli.shell.completion",
 }
 # The packages of the other houses, each with a table `COMMANDS` like this one. They are names: the
@@ -77,7 +83,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         discard(sys.stdout)
         return _SIGPIPE
     except Exception as error:  # noqa: BLE001  # a fault; its text may quote a message
-        print(visible_lines(_output_error(error) or format_exc()), file=sys.stderr)
+        text = _missing_system(error) or _output_error(error) or format_exc()
+        print(visible_lines(text), file=sys.stderr)
         return 2
     return code
 
@@ -112,6 +119,12 @@ def _faults_of_packages_shown() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.showwarning = show
         yield
+
+
+def _missing_system(error: Exception) -> str:
+    """Return the text of an error of Windows, which lacks modules of Python; else an empty text."""
+    is_one = isinstance(error, ModuleNotFoundError) and error.name in _UNIX_ONLY
+    return f"gateway: {_NOT_HERE}" if is_one else ""
 
 
 def _output_error(error: Exception) -> str:

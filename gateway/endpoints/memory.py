@@ -31,6 +31,7 @@ CLOSE_CHECK_INTERVAL = 0.1  # seconds, while a sink waits for room
 InboundQueue: TypeAlias = RedeliveryQueue[Message]
 Recipients: TypeAlias = "tuple[InboundQueue, ...] | Settlement"  # or why an address is rejected
 Selects: TypeAlias = Callable[[str], bool]
+Arrived: TypeAlias = Callable[[str, Sequence[Message]], None]  # an endpoint, and what it sent
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +56,13 @@ class MemoryBroker:
         # by address, for the present queues
         self._recipients: LimitedCache[str, Recipients] = LimitedCache(MAX_CACHED_ADDRESSES)
         self._retained: dict[str, Message] = {}
+        self.arrived: Arrived = lambda _endpoint, _messages: None  # once the queues have them
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether no subscriber has a message that it has not settled."""
+        with self.lock:
+            return not any(each.messages.held for each in self._queues.values())
 
     def attach(
         self, name: str, capacity: int, subscriptions: Sequence[Subscription]
@@ -234,6 +242,14 @@ class MemorySink:
                 if self._broker is None:
                     raise NotConnectedError(f"{self._settings.name}: closed while a queue was full")
             queue.put(share)
+        broker.arrived(
+            self._settings.name,
+            [
+                each
+                for each, answer in zip(messages, settlements, strict=True)
+                if answer is ACCEPTED
+            ],
+        )
         settled(settlements)
 
     def close(self) -> None:

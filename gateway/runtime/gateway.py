@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from gateway.archive.heads import head_path
 from gateway.archive.journal.converter_process import fetch_others
 from gateway.archive.journal.local_head import LocalHead
+from gateway.archive.journal.records import Rows
 from gateway.archive.journal.writer import ArchiveWriter
 from gateway.archive.name_store import NameStore
 from gateway.archive.signed_json import NO_TERM, Term
@@ -38,7 +39,7 @@ from gateway.runtime.outbound.spool import Spool
 from gateway.runtime.outbound.spool_db import SpoolDatabase
 from gateway.runtime.record.connection_log import ConnectionLog
 from gateway.runtime.record.counters import EndpointState, RouteCounters
-from gateway.runtime.record.ledger import Ledger
+from gateway.runtime.record.ledger import ArchiveAppend, Ledger
 from gateway.runtime.record.loop_suspicions import LoopSuspicions
 from gateway.runtime.record.message_ids import MessageIds
 from gateway.runtime.record.recent_names import RecentNames
@@ -58,10 +59,19 @@ class Gateway:
     Mutable: owns every thread and connection of the process.
     """
 
-    def __init__(self, configuration: Configuration, lease: LeaseHolder | None = None) -> None:
-        """Prepare a gateway; with `lease` it connects and hands over while that is held."""
+    def __init__(
+        self,
+        configuration: Configuration,
+        lease: LeaseHolder | None = None,
+        watch: Callable[[Sequence[Rows]], None] | None = None,
+    ) -> None:
+        """Prepare a gateway; with `lease` it connects and hands over while that is held.
+
+        `watch` sees the rows of each batch before they are durable, also without an archive.
+        """
         self.configuration = self._begun = configuration  # the one in use; that of the start
         self.lease = lease
+        self._watch = watch
         self.started = self.reloaded = now()
         self.reload_refused = ""  # why the last one was; the previous configuration runs
         self.counters = {route.name: RouteCounters() for route in configuration.routes}
@@ -101,7 +111,9 @@ class Gateway:
         self._open_spool()  # first: another gateway may use it, and then nothing is touched
         identity = gateway_identity(self.configuration, self.lease.identity if self.lease else "")
         recovered = self._open_archive(identity)
-        append = self.archive.append if self.archive else None
+        append: ArchiveAppend | None = self.archive.append if self.archive else None
+        if self._watch is not None:
+            append = _watched(append, self._watch)
         keep = self.dead_letters.put if self.dead_letters else self._publish_only
         keeps = self.dead_letters is not None
         ledger = Ledger(self.counters, append, keep, self._find_route, self._clock, keeps)
@@ -330,6 +342,21 @@ class Gateway:
         archive = self._begun.archive
         if archive is not None and self._names is None:
             self._names = wiring.open_name_store(wanted, archive, self._begun.gateway.writer)
+
+
+def _watched(
+    append: ArchiveAppend | None, watch: Callable[[Sequence[Rows]], None]
+) -> ArchiveAppend:
+    """Return a function that shows rows to `watch`, and appends them if there is an archive."""
+
+    def shown(rows: Sequence[Rows], then: Callable[[], None]) -> None:
+        watch(rows)
+        if append is None:
+            then()
+        else:
+            append(rows, then)
+
+    return shown
 
 
 def _warn_of_restart_sections(old: Configuration, wanted: Configuration) -> None:

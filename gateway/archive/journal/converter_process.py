@@ -11,12 +11,13 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterable
 from contextlib import suppress
 from io import BytesIO
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import BinaryIO, Final, cast
 
 import gateway
 from gateway.archive.location import ArchiveLocation
@@ -124,8 +125,8 @@ class Converter:
         waiting = sum(self._sizes[path] for path in self._converting)
         nice = _NICE if waiting <= _MAX_NICE_BYTES else ()
         try:
-            # A file in memory: a full pipe would stop the converter, and a full disk its output.
-            self._output = os.fdopen(os.memfd_create("converter"), "w+b")
+            # A full pipe would stop the converter, and a full disk its output.
+            self._output = _file_in_memory()
             self._child = subprocess.Popen(  # noqa: S603  # our own module, no shell
                 [*self._command, *nice, *map(str, self._converting)],
                 env=self._environment,
@@ -226,6 +227,13 @@ def fetch_others(location: ArchiveLocation, writer: str, key: bytes | None) -> N
         "archive: the heads and short names of other machines are those of an earlier start: %s",
         reason,
     )
+
+
+def _file_in_memory() -> BinaryIO:
+    """Return a new file in memory; macOS has none, and gets one without a name on disk."""
+    if hasattr(os, "memfd_create"):
+        return os.fdopen(os.memfd_create("converter"), "w+b")
+    return cast(BinaryIO, tempfile.TemporaryFile())  # the reader closes it
 
 
 def _last_text(output: BinaryIO) -> str:

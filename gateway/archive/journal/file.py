@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from gateway.archive.durable import read_regular, sync_folder
+from gateway.archive.durable import read_regular, sync_data, sync_folder
 from gateway.archive.journal.claim_and_removal import lock_new
 from gateway.archive.journal.ends import Head, Trailer
 from gateway.archive.layout import ACK
@@ -44,7 +44,7 @@ class Journal:
             self._file = os.open(path, _NEW | os.O_APPEND, 0o640)
             lock_new(path, self._file)
             _write(self._file, content)
-            os.fdatasync(self._file)  # before a head names it: an empty journal is a lost one then
+            sync_data(self._file)  # before a head names it: an empty journal is a lost one then
             sync_folder(path.parent)
         except OSError:
             self.discard()
@@ -73,7 +73,7 @@ class Journal:
 
     def sync(self) -> None:
         """Make all appended records durable."""
-        os.fdatasync(self._file)
+        sync_data(self._file)
 
     def finish(self, closed: int, *, stopped: bool) -> Previous:
         """Write the trailer, and make all durable; return this journal as a predecessor.
@@ -92,7 +92,7 @@ class Journal:
         """Cut an incomplete write, make the rest durable, and unlock; never raises."""
         try:
             os.ftruncate(self._file, self.size)
-            os.fdatasync(self._file)
+            sync_data(self._file)
         except OSError:
             pass  # acknowledged records are durable already; the converter cuts a torn tail
         finally:
@@ -105,7 +105,7 @@ class Journal:
         self._has_torn_tail = True
         _write(self._file, records)
         if sync:
-            os.fdatasync(self._file)
+            sync_data(self._file)
         size = self.size + len(records)
         os.pwrite(self._acknowledged, _SIZE.pack(size), 0)
         self.size = size

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from gateway.errors import DriverMissingError, ReconcileError
+from gateway.extras import install_command
 
 OLDEST_JAVA: Final = 17
 ANSWER_TIME: Final = 300.0  # seconds; a busy machine takes half a minute for a good Java
@@ -29,7 +30,7 @@ def check_driver() -> None:
     for package, name in _PACKAGES.items():
         if find_spec(package) is None:
             raise DriverMissingError(
-                f"reconcile: {name} is not installed; pip install 'gateway[reconcile]'"
+                f"reconcile: {name} is not installed; run: {install_command('reconcile')}"
             )
     java = _java()
     found = _VERSION.search(_version(java))

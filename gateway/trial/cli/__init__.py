@@ -1,4 +1,4 @@
-"""Commands for trials: the built-in brokers and the demo."""
+"""Commands for trials: a first try, the built-in brokers, the demo."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 COMMANDS: Final[Mapping[str, str]] = {
+    "try": "gateway.trial.cli.try_",
     "broker": "gateway.trial.cli.broker",
     "demo": "gateway.trial.cli.demo",
 }

@@ -12,6 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from gateway.errors import DriverMissingError
+from gateway.extras import install_command
 from gateway.trial.brokers.listening import free_port, running_process
 
 _MOSQUITTO = """\
@@ -54,5 +55,5 @@ def _command(port: int, folder: Path) -> tuple[str, list[str]]:
         return "amqtt", [sys.executable, "-m", "amqtt.scripts.broker_script", "-c", str(file)]
     raise DriverMissingError(
         "demo: no MQTT broker is installed; run `apt-get install mosquitto`"
-        " or `pip install 'gateway[demo]'`"
+        f" or `{install_command('demo')}`"
     )

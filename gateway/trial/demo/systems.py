@@ -11,6 +11,7 @@ from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
 
+from gateway.extras import install_command
 from gateway.trial.brokers import activemq, nats, rabbitmq
 from gateway.trial.brokers.smf import SmfBroker
 from gateway.trial.brokers.yami4 import Yami4Broker, Yami4BrokerOptions
@@ -96,11 +97,11 @@ def _rabbitmq(stack: ExitStack, folder: Path) -> Environment:
 
 
 def _why_no_jms() -> str:
-    return activemq.missing() or ("" if find_spec("jpype") else "pip install 'gateway[jms]'")
+    return activemq.missing() or ("" if find_spec("jpype") else install_command("jms"))
 
 
 def _why_no_smf() -> str:
-    return "" if find_spec("solace") else "pip install 'gateway[solace]'"
+    return "" if find_spec("solace") else install_command("solace")
 
 
 SYSTEMS = (

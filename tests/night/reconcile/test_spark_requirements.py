@@ -82,5 +82,5 @@ def test_an_absent_package_is_an_error(
 
     monkeypatch.setattr(spark_requirements, "find_spec", without)
 
-    with pytest.raises(DriverMissingError, match=rf"{name} .*pip install 'gateway\[reconcile\]'"):
+    with pytest.raises(DriverMissingError, match=rf"{name} .*run: pip install .*'pyspark"):
         spark_requirements.check_driver()
