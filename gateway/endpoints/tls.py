@@ -92,12 +92,24 @@ def connect_error(
         reason = os.strerror(error.errno)
     if not settings.greets and (hint := encryption_hint(settings)):
         return NotConnectedError(f"{label}: {reason}{hint}")
-    fault = _handshake_fault(settings, server, error, tls) if server.is_encrypted else None
+    refused = handshake_error(settings, server, tls, error) if server.is_encrypted else None
+    return refused or NotConnectedError(f"{label}: {reason}")
+
+
+def handshake_error(
+    settings: EndpointSettings, server: Server, tls: TlsSettings | None, error: Exception
+) -> EndpointError | None:
+    """Return why a TLS handshake fails, by `error` or by another one.
+
+    None where it succeeds, or nobody answers.
+    """
+    label = f"{settings.name}: {server.host}:{server.port}"
+    fault = _handshake_fault(settings, server, error, tls)
     if isinstance(fault, ssl.SSLEOFError | ConnectionResetError):  # it may be an accident
         return NotConnectedError(f"{label}: TLS: {ENDED}{certificate_hint(fault, tls)}")
     if fault is not None:
         return EndpointError(f"{label}: TLS: {first_line(fault)}{certificate_hint(fault, tls)}")
-    return NotConnectedError(f"{label}: {reason}")
+    return None
 
 
 def certificate_hint(error: Exception, tls: TlsSettings | None) -> str:
@@ -106,13 +118,18 @@ def certificate_hint(error: Exception, tls: TlsSettings | None) -> str:
     if isinstance(error, ssl.SSLCertVerificationError):
         if error.verify_code in OTHER_HOST:
             return "; the certificate is for another host: see `tls.server_hostname`"
-        authorities = tls.ca_file or "absent, so that the system's authorities count"
-        return f"; see `tls.ca_file`, which is {authorities}"
+        return authority_hint(tls)
     if "VERSION" in alert or "PROTOCOL" in alert:
         return "; the server speaks another version of TLS"
     if tls.cert_file is not None:
         return f"; the server may refuse our certificate, `tls.cert_file`: {tls.cert_file}"
     return "; the server may ask for a client certificate: write `tls.cert_file` and `key_file`"
+
+
+def authority_hint(tls: TlsSettings | None) -> str:
+    """Return the end of the text where the authority of a server's certificate is not trusted."""
+    file = (tls or TlsSettings()).ca_file or "absent, so that the system's authorities count"
+    return f"; see `tls.ca_file`, which is {file}"
 
 
 def _handshake_fault(

@@ -345,16 +345,21 @@ EVENTS: Final = (
     Event("refused-name", refused_name, has_refusals, exact=True),
     Event("expiry-while-waiting", expiry_while_waiting, has_expiry, exact=True),
     *removals("away", removal_while_away, *WAITING_PLACES),
-    *removals("away", removal_while_away, "exchange"),
+    *removals("away", removal_while_away, "subscription", "messages", "exchange"),
     *removals("away-and-traffic", removal_before_traffic_while_away, "binding", "exchange"),
     *removals("open", removal_while_open, *WAITING_PLACES, "exchange"),
 )
 UNBOUND: Final = "no server tells that a binding was gone before it was made again"
+UNSUBSCRIBED: Final = "no server of JMS tells that a durable subscription was not there"
+UNREAD: Final = "no server of queues tells that somebody emptied one"
 UNROUTED: Final = "a restarted RabbitMQ 3.10 routes nothing to a stream until it is bound again"
 FAULTS: Final = {  # that are known, by event and system
     ("kill-with-its-broker", "rabbitmq-stream"): UNROUTED,
     ("removed-binding-while-away-and-traffic", "rabbitmq"): UNBOUND,
     ("removed-binding-while-away-and-traffic", "rabbitmq-stream"): UNBOUND,
+    ("removed-subscription-while-away", "jms"): UNSUBSCRIBED,
+    ("removed-messages-while-away", "jms-queue"): UNREAD,
+    ("removed-messages-while-away", "rabbitmq"): UNREAD,
     ("removed-exchange-while-away-and-traffic", "rabbitmq"): UNBOUND,
     ("removed-exchange-while-away-and-traffic", "rabbitmq-stream"): UNBOUND,
 }

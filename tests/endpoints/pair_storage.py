@@ -1,4 +1,4 @@
-"""Where a pair keeps its lease and its archive; a new storage adds a function and a line.
+"""The storages of lease and archive that a pair may have; a new one adds a function and a line.
 
 The memory of its sources is beside the lease, and no instance reads the buffer of the other one.
 """

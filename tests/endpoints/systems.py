@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
+from functools import partial
 from itertools import count
 from typing import Any
 
@@ -14,6 +15,7 @@ from gateway.endpoints.continuity import ReportsContinuity, Retention
 from gateway.endpoints.mqtt import kept_session
 from gateway.endpoints.registry import find_kind, make_sink, make_source
 from gateway.endpoints.settings.base import EndpointSettings
+from gateway.endpoints.settings.jms import JmsSettings
 from gateway.endpoints.settings.memory import MemorySettings
 from gateway.endpoints.settings.mqtt import MqttSettings
 from gateway.endpoints.settings.nats import NatsSettings
@@ -27,6 +29,7 @@ from gateway.trial.brokers.yami4 import Yami4Broker, Yami4BrokerOptions
 from tests.brokers.nats_server import StartNats
 from tests.endpoints.exchange import opened
 from tests.endpoints.nats.stream import ask
+from tests.waiting import PATIENCE
 
 _numbers = count()
 
@@ -233,8 +236,10 @@ def _yami4(request: pytest.FixtureRequest) -> System:
 def _jms(request: pytest.FixtureRequest) -> System:
     broker = request.getfixturevalue("activemq")
     name = f"conformance-{next(_numbers)}"
+    settings = broker.settings(client_id=name, durable="gateway")
     return System(
-        broker.settings(client_id=name, durable="gateway"),
+        settings,
+        removals={"subscription": partial(_unsubscribe, settings)},
         spell=lambda levels: ".".join((name, *levels)),
         rest=lambda levels: ".".join((name, *levels, ">")),
         illegal="a.*.b",
@@ -246,11 +251,34 @@ def _jms(request: pytest.FixtureRequest) -> System:
     )
 
 
+def _unsubscribe(settings: JmsSettings) -> None:
+    """Delete the durable subscription of the source "one", which is away."""
+    from gateway.endpoints.jms import jvm  # noqa: PLC0415  # the fixture skips without it
+    from gateway.endpoints.jms.connection import connect  # noqa: PLC0415  # as above
+
+    connection = connect(settings, jvm.open_library(settings), f"{settings.client_id}-one")
+    connection.connection.createSession(False, 1).unsubscribe(jvm.text(settings.durable))
+    connection.close(PATIENCE)
+
+
+def _destroy(settings: JmsSettings, queue: str) -> None:
+    """Delete a queue with what waits in it; its next reader makes it again."""
+    from gateway.endpoints.jms import jvm  # noqa: PLC0415  # the fixture skips without it
+    from gateway.endpoints.jms.connection import connect  # noqa: PLC0415  # as above
+
+    connection = connect(settings, jvm.open_library(settings), "")
+    session = connection.connection.createSession(False, 1)
+    connection.connection.destroyDestination(session.createQueue(queue))
+    connection.close(PATIENCE)
+
+
 def _jms_queue(request: pytest.FixtureRequest) -> System:
     broker = request.getfixturevalue("activemq")
     name = f"conformance-{next(_numbers)}"
+    settings = broker.settings()
     return System(
-        broker.settings(),
+        settings,
+        removals={"messages": partial(_destroy, settings, name)},
         spell=lambda _levels: f"queue:{name}",  # no wildcard selects queues
         rest=lambda _levels: f"queue:{name}",
         illegal="queue:a.*.b",
@@ -295,13 +323,16 @@ def _nats(request: pytest.FixtureRequest) -> System:
     def remove_consumer() -> None:
         ask(settings, lambda jetstream: jetstream.delete_consumer("T", "gateway-nats-one"))
 
+    def purge() -> None:
+        ask(settings, lambda jetstream: jetstream.purge_stream("T"))
+
     def remove_stream() -> None:
         ask(settings, lambda jetstream: jetstream.delete_stream("T"))
 
     return System(
         settings,
         refused="t.refused",
-        removals={"consumer": remove_consumer, "stream": remove_stream},
+        removals={"consumer": remove_consumer, "stream": remove_stream, "messages": purge},
         spell=lambda levels: ".".join(levels).replace(" ", "%20"),  # as names are translated
         rest=lambda levels: ".".join((*levels, ">")),
         illegal="a.*.b",
@@ -350,6 +381,7 @@ def _rabbitmq(request: pytest.FixtureRequest) -> System:
             "queue": lambda: vhost.delete_queue("gateway-one"),
             "exchange": lambda: vhost.api("DELETE", "exchanges", "/plant"),
             "binding": remove_binding,
+            "messages": lambda: vhost.api("DELETE", "queues", "/gateway-one/contents"),
         },
         spell=".".join,
         rest=lambda levels: ".".join((*levels, "#")),
@@ -365,7 +397,8 @@ def _rabbitmq_stream(request: pytest.FixtureRequest) -> System:
     system = _rabbitmq(request)
     assert isinstance(system.settings, RabbitmqSettings)
     stream = replace(system.settings, queue_type="stream")
-    return replace(system, settings=stream, set_aside=None, queues_readers=False)
+    removals = {key: each for key, each in system.removals.items() if key != "messages"}
+    return replace(system, settings=stream, removals=removals, set_aside=None, queues_readers=False)
 
 
 def _mqtt_of_rabbitmq(request: pytest.FixtureRequest) -> System:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import socket
 import ssl
+import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 from dataclasses import replace
@@ -19,22 +20,29 @@ import pytest
 from gateway.endpoints.base import Subscription
 from gateway.endpoints.registry import make_sink, make_source
 from gateway.endpoints.settings.base import EndpointSettings, Server, TlsSettings
+from gateway.endpoints.settings.jms import JmsSettings
 from gateway.endpoints.settings.mqtt import MqttSettings
 from gateway.endpoints.settings.nats import NatsSettings
 from gateway.endpoints.settings.rabbitmq import RabbitmqSettings
+from gateway.endpoints.settings.solace import SolaceSettings
 from gateway.endpoints.settings.yami4 import Yami4Settings
 from gateway.endpoints.tls import describe_certificate
 from gateway.errors import EndpointError
+from gateway.trial.brokers.activemq import FACTORY, client_jars
 from gateway.trial.brokers.listening import free_port
 from gateway.trial.brokers.yami4 import Yami4Broker
+from tests.brokers.controlled_smf import SmfBroker
 from tests.brokers.hostile_servers import serving, tls_relaying
 from tests.brokers.mosquitto import Mosquitto
 from tests.brokers.nats_server import NatsServer
 from tests.brokers.rabbitmq_server import Vhost
-from tests.brokers.test_mqtt_tls import make_certificate
+from tests.brokers.test_mqtt_tls import make_certificate, openssl
 
 pytestmark = pytest.mark.broker
-KINDS = ["mqtt", "yami4", "rabbitmq", "nats"]  # their TLS is Python's: the others have a library's
+KINDS = ["mqtt", "yami4", "rabbitmq", "nats"]  # their TLS is Python's
+OF_LIBRARIES = ["solace", "jms"]
+PASSWORD = "changeit"  # noqa: S105  # of the key stores of Java
+SEE_STORES = "; see the certificates of the server and of the endpoint: `trustStore` and `keyStore`"
 Make = Callable[[int, TlsSettings | None], EndpointSettings]
 
 MAKE: dict[str, Make] = {
@@ -48,7 +56,32 @@ MAKE: dict[str, Make] = {
     "nats": lambda port, tls: NatsSettings(
         url=f"{'tls' if tls else 'nats'}://127.0.0.1:{port}", tls=tls, jetstream=False
     ),
+    "solace": lambda port, tls: SolaceSettings(
+        url=f"tcp{'s' if tls else ''}://127.0.0.1:{port}", tls=tls
+    ),
+    "jms": lambda port, tls: JmsSettings(
+        urls=(f"{'ssl' if tls else 'tcp'}://127.0.0.1:{port}",),
+        classpath=client_jars(),
+        factory="org.apache.activemq.ActiveMQSslConnectionFactory" if tls else FACTORY,
+        properties=() if tls is None else _stores(tls),
+    ),
 }
+
+
+def _stores(tls: TlsSettings) -> tuple[str, ...]:
+    """Return the properties of ActiveMQ for the files of these settings."""
+    trusted = Path(f"{tls.ca_file}.p12")
+    if not trusted.exists():
+        options = f"-importcert -noprompt -storetype PKCS12 -storepass {PASSWORD}".split()
+        files = ["-file", str(tls.ca_file), "-keystore", str(trusted)]
+        subprocess.run(["keytool", *options, *files], check=True, capture_output=True)  # noqa: S603, S607  # our own
+    found = [f"trustStore={trusted}", f"trustStorePassword={PASSWORD}"]
+    if tls.cert_file is not None:
+        own = Path(f"{tls.cert_file}.p12")
+        files = ["-in", tls.cert_file, "-inkey", str(tls.key_file), "-out", str(own)]
+        openssl("pkcs12", "-export", *files, "-passout", f"pass:{PASSWORD}")
+        found += [f"keyStore={own}", f"keyStorePassword={PASSWORD}"]
+    return tuple(found)
 
 
 @pytest.fixture(scope="module")
@@ -61,10 +94,19 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return found
 
 
-@pytest.fixture(params=KINDS)
-def server(request: pytest.FixtureRequest, folder: Path) -> Iterator[tuple[int, Make]]:
+@pytest.fixture
+def kind(request: pytest.FixtureRequest) -> str:
+    found: str = request.param
+    if found == "solace":
+        pytest.importorskip("solace.messaging")
+    if found == "jms":
+        request.getfixturevalue("activemq")  # it skips without Java
+    return found
+
+
+@pytest.fixture
+def server(request: pytest.FixtureRequest, kind: str, folder: Path) -> Iterator[tuple[int, Make]]:
     """A broker that asks for a client certificate of `authority`."""
-    kind: str = request.param
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=folder / "authority.pem")
     context.load_cert_chain(folder / "broker.pem", folder / "broker.key")
     context.verify_mode = ssl.CERT_REQUIRED
@@ -86,6 +128,10 @@ def server(request: pytest.FixtureRequest, folder: Path) -> Iterator[tuple[int, 
         if kind == "mqtt":
             mosquitto: Mosquitto = request.getfixturevalue("mosquitto")
             plain = mosquitto.port
+        elif kind == "solace":
+            plain = stack.enter_context(SmfBroker()).port
+        elif kind == "jms":
+            plain = request.getfixturevalue("activemq").port
         elif kind == "yami4":
             plain = int(stack.enter_context(Yami4Broker()).url.rpartition(":")[2])
         else:
@@ -94,7 +140,7 @@ def server(request: pytest.FixtureRequest, folder: Path) -> Iterator[tuple[int, 
         yield stack.enter_context(serving(tls_relaying(plain, context))), MAKE[kind]
 
 
-def error_of(settings: EndpointSettings) -> str:
+def error_of(settings: EndpointSettings) -> EndpointError:
     """The error of a connection; of the second one, where the end of the first may be chance."""
     sink = make_sink(settings)
     with suppress(EndpointError):
@@ -102,7 +148,7 @@ def error_of(settings: EndpointSettings) -> str:
     with pytest.raises(EndpointError) as caught:
         sink.open()
     sink.close()
-    return str(caught.value)
+    return caught.value
 
 
 def client(folder: Path, authority: str, name: str = "") -> TlsSettings:
@@ -112,33 +158,46 @@ def client(folder: Path, authority: str, name: str = "") -> TlsSettings:
     return replace(trusting, cert_file=f"{folder}/{name}.pem", key_file=f"{folder}/{name}.key")
 
 
-def test_a_server_of_an_unknown_authority(server: tuple[int, Make], folder: Path) -> None:
-    port, make = server
-
-    text = error_of(make(port, client(folder, "stranger", "other")))
-
-    assert f"127.0.0.1:{port}: TLS: " in text
-    assert "certificate verify failed" in text
-    assert text.endswith(f"; see `tls.ca_file`, which is {folder}/stranger.pem")
-
-
-@pytest.mark.parametrize("name", ["other", ""], ids=["of-an-unknown-authority", "absent"])
-def test_a_client_certificate_that_the_server_refuses(
-    server: tuple[int, Make], folder: Path, name: str
+@pytest.mark.parametrize("kind", [*KINDS, *OF_LIBRARIES], indirect=True)
+def test_a_server_of_an_unknown_authority(
+    server: tuple[int, Make], folder: Path, kind: str
 ) -> None:
     port, make = server
 
-    text = error_of(make(port, client(folder, "authority", name)))
+    error = error_of(make(port, client(folder, "stranger", "other")))
 
-    assert f"127.0.0.1:{port}: " in text
-    assert "TLS" in text
+    text = str(error)
+    assert f"127.0.0.1:{port}" in text
+    if kind == "jms":
+        assert SEE_STORES in text
+        return
+    assert not error.retryable
+    cause = "certificate is not trusted" if kind == "solace" else "TLS: .*certificate verify failed"
+    assert re.search(f"127.0.0.1:{port}: .*{cause}", text)
+    assert text.endswith(f"; see `tls.ca_file`, which is {folder}/stranger.pem")
+
+
+@pytest.mark.parametrize("kind", [*KINDS, *OF_LIBRARIES], indirect=True)
+@pytest.mark.parametrize("name", ["other", ""], ids=["of-an-unknown-authority", "absent"])
+def test_a_client_certificate_that_the_server_refuses(
+    server: tuple[int, Make], folder: Path, kind: str, name: str
+) -> None:
+    port, make = server
+
+    text = str(error_of(make(port, client(folder, "authority", name))))
+
+    assert f"127.0.0.1:{port}" in text
+    if kind == "jms":
+        assert SEE_STORES in text
+        return
+    assert f"127.0.0.1:{port}: TLS: " in text
     if name:
         assert text.endswith(f"may refuse our certificate, `tls.cert_file`: {folder}/{name}.pem")
     else:
         assert text.endswith("a client certificate: write `tls.cert_file` and `key_file`")
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [*KINDS, *OF_LIBRARIES], indirect=True)
 def test_a_port_that_nobody_listens_at(kind: str) -> None:
     port = free_port()
     source = make_source(MAKE[kind](port, None), [Subscription("a")])
@@ -146,9 +205,10 @@ def test_a_port_that_nobody_listens_at(kind: str) -> None:
         source.open()
     source.close()
 
-    assert re.search(f"127.0.0.1:{port}: .*[Cc]onnection refused", str(caught.value))
+    assert re.search(f"127.0.0.1:{port}.*[Cc]onnection refused", str(caught.value))
 
 
+@pytest.mark.parametrize("kind", KINDS, indirect=True)
 def test_the_certificate_of_a_server_is_described(server: tuple[int, Make], folder: Path) -> None:
     port, make = server
     settings = make(port, client(folder, "authority"))

@@ -25,6 +25,7 @@ ACTIVEMQ_INDIVIDUAL = 4  # ActiveMQSession.INDIVIDUAL_ACKNOWLEDGE
 EMS_EXPLICIT = ("EXPLICIT_CLIENT_ACKNOWLEDGE", 23)  # constants of Tibjms, by javadoc 10.2.1
 EMS_LAZY = ("EXPLICIT_CLIENT_DUPS_OK_ACKNOWLEDGE", 24)
 ACK_ALL, ACK_EACH, ACK_TRANSACTED = 0, 1, 2  # modes of Receiver.java
+_REFUSED = "Connection refused"  # a port that nobody listens at
 DUPLICATE_ID = (
     "perhaps another client uses this id; give each client an id of its own (`client_id`)"
 )
@@ -139,9 +140,23 @@ def _connect_error(
     if type(error).__name__.endswith("InvalidClientIDException"):
         hint = f"; {DUPLICATE_ID}"
     else:
-        hint = "" if permanent else encryption_hint(settings)
+        hint = "" if permanent else encryption_hint(settings) or _tls_hint(settings, error)
     error_class = refused if permanent else NotConnectedError
-    return error_class(f"{settings.name}: {describe(error)}{hint}")
+    text, hosts = describe(error), [each.host for each in settings.servers()]
+    if hosts and not any(each in text for each in hosts):
+        text = f"{', '.join(settings.urls)}: {text}"
+    return error_class(f"{settings.name}: {text}{hint}")
+
+
+def _tls_hint(settings: JmsSettings, error: BaseException) -> str:
+    """Return the settings to look at: a library tells of a refused certificate by chance."""
+    if _REFUSED in str(error) or not any(each.is_encrypted for each in settings.servers()):
+        return ""
+    if settings.factory.startswith(TIBCO):
+        names = "`tls.ca_file` and `tls.cert_file`"
+    else:
+        names = "`trustStore` and `keyStore` in `properties`"
+    return f"; see the certificates of the server and of the endpoint: {names}"
 
 
 def server_urls(settings: JmsSettings) -> tuple[str, ...]:

@@ -122,21 +122,25 @@ class JetStreamReader:
         place = self._position = self._memory.position(f"place {found.stream}", AHEAD)
         reached = max(found.delivered, found.floor + found.unanswered)
         answered, seen = 0, found.last  # without a memory everything that waits is in doubt
+        most = found.last  # that may have been received
         if found.made and place.proof == found.made:
+            most = max(place.seen, place.highest)
             reached = max(reached, min(place.highest, found.last))
             answered = place.settled
-            seen = min(found.last, max(place.seen, place.highest))
+            seen = min(found.last, max(most, found.gone))
         elif found.is_new and place.is_new:
             seen = 0
         elif place.proof and found.made and not found.is_new:
             self._continuity.report_loss(MADE_AGAIN)
         place.begin_anew(found.made, seen)
         known = 0 if found.is_new else max(found.floor, answered)  # a killed server forgets answers
+        known = min(known, most)  # a purge moves the floor past what nobody read
         place.settle(min(known, found.last))
         if found.is_exact and not found.is_new and found.gone > known:
             self._continuity.report_loss(DROPPED, found.gone - known)
         if not (found.is_exact or found.keeps_unread):  # what is unanswered may be gone, too
-            self._removed.look(found, found.floor if found.unanswered else reached)
+            delivered = found.floor if found.unanswered else reached
+            self._removed.look(found, min(delivered, most))
         self._last_message = max(reached, found.gone, seen if found.is_new else 0)
         return max(reached, seen)
 

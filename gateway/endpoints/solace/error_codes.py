@@ -12,7 +12,7 @@ from solace.messaging.errors.pubsubplus_client_error import (
 )
 
 from gateway.endpoints.settings.solace import SolaceSettings
-from gateway.endpoints.tls import encryption_hint
+from gateway.endpoints.tls import authority_hint, encryption_hint, handshake_error
 from gateway.errors import EndpointError, NotConnectedError
 from gateway.model.dead_letter_rule import (
     LIBRARY,
@@ -79,7 +79,15 @@ def connect_error(settings: SolaceSettings, error: Exception) -> EndpointError:
     """Return the gateway's error for a failure to connect, bind or subscribe."""
     text = f"{settings.name}: {settings.url}: {error_text(error)}"
     if subcode(error) == "COMMUNICATION_ERROR":
-        text += encryption_hint(settings)
+        hint = encryption_hint(settings)
+        for server in settings.servers() if settings.tls and not hint else ():
+            if refused := server.is_encrypted and handshake_error(
+                settings, server, settings.tls, error
+            ):
+                return refused
+        text += hint
+    elif subcode(error) == "UNTRUSTED_CERTIFICATE" and settings.trust_store is None:
+        text += authority_hint(settings.tls)
     permanent = (
         isinstance(error, AuthenticationError | ValueError)
         or subcode(error) in _PERMANENT

@@ -12,7 +12,8 @@ import pytest
 
 from gateway.dialects.registry import DIALECTS
 from gateway.endpoints.base import Source
-from gateway.endpoints.nats.jetstream_reader import MADE_AGAIN
+from gateway.endpoints.nats.jetstream_reader import DROPPED, MADE_AGAIN
+from gateway.endpoints.nats.removed_messages import REMOVED
 from gateway.endpoints.registry import make_sink, removal
 from gateway.endpoints.settings.nats import NatsSettings
 from gateway.errors import EndpointError
@@ -363,6 +364,29 @@ def test_a_stream_that_cannot_be_made_is_told_with_its_reason(settings: NatsSett
 
     with pytest.raises(EndpointError, match="subjects overlap with an existing stream"):
         make_sink(settings).open()
+
+
+@pytest.mark.parametrize("subjects", [("t.>",), ("t.>", "other.>")], ids=["all", "narrow"])
+def test_a_purge_while_a_source_was_away_is_one_gap(
+    settings: NatsSettings, tmp_path: Path, subjects: tuple[str, ...]
+) -> None:
+    """The server moves the consumer's floor past what nobody read."""
+    settings = replace(settings, subjects=subjects)
+    sink, source = make_sink(settings), source_of(settings)
+    remember(source, tmp_path / "memory")
+    with opened(source, sink):
+        send(sink, say(1))
+        collect(source, 1)
+    with opened(sink):
+        send(sink, say(2), say(3))
+    ask(settings, lambda js: js.purge_stream("T"))
+
+    told = []
+    for _ in range(2):
+        remember(source := source_of(settings), tmp_path / "memory")
+        with opened(source):
+            told.append([each.reason for each in source.continuity.take_losses()])  # type: ignore[attr-defined]  # of this source
+    assert told == [[DROPPED if len(subjects) == 1 else REMOVED], []]
 
 
 def test_a_stream_that_nobody_makes_is_named(settings: NatsSettings) -> None:
