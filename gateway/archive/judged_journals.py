@@ -20,19 +20,23 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A chain of a writer, and its judged journals: all up to `number` but the `missing` ones.
+    """A chain of a writer, and its judged journals: `first` to `number` but the `missing` ones.
 
-    `start` is that of the process that wrote the last one.
+    `start` is that of the process that wrote the last one. Journals before `first` are not missing:
+    their dates were removed, or their disk is away.
     """
 
     writer: str
     start: int
     number: int
     missing: tuple[Span, ...] = ()
+    first: int = 0
 
     def has(self, start: int, number: int) -> bool:
         """Return whether a journal was judged; a later process may count from the begin again."""
-        if number > self.number or (start > self.start and number <= self.number):
+        if not self.first <= number <= self.number or (
+            start > self.start and number <= self.number
+        ):
             return False
         return not any(span.first <= number <= span.last for span in self.missing)
 
@@ -73,18 +77,18 @@ def _counts_again(
 
 
 def _extended(known: Seen | None, journals: Sequence[tuple[int, int]], writer: str) -> Seen:
-    """Return a chain with further journals.
-
-    Numbers below the first one of an archive are not missing: their dates were removed.
-    """
+    """Return a chain with further journals."""
     numbers = {number for _, number in journals}
     start = max((start for start, _ in journals), default=0)
     if known is None:
-        return Seen(writer, start, max(numbers), gaps(min(numbers), max(numbers), numbers))
+        first, last = min(numbers), max(numbers)
+        return Seen(writer, start, last, gaps(first, last, numbers), first)
     absent = [span for old in known.missing for span in gaps(old.first, old.last, numbers)]
-    last = max(known.number, *numbers) if numbers else known.number
+    first = min([known.first, *numbers])
+    last = max([known.number, *numbers])
+    absent += gaps(first, known.first - 1, numbers)
     absent += gaps(known.number + 1, last, numbers)
-    return Seen(writer, max(known.start, start), last, tuple(absent))
+    return Seen(writer, max(known.start, start), last, tuple(absent), first)
 
 
 def gaps(first: int, last: int, numbers: Collection[int]) -> tuple[Span, ...]:

@@ -183,6 +183,19 @@ def test_a_late_upload_of_an_older_journal_is_new() -> None:
     assert night.seen[0].missing == (Span(2, 2),)
 
 
+def test_a_late_upload_of_the_first_journal_is_new() -> None:
+    """Its disk was away when another machine went on: its rows are of a date that was judged."""
+    _, night = link(NO_NIGHT, world(5, journal(3, 2), journal(4, 3)))
+    assert not night.has_judged(JournalName("a", 1, 1))
+    assert night.seen[0].missing == ()
+
+    dates, night = link(night, world(6, journal(1, 1)))
+
+    assert dates == (day(1), day(5))
+    assert night.has_judged(JournalName("a", 1, 1))
+    assert night.seen[0].missing == (Span(2, 2),)
+
+
 def test_a_silent_writer_is_named_until_it_moves() -> None:
     night = NO_NIGHT
     for today in range(2, 7):
@@ -365,4 +378,4 @@ def test_a_clock_that_was_set_back_begins_no_chain() -> None:
 
     whole, steps = link(NO_NIGHT, world(4, *first, *later, last))[1], link(steps, world(4, last))[1]
 
-    assert whole.seen == steps.seen == (Seen("a", 9, 8),)
+    assert whole.seen == steps.seen == (Seen("a", 9, 8, first=1),)
