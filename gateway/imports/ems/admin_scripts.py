@@ -2,7 +2,7 @@
 
 A command: verb, object, arguments, one line. Read: in the order of the script, so that a bridge
 that a later line deletes is none. In a shell script the commands are the lines of its here
-documents. What else a command does is done at the server (EMS User's Guide, chapter 6).
+documents. All other commands are done at the server (EMS User's Guide, chapter 6).
 """
 
 from __future__ import annotations

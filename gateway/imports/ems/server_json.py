@@ -1,8 +1,8 @@
 """Parser of tibemsd.json: bridges, topics and transports; everything else stays at the server.
 
 The sections `bridges`, `topics` and `transports` are lists of objects, as a file of the vendor's
-has them. What an entry of `bridges` looks like is in no public document: it is read where it names
-a source and targets, each with `name` and `type`, and is listed otherwise.
+has them. No public document shows an entry of `bridges`: it is read where it names a source and
+targets, each with `name` and `type`, and is listed otherwise.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ UNKNOWN_FORM: Final = (
 
 @dataclass(frozen=True, slots=True)
 class ServerConfig:
-    """What the file has of bridges, and the entries that are not in the mapping."""
+    """Bridges and exchanged topics of the file, and the entries that are not in the mapping."""
 
     bridges: tuple[Bridge, ...]
     topics: tuple[Topic, ...]

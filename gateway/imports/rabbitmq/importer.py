@@ -62,9 +62,8 @@ def import_rabbitmq(file: str, data: bytes, site: str = "") -> Document:
     """
     found = read_json(file, data)
     omitted: list[OmittedLine] = [*_others(found)]
-    kinds = {
-        each.text("name"): each.text("type") for each in found if each.section == "exchanges"
-    } | _BUILT_IN
+    declared = [each for each in found if each.section == "exchanges"]
+    kinds = {**{each.text("name"): each.text("type") for each in declared}, **_BUILT_IN}
     endpoints: list[EndpointEntry] = []
     routes: list[RouteEntry] = []
     names, route_names = NameGenerator(), NameGenerator()
