@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias, runtime_checkable
+from typing import NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 from gateway.errors import TranslationError
 from gateway.model.dead_letter_rule import UNWRITABLE
@@ -118,6 +118,21 @@ class Removes(Protocol):
 
     def removes(self, address: str) -> bool:
         """Return whether a message that came with this address is gone for others once settled."""
+
+
+class NamesAnswer(NamedTuple):
+    """An answer of a broker about the names of a target; `missing`: it takes no message there."""
+
+    text: str
+    missing: bool = False
+
+
+@runtime_checkable
+class AnswersForNames(Protocol):
+    """A sink that can ask its broker, without a message, what takes the messages of some names."""
+
+    def ask_about(self, patterns: Sequence[str]) -> Iterator[NamesAnswer]:
+        """Yield what the broker says of the names that each of `patterns` selects."""
 
 
 @runtime_checkable

@@ -14,12 +14,16 @@ class Starter:
 
     `settings` are the lines of the endpoint as YAML, behind `kind`. They are a format with the
     fields `host`, `port`, `address` (HOST:PORT), `name` of the endpoint, `variable` (the name in
-    capitals) and `gateway`.
+    capitals), `gateway`, `route`, `patterns` (a list of those that select the names) and `keys`
+    (the same in words). `target` are further lines of a target, and `needs` says what it needs
+    beyond its settings.
     """
 
     dialect: str
     port: int  # of its brokers, where no address is given
     settings: str
+    target: str = ""
+    needs: str = ""
 
 
 @dataclass(frozen=True, slots=True)

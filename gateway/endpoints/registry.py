@@ -128,7 +128,8 @@ _ROWS: Final = (
                 "nats",
                 4222,
                 'url: "nats://{address}"  # tls:// with TLS\n'
-                "# stream: PLANT\n# create_stream: true\n# subjects: [plant.>]\n" + _LOG_IN,
+                "stream: {route}\ncreate_stream: true  # where it is absent, with these subjects\n"
+                "subjects: {patterns}\n" + _LOG_IN,
             ),
         },
     ),
@@ -142,7 +143,10 @@ _ROWS: Final = (
                 "rabbitmq",
                 5672,
                 'url: "amqp://{address}/"  # amqps:// with TLS; /NAME for another vhost\n'
-                "# exchange: amq.topic\n# queue_type: quorum\n" + _LOG_IN,
+                "exchange: amq.topic\n# queue_type: quorum\n" + _LOG_IN,
+                target="# Bind a queue to this exchange with the key {keys}: without a queue a\n"
+                "# message becomes a dead letter `unroutable`.\n",
+                needs="bind a queue to amq.topic with the key {keys} at {address}",
             ),
         },
     ),

@@ -141,6 +141,18 @@ def translate_pattern(
     )
 
 
+def pattern_texts(pattern: Pattern, dialect: Dialect) -> tuple[str, ...]:
+    """Return the fewest subscriptions of `dialect` that cover a pattern of its names.
+
+    Raises:
+        TranslationError: none covers it.
+        LimitError: the cover exceeds a limit.
+    """
+    return _minimal(
+        tuple(_texts(_merged([*covers_of(pattern, dialect, dialect)]), dialect)), dialect
+    )
+
+
 def _residual(text: str, reasons: list[str], source: Dialect, *, single: bool) -> str:
     if not reasons or single:
         return " and ".join(reasons)

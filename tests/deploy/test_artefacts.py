@@ -1,4 +1,4 @@
-"""What `make release` builds: installed into an empty environment, and run there."""
+"""The artefacts of `make release`: installed into an empty environment, and run there."""
 
 from __future__ import annotations
 

@@ -1,22 +1,27 @@
 """`gateway connect CONFIG`: open every endpoint once and print what its broker answers.
 
-It sends and subscribes nothing. Exit status: 0 every broker accepts the connection, 1 not all do.
+It sends and subscribes nothing. It asks NATS which streams have the subjects of the targets, and
+RabbitMQ whether the exchange is there. Exit status: 0 every broker accepts the connection and has
+these streams, 1 not all do.
 """
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from contextlib import suppress
 from time import monotonic
 
 from gateway.cli.parsers import CONFIG, CommandParser
-from gateway.config.load import load
-from gateway.endpoints.base import address_of
+from gateway.config.load import Configuration, load
+from gateway.endpoints.base import AnswersForNames, NamesAnswer, address_of
 from gateway.endpoints.registry import make_sink
 from gateway.endpoints.settings.base import EndpointSettings, Server
 from gateway.endpoints.tls import describe_certificate
-from gateway.errors import GatewayError
+from gateway.errors import GatewayError, TranslationError
+from gateway.proofs.flows.target_expressions import extract_flows
 from gateway.terminal.text import print_line
+from gateway.translate.subscriptions import pattern_texts
 
 
 def add_options(parser: CommandParser) -> None:
@@ -27,18 +32,36 @@ def run(args: argparse.Namespace) -> int:
     """Print one line for each endpoint, in the order of the file."""
     configuration = load(args.config)
     refused = 0
+    names = _names_of_targets(configuration)
     for name, endpoint in configuration.endpoints.items():
         try:
-            line = _open(endpoint.settings)
+            line, answers = _open(endpoint.settings, names.get(name, ()))
         except GatewayError as error:
-            refused += 1
-            line = str(error)
-        print_line(configuration.hidden.hide(line, ("endpoints", name)))
+            answers = [NamesAnswer(str(error), missing=True)]
+        else:
+            print_line(configuration.hidden.hide(line, ("endpoints", name)))
+            answers = [each._replace(text=f"{name}: {each.text}") for each in answers]
+        for each in answers:
+            refused += each.missing
+            print_line(configuration.hidden.hide(each.text, ("endpoints", name)))
     return int(refused > 0)
 
 
-def _open(settings: EndpointSettings) -> str:
+def _names_of_targets(configuration: Configuration) -> dict[str, list[str]]:
+    """Return the patterns of the names that routes send to each endpoint."""
+    found: dict[str, list[str]] = {}
+    for flow in extract_flows(configuration.routes, configuration.brokers)[1]:
+        known = found.setdefault(flow.target.endpoint, [])
+        with suppress(TranslationError):  # a cover too long to be asked about
+            texts = pattern_texts(flow.target_pattern, flow.target.renderer.dialect)
+            known += [each for each in texts if each not in known]
+    return found
+
+
+def _open(settings: EndpointSettings, names: Sequence[str]) -> tuple[str, list[NamesAnswer]]:
     """Open the sending side, which needs no subscription, with a client id of its own.
+
+    Return the line about its connection, and what its broker says of the names.
 
     Raises:
         EndpointError: the broker does not answer or refuses, or its driver is absent.
@@ -49,6 +72,7 @@ def _open(settings: EndpointSettings) -> str:
         sink.open()
         seconds = monotonic() - begun
         address = address_of(sink)
+        answers = [*sink.ask_about(names)] if isinstance(sink, AnswersForNames) else []
     finally:
         sink.close()
     servers = [*settings.servers()]
@@ -57,7 +81,7 @@ def _open(settings: EndpointSettings) -> str:
         address = f"[{host}]:{servers[0].port}" if ":" in host else f"{host}:{servers[0].port}"
     tls = _certificate(settings, servers, address)
     shown = address or settings.broker_key
-    return f"{settings.name}: connected to {shown} ({seconds:.1f} s){tls and '; '}{tls}"
+    return f"{settings.name}: connected to {shown} ({seconds:.1f} s){tls and '; '}{tls}", answers
 
 
 def _certificate(settings: EndpointSettings, servers: Sequence[Server], address: str) -> str:

@@ -51,13 +51,13 @@ def run(args: argparse.Namespace) -> int:
     question = "Which names? (their first level, or a pattern)"
     names = args.names or _ask(question, "orders", "--names")
     addresses = (args.source_address, args.target_address)
-    text = mapping_text(source, target, names, addresses, str(args.file))
+    text, needs = mapping_text(source, target, names, addresses, str(args.file))
     _check(text)
     _write_schema(args.file.parent / SCHEMA_FILE)
     _write(args.file, text)
     variables = unset_variables(text)
-    before = f"set {variables}, then " if variables else ""
-    print_line(f"{args.file}: written; next: {before}gateway check {args.file}")
+    steps = [f"set {variables}" if variables else "", needs, f"gateway check {args.file}"]
+    print_line(f"{args.file}: written; next: {', then '.join(filter(None, steps))}")
     return 0
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections.abc import Mapping
 from ipaddress import IPv6Address
 from itertools import chain
 from textwrap import indent
-from typing import Final
+from typing import Final, NamedTuple
 
 import yaml
 
@@ -16,6 +17,8 @@ from gateway.config.references import REFERENCE
 from gateway.dialects.registry import find_dialect
 from gateway.endpoints.registry import starters
 from gateway.errors import GatewayError
+from gateway.routing.source_pattern import parse_source
+from gateway.translate.subscriptions import translate_pattern
 
 SCHEMA_FILE: Final = "gateway.schema.json"
 MAX_ROUTE_NAME: Final = 40  # characters
@@ -61,32 +64,49 @@ tests:
 """
 
 
+class FirstMapping(NamedTuple):
+    """The text of a mapping, and what its target needs beyond it; empty for nothing."""
+
+    text: str
+    needs: str
+
+
 def mapping_text(
     source: str, target: str, names: str, addresses: tuple[str, str], file: str
-) -> str:
-    """Return the text of a mapping from one system to another, for the names of the source.
+) -> FirstMapping:
+    """Return a mapping from one system to another, for the names of the source.
 
     `names` are one level, or a pattern of the source's system; an address is HOST:PORT, or empty.
 
     Raises:
-        GatewayError: an address is none.
+        GatewayError: an address is none, or the names are none of the source or the target.
     """
     pattern, template = _names(names, source, target)
     gateway = f"{source}-to-{target}"
-    return _TEXT.format(
+    shared = {"gateway": gateway, "route": _route_name(pattern)}
+    ends = {"source": (source, addresses[0]), "target": (target, addresses[1])}
+    fields = {
+        name: shared
+        | _address(name, system, address, second=name == "target" and source == target)
+        | _patterns(pattern, source, system)
+        for name, (system, address) in ends.items()
+    }
+    needs = starters()[target][1].needs.format(**fields["target"])
+    text = _TEXT.format(
         schema=SCHEMA_FILE,
         file=file,
         source=source,
         target=target,
         gateway=gateway,
-        source_settings=_settings("source", source, addresses[0], gateway),
-        target_settings=_settings("target", target, addresses[1], gateway, second=source == target),
-        route=_route_name(pattern),
+        source_settings=_settings(source, fields["source"]),
+        target_settings=_settings(target, fields["target"], is_target=True),
+        route=shared["route"],
         pattern=json.dumps(pattern),
         template=json.dumps(template),
         given=json.dumps(_CAPTURE.sub("1", pattern)),
         expected=json.dumps(_CAPTURE.sub("1", template)),
     )
+    return FirstMapping(text, needs)
 
 
 def _names(names: str, *systems: str) -> tuple[str, str]:
@@ -100,23 +120,36 @@ def _names(names: str, *systems: str) -> tuple[str, str]:
     return names, target.join(re.split(outside_braces, names))
 
 
-def _settings(name: str, system: str, address: str, gateway: str, *, second: bool = False) -> str:
-    """Return the settings of an endpoint, here indented; the `second` broker of this machine."""
+def _settings(system: str, fields: Mapping[str, str], *, is_target: bool = False) -> str:
+    """Return the settings of an endpoint, here indented."""
     kind, starter = starters()[system]
-    address = address or f"localhost:{starter.port + second}"
+    lines = f"kind: {kind.name}\n{starter.settings}{starter.target if is_target else ''}"
+    return indent(lines.format(**fields), "    ")
+
+
+def _address(name: str, system: str, address: str, *, second: bool) -> dict[str, str]:
+    """Return the fields of a name and an address; the `second` broker of this machine."""
+    address = address or f"localhost:{starters()[system][1].port + second}"
     found = _ADDRESS.fullmatch(address)
     if found is None or not _is_host(found) or not 0 < int(found["port"]) <= MAX_PORT:
         form = "write HOST:PORT, such as broker.plant:1883 or [::1]:1883"
         raise GatewayError(f"{address!r} is no address; {form}")
-    lines = f"kind: {kind.name}\n{starter.settings}".format(
-        host=found["host"] or found["ip6"],
-        port=found["port"],
-        address=address,
-        name=name,
-        variable=name.upper(),
-        gateway=gateway,
-    )
-    return indent(lines, "    ")
+    host = found["host"] or found["ip6"]
+    return {
+        "host": host, "port": found["port"], "address": address, "name": name,
+        "variable": name.upper(),
+    }  # fmt: skip
+
+
+def _patterns(pattern: str, source: str, system: str) -> dict[str, str]:
+    """Return the fields of the subscriptions of `system` that select the names of the source."""
+    known = starters()
+    there, here = (find_dialect(known[each][1].dialect) for each in (source, system))
+    try:
+        texts = translate_pattern(parse_source(pattern, there).subscription, there, here).patterns
+    except GatewayError as error:
+        raise GatewayError(f"init: {error}; write other names") from error
+    return {"patterns": json.dumps(texts), "keys": " and ".join(texts)}
 
 
 def _is_host(found: re.Match[str]) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from hashlib import blake2b
@@ -15,13 +15,13 @@ from typing import Any, Final, TypeAlias
 from nats.errors import Error as NatsError
 from nats.js.errors import NotFoundError
 
-from gateway.endpoints.base import Settle
+from gateway.endpoints.base import NamesAnswer, Settle
 from gateway.endpoints.nats.connection import NatsConnection
 from gateway.endpoints.nats.headers import MESSAGE_ID, write_headers
 from gateway.endpoints.nats.subjects import refuse_long_line, refuse_reply, refuse_subject
 from gateway.endpoints.sent_messages import CHECK_INTERVAL, SendWindow, SentBatch, write_each
 from gateway.endpoints.settings.nats import NatsSettings
-from gateway.errors import NotConnectedError, TranslationError
+from gateway.errors import GatewayError, NotConnectedError, TranslationError
 from gateway.model.dead_letter_rule import (
     MESSAGE_BYTES,
     NO_STREAM,
@@ -44,6 +44,7 @@ _TOO_LARGE: Final = re.compile("too? large")  # a fault of the message; old serv
 TOKEN_BYTES: Final = 6
 MAX_DIGITS: Final = 18  # of a number in a window
 _MAX_CACHED: Final = 16 << 20  # bytes of subjects
+_NO_STREAM: Final = "each message there becomes a dead letter `no-stream`"
 
 
 @dataclass(slots=True)
@@ -109,6 +110,23 @@ class NatsSink:
         await connection.client.subscribe(f"{self._inbox}.*", cb=take)
         await connection.client.flush(self._settings.answer_timeout)
         connection.run(self._look(connection, window))
+
+    def ask_about(self, patterns: Sequence[str]) -> Iterator[NamesAnswer]:
+        """Ask JetStream which streams have the subjects; core NATS has none."""
+        connection = self._connection
+        if connection is None or not self._settings.jetstream:
+            return
+        for each in patterns:
+            try:
+                streams = connection.call(connection.find_streams(each))
+            except GatewayError as error:
+                yield NamesAnswer(f"it is not known which stream has {each!r}: {error}")
+                continue
+            if streams:
+                yield NamesAnswer(f"{each!r} is in the stream {', '.join(streams)}")
+            else:
+                todo = "create one, or write `stream`, `subjects` and `create_stream: true`"
+                yield NamesAnswer(f"no stream has {each!r}: {_NO_STREAM}; {todo}", missing=True)
 
     def send(self, messages: Sequence[Message], settled: Settle) -> None:
         connection, window = self._connection, self._window

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from time import monotonic
 from typing import Any, Final, NamedTuple, TypeAlias
@@ -12,7 +12,7 @@ from pika.exceptions import AMQPError, ChannelClosedByBroker
 from pika.spec import Basic
 
 from gateway.clock import now
-from gateway.endpoints.base import Settle
+from gateway.endpoints.base import NamesAnswer, Settle
 from gateway.endpoints.rabbitmq.client import HEADER_START, Properties
 from gateway.endpoints.rabbitmq.connection import ACCESS_REFUSED, RabbitmqConnection
 from gateway.endpoints.rabbitmq.headers import write_properties
@@ -98,6 +98,16 @@ class RabbitmqSink:
         self._returned, self._returns_equal = 0, True
         self._connection = connection
         connection.spawn(lambda: self._look(connection, window))
+
+    def ask_about(self, patterns: Sequence[str]) -> Iterator[NamesAnswer]:
+        """Say that `open` has found the exchange; AMQP 0-9-1 does not tell its bindings."""
+        exchange = self._settings.exchange
+        for each in patterns:
+            if not each.startswith(QUEUE):
+                yield NamesAnswer(
+                    f"the exchange {exchange!r} is there; only a message shows whether a queue is"
+                    f" bound to it for {each!r}: without one it becomes a dead letter `unroutable`"
+                )
 
     def send(self, messages: Sequence[Message], settled: Settle) -> None:
         connection, window = self._connection, self._window

@@ -16,10 +16,6 @@ import yaml
 from gateway.cli import main
 from gateway.cli.mapping.init_text import SCHEMA_FILE
 from gateway.endpoints.registry import starters
-from gateway.trial.brokers.yami4 import Yami4Broker
-from tests.brokers.mosquitto import StartMosquitto
-from tests.brokers.running import Client, Process
-from tests.brokers.yami4_client import Client as Yami4Client
 
 PAIRS = list(product(starters(), repeat=2))
 
@@ -208,49 +204,3 @@ def read_all(terminal: int) -> str:
     except OSError:  # Linux: the process has closed the other end
         pass
     return b"".join(parts).decode()
-
-
-def run_as_it_is(folder: Path) -> Process:
-    """Run the mapping with a free port for its page, which other tests may have opened."""
-    file = folder / "gateway.yaml"
-    file.write_text(file.read_text().replace("web: {}", "web: {port: 0}"))
-    return Process(file)
-
-
-@pytest.mark.broker
-def test_mqtt_to_mqtt_runs(tmp_path: Path, start_mosquitto: StartMosquitto) -> None:
-    one, two = start_mosquitto(), start_mosquitto()
-    addresses = [f"127.0.0.1:{each.port}" for each in (one, two)]
-    init(tmp_path, "--from", "mqtt", "--to", "mqtt", "--names", "orders",
-         "--from-address", addresses[0], "--to-address", addresses[1])  # fmt: skip
-    process = run_as_it_is(tmp_path)
-    try:
-        process.connected()
-        publisher, subscriber = Client(one.port), Client(two.port, "#")
-        publisher.publish("orders/1", b"one").wait_for_publish(60)
-        subscriber.wait_for(lambda arrived: ("orders/1", b"one") in arrived)
-        publisher.close()
-        subscriber.close()
-    finally:
-        assert process.end() == 0
-    assert (tmp_path / "archive").is_dir()
-    assert (tmp_path / "spool").is_dir()
-
-
-@pytest.mark.broker
-def test_mqtt_to_yami4_runs(tmp_path: Path, start_mosquitto: StartMosquitto) -> None:
-    one = start_mosquitto()
-    with Yami4Broker() as broker, Yami4Client(broker.url) as subscriber:
-        subscriber.subscribe("orders.*")
-        init(tmp_path, "--from", "mqtt", "--to", "yami4", "--names", "orders",
-             "--from-address", f"127.0.0.1:{one.port}", "--to-address", broker.url[6:])  # fmt: skip
-        process = run_as_it_is(tmp_path)
-        try:
-            process.connected()
-            publisher = Client(one.port)
-            publisher.publish("orders/1", b"one").wait_for_publish(60)
-            received = subscriber.receive()
-            publisher.close()
-        finally:
-            assert process.end() == 0
-    assert b"one" in received.body
