@@ -18,8 +18,8 @@ import pytest
 
 from gateway.endpoints.base import Subscription
 from gateway.endpoints.registry import make_sink, make_source
-from gateway.endpoints.settings.base import EndpointSettings, Server, TlsSettings
-from gateway.endpoints.settings.mqtt import MqttSettings
+from gateway.endpoints.settings.base import EndpointSettings, Server
+from gateway.endpoints.settings.mqtt import MqttSettings, MqttTlsSettings
 from gateway.endpoints.settings.nats import NatsSettings
 from gateway.endpoints.settings.rabbitmq import RabbitmqSettings
 from gateway.endpoints.settings.yami4 import Yami4Settings
@@ -35,7 +35,7 @@ from tests.brokers.test_mqtt_tls import make_certificate
 
 pytestmark = pytest.mark.broker
 KINDS = ["mqtt", "yami4", "rabbitmq", "nats"]  # their TLS is Python's: the others have a library's
-Make = Callable[[int, TlsSettings | None], EndpointSettings]
+Make = Callable[[int, MqttTlsSettings | None], EndpointSettings]
 
 MAKE: dict[str, Make] = {
     "mqtt": lambda port, tls: MqttSettings(host="127.0.0.1", port=port, tls=tls),
@@ -105,8 +105,8 @@ def error_of(settings: EndpointSettings) -> str:
     return str(caught.value)
 
 
-def client(folder: Path, authority: str, name: str = "") -> TlsSettings:
-    trusting = TlsSettings(ca_file=f"{folder}/{authority}.pem")
+def client(folder: Path, authority: str, name: str = "") -> MqttTlsSettings:
+    trusting = MqttTlsSettings(ca_file=f"{folder}/{authority}.pem")
     if not name:
         return trusting
     return replace(trusting, cert_file=f"{folder}/{name}.pem", key_file=f"{folder}/{name}.key")
