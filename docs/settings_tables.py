@@ -22,6 +22,8 @@ from gateway.config.schema import (
 )
 from gateway.endpoints.registry import ENDPOINT_KINDS
 from gateway.endpoints.settings.base import TlsSettings
+from gateway.endpoints.settings.mqtt import MqttTlsSettings, WebSocketSettings
+from gateway.endpoints.settings.proxy import ProxySettings
 from gateway.setting import fields_by_key, is_required, type_hints
 
 DECLARATIONS: Mapping[str, type] = {
@@ -31,6 +33,9 @@ DECLARATIONS: Mapping[str, type] = {
     "limits": NameLimitSettings,
     "lease": LeaseSettings,
     "tls": TlsSettings,
+    "mqtt_tls": MqttTlsSettings,
+    "websocket": WebSocketSettings,
+    "proxy": ProxySettings,
     "from": SourceSettings,
     "tags": TagSettings,
     "to": TargetSettings,

@@ -25,6 +25,30 @@ PathKind: TypeAlias = Literal["", "state", "file", "folder", "jars"]
 SettingUnit: TypeAlias = Literal["", "bytes", "seconds", "days", "messages a minute"]
 
 
+class FileText(str):
+    """The value of a setting that names a file, as it was when the configuration was read."""
+
+    __slots__ = ("read",)
+    read: Callable[[], str]  # returns the value of now; raises NotConnectedError without one
+
+
+@overload
+def current(text: str) -> str: ...
+
+
+@overload
+def current(text: None) -> None: ...
+
+
+def current(text: str | None) -> str | None:
+    """Return the value of a setting now: a file may have another one since the start.
+
+    Raises:
+        NotConnectedError: the file is absent or cannot be read.
+    """
+    return text.read() if isinstance(text, FileText) else text
+
+
 class SettingFacts(TypedDict, total=False):
     """Facts that a setting may state beside its text and its default."""
 
@@ -32,6 +56,7 @@ class SettingFacts(TypedDict, total=False):
     minimum: float
     maximum: float
     choices: tuple[object, ...]  # the legal values
+    reread: bool  # a value with `${file:...}` is read again at each use, as every secret is
     secret: bool  # a file must hold a reference, and the value stays out of `repr` and findings
     path: PathKind  # relative to the folder of the file that contains it
     unit: SettingUnit  # of a number, which a file may write with another one: 64MiB, 1.5s

@@ -24,6 +24,7 @@ pytest_plugins = [
     "tests.brokers.nats_server",
     "tests.brokers.rabbitmq_server",
     "tests.archive.bucket",
+    "tests.endpoints.proxies",
     "tests.night.reconcile.sparking",
 ]
 

@@ -26,9 +26,12 @@ def open_connections(configuration: Configuration) -> Iterator[ConfigError]:
             for key, field in fields_by_key(type(settings)).items()
             if field.metadata.get("secret") and getattr(settings, field.name) is not None
         ]
+        if getattr(getattr(settings, "websocket", None), "headers", None):
+            secrets.append("websocket")
         for key, host in product(secrets, plain_hosts(settings) if secrets else ()):
             location = configuration.location_of(("endpoints", name, key))
-            reason = f"endpoint {name!r}: the {key} goes to {host!r} in plain text"
+            what = "headers of `websocket` go" if key == "websocket" else f"{key} goes"
+            reason = f"endpoint {name!r}: the {what} to {host!r} in plain text"
             hint = "use TLS, unless you alone control the network between"
             yield location.error("no-tls", reason, hint, "note")
 

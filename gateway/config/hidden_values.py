@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -26,7 +26,7 @@ class HiddenValues:
     secret at any key. It is looked for only where the text of its key can be: in texts about the
     same section, and a declared secret in texts about its own key, so that no name that happens to
     contain it is changed.
-    Mutable: the readers of the files add to it.
+    Mutable: the readers of the files add to it, and later those of the secrets that change.
     """
 
     def __init__(self, *, secret: bool = True) -> None:
@@ -34,6 +34,8 @@ class HiddenValues:
         self._added: dict[tuple[str, str, KeyPath], None] = {}  # written, value, place
         self._paths: dict[str, str] = {}  # text of the file, by the path that it stands for
         self._replacements: dict[KeyPath, _Replacements] = {}  # by the place of a text
+        self._later: dict[tuple[str, KeyPath], str] = {}  # the last value of a secret that changed
+        self.learned: Callable[[str], None] = lambda _value: None  # called for each later value
 
     def add_path(self, written: str, path: str) -> None:
         """Note that a reference in `written` led to the file at `path`."""
@@ -48,6 +50,17 @@ class HiddenValues:
             self._added[written, value, at if declared else _place(at)] = None
             self._replacements.clear()
 
+    def learn(self, written: str, value: str, at: KeyPath, *, declared: bool) -> None:
+        """Note a later value of a secret, as `add` does; any thread may call this."""
+        place = at if declared else _place(at)
+        if (written, value, place) in self._added:
+            return
+        if before := self._later.get((written, place)):
+            self._added.pop((written, before, place), None)  # tokens of years are many
+        self._later[written, place] = value
+        self.add(written, value, at, declared=declared)
+        self.learned(value)
+
     def hide(self, text: str, at: KeyPath = ()) -> str:
         """Return `text` about the key `at` with the text of the file in place of every value.
 
@@ -56,11 +69,12 @@ class HiddenValues:
         if not self._added:
             return text
         about = _place(at)
-        key = at if any(each == at for _, _, each in self._added) else about
+        added = [*self._added]  # another thread may learn a value meanwhile
+        key = at if any(each == at for _, _, each in added) else about
         if key not in self._replacements:
             visible = [
                 (written, value)
-                for written, value, place in self._added
+                for written, value, place in added
                 if not at or place in {about, at}
             ]
             self._replacements[key] = _Replacements(visible, secret=self._secret)

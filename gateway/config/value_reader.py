@@ -38,8 +38,15 @@ from gateway.config.references import (
     placeholder_text,
     placeholder_value,
 )
-from gateway.errors import ConfigError, quoted
-from gateway.setting import PathKind, default_path, fields_by_key, is_required, type_hints
+from gateway.errors import ConfigError, NotConnectedError, quoted
+from gateway.setting import (
+    FileText,
+    PathKind,
+    default_path,
+    fields_by_key,
+    is_required,
+    type_hints,
+)
 
 T = TypeVar("T")
 Facts: TypeAlias = Mapping[str, Any]  # about a setting, as `SettingFacts` lists them
@@ -135,7 +142,7 @@ class ConfigReader:
         if origin is tuple:
             return self._list(node, get_args(kind)[0], at, meta)
         if origin is not None and issubclass(origin, Mapping):
-            return self._mapping(node, get_args(kind)[1], at)
+            return self._mapping(node, get_args(kind)[1], at, meta)
         if is_dataclass(kind):
             return self._dataclass(_mapping_of(node, meta), kind, at)
         value = self._readers[kind](node, at, meta)
@@ -205,10 +212,11 @@ class ConfigReader:
             unknown = (key for key in self._unknown if key[: len(at)] == at)
             return self._fail(next(unknown, at), "value", str(error))
 
-    def _mapping(self, node: yaml.Node, kind: Any, at: KeyPath) -> Any:
+    def _mapping(self, node: yaml.Node, kind: Any, at: KeyPath, meta: Facts) -> Any:
         if (pairs := self.entries(node, at)) is None:
             return _INVALID
-        read = {k.value: self._value(v, kind, (*at, k.value), {}) for k, v in pairs}
+        facts = {"reread": meta.get("secret", False)}  # one value may be a secret, others not
+        read = {k.value: self._value(v, kind, (*at, k.value), facts) for k, v in pairs}
         return {key: value for key, value in read.items() if value is not _INVALID}
 
     def _list(self, node: yaml.Node, kind: Any, at: KeyPath, meta: Facts) -> Any:
@@ -233,7 +241,10 @@ class ConfigReader:
         if at in self.placeholders:
             text = placeholder_setting(text, node.value, meta)
             self.hidden.add(node.value, text, at, declared=declared)
-        return text if text is _INVALID else self._encodable(text, at)
+        text = text if text is _INVALID else self._encodable(text, at)
+        if text is _INVALID or not (declared or meta.get("reread")):
+            return text
+        return self._reread(text, node.value, at, declared=declared)
 
     def _placeholder(self, node: yaml.Node, kind: Any, at: KeyPath, meta: Facts) -> Any:
         """Note an unknown value; return a placeholder for one that is not text, or None."""
@@ -281,6 +292,26 @@ class ConfigReader:
         if resolved != text:
             self.hidden.add(text, resolved, at, declared=declared)
         return resolved
+
+    def _reread(self, text: str, written: str, at: KeyPath, *, declared: bool) -> str:
+        """Return a text that is read again at each use, if it names a file."""
+        names_file = any(found[1] == "file" for found in REFERENCE.finditer(written))
+        if not names_file or at in self.placeholders:
+            return text
+        values, hidden = self._values, self.hidden
+
+        def value(found: re.Match[str]) -> str:
+            now = values.find(found)
+            if now is None:
+                name = ".".join(map(str, at))
+                reason = f"{name}: nothing found for {found[0]}; {values.hint(found)}"
+                raise NotConnectedError(reason)
+            hidden.learn(found[0], now, at, declared=declared)
+            return now
+
+        made = FileText(text)
+        made.read = lambda: REFERENCE.sub(value, written)
+        return made
 
     def _number(self, node: yaml.Node, at: KeyPath, meta: Facts, kind: type[int | float]) -> Any:
         noun = "a whole number" if kind is int else "a number"

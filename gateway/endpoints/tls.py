@@ -11,10 +11,14 @@ import socket
 import ssl
 from collections.abc import Sequence
 from hashlib import sha256
+from time import monotonic
 from typing import Any, Final
 
+from gateway.endpoints.proxy import connect_through
 from gateway.endpoints.settings.base import EndpointSettings, Server, TlsSettings
+from gateway.endpoints.settings.proxy import ProxySettings
 from gateway.errors import EndpointError, NotConnectedError, first_line
+from gateway.setting import current
 
 PROBE_TIMEOUT: Final = 2.0  # seconds
 REFUSAL_TIMEOUT: Final = 0.5  # seconds after a handshake for a refusal of the certificate (TLS 1.3)
@@ -36,12 +40,14 @@ def client_context(endpoint: str, tls: TlsSettings) -> ssl.SSLContext:
         context.minimum_version = ssl.TLSVersion.TLSv1_2  # not each build of Python has this least
         if tls.cert_file is not None:
             # without a password OpenSSL would ask for one on the terminal
-            context.load_cert_chain(tls.cert_file, tls.key_file, tls.key_password or "")
+            context.load_cert_chain(tls.cert_file, tls.key_file, current(tls.key_password) or "")
     except (OSError, ssl.SSLError) as error:
         files = [file for file in (tls.ca_file, tls.cert_file, tls.key_file) if file]
         raise EndpointError(
             f"{endpoint}: cannot use {', '.join(files)}: {error}; check the files"
         ) from error
+    if alpn := getattr(tls, "alpn", ()):
+        context.set_alpn_protocols(alpn)
     if not tls.verify:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
@@ -52,8 +58,10 @@ def encryption_hint(settings: EndpointSettings) -> str:
     """Return the end of an error text when a port does not speak what its address says.
 
     For a connection that broke before the broker's first answer. Each server is asked whether it
-    answers a TLS handshake; the hint is empty where that fits.
+    answers a TLS handshake; the hint is empty where that fits, and where a proxy is between.
     """
+    if getattr(settings, "proxy", None) is not None:
+        return ""
     for host, port, is_encrypted in settings.servers():
         answers_tls = None if port is None else _answers_tls(host, port)
         if answers_tls is not None and answers_tls is not is_encrypted:
@@ -161,7 +169,8 @@ def describe_certificate(settings: EndpointSettings, server: Server) -> str:
         with _handshake(settings, server, tls) as encrypted:
             version, found = encrypted.version(), encrypted.getpeercert() or {}
             whole = encrypted.getpeercert(binary_form=True) or b""
-    except (OSError, UnicodeError):
+            version = f"{version}, ALPN {alpn}" if (alpn := _agreed(encrypted)) else version
+    except (OSError, UnicodeError, EndpointError):
         return ""
     if not found:
         return f"{version}, certificate not verified, SHA-256 {sha256(whole).hexdigest()}"
@@ -175,7 +184,7 @@ def _handshake(
     """Return a connection that only spoke TLS. Raises OSError, or UnicodeError for a bad host."""
     tls = tls or TlsSettings()
     context, host = client_context(settings.name, tls), tls.server_hostname or server.host
-    plain = socket.create_connection((server.host, server.port or 0), PROBE_TIMEOUT)
+    plain = _connected(settings, server)
     try:
         if settings.greets:
             _skip_line(plain)
@@ -183,6 +192,21 @@ def _handshake(
     except BaseException:
         plain.close()
         raise
+
+
+def _connected(settings: EndpointSettings, server: Server) -> socket.socket:
+    proxy, port = getattr(settings, "proxy", None), server.port or 0
+    if not isinstance(proxy, ProxySettings):
+        return socket.create_connection((server.host, port), PROBE_TIMEOUT)
+    deadline = monotonic() + PROBE_TIMEOUT
+    plain = connect_through(settings.name, proxy, server.host, port, deadline)
+    plain.settimeout(PROBE_TIMEOUT)
+    return plain
+
+
+def _agreed(encrypted: ssl.SSLSocket) -> str:
+    """Return the protocol that both sides have agreed on (ALPN); empty without one."""
+    return encrypted.selected_alpn_protocol() or ""
 
 
 def _shown(name: Any) -> str:  # noqa: ANN401  # of `getpeercert`: tuples of pairs

@@ -69,6 +69,10 @@ class LogControl:
         """Redact these texts in every line from now on."""
         self._redactor.hide(secrets)
 
+    def learn(self, secret: str) -> None:
+        """Redact a secret that takes the place of an earlier one."""
+        self._redactor.learn(secret)
+
     def raise_level(self, seconds: float = DEBUG_SECONDS) -> None:
         """Log everything, with repeated lines, for `seconds`; a second call restarts the time."""
         self._set_level("DEBUG", counting=False)

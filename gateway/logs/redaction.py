@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+import threading
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from typing import Final
 from urllib.parse import quote, quote_plus, unquote
@@ -12,6 +14,7 @@ from urllib.parse import quote, quote_plus, unquote
 from gateway.config.load import Configuration
 
 HIDDEN: Final = "***"
+MAX_LATER: Final = 64  # secrets that took the place of others; older ones are valid no more
 MIN_SECRET_LENGTH: Final = 4  # characters; redacting shorter texts would only damage other words
 _USER_INFO = re.compile(r"(?<=://)[^/@\s\"']*:[^/@\s\"']*(?=@)")  # name:password@ of a URL
 _SECRET_NAME = re.compile(r"pass(word|wd|phrase)?$|secret|token$|credential", re.IGNORECASE)
@@ -20,17 +23,32 @@ _SECRET_NAME = re.compile(r"pass(word|wd|phrase)?$|secret|token$|credential", re
 class Redactor:
     """Replaces known secrets, and passwords in URLs.
 
-    Thread-safe: `hide` replaces the pattern in one assignment.
+    Thread-safe: the pattern is replaced in one assignment; self._lock guards the secrets.
     """
 
     def __init__(self) -> None:
+        self._lock = threading.Lock()
         self._secrets: set[str] = set()
+        self._later: deque[str] = deque(maxlen=MAX_LATER)
         self._pattern: re.Pattern[str] | None = None
 
     def hide(self, secrets: Iterable[str]) -> None:
         """Add secrets."""
-        self._secrets |= {each for each in secrets if len(each) >= MIN_SECRET_LENGTH}
-        spellings = {form for secret in self._secrets for form in _spellings(secret)}
+        with self._lock:
+            self._secrets |= {each for each in secrets if len(each) >= MIN_SECRET_LENGTH}
+            self._renew()
+
+    def learn(self, secret: str) -> None:
+        """Add a secret that takes the place of an earlier one."""
+        with self._lock:
+            if len(secret) >= MIN_SECRET_LENGTH:
+                self._later.append(secret)
+                self._renew()
+
+    def _renew(self) -> None:
+        spellings = {
+            form for secret in (*self._secrets, *self._later) for form in _spellings(secret)
+        }
         if spellings:  # the longest first: a secret may contain another one
             ordered = sorted(spellings, key=len, reverse=True)
             self._pattern = re.compile("|".join(map(re.escape, ordered)))
@@ -70,7 +88,7 @@ def _secrets_in(value: object) -> Iterator[str]:
     for field in fields(value):
         content = getattr(value, field.name)
         if field.metadata.get("secret"):
-            yield from [content] if isinstance(content, str) else content or ()
+            yield from _texts(content)
         elif is_dataclass(content):
             yield from _secrets_in(content)
         else:
@@ -78,6 +96,17 @@ def _secrets_in(value: object) -> Iterator[str]:
             for text in texts:
                 if isinstance(text, str):
                     yield from _secrets_within(text)
+
+
+def _texts(content: object) -> Iterator[str]:
+    """Yield a secret, those of a list, or the values of a mapping with the last word of each."""
+    if isinstance(content, str):
+        yield content
+    elif isinstance(content, Mapping):
+        for value in content.values():
+            yield from (value, str(value).rpartition(" ")[2])  # of `Bearer TOKEN`
+    elif isinstance(content, Iterable):
+        yield from content
 
 
 def _secrets_within(text: str) -> Iterator[str]:

@@ -19,15 +19,23 @@ UNBOUNDED = ("max_queued_messages 0", "max_inflight_messages 0")
 
 
 class Mosquitto(ServerProcess):
-    """A broker process; its stored messages survive `stop`, not `kill`. Mutable."""
+    """A broker process; its stored messages survive `stop`, not `kill`.
 
-    def __init__(self, command: Sequence[str], folder: Path, lines: tuple[str, ...]) -> None:
+    Its WebSocket listener is above the plain one, without which 2.0.11 ends: it opens first.
+    Mutable.
+    """
+
+    def __init__(
+        self, command: Sequence[str], folder: Path, lines: tuple[str, ...], websocket: int = 0
+    ) -> None:
+        self.websocket = websocket  # its port; 0: none
         config = folder / "mosquitto.conf"
         super().__init__(folder, free_port(), [*command, "-c", config])
         user = ["user root"] if os.geteuid() == 0 else []
         config.write_text(
             "\n".join(
                 [
+                    *([f"listener {websocket}", "protocol websockets"] if websocket else ()),
                     f"listener {self.port} 127.0.0.1",
                     *user,
                     "persistence true",
@@ -45,8 +53,11 @@ class Mosquitto(ServerProcess):
 
 
 class StartMosquitto(Protocol):
-    def __call__(self, *lines: str) -> Mosquitto:
-        """Start a broker with these lines in its configuration; anonymous without any."""
+    def __call__(self, *lines: str, websocket: int = 0) -> Mosquitto:
+        """Start a broker with these lines in its configuration; anonymous without any.
+
+        `websocket` is the port of a further listener.
+        """
 
 
 @pytest.fixture
@@ -54,10 +65,10 @@ def start_mosquitto(tmp_path: Path) -> Iterator[StartMosquitto]:
     command = servers.required("mosquitto")
     started: list[Mosquitto] = []
 
-    def start(*lines: str) -> Mosquitto:
+    def start(*lines: str, websocket: int = 0) -> Mosquitto:
         folder = tmp_path / f"mosquitto-{len(started)}"
         folder.mkdir()
-        broker = Mosquitto(command, folder, lines or OPEN)
+        broker = Mosquitto(command, folder, lines or OPEN, websocket)
         started.append(broker)
         broker.start()
         return broker

@@ -26,13 +26,14 @@ _numbers = count()
 
 
 class RabbitmqServer(RabbitmqNode):
-    """A node with the management plugin, and a listener for MQTT if asked: it starts 5 s later.
+    """A node with the management plugin, and listeners for MQTT if asked: it starts 5 s later.
 
     Mutable.
     """
 
     def __init__(self, folder: Path, *, mqtt: bool = False) -> None:
-        self.mqtt_port, self._web_port = free_port(), free_port()
+        self.mqtt_port, self.web_mqtt_port = free_port(), free_port()
+        self._web_port = free_port()
         lines = [
             "management.tcp.ip = 127.0.0.1",
             f"management.tcp.port = {self._web_port}",
@@ -41,7 +42,9 @@ class RabbitmqServer(RabbitmqNode):
         plugins = ["rabbitmq_management"]
         if mqtt:
             lines.append(f"mqtt.listeners.tcp.1 = 127.0.0.1:{self.mqtt_port}")
-            plugins.append("rabbitmq_mqtt")
+            lines.append("web_mqtt.tcp.ip = 127.0.0.1")
+            lines.append(f"web_mqtt.tcp.port = {self.web_mqtt_port}")
+            plugins += ["rabbitmq_mqtt", "rabbitmq_web_mqtt"]
         super().__init__(folder, lines, plugins)
 
     def start(self) -> None:

@@ -10,8 +10,7 @@ import pytest
 
 from gateway.endpoints.base import Subscription
 from gateway.endpoints.registry import make_sink, make_source
-from gateway.endpoints.settings.base import TlsSettings
-from gateway.endpoints.settings.mqtt import MqttSettings
+from gateway.endpoints.settings.mqtt import MqttSettings, MqttTlsSettings
 from gateway.errors import EndpointError
 from gateway.model.message import DeliveryMode, Headers, Message
 from gateway.model.outcome import ACCEPTED
@@ -78,7 +77,7 @@ def serve(start: StartMosquitto, folder: Path, *lines: str) -> Mosquitto:
     )
 
 
-def mqtt(broker: Mosquitto, tls: TlsSettings) -> MqttSettings:
+def mqtt(broker: Mosquitto, tls: MqttTlsSettings) -> MqttSettings:
     return MqttSettings(name="m", host="127.0.0.1", port=broker.port, tls=tls)
 
 
@@ -99,7 +98,7 @@ def test_large_messages_arrive_over_tls(
     start_mosquitto: StartMosquitto, certificates: Path, version: str
 ) -> None:
     broker = serve(start_mosquitto, certificates)
-    tls = TlsSettings(ca_file=str(certificates / "authority.pem"))
+    tls = MqttTlsSettings(ca_file=str(certificates / "authority.pem"))
 
     cross(replace(mqtt(broker, tls), version=version))
 
@@ -108,7 +107,7 @@ def test_small_messages_arrive_over_tls_in_order(
     start_mosquitto: StartMosquitto, certificates: Path
 ) -> None:
     broker = serve(start_mosquitto, certificates)
-    settings = mqtt(broker, TlsSettings(ca_file=str(certificates / "authority.pem")))
+    settings = mqtt(broker, MqttTlsSettings(ca_file=str(certificates / "authority.pem")))
     source, sink = make_source(settings, [Subscription("t")]), make_sink(settings)
     messages = [Message("t", str(i).encode(), ONCE) for i in range(5_000)]
     with opened(source, sink):
@@ -122,7 +121,7 @@ def test_a_broker_of_an_unknown_authority_is_a_permanent_error(
     start_mosquitto: StartMosquitto, certificates: Path
 ) -> None:
     broker = serve(start_mosquitto, certificates)
-    tls = TlsSettings(ca_file=str(certificates / "stranger.pem"))
+    tls = MqttTlsSettings(ca_file=str(certificates / "stranger.pem"))
 
     with pytest.raises(EndpointError, match="certificate verify failed") as caught:
         make_sink(mqtt(broker, tls)).open()
@@ -133,7 +132,9 @@ def test_a_broker_of_another_name_is_a_permanent_error(
     start_mosquitto: StartMosquitto, certificates: Path
 ) -> None:
     broker = serve(start_mosquitto, certificates)
-    tls = TlsSettings(ca_file=str(certificates / "authority.pem"), server_hostname="elsewhere.test")
+    tls = MqttTlsSettings(
+        ca_file=str(certificates / "authority.pem"), server_hostname="elsewhere.test"
+    )
 
     with pytest.raises(EndpointError, match="elsewhere") as caught:
         make_sink(mqtt(broker, tls)).open()
@@ -149,7 +150,7 @@ def test_mutual_tls(start_mosquitto: StartMosquitto, certificates: Path, key: st
     broker = serve(
         start_mosquitto, certificates, "require_certificate true", "use_identity_as_username true"
     )
-    bare = TlsSettings(ca_file=str(certificates / "authority.pem"))
+    bare = MqttTlsSettings(ca_file=str(certificates / "authority.pem"))
     ours = replace(
         bare,
         cert_file=str(certificates / "client.pem"),
@@ -164,8 +165,8 @@ def test_mutual_tls(start_mosquitto: StartMosquitto, certificates: Path, key: st
 
 
 def test_a_missing_or_locked_file_is_named(tmp_path: Path, certificates: Path) -> None:
-    absent = TlsSettings(ca_file=str(tmp_path / "absent.pem"))
-    locked = TlsSettings(
+    absent = MqttTlsSettings(ca_file=str(tmp_path / "absent.pem"))
+    locked = MqttTlsSettings(
         cert_file=str(certificates / "client.pem"),
         key_file=str(certificates / "locked.key"),
         key_password="not it",  # noqa: S106

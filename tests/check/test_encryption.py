@@ -7,9 +7,9 @@ import pytest
 from gateway.check.encryption import open_connections, plain_hosts
 from gateway.check.examine import examine
 from gateway.config.load import load
-from gateway.endpoints.settings.base import EndpointSettings, TlsSettings
+from gateway.endpoints.settings.base import EndpointSettings
 from gateway.endpoints.settings.jms import JmsSettings
-from gateway.endpoints.settings.mqtt import MqttSettings
+from gateway.endpoints.settings.mqtt import MqttSettings, MqttTlsSettings
 from gateway.endpoints.settings.solace import SolaceSettings
 from gateway.endpoints.settings.yami4 import Yami4Settings
 
@@ -26,6 +26,12 @@ FOUND = [
     ),
     pytest.param("kind: mqtt, host: b.example, password: '${env:P}'", "no-tls", 3, id="plain"),
     pytest.param(
+        "kind: mqtt, host: b.example, websocket: {headers: {Key: '${env:P}'}}",
+        "no-tls",
+        3,
+        id="headers",
+    ),
+    pytest.param(
         "kind: solace, url: 'tcps://b:1', tls: {verify: false}", "tls-unverified", 3, id="solace"
     ),
     pytest.param(
@@ -40,7 +46,7 @@ NOT_FOUND = [
 ]
 PLAIN: list[object] = [
     pytest.param(MqttSettings(host="b"), ["b"], id="mqtt"),
-    pytest.param(MqttSettings(host="b", tls=TlsSettings()), [], id="mqtt-tls"),
+    pytest.param(MqttSettings(host="b", tls=MqttTlsSettings()), [], id="mqtt-tls"),
     pytest.param(MqttSettings(host="::1"), [], id="loopback-6"),
     pytest.param(SolaceSettings(url="tcp://a:55555,tcps://b:55443"), ["a"], id="one-of-two"),
     pytest.param(SolaceSettings(url="a:1,tcps:b:2, tcp:c,[::1]"), ["a", "c"], id="no-slashes"),

@@ -17,7 +17,7 @@ from gateway.endpoints.registry import find_kind, make_sink, make_source
 from gateway.endpoints.settings.base import EndpointSettings
 from gateway.endpoints.settings.jms import JmsSettings
 from gateway.endpoints.settings.memory import MemorySettings
-from gateway.endpoints.settings.mqtt import MqttSettings
+from gateway.endpoints.settings.mqtt import MqttSettings, WebSocketSettings
 from gateway.endpoints.settings.nats import NatsSettings
 from gateway.endpoints.settings.rabbitmq import RabbitmqSettings
 from gateway.endpoints.settings.yami4 import Yami4Settings
@@ -178,6 +178,24 @@ def _mqtt_retained(request: pytest.FixtureRequest) -> System:
 
 def _mqtt_5_retained(request: pytest.FixtureRequest) -> System:
     return replace(_mqtt(request), retains=True)
+
+
+def _mqtt_over_websocket(request: pytest.FixtureRequest) -> System:
+    broker = request.getfixturevalue("start_mosquitto")(websocket=free_port())
+    settings = MqttSettings(
+        name="mqtt", host="127.0.0.1", port=broker.websocket, websocket=WebSocketSettings()
+    )
+    return System(
+        settings,
+        removals=_session_removal(settings),
+        spell=_slashes,
+        rest=_below,
+        illegal="a/+/b",
+        retained=True,
+        stop=broker.stop,
+        start=broker.start,
+        forget=kept_session._sessions.clear,  # noqa: SLF001  # as a process ends
+    )
 
 
 def _mqtt_of_nats(request: pytest.FixtureRequest) -> System:
@@ -423,10 +441,20 @@ def _mqtt_of_rabbitmq(request: pytest.FixtureRequest) -> System:
     )
 
 
+def _web_mqtt_of_rabbitmq(request: pytest.FixtureRequest) -> System:
+    system = _mqtt_of_rabbitmq(request)
+    vhost = request.getfixturevalue("rabbitmq_of_mqtt")
+    websocket = WebSocketSettings(path="/ws")
+    assert isinstance(system.settings, MqttSettings)
+    settings = replace(system.settings, port=vhost.server.web_mqtt_port, websocket=websocket)
+    return replace(system, settings=settings)
+
+
 SYSTEMS: dict[str, Callable[[pytest.FixtureRequest], System]] = {
     "memory": _memory,
     "mqtt-3.1.1": _mqtt_3,
     "mqtt-5": _mqtt,
+    "mqtt-websocket": _mqtt_over_websocket,
     "mqtt-nats": _mqtt_of_nats,
     "yami4": _yami4,
     "jms": _jms,
@@ -434,6 +462,7 @@ SYSTEMS: dict[str, Callable[[pytest.FixtureRequest], System]] = {
     "nats": _nats,
     "rabbitmq": _rabbitmq,
     "mqtt-rabbitmq": _mqtt_of_rabbitmq,
+    "mqtt-web-rabbitmq": _web_mqtt_of_rabbitmq,
 }
 # Further places of these kinds, for what happens to a source.
 PLACES: dict[str, Callable[[pytest.FixtureRequest], System]] = {
@@ -443,4 +472,4 @@ PLACES: dict[str, Callable[[pytest.FixtureRequest], System]] = {
     "nats-core": _nats_core,
     "rabbitmq-stream": _rabbitmq_stream,
 }
-NIGHTLY = frozenset({"mqtt-rabbitmq"})
+NIGHTLY = frozenset({"mqtt-rabbitmq", "mqtt-web-rabbitmq"})

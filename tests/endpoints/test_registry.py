@@ -21,7 +21,7 @@ from gateway.endpoints.settings.base import (
     TlsSettings,
 )
 from gateway.endpoints.settings.memory import MemorySettings
-from gateway.endpoints.settings.mqtt import MqttSettings
+from gateway.endpoints.settings.mqtt import MqttSettings, MqttTlsSettings
 from gateway.errors import DriverMissingError
 from gateway.model.message import HEADER_FIELDS
 from gateway.setting import setting
@@ -52,7 +52,7 @@ def test_the_settings_of_a_kind_find_it(kind: EndpointKind) -> None:
 
 
 def test_secrets_are_not_in_the_repr() -> None:
-    tls = TlsSettings(key_password="hidden")  # noqa: S106
+    tls = MqttTlsSettings(key_password="hidden")  # noqa: S106
     shown = repr(MqttSettings(password="hidden", tls=tls))  # noqa: S106
 
     assert "hidden" not in shown

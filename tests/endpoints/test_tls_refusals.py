@@ -19,9 +19,9 @@ import pytest
 
 from gateway.endpoints.base import Subscription
 from gateway.endpoints.registry import make_sink, make_source
-from gateway.endpoints.settings.base import EndpointSettings, Server, TlsSettings
+from gateway.endpoints.settings.base import EndpointSettings, Server
 from gateway.endpoints.settings.jms import JmsSettings
-from gateway.endpoints.settings.mqtt import MqttSettings
+from gateway.endpoints.settings.mqtt import MqttSettings, MqttTlsSettings
 from gateway.endpoints.settings.nats import NatsSettings
 from gateway.endpoints.settings.rabbitmq import RabbitmqSettings
 from gateway.endpoints.settings.solace import SolaceSettings
@@ -43,7 +43,7 @@ KINDS = ["mqtt", "yami4", "rabbitmq", "nats"]  # their TLS is Python's
 OF_LIBRARIES = ["solace", "jms"]
 PASSWORD = "changeit"  # noqa: S105  # of the key stores of Java
 SEE_STORES = "; see the certificates of the server and of the endpoint: `trustStore` and `keyStore`"
-Make = Callable[[int, TlsSettings | None], EndpointSettings]
+Make = Callable[[int, MqttTlsSettings | None], EndpointSettings]
 
 MAKE: dict[str, Make] = {
     "mqtt": lambda port, tls: MqttSettings(host="127.0.0.1", port=port, tls=tls),
@@ -68,7 +68,7 @@ MAKE: dict[str, Make] = {
 }
 
 
-def _stores(tls: TlsSettings) -> tuple[str, ...]:
+def _stores(tls: MqttTlsSettings) -> tuple[str, ...]:
     """Return the properties of ActiveMQ for the files of these settings."""
     trusted = Path(f"{tls.ca_file}.p12")
     if not trusted.exists():
@@ -151,8 +151,8 @@ def error_of(settings: EndpointSettings) -> EndpointError:
     return caught.value
 
 
-def client(folder: Path, authority: str, name: str = "") -> TlsSettings:
-    trusting = TlsSettings(ca_file=f"{folder}/{authority}.pem")
+def client(folder: Path, authority: str, name: str = "") -> MqttTlsSettings:
+    trusting = MqttTlsSettings(ca_file=f"{folder}/{authority}.pem")
     if not name:
         return trusting
     return replace(trusting, cert_file=f"{folder}/{name}.pem", key_file=f"{folder}/{name}.key")

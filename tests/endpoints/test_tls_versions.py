@@ -13,7 +13,7 @@ import pytest
 
 from gateway.endpoints.registry import make_sink
 from gateway.endpoints.settings.base import EndpointSettings, TlsSettings
-from gateway.endpoints.settings.mqtt import MqttSettings
+from gateway.endpoints.settings.mqtt import MqttSettings, MqttTlsSettings
 from gateway.endpoints.settings.nats import NatsSettings
 from gateway.endpoints.settings.rabbitmq import RabbitmqSettings
 from gateway.endpoints.settings.solace import SolaceSettings
@@ -68,7 +68,7 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def settings(kind: str, port: int, certificate: Path) -> EndpointSettings:
-    tls = TlsSettings(ca_file=str(certificate.with_suffix(".crt")))
+    tls = MqttTlsSettings(ca_file=str(certificate.with_suffix(".crt")))
     host = f"127.0.0.1:{port}"
     match kind:
         case "mqtt":

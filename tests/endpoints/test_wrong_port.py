@@ -12,8 +12,8 @@ import pytest
 
 from gateway.endpoints.base import Subscription
 from gateway.endpoints.registry import make_source
-from gateway.endpoints.settings.base import EndpointSettings, TlsSettings
-from gateway.endpoints.settings.mqtt import MqttSettings
+from gateway.endpoints.settings.base import EndpointSettings
+from gateway.endpoints.settings.mqtt import MqttSettings, MqttTlsSettings
 from gateway.endpoints.settings.nats import NatsSettings
 from gateway.endpoints.settings.rabbitmq import RabbitmqSettings
 from gateway.endpoints.settings.solace import SolaceSettings
@@ -51,7 +51,7 @@ def ports(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[int,
 
 
 def start(request: pytest.FixtureRequest, stack: ExitStack) -> tuple[int, Make]:
-    kind, trusting = request.param, TlsSettings(verify=False)
+    kind, trusting = request.param, MqttTlsSettings(verify=False)
     if kind == "mqtt":
         broker: Mosquitto = request.getfixturevalue("mosquitto")
         plain = MqttSettings(host="127.0.0.1")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import fields
+from dataclasses import asdict, fields, is_dataclass
 from pathlib import Path
 
 from gateway.endpoints.registry import find_kind
@@ -24,5 +24,7 @@ def written(settings: EndpointSettings, folder: Path, **more: object) -> str:
             file = folder / f"{settings.name}-{each.name}"
             file.write_text(str(value))
             value = f"${{file:{file}}}"
+        if is_dataclass(value) and not isinstance(value, type):
+            value = {key: inner for key, inner in asdict(value).items() if inner is not None}
         found[facts.get("key", each.name)] = value
     return json.dumps(found | more)

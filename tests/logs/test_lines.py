@@ -292,3 +292,13 @@ def test_a_file_has_no_colours(monkeypatch: pytest.MonkeyPatch) -> None:
     log.error("a")
 
     assert "\x1b" not in stream.getvalue()
+
+
+def test_secrets_of_years_take_a_bounded_time_to_look_for() -> None:
+    redactor = Redactor()
+    redactor.hide(["of-the-start"])
+    for number in range(1_000):
+        redactor.learn(f"token-{number:04}")
+
+    assert redactor.redact("token-0999 token-0940 of-the-start") == " ".join([HIDDEN] * 3)
+    assert redactor.redact("token-0001") == "token-0001"

@@ -81,7 +81,8 @@ def _open(settings: EndpointSettings, names: Sequence[str]) -> tuple[str, list[N
         address = f"[{host}]:{servers[0].port}" if ":" in host else f"{host}:{servers[0].port}"
     tls = _certificate(settings, servers, address)
     shown = address or settings.broker_key
-    return f"{settings.name}: connected to {shown} ({seconds:.1f} s){tls and '; '}{tls}", answers
+    facts = (f"connected to {shown} ({seconds:.1f} s)", settings.way, tls)
+    return f"{settings.name}: {'; '.join(filter(None, facts))}", answers
 
 
 def _certificate(settings: EndpointSettings, servers: Sequence[Server], address: str) -> str:

@@ -56,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
     log_control = set_up_logging(args.log_level, args.log_format, repeats=args.log_repeats)
     log_unhandled_errors()
     configuration = load_proven(args.config)
-    log_control.hide(secrets_of(configuration))
+    hide_secrets(configuration, log_control)
     log_warnings(configuration)
     signals.catch(*STOP_SIGNALS)  # from here on a stop must settle and close
     lease = open_lease(configuration)
@@ -159,6 +159,12 @@ def handle_signals(
     return number is not None
 
 
+def hide_secrets(configuration: Configuration, log_control: LogControl) -> None:
+    """Keep the secrets of a configuration out of the log, and those that its files have later."""
+    log_control.hide(secrets_of(configuration))
+    configuration.hidden.learned = log_control.learn
+
+
 def reload(running: Gateway, path: Path, log_control: LogControl, server: WebServer | None) -> None:
     """Load and apply the configuration again; one with errors changes nothing and is logged.
 
@@ -167,7 +173,7 @@ def reload(running: Gateway, path: Path, log_control: LogControl, server: WebSer
     running.reload_refused = RELOAD_REJECTED  # until it is through
     try:
         wanted = load_proven(path)
-        log_control.hide(secrets_of(wanted))
+        hide_secrets(wanted, log_control)
         use = server.prepared(wanted.web) if server and wanted.web else None
         running.reload(wanted)
         if use is not None:

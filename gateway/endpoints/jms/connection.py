@@ -16,6 +16,7 @@ from gateway.endpoints.jms.jvm import Java, JavaError, JmsLibrary, describe, is_
 from gateway.endpoints.settings.jms import EMS_FACTORY, JmsSettings
 from gateway.endpoints.tls import encryption_hint
 from gateway.errors import EndpointError, GatewayError, NotConnectedError
+from gateway.setting import current
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -180,7 +181,7 @@ def _connect(settings: JmsSettings, library: JmsLibrary, url: str, client_id: st
     if settings.username is None:
         connection = factory.createConnection()
     else:
-        connection = factory.createConnection(settings.username, settings.password or "")
+        connection = factory.createConnection(settings.username, current(settings.password) or "")
     opened = JmsConnection(settings, library, connection)
     with opened.closed_on_failure(settings.connect_timeout):
         if client_id:

@@ -11,6 +11,7 @@ from gateway.endpoints.jms.jvm import Java, JmsLibrary
 from gateway.endpoints.settings.base import TlsSettings
 from gateway.endpoints.settings.jms import JmsSettings
 from gateway.errors import EndpointError
+from gateway.setting import current
 
 log = logging.getLogger(__name__)
 
@@ -132,7 +133,7 @@ def _look_up(settings: JmsSettings, library: JmsLibrary, url: str) -> Java:
     }
     if settings.username is not None:
         environment["java.naming.security.principal"] = settings.username
-        environment["java.naming.security.credentials"] = settings.password or ""
+        environment["java.naming.security.credentials"] = current(settings.password) or ""
     library.find(settings.jndi_factory)  # the error names the missing jar; JNDI's does not
     table = library.find("java.util.Hashtable")(environment)
     found = library.find("javax.naming.InitialContext")(table).lookup(settings.lookup)

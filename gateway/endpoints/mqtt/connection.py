@@ -21,8 +21,8 @@ from gateway.endpoints.mqtt.connection_errors import ConnectionErrors
 from gateway.endpoints.mqtt.keep_alive import KeepAlive
 from gateway.endpoints.mqtt.read_rate import GATHER_PAUSE, ReadRate
 from gateway.endpoints.mqtt.session import MqttSession
-from gateway.endpoints.mqtt.sockets import NonBlockingSocket, connect
 from gateway.endpoints.mqtt.subscription_state import RequestedSubscription
+from gateway.endpoints.mqtt.transport import connect
 from gateway.endpoints.settings.mqtt import MqttSettings
 from gateway.endpoints.source_shell import not_open
 from gateway.errors import EndpointError, GatewayError, NotConnectedError, WireError
@@ -111,7 +111,7 @@ class MqttConnection:
             EndpointError: the broker refuses permanently; the text names the reason.
         """
         deadline = monotonic() + self._settings.connect_timeout
-        self.socket = NonBlockingSocket(connect(self._settings, self._errors))
+        self.socket = connect(self._settings, self._errors, deadline)
         self._leadership.attach(self.socket.fileno)
         self._alive = KeepAlive(monotonic())
         try:
@@ -316,7 +316,8 @@ class MqttConnection:
         data = self.socket.read()
         packets = self._take_in(data) if data else 0
         if data == b"":
-            self._fail(self._errors.closed_by_broker(connected=self.session.connected))
+            said, connected = self.socket.end_reason, self.session.connected
+            self._fail(self._errors.closed_by_broker(said, connected=connected))
         self._last_block = len(data or b"")
         self._rate.count(packets, self._last_block, self._alive.last_read)
         if not self._may_gather():

@@ -43,9 +43,13 @@ class ConnectionErrors:
         """Return the error of bytes or a socket that fail; `connected` is after the log-in."""
         return self.not_connected(f"{reason}{'' if connected else encryption_hint(self._settings)}")
 
-    def closed_by_broker(self, *, connected: bool) -> ClosedByBrokerError:
-        """Return the error of an end without a reason, and count it after the log-in."""
+    def closed_by_broker(self, said: str, *, connected: bool) -> ClosedByBrokerError:
+        """Return the error of an end without a reason of MQTT, and count it after the log-in.
+
+        `said` is what the transport says about it, or empty.
+        """
         text = f"{self.label}: the broker closed the connection of client {self._client_id!r}"
+        text += f" ({said})" if said else ""
         if connected and self._closed.closed():
             text += f" {MAX_CLOSES} times in a row: perhaps {ANOTHER_CLIENT}; {GIVE_OWN_IDS}"
             return ClientIdDisputeError(text)

@@ -14,6 +14,7 @@ from gateway.errors import (
     TranslationError,
     WireError,
 )
+from gateway.setting import current
 from gateway.wire.mqtt.reasons import connack_error, disconnect_error, reason_text
 from gateway.wire.mqtt.session_packets import (
     CONNACK,
@@ -71,8 +72,8 @@ class MqttSession:
             client_id=self._client_id,
             clean=self._clean,
             keepalive=settings.keepalive,
-            username=settings.username,
-            password=settings.password,
+            username=current(settings.username),
+            password=current(settings.password),
             session_expiry=None if self._clean else min(settings.session_expiry, U32),
             receive_maximum=settings.receive_window,
             max_packet=settings.max_packet_in,

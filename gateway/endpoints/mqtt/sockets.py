@@ -10,41 +10,11 @@ from collections.abc import Sequence
 from contextlib import suppress
 from itertools import islice
 
-from gateway.endpoints.mqtt.connection_errors import ConnectionErrors
-from gateway.endpoints.settings.mqtt import MqttSettings
-from gateway.endpoints.tls import client_context, encryption_hint
-
 BLOCK = 2_097_152  # bytes read at once, so that a batch of large messages fits
 SMALL_BLOCK = 65_536  # bytes read while less arrives: a buffer of `BLOCK` is mapped and unmapped
 TLS_RECORD = 16_384  # bytes of a TLS record at most (RFC 8446, 5.1)
 _QUICK_ACK: int | None = getattr(socket, "TCP_QUICKACK", None)  # Linux only; the kernel resets it
 MAX_PIECES = 64  # written with one call
-
-
-def connect(settings: MqttSettings, errors: ConnectionErrors) -> socket.socket:
-    """Return a connected non-blocking socket, after the TLS handshake.
-
-    `settings` have one address, with its port (`MqttSettings.each_address`).
-
-    Raises:
-        NotConnectedError: no broker answers there now.
-        EndpointError: the certificates are wrong.
-    """
-    context = client_context(settings.name, settings.tls) if settings.tls else None
-    try:
-        sock = socket.create_connection((settings.host, settings.port), settings.connect_timeout)
-    except OSError as error:
-        raise errors.not_connected(f"cannot connect: {error}") from error
-    try:
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        if context is not None and settings.tls is not None:
-            name = settings.tls.server_hostname or settings.host
-            sock = context.wrap_socket(sock, server_hostname=name)
-        sock.setblocking(False)
-    except (ssl.SSLError, TimeoutError, ConnectionError, ValueError) as error:
-        sock.close()
-        raise errors.of_handshake(error, lambda: encryption_hint(settings)) from error
-    return sock
 
 
 class NonBlockingSocket:
@@ -60,6 +30,7 @@ class NonBlockingSocket:
         self._out: deque[memoryview] = deque()
         self.backlog = 0  # bytes that wait to be written
         self._ended = False
+        self.end_reason = ""  # what the peer said at the end of the stream
         self.written = 0  # bytes the socket has taken
         self.more = False  # the last read stopped before the socket was empty
         self._wanted = SMALL_BLOCK  # bytes

@@ -23,6 +23,7 @@ from gateway.endpoints.settings.base import TlsSettings, server_of
 from gateway.endpoints.settings.nats import NatsSettings
 from gateway.endpoints.tls import client_context, connect_error, joined
 from gateway.errors import EndpointError, NotConnectedError, first_line
+from gateway.setting import current
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -243,8 +244,8 @@ class NatsConnection:
         settings = self._settings
         found: dict[str, Any] = {
             "user": settings.username,
-            "password": settings.password,
-            "token": settings.token,
+            "password": current(settings.password),
+            "token": current(settings.token),
         } | key_options(settings)
         if settings.tls is not None or url.startswith("tls://"):
             tls = settings.tls or TlsSettings()

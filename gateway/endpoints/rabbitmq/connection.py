@@ -21,6 +21,7 @@ from gateway.endpoints.settings.base import TlsSettings, server_of
 from gateway.endpoints.settings.rabbitmq import RabbitmqSettings
 from gateway.endpoints.tls import client_context, connect_error, joined
 from gateway.errors import EndpointError, NotConnectedError, first_line
+from gateway.setting import current
 
 log = logging.getLogger(__name__)
 
@@ -270,7 +271,8 @@ class RabbitmqConnection:
         found = pika.URLParameters(url)
         if settings.username is not None or settings.password is not None:
             found.credentials = pika.PlainCredentials(
-                settings.username or found.credentials.username, settings.password or ""
+                settings.username or found.credentials.username,
+                current(settings.password) or "",
             )
         if settings.tls is not None or url.startswith("amqps:"):
             tls = settings.tls or TlsSettings()

@@ -122,6 +122,11 @@ class EndpointSettings(ABC):
         """URLs of the brokers; a URL may contain several (JMS failover)."""
 
     @property
+    def way(self) -> str:
+        """WebSocket and proxy between the gateway and the broker, as a text; empty without."""
+        return ""
+
+    @property
     @abstractmethod
     def carries(self) -> frozenset[str]:
         """Fields of `Headers` that survive a round trip through the system."""

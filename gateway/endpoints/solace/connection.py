@@ -29,6 +29,7 @@ from gateway.endpoints.settings.base import TlsSettings
 from gateway.endpoints.settings.solace import SolaceSettings
 from gateway.endpoints.solace.error_codes import connect_error
 from gateway.errors import EndpointError, GatewayError, NotConnectedError
+from gateway.setting import current
 
 log = logging.getLogger(__name__)
 
@@ -134,7 +135,7 @@ class SolaceConnection(
             transport.KEEP_ALIVE_INTERVAL: int(settings.keepalive * _MILLISECONDS),
             service.VPN_NAME: settings.vpn,
             user.SCHEME_BASIC_USER_NAME: settings.username,
-            user.SCHEME_BASIC_PASSWORD: settings.password or "",
+            user.SCHEME_BASIC_PASSWORD: current(settings.password) or "",
         }
         if any(each.is_encrypted for each in settings.servers()):
             properties.update(self._tls_properties(settings, settings.tls or TlsSettings()))

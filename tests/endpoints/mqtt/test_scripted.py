@@ -16,8 +16,7 @@ from gateway.endpoints.mqtt import open_sink, open_source
 from gateway.endpoints.mqtt.receive_state import ReceiveState
 from gateway.endpoints.mqtt.session import MqttSession
 from gateway.endpoints.mqtt.source import MqttSource
-from gateway.endpoints.settings.base import TlsSettings
-from gateway.endpoints.settings.mqtt import MqttSettings
+from gateway.endpoints.settings.mqtt import MqttSettings, MqttTlsSettings
 from gateway.errors import (
     EndpointError,
     NotConnectedError,
@@ -135,7 +134,7 @@ def test_a_cut_in_the_tls_handshake_is_no_fault_of_the_settings_the_first_time()
     with socket.create_server(("127.0.0.1", 0)) as server, ThreadPoolExecutor(1) as pool:
         pool.submit(close_each, server)
         port = server.getsockname()[1]
-        settings = MqttSettings(host="127.0.0.1", port=port, tls=TlsSettings(verify=False))
+        settings = MqttSettings(host="127.0.0.1", port=port, tls=MqttTlsSettings(verify=False))
         sink = open_sink(settings)
         for _ in range(2):
             with pytest.raises(NotConnectedError) as caught:
