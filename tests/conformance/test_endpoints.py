@@ -17,7 +17,7 @@ from gateway.endpoints.base import Batch, Sink, Source, Subscription
 from gateway.endpoints.registry import ENDPOINT_KINDS, removal
 from gateway.errors import NotConnectedError
 from gateway.model.dead_letter_rule import PAYLOAD
-from gateway.model.message import Headers, Message
+from gateway.model.message import DroppedPayload, Headers, Message
 from gateway.model.outcome import ACCEPTED, RETRY, Outcome, rejected
 from tests.copy_proofs import OTHER_PROOF, PROOF
 from tests.endpoints.exchange import (
@@ -131,6 +131,26 @@ def test_a_message_arrives_unchanged(
 
     assert (got.address, got.payload) == (message.address, payload)
     assert not got.headers.redelivered
+
+
+def test_a_message_longer_than_the_source_takes_comes_once_without_its_payload(
+    system: System,
+) -> None:
+    if isinstance(system.longest, str):
+        pytest.skip(system.longest)
+    setting, most = system.longest
+    limited = replace(system.settings, **{setting: most})
+    source, sink = replace(system, settings=limited).source("t"), system.sink()
+    long = replace(say(system, 2), payload=bytes(most + 2 * MEGABYTE // 16))
+    with opened(source, sink):
+        assert send(sink, say(system, 1), long, say(system, 3)) == [ACCEPTED] * 3
+        got = collect(source, 3)
+        assert source.receive(QUIET) is None
+
+    assert payloads(got) == [b"1", b"", b"3"]
+    assert got[1].address == long.address
+    assert isinstance(got[1].payload, DroppedPayload)
+    assert got[1].payload.full >= len(long.payload)
 
 
 def test_the_proof_of_a_copy_crosses_where_the_origin_does(system: System) -> None:

@@ -50,8 +50,9 @@ class System:
     `has_facts`: its sources keep facts in their memories.
     `removals` are by what they remove at the broker of the source "one", as an administrator does.
     `knows_settled` tells whether all settlements of the source "one" have reached the broker, where
-    a driver collects them. `forget` ends what the kind keeps beyond a source for as long as its
-    process lives.
+    a driver collects them. `longest` is the setting that limits received messages, with a low
+    value, or why a longer one cannot come without its payload. `forget` ends what the kind keeps
+    beyond a source for as long as its process lives.
     """
 
     settings: EndpointSettings
@@ -70,6 +71,7 @@ class System:
     has_facts: bool = True
     removals: Mapping[str, Callable[[], None]] = field(default_factory=dict)
     knows_settled: Callable[[], bool] = lambda: True
+    longest: tuple[str, int] | str = "its settings have no limit of received messages"
     forget: Callable[[], None] = lambda: None
 
     @property
@@ -146,6 +148,7 @@ def _memory(_request: pytest.FixtureRequest) -> System:
         rest=_below,
         illegal="a/+/b",
         retained=True,
+        longest="a message in memory is whole before it is received",
     )
 
 
@@ -161,6 +164,7 @@ def _mqtt(request: pytest.FixtureRequest) -> System:
         retained=True,
         stop=broker.stop,
         start=broker.start,
+        longest="a broker of 5.0 drops it: it knows the Maximum Packet Size",
         forget=kept_session._sessions.clear,  # noqa: SLF001  # as a process ends
     )
 
@@ -169,7 +173,12 @@ def _mqtt_3(request: pytest.FixtureRequest) -> System:
     system = _mqtt(request)
     assert isinstance(system.settings, MqttSettings)
     settings = replace(system.settings, version="3.1.1")
-    return replace(system, settings=settings, removals=_session_removal(settings))
+    return replace(
+        system,
+        settings=settings,
+        removals=_session_removal(settings),
+        longest=("max_packet_in", 4 << 20),
+    )
 
 
 def _mqtt_retained(request: pytest.FixtureRequest) -> System:
@@ -194,6 +203,7 @@ def _mqtt_over_websocket(request: pytest.FixtureRequest) -> System:
         retained=True,
         stop=broker.stop,
         start=broker.start,
+        longest="a broker of 5.0 drops it: it knows the Maximum Packet Size",
         forget=kept_session._sessions.clear,  # noqa: SLF001  # as a process ends
     )
 
@@ -214,6 +224,7 @@ def _mqtt_of_nats(request: pytest.FixtureRequest) -> System:
         retained=True,
         stop=server.stop,
         start=server.start,
+        longest="nats-server takes no message as long as the lowest `max_packet_in`",
         in_order=False,
         forget=kept_session._sessions.clear,  # noqa: SLF001  # as a process ends
     )
@@ -248,6 +259,7 @@ def _yami4(request: pytest.FixtureRequest) -> System:
         illegal="a\0b",
         stop=brokers.stop,
         start=brokers.start,
+        longest=("max_message", 4_096),
     )
 
 
@@ -263,6 +275,7 @@ def _jms(request: pytest.FixtureRequest) -> System:
         illegal="a.*.b",
         stop=broker.stop,
         start=broker.start,
+        longest="the library in Java has a message whole before it gives its size",
         set_aside=lambda: make_source(
             broker.settings(), [Subscription("queue:ActiveMQ.DLQ")], instance="dead"
         ),
@@ -320,6 +333,7 @@ def _solace(request: pytest.FixtureRequest) -> System:
         stop=broker.stop,
         start=broker.start,
         refused="t/refused",
+        longest="the vendor's library has a message whole before it gives its size",
         queues_readers=True,
         removals={"queue": lambda: broker.broker.remove_queue(broker.queue)},
         knows_settled=lambda: not broker.depth(),
@@ -350,6 +364,7 @@ def _nats(request: pytest.FixtureRequest) -> System:
     return System(
         settings,
         refused="t.refused",
+        longest=("max_message_in", 1_000),
         removals={"consumer": remove_consumer, "stream": remove_stream, "messages": purge},
         spell=lambda levels: ".".join(levels).replace(" ", "%20"),  # as names are translated
         rest=lambda levels: ".".join((*levels, ">")),
@@ -395,6 +410,7 @@ def _rabbitmq(request: pytest.FixtureRequest) -> System:
             on_unroutable="drop",
         ),
         refused="t.refused",
+        longest=("max_message_in", 1_000),
         removals={
             "queue": lambda: vhost.delete_queue("gateway-one"),
             "exchange": lambda: vhost.api("DELETE", "exchanges", "/plant"),
@@ -437,6 +453,7 @@ def _mqtt_of_rabbitmq(request: pytest.FixtureRequest) -> System:
         illegal="a/+/b",
         stop=vhost.server.stop,
         start=vhost.server.start,
+        longest=("max_packet_in", 4 << 20),
         forget=kept_session._sessions.clear,  # noqa: SLF001  # as a process ends
     )
 

@@ -6,6 +6,7 @@ import re
 import tracemalloc
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import replace
 from itertools import pairwise
 from time import process_time
 
@@ -19,7 +20,15 @@ from gateway.endpoints.mqtt.session import BrokerLimits
 from gateway.endpoints.settings.mqtt import MqttSettings
 from gateway.errors import TranslationError, WireError
 from gateway.model.copy_proof import PROOF_SIZE
-from gateway.model.message import GATEWAY_ID, NO_HEADERS, DeliveryMode, Headers, Message, Value
+from gateway.model.message import (
+    GATEWAY_ID,
+    NO_HEADERS,
+    DeliveryMode,
+    DroppedPayload,
+    Headers,
+    Message,
+    Value,
+)
 from gateway.wire.mqtt import packets
 from gateway.wire.mqtt.packet_fields import encode_length, has_closing
 from gateway.wire.mqtt.packets import (
@@ -28,7 +37,6 @@ from gateway.wire.mqtt.packets import (
     PUBREL,
     DecodedPackets,
     PacketDecoder,
-    PacketTooLargeError,
     encode_acks,
 )
 from gateway.wire.mqtt.publish_properties import (
@@ -42,6 +50,7 @@ from gateway.wire.mqtt.user_properties import join_pairs, parse_whole_number, sp
 from tests.copy_proofs import OTHER_PROOF, PROOF, PROOFS, WHOLE_PROOFS
 
 VERSIONS = ["3.1.1", "5"]
+PERSISTENT = Headers(mode=DeliveryMode.AT_LEAST_ONCE)
 VALUES = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=12)
 TEXT = st.text(st.characters(exclude_categories=["Cs", "Cc", "Cn"]), max_size=12)
 TOPICS = st.text(
@@ -208,15 +217,68 @@ def test_a_large_packet_takes_its_size_twice(
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_packet_over_the_limit_is_refused_by_its_length(version: str) -> None:
-    for first in (b"\x30", b"\x90"):
-        decoder = PacketDecoder(version, lambda: 0, max_packet=1_000_000)
-        assert decoder.feed(first + encode_length(999_996)) == DecodedPackets()
-        decoder = PacketDecoder(version, lambda: 0, max_packet=1_000_000)
-        length = encode_length(999_997)
-        decoder.feed(first + length[:2])
+    decoder = PacketDecoder(version, lambda: 0, max_packet=1_000_000)
+    assert decoder.feed(b"\x90" + encode_length(999_996)) == DecodedPackets()
+    decoder = PacketDecoder(version, lambda: 0, max_packet=1_000_000)
+    length = encode_length(999_997)
+    decoder.feed(b"\x90" + length[:2])
 
-        with pytest.raises(PacketTooLargeError, match="1000001 bytes, limit 1000000"):
-            decoder.feed(length[2:])
+    with pytest.raises(WireError, match="1000001 bytes, limit 1000000"):
+        decoder.feed(length[2:])
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@given(
+    topic=st.text("a/", min_size=1, max_size=200),
+    headers=st.sampled_from([PERSISTENT, Headers(mode=DeliveryMode.EXACTLY_ONCE, retained=True)]),
+    pairs=st.integers(0, 20),
+    cuts=st.lists(st.integers(0, 3_000), max_size=8),
+    data=st.data(),
+)
+def test_a_message_over_the_limit_comes_without_its_payload_in_any_slices(
+    version: str, topic: str, headers: Headers, pairs: int, cuts: list[int], data: st.DataObject
+) -> None:
+    properties = {f"k{number}": "v" for number in range(pairs)} if version == "5" else {}
+    long = Message(topic, b"x" * 2_000, replace(headers, properties=properties))
+    small = Message("s", b"1", PERSISTENT)
+    one = encode(version, [small, long, small])
+    (wanted,) = decode(version, encode(version, [long])).messages
+    # The limit is for a packet that is not whole in one block.
+    bounds = sorted({0, len(one), 9, 1_500, *(min(each, len(one)) for each in cuts)})
+    if data.draw(st.booleans(), "bytes"):
+        bounds = [*range(len(one) + 1)]
+    decoder = PacketDecoder(version, lambda: 0, max_packet=1_000)
+    got = DecodedPackets()
+    for begin, end in pairwise(bounds):
+        part = decoder.feed(one[begin:end])
+        got.messages += part.messages
+        got.acks += part.acks
+        got.has_special |= part.has_special
+
+    first, dropped, last = got.messages
+    assert (first.payload, last.payload) == (b"1", b"1")
+    assert (dropped.address, dropped.headers) == (topic, wanted.headers)
+    assert isinstance(dropped.payload, DroppedPayload)
+    assert dropped.payload.full == 2_000
+    assert got.has_special == headers.retained
+    assert got.acks == decode(version, one).acks
+
+
+def test_a_message_over_the_limit_takes_no_memory() -> None:
+    decoder = PacketDecoder("3.1.1", lambda: 0, max_packet=1_000_000)
+    head = b"\x30" + encode_length(200_000_000) + b"\0\1t"
+    tracemalloc.start()
+    messages = decoder.feed(head).messages
+    block = bytes(100_000)
+    for _ in range(2_000):
+        messages += decoder.feed(block).messages
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    assert peak < 1_000_000
+    assert [each.payload.full for each in messages if isinstance(each.payload, DroppedPayload)] == [
+        199_999_997
+    ]
 
 
 def publish_with(pairs: int, properties: bytes = b"") -> bytes:

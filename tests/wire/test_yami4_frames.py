@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.errors import WireError
+from gateway.model.message import DroppedPayload
 from gateway.wire.yami4.frames import (
     FrameDecoder,
     FrameLimits,
@@ -154,16 +155,28 @@ def test_incomplete_messages_are_bounded(make: object, reason: str) -> None:
     assert decoder.held == 0
 
 
-def test_a_message_that_is_too_large_can_be_skipped() -> None:
+def test_a_message_that_is_too_large_comes_without_its_body() -> None:
     decoder = FrameDecoder(LIMITS, skip_large=True)
     small = encode_message(2, b"head", b"body")
 
-    got = decoder.feed(encode_message(1, b"head", bytes(1000), 128) + small)
+    (header, body), last = decoder.feed(encode_message(1, b"head", bytes(1000), 128) + small)
 
-    assert got == [(b"head", b"body")]
-    assert (decoder.skipped, decoder.held) == (1, 0)
+    assert (header, body, last) == (b"head", b"", (b"head", b"body"))
+    assert isinstance(body, DroppedPayload)
+    assert body.full == 1_000
+    assert (decoder.skipped, decoder.held) == (0, 0)
     with pytest.raises(WireError, match="incomplete messages are over 2048"):
         decoder.feed(encode_message(3, b"head", bytes(4000), 128))
+
+
+def test_a_message_that_is_too_large_is_skipped_when_its_header_comes_late() -> None:
+    decoder = FrameDecoder(LIMITS, skip_large=True)
+    first, *rest = (
+        frame(1, -9 if number == 9 else number, 4, bytes(100)) for number in range(1, 10)
+    )
+
+    assert decoder.feed(b"".join(rest) + first) == []
+    assert (decoder.skipped, decoder.held) == (1, 0)
 
 
 def test_wire_ids_wrap_before_the_sign_changes() -> None:

@@ -10,7 +10,6 @@ import logging
 import select
 import threading
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from time import monotonic
 from typing import Protocol
 
@@ -25,8 +24,8 @@ from gateway.endpoints.mqtt.subscription_state import RequestedSubscription
 from gateway.endpoints.mqtt.transport import connect
 from gateway.endpoints.settings.mqtt import MqttSettings
 from gateway.endpoints.source_shell import not_open
-from gateway.errors import EndpointError, GatewayError, NotConnectedError, WireError
-from gateway.wire.mqtt.packets import PINGREQ, DecodedPackets, PacketDecoder, PacketTooLargeError
+from gateway.errors import GatewayError, NotConnectedError, WireError
+from gateway.wire.mqtt.packets import PINGREQ, DecodedPackets, PacketDecoder
 from gateway.wire.mqtt.session_packets import DISCONNECT_PACKET
 
 log = logging.getLogger(__name__)
@@ -302,10 +301,6 @@ class MqttConnection:
                 self._fail(self._errors.not_connected("the connection broke"))
         except OSError as error:
             self._fail(self._errors.of_socket(error, connected=self.session.connected))
-        except PacketTooLargeError as error:
-            with suppress(NotConnectedError):
-                self.write(self.session.refuse_packet())
-            self._fail(EndpointError(f"{self._errors.label}: {error}; raise `max_packet_in`"))
         except WireError as error:
             self._fail(self._errors.broken(error, connected=self.session.connected))
         except GatewayError as error:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
 
 from gateway.endpoints.mqtt.subscription_state import SubscriptionState
 from gateway.endpoints.settings.base import U16, U32
@@ -26,12 +28,21 @@ from gateway.wire.mqtt.session_packets import (
     RETAIN_AVAILABLE,
     SERVER_KEEP_ALIVE,
     SUBACK,
-    TOO_LARGE_PACKET,
     UNSUBACK,
     Connect,
     decode_connack,
     decode_disconnect,
     encode_connect,
+)
+
+# Others would make a dead letter of every message, or let none be sent (MQTT 5.0, 3.2.2.3).
+_LEGAL: Final = MappingProxyType(
+    {
+        RECEIVE_MAXIMUM: range(1, U16 + 1),
+        MAXIMUM_QOS: range(2),
+        RETAIN_AVAILABLE: range(2),
+        MAXIMUM_PACKET_SIZE: range(1, U32 + 1),
+    }
 )
 
 
@@ -83,10 +94,6 @@ class MqttSession:
         except TranslationError as error:
             raise EndpointError(f"{self._label}: {error.reason}") from error
 
-    def refuse_packet(self) -> bytes:
-        """Return the last bytes to a broker that has sent a packet over the limit."""
-        return TOO_LARGE_PACKET if self._five else b""
-
     def receive(self, packet: bytes) -> GatewayError | None:
         """Handle one whole packet; return why the session is over, or None."""
         kind = packet[0] >> 4
@@ -112,6 +119,9 @@ class MqttSession:
         if reason:
             text = properties.get(REASON_STRING, "")
             return connack_error(self._label, self._settings.version, reason, text)
+        for kind, legal in _LEGAL.items():
+            if (value := properties.get(kind, legal.start)) not in legal:
+                raise WireError(f"mqtt: a CONNACK has {value} as property 0x{kind:02x}")
         self.connected, self.present = True, present
         asked = properties.get(SERVER_KEEP_ALIVE)
         self.keepalive = min(asked or self.keepalive, self.keepalive)  # 0: none for the broker

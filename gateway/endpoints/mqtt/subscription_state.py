@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 from gateway.endpoints.settings.mqtt import MqttSettings
-from gateway.errors import EndpointError, GatewayError, SubscriptionRefusedError
+from gateway.errors import EndpointError, GatewayError, SubscriptionRefusedError, WireError
 from gateway.wire.mqtt.reasons import FAILURE, reason_text
 from gateway.wire.mqtt.session_packets import (
     decode_suback,
@@ -16,6 +16,7 @@ from gateway.wire.mqtt.session_packets import (
 )
 from gateway.wire.mqtt.topic_filters import is_legal_filter
 
+MAX_QOS = 2
 MAX_FILTERS = 8  # in one SUBSCRIBE or UNSUBSCRIBE: hosted brokers accept no more
 
 RequestedSubscription: TypeAlias = tuple[str, int]  # topic filter, subscription options
@@ -36,7 +37,7 @@ class SubscriptionState:
         self._refused: list[str] = []
         self._count_id = 0  # packet id of the SUBSCRIBE to the count of dropped messages; 0: none
         self.count_asked = self.count_unanswered = self.count_refused = False
-        self.granted = 2  # the lowest QoS of all subscriptions
+        self.granted = MAX_QOS  # the lowest QoS of all subscriptions
         self.warnings: list[str] = []  # for the log; the connection takes them
         self.unsubscribed: set[str] = set()  # filters that the broker has removed
 
@@ -90,8 +91,14 @@ class SubscriptionState:
             WireError: the packet breaks the protocol.
         """
         packet_id, reasons = decode_suback(packet, five=self._five)
-        if packet_id == self._count_id:
-            reason = max(reasons, default=0)
+        is_count = packet_id == self._count_id and self.count_unanswered
+        filters = [""] if is_count else self._unanswered.pop(packet_id, [])
+        if len(filters) != len(reasons) or not reasons:
+            raise WireError(f"mqtt: a SUBACK of {len(reasons)} reasons for {len(filters)} filters")
+        if any(MAX_QOS < each < FAILURE for each in reasons):
+            raise WireError("mqtt: a SUBACK grants a QoS above 2")
+        if is_count:
+            (reason,) = reasons
             self.count_unanswered, self.count_refused = False, reason >= FAILURE
             if self.count_refused:
                 self.warnings.append(
@@ -99,7 +106,7 @@ class SubscriptionState:
                     f" ({reason_text(reason)}); messages that it drops are in no gap"
                 )
             return None
-        for topic_filter, reason in zip(self._unanswered.pop(packet_id, []), reasons, strict=False):
+        for topic_filter, reason in zip(filters, reasons, strict=True):
             if reason >= FAILURE:
                 self._refused.append(f"{topic_filter!r} ({reason_text(reason)})")
             else:

@@ -158,7 +158,8 @@ class MqttSettings(EndpointSettings):
     )
     max_packet_in: int = size(
         "bytes of the longest packet that the endpoint receives (Maximum Packet Size of MQTT 5.0);"
-        " a broker of 5.0 drops longer messages, and in 3.1.1 they end the connection",
+        " a broker of 5.0 drops longer messages, and in 3.1.1 each is a dead letter without its"
+        " payload",
         MAX_PACKET_IN,
         minimum=4_194_304,
         maximum=MQTT_PACKET,

@@ -55,7 +55,8 @@ class Yami4Settings(EndpointSettings):
         minimum=0,
     )
     max_message: int = size(
-        "bytes of the longest message, received or sent; longer messages are rejected",
+        "bytes of the longest message, received or sent; longer ones are rejected, and a received"
+        " one is a dead letter without its payload",
         16_777_216,
         minimum=4096,
     )

@@ -21,7 +21,7 @@ from gateway.endpoints.yami4.bodies import BodyReader
 from gateway.endpoints.yami4.connection import Yami4Connection, connect
 from gateway.errors import NotConnectedError, SubscriptionRefusedError
 from gateway.model.limited_cache import LimitedCache
-from gateway.model.message import Message, Properties
+from gateway.model.message import NO_HEADERS, DroppedPayload, Message, Properties
 from gateway.wire.yami4.frames import Packet, encode_message
 from gateway.wire.yami4.messages import (
     ID_SIZE,
@@ -232,7 +232,8 @@ class Yami4Intake:
             if found is None:
                 continue
             address, properties = found
-            payload, headers, proof = read(body)
+            is_dropped = isinstance(body, DroppedPayload)
+            payload, headers, proof = (body, NO_HEADERS, "") if is_dropped else read(body)
             if properties:
                 headers = replace(headers, properties={**headers.properties, **properties})
             messages.append(Message(address, payload, headers, proof))

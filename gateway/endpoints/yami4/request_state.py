@@ -220,7 +220,9 @@ class RequestState:
         try:
             packets = self._connection.read(0)
             now = time.monotonic()
-            self._check_overdue(now, None if packets is None else self._settle_answered(packets))
+            answered = self._settle_answered(packets) if packets is not None else None
+            # A sink gets nothing but answers: others than ours are no sign that ours is under way.
+            self._check_overdue(now, None if packets and not answered else answered)
             self._ask_if_due()
         except EndpointError as error:
             if self._is_known and not self._closing:

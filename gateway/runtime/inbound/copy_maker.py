@@ -196,7 +196,10 @@ def make_copies(
 
 
 def _refuse_dropped(system: str, address: str, payload: DroppedPayload) -> None:
-    reason = f"the payload has {payload.full} bytes: more than `max_message_in` of the source"
+    reason = (
+        f"the payload has {payload.full} bytes: more than its source takes (`max_message_in`;"
+        " MQTT: `max_packet_in`, YAMI4: `max_message`)"
+    )
     raise TranslationError(system, address, MESSAGE_BYTES, reason)
 
 

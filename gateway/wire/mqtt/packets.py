@@ -11,7 +11,7 @@ from struct import Struct, pack, unpack_from
 
 from gateway.errors import WireError
 from gateway.model.limited_cache import LimitedCache
-from gateway.model.message import Headers, Message, Payload
+from gateway.model.message import DroppedPayload, Headers, Message, Payload
 from gateway.model.proof_text import cut_proof, is_shared
 from gateway.wire.mqtt.packet_fields import decode_length, decode_utf8, encode_length
 from gateway.wire.mqtt.publish_properties import (
@@ -31,10 +31,6 @@ MAX_PACKET = 268_435_460  # bytes (MQTT 5.0, 2.1.4)
 _TOO_SHORT = "mqtt: a PUBLISH is shorter than its fields or has QoS 3"
 _ID_BYTES = (0, 2, 2, 1 << 28)  # by QoS; no packet has room for QoS 3 (MQTT 5.0, 3.3.1.2)
 _START = Struct(">BBH").unpack_from  # of a PUBLISH: first byte, one-byte length, topic length
-
-
-class PacketTooLargeError(WireError):
-    """A packet is longer than the limit."""
 
 
 @dataclass(slots=True)
@@ -58,7 +54,9 @@ class PacketDecoder:
     """Takes bytes in any slices and returns the packets that they complete.
 
     `now` gives microseconds since 1970; it is called only for a message with an expiry interval.
-    A packet longer than `max_packet` bytes is refused by its length unless one block holds it.
+    A packet longer than `max_packet` bytes is refused by its length unless one block holds it. A
+    PUBLISH is not refused: its payload is dropped as it comes, and its message is returned with the
+    last byte of it.
     Mutable: used by one thread at a time.
     """
 
@@ -70,6 +68,9 @@ class PacketDecoder:
         self._parts: list[memoryview] = []  # of an incomplete packet
         self._have = 0  # bytes in `_parts`
         self._need = 2  # bytes before it can be decoded
+        self._head_only = False  # they end before its payload, which is dropped
+        self._left = 0  # bytes of that payload that have not come
+        self._dropped = DecodedPackets()  # its message
         self._topics: LimitedCache[bytes, str] = LimitedCache(MAX_CACHED_TOPICS)
         # by flags, properties without a proof, and whether one was cut out
         self._headers: LimitedCache[tuple[int, bytes, bool], tuple[Headers, bool, str]]
@@ -79,11 +80,10 @@ class PacketDecoder:
         """Decode the next bytes of the stream.
 
         Raises:
-            PacketTooLargeError: a packet is longer than the limit.
             WireError: the peer violated the protocol; the rest of the stream is unreadable.
         """
         packets = DecodedPackets()
-        start = 0
+        start = self._drop(len(data), packets) if self._left else 0
         while self._parts:  # an incomplete packet; complete ones are decoded in place
             missing = self._need - self._have
             if missing > len(data) - start:
@@ -91,11 +91,15 @@ class PacketDecoder:
             parts = [*self._parts, memoryview(data)[start : start + missing]]
             start += missing
             self._parts, self._have = [], 0
-            if not (self._need > self._large and self._decode_large(parts, packets)):
+            is_large = self._need > self._large and not self._head_only
+            if not (is_large and self._decode_large(parts, packets)):
                 whole = b"".join(parts)
                 parts.clear()
+                self._head_only = False
                 if self._decode(whole, 0, packets) == 0:  # now more of its length is known
                     self._keep(whole)
+                elif self._left:
+                    start += self._drop(len(data) - start, packets)
         else:
             start = self._decode(data, start, packets)
         if start < len(data):
@@ -109,14 +113,24 @@ class PacketDecoder:
         self._parts.append(memoryview(data)[start:])
         self._have += rest
 
+    def _drop(self, have: int, packets: DecodedPackets) -> int:
+        """Drop at most `have` bytes of a payload, and return how many; the last add its message."""
+        size = min(self._left, have)
+        self._left -= size
+        if not self._left:
+            packets.messages += self._dropped.messages
+            packets.acks += self._dropped.acks
+            packets.has_special |= self._dropped.has_special
+        return size
+
     def _decode_large(self, parts: list[memoryview], packets: DecodedPackets) -> bool:
         """Decode and clear one whole packet; return False unless its first part holds its header.
 
         The payload is copied once; joining the packet and slicing the payload would copy it twice.
         """
         first = bytes(parts[0][: self._large])
-        body, start = self._payload_start(first)
-        if not 0 < start <= len(first):
+        body = _decode_size(first, 0)[1]
+        if first[0] >> 4 != PUBLISH or (start := self._payload_start(first, 0, body)) > len(first):
             return False
         without_payload = first[:1] + encode_length(start - body) + first[body:start]
         self._decode_publishes(without_payload, 0, packets)
@@ -126,19 +140,6 @@ class PacketDecoder:
         payload = _as_text(whole) if isinstance(empty.payload, str) else whole
         packets.messages.append(Message(empty.address, payload, empty.headers, empty.proof))
         return True
-
-    def _payload_start(self, first: bytes) -> tuple[int, int]:
-        """Return the start of a PUBLISH's body and of its payload; the latter is 0 if unknown."""
-        size, body = _decode_size(first, 0)
-        start = body + 2
-        if first[0] >> 4 != PUBLISH or not body or start > len(first):
-            return body, 0
-        start += first[body] << 8 | first[body + 1]
-        start += 2 if first[0] & 6 else 0
-        if self._five:
-            size, after = decode_length(first, start, len(first))
-            start = after and after + size
-        return body, start
 
     def _decode(self, buffer: bytes, position: int, packets: DecodedPackets) -> int:
         """Decode whole packets from `position` on; return the start of the first incomplete one."""
@@ -153,8 +154,7 @@ class PacketDecoder:
                     return position
             stop = body + size
             if stop > end:
-                self._expect(stop - position)
-                return position
+                return self._await(buffer, position, body, stop)
             kind = first >> 4
             if kind == PUBLISH:
                 stop = self._decode_publishes(buffer, position, packets)
@@ -172,11 +172,47 @@ class PacketDecoder:
         self._need = 2
         return position
 
-    def _expect(self, size: int) -> None:
-        """Note the size of an incomplete packet."""
-        if size > self._max_packet:
-            raise PacketTooLargeError(f"a packet of {size} bytes, limit {self._max_packet}")
-        self._need = size
+    def _await(self, buffer: bytes, position: int, body: int, stop: int) -> int:
+        """Keep an incomplete packet, or drop it over the limit; return the start of what is kept.
+
+        Raises:
+            WireError: it is over the limit and no PUBLISH, or the head of one is.
+        """
+        most, first, have = self._max_packet, buffer[position], len(buffer) - position
+        if stop - position <= most:
+            self._need = stop - position
+            return position
+        if first >> 4 != PUBLISH:
+            raise WireError(f"mqtt: a packet of {stop - position} bytes, limit {most}")
+        head = self._payload_start(buffer, position, body) - position
+        if head > min(most, stop - position):
+            raise WireError(f"mqtt: topic and properties of {head} bytes, limit {most}")
+        if head > have:
+            self._need, self._head_only = head, True
+            return position
+        dropped = self._dropped = DecodedPackets()
+        content = buffer[body : position + head]
+        self._decode_publishes(bytes((first,)) + encode_length(len(content)) + content, 0, dropped)
+        (empty,) = dropped.messages
+        payload = DroppedPayload(stop - position - head)
+        dropped.messages = [Message(empty.address, payload, empty.headers, empty.proof)]
+        self._left, self._need = stop - len(buffer), 2
+        return len(buffer)
+
+    def _payload_start(self, buffer: bytes, position: int, body: int) -> int:
+        """Return where the payload of the PUBLISH at `position` starts.
+
+        A number past the end of the buffer is how much of it must be known to tell more.
+        """
+        end, start = len(buffer), body + 2
+        if start > end:
+            return start
+        start += buffer[body] << 8 | buffer[body + 1]
+        start += 2 if buffer[position] & 6 else 0
+        if not self._five:
+            return start
+        size, after = decode_length(buffer, start, end) if start < end else (0, 0)
+        return after + size if after else max(start, end) + 1
 
     def _decode_publishes(self, buffer: bytes, position: int, packets: DecodedPackets) -> int:
         """Decode the whole PUBLISH at `position` and all whole ones after it; return their end.

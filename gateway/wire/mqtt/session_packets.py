@@ -22,7 +22,6 @@ from gateway.wire.mqtt.properties import IN_SESSION, USER_PROPERTY, decode_prope
 
 CONNACK, SUBACK, UNSUBACK, DISCONNECT = 2, 9, 11, 14  # packet types
 DISCONNECT_PACKET: Final = b"\xe0\x00"
-TOO_LARGE_PACKET: Final = b"\xe0\x01\x95"  # a DISCONNECT of 5.0 with "packet too large"
 
 Properties: TypeAlias = Mapping[int, Any]  # a number, text or bytes
 

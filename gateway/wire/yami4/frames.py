@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from gateway.errors import WireError
+from gateway.model.message import DroppedPayload
 
 Packet: TypeAlias = tuple[bytes, bytes]  # header, body
 
@@ -67,7 +68,8 @@ class _Incomplete:
     header_size: int = 0
     last: int = 0  # number of the last frame; 0 while unknown
     size: int = 0  # bytes that have arrived
-    kept: int = 0  # bytes in `payloads`; 0 once the message is too large
+    kept: int = 0  # bytes in `payloads`, or in `header` once the message is too large
+    header: bytes | None = None  # of a message that is too large, if it came first
 
 
 class FrameDecoder:
@@ -76,7 +78,8 @@ class FrameDecoder:
     A protocol error ends the stream: `feed` returns the messages before it and leaves the error in
     `fault`, or raises it when there were none. Frames numbered 0 or INT_MIN are dropped, as no
     whole message contains them. With `skip_large`, a message of several frames that exceeds its
-    limit is skipped and counted in `skipped`; it is no error then.
+    limit is no error: its body is a `DroppedPayload`, of which nothing is kept as it comes. It is
+    skipped and counted in `skipped` if its header does not come before the rest.
     Mutable: used by one thread at a time.
     """
 
@@ -146,12 +149,15 @@ class FrameDecoder:
             if len(self._messages) >= self._limits.incomplete:
                 raise WireError(f"yami4: {self._limits.incomplete} messages are incomplete")
             message = self._messages[wire_id] = _Incomplete()
-        self._keep(message, wire_id, number, payload)
         if abs(number) == 1:
             message.header_size = header_size
+        self._keep(message, wire_id, number, payload)
         if len(message.payloads) == message.last:
             self._remove(wire_id, message)
             _check_header_size(message.header_size, message.size)
+            if message.header is not None:
+                packets.append((message.header, DroppedPayload(message.size - len(message.header))))
+                return
             if message.kept < message.size:
                 self.skipped += 1
                 return
@@ -177,17 +183,29 @@ class FrameDecoder:
             raise WireError(f"yami4: incomplete messages are over {self._limits.held} bytes")
 
     def _free_payloads(self, wire_id: int, message: _Incomplete) -> None:
-        """Free the payloads of a message that is too large; only its frame numbers stay."""
+        """Free the payloads of a message that is too large; frame numbers and header stay."""
         if not self._skip_large:
             raise WireError(f"yami4: message {wire_id} is over {self._limits.message} bytes")
-        if message.kept:
+        if message.kept and message.header is None:
+            message.header = _read_header(message)
             message.payloads = dict.fromkeys(message.payloads, b"")
             self._collected -= message.kept
-            message.kept = 0
+            message.kept = len(message.header or b"")
+            self._collected += message.kept
 
     def _remove(self, wire_id: int, message: _Incomplete) -> None:
         del self._messages[wire_id]
         self._collected -= message.kept + _FRAME_COST * len(message.payloads)
+
+
+def _read_header(message: _Incomplete) -> bytes | None:
+    """Return the header if the first frames have it whole."""
+    found, size = bytearray(), message.header_size
+    for number in range(1, len(message.payloads) + 1):
+        if len(found) >= size or number not in message.payloads:
+            break
+        found += message.payloads[number]
+    return bytes(found[:size]) if 0 < size <= len(found) else None
 
 
 def _check_header_size(header_size: int, size: int) -> None:

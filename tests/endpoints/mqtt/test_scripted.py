@@ -23,12 +23,12 @@ from gateway.errors import (
     SubscriptionRefusedError,
     TakenOverError,
 )
+from gateway.model.message import DroppedPayload
 from gateway.model.outcome import ACCEPTED, RETRY
 from gateway.wire.mqtt.packet_fields import encode_length
-from tests.endpoints.exchange import QUIET, Answer, collect, receive, wait_for_loss
+from tests.endpoints.exchange import QUIET, collect, receive, wait_for_loss
 from tests.endpoints.mqtt.peer import (
     WELCOME,
-    WELCOME_3,
     WELCOME_BACK,
     Peer,
     listening,
@@ -192,22 +192,6 @@ def test_a_qos_2_message_received_before_is_not_delivered_again(peer: Peer) -> N
 
 
 @pytest.mark.parametrize(
-    "data",
-    [
-        pytest.param(b"\x36\x05\x00\x01t\x00\x01", id="publish-of-qos-3"),
-        pytest.param(b"\xf0\x00", id="packet-of-no-type"),
-        pytest.param(b"\xe0\x02\x8b\x00", id="disconnect"),
-    ],
-)
-def test_a_disconnect_or_a_protocol_error_loses_the_connection(peer: Peer, data: bytes) -> None:
-    source = listening(peer)
-    peer.write(data)
-
-    assert wait_for_loss(source) == []
-    source.close()
-
-
-@pytest.mark.parametrize(
     "payload",
     [
         pytest.param("²", id="superscript"),
@@ -268,27 +252,18 @@ def test_answers_to_a_broker_that_does_not_read_are_bounded_and_end_the_connecti
     source.close()
 
 
-@pytest.mark.parametrize("version", ["3.1.1", "5"])
-def test_a_packet_over_the_limit_ends_the_connection_and_says_why(peer: Peer, version: str) -> None:
-    sink = open_sink(replace(peer.settings, version=version, max_packet_in=4_194_304))
-    future = peer.opening(sink)
-    peer.write(WELCOME if version == "5" else WELCOME_3)
-    future.result(PATIENCE)
-    peer.write(b"\x30" + encode_length(4_194_300))  # one byte more than the limit
+def test_a_message_over_the_limit_is_acknowledged_once_it_is_settled(peer: Peer) -> None:
+    peer.settings = replace(peer.settings, max_packet_in=4_194_304)
+    source = listening(peer)
+    peer.write(b"\x32" + encode_length(4_194_300) + b"\0\1t\0\7\0" + bytes(4_194_294))
+    batch = receive(source)
+    (message,) = batch.messages
+    batch.settle([ACCEPTED])
 
-    if version == "5":
-        assert peer.read() == b"\xe0\x01\x95"
-
-    def is_lost() -> bool:
-        sink.send([], Answer())
-        return False
-
-    with pytest.raises(
-        EndpointError, match=r"4194305 bytes, limit 4194304.*max_packet_in"
-    ) as caught:
-        until(is_lost)
-    assert not caught.value.retryable
-    sink.close()
+    assert isinstance(message.payload, DroppedPayload)
+    assert message.payload.full == 4_194_294
+    assert peer.read() == b"\x40\2\0\7"
+    source.close()
 
 
 def test_a_topic_outside_utf_8_stops_no_other_message(peer: Peer) -> None:
