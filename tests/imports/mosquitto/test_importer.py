@@ -6,8 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from gateway.endpoints.settings.base import TlsSettings
-from gateway.endpoints.settings.mqtt import MqttSettings
+from gateway.endpoints.settings.mqtt import MqttSettings, MqttTlsSettings
 from gateway.imports.document import Document, render
 from gateway.imports.mosquitto import importer
 from gateway.imports.mosquitto.options import BRIDGE_OPTIONS, BROKER_OPTIONS, IMPORTED, UNSUPPORTED
@@ -48,7 +47,7 @@ def test_the_sample_becomes_a_configuration(tmp_path: Path) -> None:
     assert office.host == "mqtt.example.com:8883, backup.example.com:8883"
     assert (office.fail_back, office.version) == (True, "5")
     assert settings_of(configuration, "second", MqttSettings).version == "5"  # it is a source
-    assert office.tls == TlsSettings(
+    assert office.tls == MqttTlsSettings(
         ca_file="/etc/ssl/office.pem",
         cert_file="/etc/ssl/plant.pem",
         key_file="/etc/ssl/plant.key",
@@ -100,8 +99,8 @@ CARRIED_OPTIONS = [
     pytest.param("restart_timeout 20", "backoff_max", 20.0, id="constant-restart"),
     pytest.param("restart_timeout 5 60", "backoff_min", 5.0, id="restart"),
     pytest.param("username u\npassword p q", "password", "p", id="password-by-reference"),
-    pytest.param("bridge_psk 00ff\nx", "tls", TlsSettings(), id="psk-stays-encrypted"),
-    pytest.param("bridge_tls_use_os_certs true", "tls", TlsSettings(), id="system-authorities"),
+    pytest.param("bridge_psk 00ff\nx", "tls", MqttTlsSettings(), id="psk-stays-encrypted"),
+    pytest.param("bridge_tls_use_os_certs true", "tls", MqttTlsSettings(), id="system-authorities"),
 ]
 
 
