@@ -29,13 +29,13 @@ DAMAGE: Final = (LookupError, ValueError, TypeError, OverflowError, RecursionErr
 
 
 class MemoryStore(Protocol):
-    """Keeps the memories of a gateway by role: kind and name of an endpoint, and of a tap.
+    """Keeps the memories of a gateway by role: kind and first name of an endpoint, or a tap.
 
     Thread-safe; never raises.
     """
 
-    def load(self, role: str, was: str = "") -> Facts | None:
-        """Return the facts of a role, or else of the role that it was; empty for none.
+    def load(self, role: str) -> Facts | None:
+        """Return the facts of a role; empty for none.
 
         None when they are damaged, or when there may be some of another name: act as if
         everything could have been received before.
@@ -53,15 +53,15 @@ class SourceMemory:
 
     def __init__(self) -> None:
         self._store: MemoryStore | None = None
-        self._role = self._was = ""
+        self._role = ""
         self._facts: dict[str, Any] | None = None
         self._is_damaged = False
         self._positions: list[Position] = []
         self._lock = threading.RLock()
 
-    def keep_in(self, store: MemoryStore | None, role: str, was: str = "") -> None:
-        """Use `store` under the name `role`; `was` is an earlier name of it. Before `open`."""
-        self._store, self._role, self._was = store, role, was
+    def keep_in(self, store: MemoryStore | None, role: str) -> None:
+        """Use `store` under the name `role`. Before `open`."""
+        self._store, self._role = store, role
 
     def get(self, fact: str, parse: Callable[[Any], T], absent: T) -> T | None:
         """Return a fact, or `absent` when none was ever kept.
@@ -110,7 +110,7 @@ class SourceMemory:
 
     def _loaded(self) -> dict[str, Any]:
         if self._facts is None:
-            found = {} if self._store is None else self._store.load(self._role, self._was)
+            found = {} if self._store is None else self._store.load(self._role)
             self._is_damaged = found is None
             self._facts = dict(found or {})
         return self._facts

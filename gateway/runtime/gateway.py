@@ -207,9 +207,9 @@ class Gateway:
         wanted.dictionary.take_over(old.dictionary)
         self._open_name_store(wanted)
         if self._context.memories is not None:
-            self._context.memories.use_roles(wiring.memory_roles(wanted))
+            wiring.use_roles(self._context.memories, wanted)
         if self._connections is not None:
-            self._connections.rename(_earlier_names(wanted))
+            self._connections.rename(_earlier_names(wanted, old))
         change = self._active.prepare(old, wanted, self._context)
         if (archive := self._begun.archive) is not None:
             writer = self._begun.gateway.writer
@@ -368,7 +368,8 @@ def _warn_of_restart_sections(old: Configuration, wanted: Configuration) -> None
         log.warning("the gateway's name or instance changed; restart the gateway to apply it")
 
 
-def _earlier_names(configuration: Configuration) -> dict[str, str]:
-    """The earlier name of each source endpoint, or ""."""
-    names = wiring.source_endpoints(configuration)
-    return {each: configuration.endpoints[each].was for each in names}
+def _earlier_names(wanted: Configuration, old: Configuration | None = None) -> dict[str, str]:
+    """The earlier name of each source endpoint, or "": the one in `old`, or else the first one."""
+    last = {each.was or name: name for name, each in (old.endpoints if old else {}).items()}
+    first = {each: wanted.endpoints[each].was for each in wiring.source_endpoints(wanted)}
+    return {name: last.get(was, was) for name, was in first.items()}

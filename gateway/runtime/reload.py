@@ -95,12 +95,14 @@ class ActiveEndpoints:
         for lane in self.lanes.values():
             lane.hasten()
         new: list[Lane | Pump] = []
+        late: list[Lane] = []  # with the client ids of lanes that are closed first
+        renamed = _renamed(change.old, change.wanted)
         for name, sink in change.sinks.items():
             if name in self.lanes:
                 self.lanes[name].rebind(sink)
             else:
-                self.lanes[name] = self._make_lane(name, sink, context)
-                new.append(self.lanes[name])
+                lane = self.lanes[name] = self._make_lane(name, sink, context)
+                (late if name in renamed else new).append(lane)
         self._update_heartbeats(change.wanted)
         self._update_taps(change, context)
         deadline = time.monotonic() + change.wanted.gateway.stop_seconds
@@ -116,13 +118,14 @@ class ActiveEndpoints:
                 self.pumps[name].duplicates.remember(received.get(name, ()))
                 new.append(self.pumps[name])
         self._changing = False
-        endpoints = change.wanted.endpoints
-        if any(endpoints[name].was in self.pumps for name in change.sources):
-            self._close_unused_sources(change.wanted, context)  # they have the same session
+        if renamed:  # both have the same session
+            self._close_unused_sources(change.wanted, context)
         for each in new:  # the lanes first; each looks for the sources at its broker
             each.start()
         self._close_unused_sources(change.wanted, context)
         self._close_unused_targets(change.wanted)
+        for lane in late:
+            lane.start()
 
     def stop_receiving(self, deadline: float) -> bool:
         """Receive nothing more; return whether all batches were settled until `deadline`."""
@@ -235,6 +238,18 @@ class ActiveEndpoints:
         for name in removed:
             if (lane := self.lanes.pop(name, None)) is not None:
                 lane.remove(seconds)
+
+
+def _renamed(old: Configuration, wanted: Configuration) -> set[str]:
+    """Return the new names of endpoints that go on under another one."""
+    left = {
+        each.was or name for name, each in old.endpoints.items() if name not in wanted.endpoints
+    }
+    return {
+        name
+        for name, each in wanted.endpoints.items()
+        if name not in old.endpoints and (each.was or name) in left
+    }
 
 
 def _stop_receiving(pumps: Sequence[Pump], deadline: float, *, removed: bool = False) -> bool:

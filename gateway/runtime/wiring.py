@@ -135,10 +135,10 @@ def make_source_binding(  # noqa: PLR0913, PLR0917  # the parts of a gateway tha
     routes, wanted = _routes_and_subscriptions(configuration, name)
     if source is None:
         source = make_source(settings, wanted)
-        role, was = _roles_of(configuration, name)
-        _remember(source, memories, role, was)
+        role = _role_of(configuration, name)
+        _remember(source, memories, role)
         if memories is not None:
-            _suspect_earlier_name(source, memories, role, was)
+            _suspect_earlier_name(source, memories, role)
     return SourceBinding(
         source,
         AdmissionRules(
@@ -156,11 +156,10 @@ def make_source_binding(  # noqa: PLR0913, PLR0917  # the parts of a gateway tha
     )
 
 
-def _roles_of(configuration: Configuration, name: str) -> tuple[str, str]:
-    """The role of the source of the endpoint `name`, and the one that it was; "" for none."""
+def _role_of(configuration: Configuration, name: str) -> str:
+    """The role of the source of the endpoint `name`: an earlier name of it stays in its role."""
     endpoint = configuration.endpoints[name]
-    kind = find_kind(endpoint.settings).name
-    return f"{kind} {name}", f"{kind} {endpoint.was}" if endpoint.was else ""
+    return f"{find_kind(endpoint.settings).name} {endpoint.was or name}"
 
 
 def _tap_role(configuration: Configuration, target: Watched) -> str:
@@ -168,15 +167,15 @@ def _tap_role(configuration: Configuration, target: Watched) -> str:
     return f"{kind} {target.endpoint} {target.tap_name}"
 
 
-def _remember(source: Source, memories: SourceMemories | None, role: str, was: str = "") -> None:
+def _remember(source: Source, memories: SourceMemories | None, role: str) -> None:
     """Let a source keep its memory in `memories`, if it has one."""
     if isinstance(source, KeepsMemory):
-        source.memory.keep_in(memories, role, was)
+        source.memory.keep_in(memories, role)
 
 
-def _suspect_earlier_name(source: Source, memories: SourceMemories, role: str, was: str) -> None:
+def _suspect_earlier_name(source: Source, memories: SourceMemories, role: str) -> None:
     """Begin with a gap where an endpoint may be a renamed one: nobody reads what waits there."""
-    names = memories.earlier_names(role, was)
+    names = memories.earlier_names(role)
     if names and isinstance(source, KeepsMemory) and isinstance(source, ReportsContinuity):
         source.continuity.report_loss(f"perhaps it was {names}, and what waits there is not read")
 
@@ -311,14 +310,17 @@ def source_memories(
     elif folder is not None:
         name, spool = f"{writer_name(configuration.gateway.name)}.memory", configuration.spool
         place = MemoryFile(folder / name, Path(spool.path) / name if spool else None)
-    roles, gateway = memory_roles(configuration), configuration.gateway.name
-    return SourceMemories(place, roles, gateway, ran_before=ran_before)
+    memories = SourceMemories(place, configuration.gateway.name, ran_before=ran_before)
+    use_roles(memories, configuration)
+    return memories
 
 
-def memory_roles(configuration: Configuration) -> list[str]:
-    """The roles of all sources and taps."""
-    roles = [_roles_of(configuration, each)[0] for each in configuration.endpoints]
-    return roles + [_tap_role(configuration, each) for each in tap_targets(configuration)]
+def use_roles(memories: SourceMemories, configuration: Configuration) -> None:
+    """Let memories know all endpoints and taps of a configuration, and its sources."""
+    roles = [_role_of(configuration, each) for each in configuration.endpoints]
+    roles += [_tap_role(configuration, each) for each in tap_targets(configuration)]
+    sources = [_role_of(configuration, each) for each in source_endpoints(configuration)]
+    memories.use_roles(roles, sources)
 
 
 def path_rules(configuration: Configuration) -> PathRules:

@@ -217,13 +217,16 @@ def close_while_another_reader_waits(trial: Trial) -> None:
 
 
 def rename(trial: Trial) -> None:
-    was = trial.role
-    trial.publish()
-    trial.settle()
-    trial.stop()
-    trial.change(replace(trial.system.settings, name="renamed"), was)  # type: ignore[call-arg]  # every kind has it
-    trial.publish()
-    trial.start()
+    """Twice, with the first name."""
+    was = trial.system.settings.name
+    for name in ("renamed", "renamed-again"):
+        trial.publish()
+        trial.settle()
+        trial.stop()
+        renamed = replace(trial.system.settings, name=name)  # type: ignore[call-arg]  # every kind has it
+        trial.change(renamed.for_gateway("gateway", was), was)
+        trial.publish()
+        trial.start()
 
 
 def rename_without_a_word(trial: Trial) -> None:
@@ -338,7 +341,7 @@ EVENTS: Final = (
     Event("stops-in-redelivery", stops_in_redelivery, keeps),
     Event("kills-in-redelivery", kills_in_redelivery, keeps_and_outlives),
     Event("close-before-a-waiting-reader", close_while_another_reader_waits, queues_readers),
-    Event("rename", rename, remembers, loss=Loss.PERHAPS),
+    Event("rename", rename, remembers, exact=True),
     Event("rename-without-was", rename_without_a_word, remembers, loss=Loss.PERHAPS),
     Event("damaged-memory", damaged_memory, remembers),
     Event("another-spelling", another_spelling, has_spellings, exact=True),

@@ -70,7 +70,7 @@ class Trial:
     def __post_init__(self) -> None:
         self._sink = self.system.sink()
         self._file = self.folder / "memory"
-        self._was = ""  # an earlier role
+        self._name = self.system.settings.name  # the first one
         self._later = 0.0  # seconds that were passed over
         self._resent: set[Payload] = set()  # by the sink, which no message says
         self._sources: list[Source] = []
@@ -140,16 +140,16 @@ class Trial:
         source = self.system.source("t")
         self._sources.append(source)
         if isinstance(source, KeepsMemory):
-            source.memory.keep_in(self._memories(), self.role, self._was)
+            source.memory.keep_in(self._memories(), self.role)
         return source
 
     @property
     def role(self) -> str:
-        return f"{find_kind(self.system.settings).name} {self.system.settings.name}"
+        return f"{find_kind(self.system.settings).name} {self._name}"
 
     def change(self, settings: EndpointSettings, was: str = "") -> None:
-        """Give the endpoint other settings; `was` is its role so far."""
-        self.system, self._was = replace(self.system, settings=settings), was
+        """Give the endpoint other settings; `was` is its first name, where it has another now."""
+        self.system, self._name = replace(self.system, settings=settings), was or settings.name
 
     def take_lease(self) -> None:
         """Begin another instance of the pair; a holder that has not given its lease is silent."""
@@ -175,10 +175,11 @@ class Trial:
         self._file.write_text("damaged")
 
     def _memories(self) -> SourceMemories:
-        if not self._instances:
-            return SourceMemories(MemoryFile(self._file), [self.role])
-        memories = self._instances[-1].memories
-        memories.use_roles([self.role])
+        if self._instances:
+            memories = self._instances[-1].memories
+        else:
+            memories = SourceMemories(MemoryFile(self._file))
+        memories.use_roles([self.role], [self.role])
         return memories
 
     def stop(self) -> None:

@@ -1,13 +1,19 @@
 """The memories of the sources of a gateway, in one file, or beside the lease of a pair.
 
-    FOLDER/<writer>.memory     JSON: the gateway, the facts of each source by its role, a checksum
+    FOLDER/<writer>.memory     JSON: the gateway, the facts of each source by its role, the roles
+                               that were removed, a checksum
 
-A role is kind and name of an endpoint, and the name of a tap: another spelling of an address finds
-its memory. Written: as a whole, whenever a fact changes. Read: when the gateway starts, in a pair
-by its new holder. After damage nothing is known of any role until that is written again; nor is it
-of a new role beside the memory of an endpoint that the configuration no longer has: it may be the
-same one, renamed without `was`. The folder is that of the journals, or that of the spool without an
-archive; without any, memories end with the process.
+A role is kind and name of an endpoint, and the name of a tap; of an endpoint with `was`, that name:
+neither a new name nor another spelling of an address loses the memory. Written: as a whole,
+whenever a fact changes. Read: when the gateway starts, in a pair by its new holder. After damage
+nothing is known of any role until that is written again.
+
+An endpoint that leaves the configuration is *missing*. It may have another name now, without `was`,
+so nothing is known of a new source of its kind. It is *removed* as soon as each source of its kind
+has a memory: later ones are new. Its memory stays, for an endpoint of its name that comes back.
+
+The folder is that of the journals, or that of the spool without an archive; without any, memories
+end with the process.
 """
 
 from __future__ import annotations
@@ -63,15 +69,14 @@ class MemoryFile:
 class SourceMemories:
     """A store of the memories of a gateway (`endpoints.source_memory`).
 
-    `roles` are those of its configuration. Memories of another gateway are damage here, and so is
-    the lack of any where the gateway ran before.
+    Memories of another gateway are damage here, and so is the lack of any where the gateway ran
+    before.
     Thread-safe: guarded by self._lock.
     """
 
     def __init__(
         self,
         place: MemoryPlace | None,
-        roles: Collection[str] = (),
         gateway: str = "",
         *,
         ran_before: bool = False,
@@ -82,55 +87,64 @@ class SourceMemories:
         self._is_written = True
         self._memories: dict[str, Facts] = {}
         self._told: set[str] = set()  # roles that began beside one of another name
-        self._strangers: list[str] = []  # roles that the configuration does not have
+        self._removed: set[str] = set()
+        self._missing: list[str] = []
+        self._sources: set[str] = set()
         self._read(ran_before=ran_before)
-        self.use_roles(roles)
 
-    def use_roles(self, roles: Collection[str]) -> None:
-        """Take `roles` for those of the configuration, from a start or a reload on."""
+    def use_roles(self, roles: Collection[str], sources: Collection[str]) -> None:
+        """Take these for those of the configuration, and for those of its sources.
+
+        At a start, and at each reload.
+        """
         with self._lock:
-            self._strangers = sorted(self._memories.keys() - set(roles))
+            self._sources = {*sources}
+            left = self._memories.keys() - {*roles}
+            self._missing = sorted(left - self._removed)
+            before, self._removed = self._removed, self._removed & left
+            self._note_removed()
+            if self._removed != before:
+                self._write()
 
-    def load(self, role: str, was: str = "") -> Facts | None:
+    def load(self, role: str) -> Facts | None:
         with self._lock:
             found = self._memories.get(role)
-            if found is None and was:
-                found = self._memories.get(was)
-                if found is None and self._place is not None:
-                    self._say_once(
-                        role,
-                        "endpoint %s: `was` names no endpoint that has a memory; %s",
-                        role.partition(" ")[2], self._names_of(self._strangers),
-                    )  # fmt: skip
             if found is not None or self._is_damaged:
                 return found
             if others := self._of_its_kind(role):
-                self._say_once(
-                    role,
-                    "endpoint %s has no memory of its broker; %s: what may come twice is marked as"
-                    " redelivered; if it was renamed, write `was: NAME` at the endpoint, and what"
-                    " waits at the broker is read",
-                    role.partition(" ")[2], self._names_of(others),
-                )  # fmt: skip
+                if role not in self._told:
+                    self._told.add(role)
+                    log.warning(
+                        "endpoint %s has no memory of its broker; those that left the configuration"
+                        " are %s: what may come twice is marked as redelivered; if it was renamed,"
+                        " write `was: NAME` at the endpoint, and what waits at the broker is read",
+                        _name_of(role), ", ".join(map(_name_of, others)),
+                    )  # fmt: skip
                 return None
             return {}
 
-    def earlier_names(self, role: str, was: str = "") -> str:
+    def earlier_names(self, role: str) -> str:
         """Return the endpoints that this one may have been, "" for none or where it is known."""
         with self._lock:
-            if not self._memories.keys().isdisjoint({role, was}):
+            if role in self._memories:
                 return ""
-            return ", ".join(each.partition(" ")[2] for each in self._of_its_kind(role))
+            return ", ".join(map(_name_of, self._of_its_kind(role)))
 
     def _of_its_kind(self, role: str) -> list[str]:
-        kind = role.partition(" ")[0]
-        return [each for each in self._strangers if each.partition(" ")[0] == kind]
+        return [each for each in self._missing if _kind_of(each) == _kind_of(role)]
+
+    def _note_removed(self) -> None:
+        """Note the missing endpoints that none of the sources can be."""
+        unknown = {_kind_of(each) for each in self._sources - self._memories.keys()}
+        self._removed |= {each for each in self._missing if _kind_of(each) not in unknown}
+        self._missing = [each for each in self._missing if each not in self._removed]
 
     def save(self, role: str, facts: Facts) -> None:
         with self._lock:
             if self._is_written and self._memories.get(role) == facts:
                 return
             self._memories[role] = dict(facts)
+            self._note_removed()
             self._write()
 
     def _write(self) -> None:
@@ -138,7 +152,7 @@ class SourceMemories:
             return
         try:
             self._is_written = False  # a full disk is tried again
-            self._place.write(_packed(self._memories, self._gateway))
+            self._place.write(_packed(self._memories, self._removed, self._gateway))
             self._is_written = True
         except OSError as error:
             log.warning("%s: cannot be written: %s", self._place, error.strerror or error)
@@ -152,23 +166,13 @@ class SourceMemories:
             self._place, role, type(error).__name__, error,
         )  # fmt: skip
 
-    def _say_once(self, role: str, text: str, *values: str) -> None:
-        if role not in self._told:
-            self._told.add(role)
-            log.warning(text, *values)
-
-    @staticmethod
-    def _names_of(roles: Collection[str]) -> str:
-        names = ", ".join(each.partition(" ")[2] for each in roles)
-        return f"those that the configuration does not have are {names or 'none'}"
-
     def _read(self, *, ran_before: bool) -> None:
         if self._place is None:
             return
         try:
             text = self._place.read()
             if text is not None:
-                self._memories = _unpacked(text, self._gateway)
+                self._memories, self._removed = _unpacked(text, self._gateway)
             elif ran_before:
                 raise ValueError("it is absent, and the archive is that of an earlier run")
             else:
@@ -178,19 +182,28 @@ class SourceMemories:
             self.say_damaged("every source", error)
 
 
-def _packed(memories: Mapping[str, Facts], gateway: str) -> str:
-    content = {"gateway": gateway, "memories": memories}
+def _kind_of(role: str) -> str:
+    return role.partition(" ")[0]
+
+
+def _name_of(role: str) -> str:
+    return role.partition(" ")[2]
+
+
+def _packed(memories: Mapping[str, Facts], removed: Collection[str], gateway: str) -> str:
+    content = {"gateway": gateway, "memories": memories, "removed": sorted(removed)}
     checksum = crc32(json.dumps(content, sort_keys=True).encode())
     return json.dumps({"crc32": checksum, **content}, sort_keys=True)
 
 
-def _unpacked(text: str, gateway: str) -> dict[str, Any]:
+def _unpacked(text: str, gateway: str) -> tuple[dict[str, Any], set[str]]:
     found = json.loads(text)
     if not isinstance(found["memories"], dict):
         raise ValueError("it has no memories")  # noqa: TRY004  # damage, and no fault of ours
     memories = {str(role): dict(facts) for role, facts in found["memories"].items()}
+    removed = {str(each) for each in found["removed"]}
     if found["gateway"] != gateway:
         raise ValueError(f"it is that of gateway {found['gateway']!r}")
-    if json.loads(_packed(memories, gateway)) != found:
+    if json.loads(_packed(memories, removed, gateway)) != found:
         raise ValueError("its checksum does not fit")
-    return memories
+    return memories, removed

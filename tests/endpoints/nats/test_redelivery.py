@@ -318,16 +318,17 @@ def test_a_source_that_starts_in_the_middle_of_a_redelivery_keeps_the_order(
         assert numbers(collect(source, 5_000 - settled)) == list(range(settled, 5_000))
 
 
-@pytest.mark.parametrize("was", ["nats old", ""])
+@pytest.mark.parametrize("was", ["nats old", "nats new"])
 def test_an_endpoint_with_another_name_marks_what_it_gets_again(
     settings: NatsSettings, tmp_path: Path, was: str
 ) -> None:
     """Its consumer has another name, too, and gets the stream from its beginning."""
     sink, file, identities, marks = make_sink(settings), tmp_path / "memory", [], []
-    for name, earlier in (("old", ""), ("new", was)):
+    for name, role in (("old", "nats old"), ("new", was)):
         source = source_of(replace(settings, name=name))
-        store = SourceMemories(MemoryFile(file), [f"nats {name}"])
-        source.memory.keep_in(store, f"nats {name}", earlier)  # type: ignore[attr-defined]  # of this source
+        store = SourceMemories(MemoryFile(file))
+        store.use_roles([role], [role])
+        source.memory.keep_in(store, role)  # type: ignore[attr-defined]  # of this source
         with opened(source, sink):
             if name == "old":
                 send(sink, say(1), say(2))

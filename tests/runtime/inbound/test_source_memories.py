@@ -17,10 +17,17 @@ from tests.waiting import until
 ROLES = ("mqtt a", "mqtt b", "nats c")
 
 
-def memory(file: Path, role: str = "mqtt a", was: str = "") -> SourceMemory:
+def memory(file: Path, role: str = "mqtt a") -> SourceMemory:
     """Return the memory of a role as a process has it that starts now."""
     found = SourceMemory()
-    found.keep_in(SourceMemories(MemoryFile(file), ROLES), role, was)
+    found.keep_in(memories(file, *ROLES), role)
+    return found
+
+
+def memories(file: Path, *roles: str) -> SourceMemories:
+    """Return the memories of a gateway that starts now, with sources of these roles."""
+    found = SourceMemories(MemoryFile(file))
+    found.use_roles(roles, roles)
     return found
 
 
@@ -82,17 +89,6 @@ def test_a_changed_digit_is_damage(tmp_path: Path, caplog: pytest.LogCaptureFixt
     assert "its checksum does not fit" in caplog.text
 
 
-def test_an_endpoint_finds_the_memory_of_its_earlier_name(tmp_path: Path) -> None:
-    file = tmp_path / "g.memory"
-    memory(file, "mqtt old").put("number", 7)
-
-    renamed = memory(file, "mqtt a", "mqtt old")
-
-    assert renamed.get("number", read_count, 0) == 7
-    renamed.put("number", 8)
-    assert memory(file, "mqtt a", "mqtt old").get("number", read_count, 0) == 8
-
-
 def test_a_renamed_endpoint_without_its_earlier_name_knows_nothing_and_says_so(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -100,7 +96,7 @@ def test_a_renamed_endpoint_without_its_earlier_name_knows_nothing_and_says_so(
     memory(file, "mqtt old").put("number", 7)
 
     assert memory(file, "mqtt a").get("number", read_count, 0) is None
-    assert "those that the configuration does not have are old" in caplog.text
+    assert "those that left the configuration are old" in caplog.text
     assert "write `was: NAME`" in caplog.text
     caplog.clear()
     assert memory(file, "nats c").get("number", read_count, 0) == 0, "of another kind"
@@ -108,23 +104,54 @@ def test_a_renamed_endpoint_without_its_earlier_name_knows_nothing_and_says_so(
 
 
 def test_an_endpoint_that_a_reload_renamed_knows_nothing(tmp_path: Path) -> None:
-    store = SourceMemories(MemoryFile(tmp_path / "g.memory"), ["mqtt old"])
+    store = memories(tmp_path / "g.memory", "mqtt old")
     store.save("mqtt old", {"number": 7})
 
-    store.use_roles(["mqtt a"])
+    store.use_roles(["mqtt a"], ["mqtt a"])
 
     assert store.load("mqtt a") is None
-    assert store.load("mqtt a", "mqtt old") == {"number": 7}
+    assert store.earlier_names("mqtt a") == "old"
 
 
-def test_an_earlier_name_without_a_memory_is_said(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_an_endpoint_that_was_removed_before_makes_no_later_one_doubtful(tmp_path: Path) -> None:
+    """Nor does one that was renamed, once each new source of its kind has a memory."""
     file = tmp_path / "g.memory"
-    memory(file, "mqtt old").put("number", 7)
+    store = memories(file, "mqtt old", "mqtt b")
+    store.save("mqtt old", {"number": 7})
+    store.save("mqtt b", {"number": 8})
+    store = memories(file, "mqtt b")  # a start without it, and without a new one
 
-    assert memory(file, "mqtt a", "mqtt odl").get("number", read_count, 0) is None
-    assert "`was` names no endpoint that has a memory" in caplog.text
+    store.use_roles(["mqtt b", "mqtt a"], ["mqtt b", "mqtt a"])
+
+    assert (store.load("mqtt a"), store.earlier_names("mqtt a")) == ({}, "")
+    assert memories(file, "mqtt b", "mqtt a").load("mqtt a") == {}
+    assert memories(file, "mqtt b", "mqtt old").load("mqtt old") == {"number": 7}, "it is back"
+
+
+def test_each_endpoint_that_comes_when_another_one_leaves_is_doubtful_until_it_is_known(
+    tmp_path: Path,
+) -> None:
+    file, roles = tmp_path / "g.memory", ("mqtt a", "mqtt b")
+    memories(file, "mqtt old").save("mqtt old", {"number": 7})
+    memories(file, *roles).save("mqtt a", {"number": 8})
+    assert memories(file, *roles).load("mqtt b") is None
+
+    store = memories(file, *roles)
+    store.save("mqtt b", {"number": 9})
+    store.use_roles([*roles, "mqtt c"], [*roles, "mqtt c"])
+
+    assert store.load("mqtt c") == {}
+
+
+def test_a_target_that_is_never_read_keeps_no_endpoint_missing(tmp_path: Path) -> None:
+    file = tmp_path / "g.memory"
+    memories(file, "mqtt old").save("mqtt old", {"number": 7})
+    store = SourceMemories(MemoryFile(file))
+    store.use_roles(["mqtt target"], [])
+
+    store.use_roles(["mqtt target", "mqtt a"], ["mqtt a"])
+
+    assert store.load("mqtt a") == {}
 
 
 def test_a_memory_that_is_gone_is_damaged_where_the_gateway_ran_before(
@@ -162,7 +189,7 @@ def test_the_memories_of_another_gateway_are_damage(
     file = tmp_path / "g.memory"
     for gateway in ("h", "g"):
         kept = SourceMemory()
-        kept.keep_in(SourceMemories(MemoryFile(file), ROLES, gateway), "mqtt a")
+        kept.keep_in(SourceMemories(MemoryFile(file), gateway), "mqtt a")
         assert kept.get("number", read_count, 0) == (0 if gateway == "h" else None)
         kept.put("number", 7)
 
@@ -196,7 +223,7 @@ def test_the_next_holder_of_a_pair_reads_what_the_last_one_kept(tmp_path: Path) 
         lease = holder(tmp_path / "lease", instance)
         until(lease.holds)
         kept = SourceMemory()
-        kept.keep_in(SourceMemories(lease, ROLES), "mqtt a")
+        kept.keep_in(SourceMemories(lease), "mqtt a")
         facts.append(kept.get("number", read_count, 0))
         kept.put("number", len(facts))
         lease.give()
