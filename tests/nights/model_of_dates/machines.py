@@ -1,4 +1,4 @@
-"""What writes the archive of a world: processes of gateways on machines, at the clock of the world.
+"""Processes of gateways on machines, which write the archive at the clock of a world.
 
 The journals, heads, conversions and uploads are those of the gateway. Only threads, the child
 process of the converter and the wall clock are the model's.
@@ -79,7 +79,7 @@ class WrittenJournal:
 
 
 class Fate(Enum):
-    """What becomes of messages at their target."""
+    """The outcome of messages at their target."""
 
     DELIVERED = "delivered"
     MISSING = "missing"

@@ -1,4 +1,4 @@
-"""What somebody does to the files of an archive, and how it is taken back."""
+"""Changes of the files of an archive by somebody, and how each is taken back."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from tests.nights.model_of_dates.worlds import World, Writer
 
 END: Final = "9999-12-31"
+NIGHTS_REMOVED: Final = "records of nights are removed"
 REACH: Final = 120 * SECOND  # a journal concerns the dates of two minutes before and after it
 
 
@@ -126,7 +127,7 @@ def nights_removed(world: World) -> Tampering | None:
         world.nights_are_missing = False
         return True
 
-    return _tampering(f"{len(chosen)} records of nights are removed", END, "", (), undo)
+    return _tampering(NIGHTS_REMOVED, END, "", (), undo)
 
 
 KINDS: Final = [

@@ -1,4 +1,4 @@
-"""What is true of each date of a world, and which verdicts the documents allow.
+"""The truth about each date of a world, and the verdicts that the documents allow.
 
 A date *must* be named when rows are absent that somebody's evidence names: docs/reconciliation.md,
 "Assumed and proven". It *may* be named while something is open that the documents call a finding

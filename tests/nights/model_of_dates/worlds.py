@@ -60,7 +60,7 @@ class Writer:
 
 @dataclass
 class Traits:
-    """What a world is like; each share is that of a slot."""
+    """The traits of a world; each share is that of a slot."""
 
     remote: bool
     keyed: bool
