@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from datetime import date
 from itertools import product
 from pathlib import Path
@@ -9,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.archive.layout import (
+    SCHEMA_VERSION,
     JournalName,
     gateway_of,
     hour_folder,
@@ -100,3 +102,12 @@ def test_a_segment_tells_its_writer() -> None:
     assert is_instance("plant-1@b", "plant-1")
     assert not is_instance("plant-1@b~replay", "plant-1")
     assert not is_instance("plant-10@b", "plant-1")
+
+
+@pytest.mark.parametrize("page", ["archive", "upgrade"])
+def test_the_documents_name_the_version_of_the_layout(page: str) -> None:
+    text = (Path(__file__).parents[2] / "docs" / f"{page}.md").read_text()
+
+    assert re.findall(r"`gateway\.schema` (?:is|in the metadata, now) `?(\d+)`?", text) == [
+        str(SCHEMA_VERSION)
+    ]

@@ -1,0 +1,233 @@
+"""Changes of the files of an archive by somebody, and how each is taken back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from gateway.archive.heads import from_json, head_path
+from gateway.archive.layout import SECOND, journal_of, parse_journal_name
+from tests.nights.model_of_dates.machines import WrittenJournal, date_text
+
+if TYPE_CHECKING:
+    from tests.nights.model_of_dates.worlds import World, Writer
+
+END: Final = "9999-12-31"
+NIGHTS_REMOVED: Final = "records of nights are removed"
+REACH: Final = 120 * SECOND  # a journal concerns the dates of two minutes before and after it
+
+
+@dataclass(eq=False)
+class Tampering:
+    """A change of the archive by somebody; `undo` takes it back, where it still can.
+
+    It may be named on the dates `first` to `last`, and must be on those of `rows`.
+    """
+
+    kind: str
+    first: str
+    last: str
+    rows: frozenset[str]
+    undo: Callable[[], bool]
+    undone: bool = False
+    writer: str = ""  # whose head is another one
+    stem: str = ""  # of the journal whose seal is another one
+    paths: tuple[Path, ...] = ()
+
+
+def segment_removed(world: World) -> Tampering | None:
+    path = _any_segment(world)
+    return None if path is None else _of_segment(path, "a segment is removed", None)
+
+
+def segment_changed(world: World) -> Tampering | None:
+    path = _any_segment(world)
+    if path is None:
+        return None
+    content = bytearray(path.read_bytes())
+    content[world.rng.randrange(len(content))] ^= 1
+    return _of_segment(path, "a segment is changed", bytes(content))
+
+
+def segment_copied(world: World) -> Tampering | None:
+    path = _any_segment(world)
+    if path is None:
+        return None
+    copy = path.with_name(f"{journal_of(path)}-77.parquet")
+    if copy.exists():
+        return None
+    copy.write_bytes(path.read_bytes())
+    return _made("a segment is copied", _dates_of(path), _dates_of(path), _dates_of(path), [copy])
+
+
+def seal_removed(world: World) -> Tampering | None:
+    return _of_seal(world, "a seal is removed", lambda _: None)
+
+
+def seal_changed(world: World) -> Tampering | None:
+    """Its end is changed, and its digest not computed again."""
+
+    def changed(content: bytes) -> bytes:
+        seal = json.loads(content)
+        seal["size"] += 1
+        return json.dumps(seal).encode()
+
+    return _of_seal(world, "a seal is changed", changed)
+
+
+def head_removed(world: World) -> Tampering | None:
+    writer = _resting_writer(world)
+    if writer is None:
+        return None
+    path = world.bucket / head_path(writer.name)
+    if not path.exists():
+        return None
+    rows = {date_text(row) for each in writer.books if each.archived for row in each.rows}
+    return _of_head(writer, "a head is removed", path, None, rows)
+
+
+def older_head(world: World) -> Tampering | None:
+    writer = _resting_writer(world)
+    if writer is None or not world.old_heads.get(writer.name):
+        return None
+    path = world.bucket / head_path(writer.name)
+    content = world.rng.choice(world.old_heads[writer.name])
+    old = from_json(content)
+    last = parse_journal_name(old.last or "")
+    if not path.exists() or last is None or path.read_bytes() == content:
+        return None
+    names = {each.stem: parse_journal_name(each.stem) for each in writer.books if each.archived}
+    newer = [
+        each
+        for each in writer.books
+        if (name := names.get(each.stem)) and (name.start, name.number) > (last.start, last.number)
+    ]
+    rows = {date_text(row) for each in newer for row in each.rows}
+    return _of_head(writer, "an older head is put back", path, content, rows)
+
+
+def nights_removed(world: World) -> Tampering | None:
+    folder = world.bucket / "_nights"
+    found = sorted(folder.glob("[1-9]*.json"), key=lambda each: int(each.stem))
+    if len(found) < 3:
+        return None
+    chosen = world.rng.choice([found, found[-1:], found[-2:], found[1:2]])
+    contents = {path: path.read_bytes() for path in chosen}
+    for path in chosen:
+        path.unlink()
+    world.nights_are_missing = True
+
+    def undo() -> bool:
+        for path, content in contents.items():
+            if not path.exists():
+                path.write_bytes(content)
+        world.nights_are_missing = False
+        return True
+
+    return _tampering(NIGHTS_REMOVED, END, "", (), undo)
+
+
+KINDS: Final = [
+    segment_removed, segment_changed, segment_copied, seal_removed, seal_changed, head_removed,
+    older_head, nights_removed,
+]  # fmt: skip
+
+
+def _any_segment(world: World) -> Path | None:
+    found = sorted(world.bucket.glob("date=*/hour=*/*.parquet"))
+    touched = {path for each in world.tampered for path in each.paths if not each.undone}
+    free = [path for path in found if path not in touched and not path.stem.endswith("-77")]
+    return world.rng.choice(free) if free else None
+
+
+def _dates_of(segment: Path) -> str:
+    return segment.parent.parent.name.removeprefix("date=")
+
+
+def _of_segment(path: Path, kind: str, content: bytes | None) -> Tampering:
+    day, before = _dates_of(path), path.read_bytes()
+    _replace(path, content)
+    return _tampering(kind, day, day, [day], lambda: _restored(path, before), [path])
+
+
+def _made(kind: str, first: str, last: str, day: str, paths: Sequence[Path]) -> Tampering:
+    def undo() -> bool:
+        for path in paths:
+            path.unlink(missing_ok=True)
+        return True
+
+    return _tampering(kind, first, last, [day], undo, paths)
+
+
+def _of_seal(world: World, kind: str, change: Callable[[bytes], bytes | None]) -> Tampering | None:
+    touched = {path for each in world.tampered for path in each.paths if not each.undone}
+    paths = sorted(world.bucket.glob("_seals/date=*/*.json"))
+    found = [each for each in paths if each not in touched]
+    if not found:
+        return None
+    path = world.rng.choice(found)
+    books = {each.stem: (writer, each) for writer in world.writers for each in writer.books}
+    writer, journal = books[path.stem]
+    content = path.read_bytes()
+    _replace(path, change(content))
+    later = [each.opened for each in writer.books[journal.index + 1 :] if each.archived]
+    first = date_text(min(journal.opened, _end_before(writer, journal)) - REACH)
+    last = date_text(max(later[0], journal.last) + REACH) if later else END
+    rows = {date_text(row) for row in journal.rows}
+    made = _tampering(kind, first, last, rows, lambda: _restored(path, content), [path])
+    made.stem = journal.stem if change(content) is None else ""
+    return made
+
+
+def _end_before(writer: Writer, journal: WrittenJournal) -> int:
+    if not journal.index:
+        return journal.opened
+    return writer.books[journal.index - 1].last
+
+
+def _of_head(
+    writer: Writer, kind: str, path: Path, content: bytes | None, rows: set[str]
+) -> Tampering:
+    before = path.read_bytes()
+    _replace(path, content)
+    made = _tampering(kind, "", END, rows, lambda: _restored(path, before), [path])
+    made.writer = writer.name
+    return made
+
+
+def _resting_writer(world: World) -> Writer | None:
+    """A writer that has ended, whose head nobody writes meanwhile."""
+    found = [
+        each
+        for each in world.writers
+        if each.process is None and each.books and each.books[-1].archived
+        if not any(own.writer == each.name and not own.undone for own in world.tampered)
+    ]
+    return world.rng.choice(found) if found else None
+
+
+def _replace(path: Path, content: bytes | None) -> None:
+    if content is None:
+        path.unlink()
+    else:
+        path.write_bytes(content)
+
+
+def _restored(path: Path, content: bytes) -> bool:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
+    return True
+
+
+def _tampering(
+    kind: str,
+    first: str,
+    last: str,
+    rows: Sequence[str] | set[str],
+    undo: Callable[[], bool],
+    paths: Sequence[Path] = (),
+) -> Tampering:
+    return Tampering(kind, first, last, frozenset(rows), undo, paths=tuple(paths))
