@@ -13,8 +13,8 @@ log = logging.getLogger(__name__)
 
 Clock: TypeAlias = Callable[[], int]  # microseconds
 
-# Both count the time of a sleep: that of Linux, and the monotonic clock of macOS. Windows has neither
-# of them, and runs no gateway.
+# The boot clock of Linux and the monotonic clock of macOS count the time of a sleep. Windows has
+# neither of them, and runs no gateway.
 _BOOT_CLOCK: Final[int] = getattr(time, "CLOCK_BOOTTIME", getattr(time, "CLOCK_MONOTONIC", 0))
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 MAX_AHEAD: Final = 86_400_000_000  # microseconds; a run does not continue from an end further ahead

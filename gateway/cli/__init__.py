@@ -60,6 +60,13 @@ COMMANDS = {  # in the order of the help, and the module of each
 }
 
 
+CONFIG_PLACES = {  # the words before CONFIG, of commands that have it as an argument
+    **dict.fromkeys(("run", "handover", "status", "top", "check", "test"), 1),
+    **dict.fromkeys(("connect", "tail", "try"), 1),
+    "dead-letters": 2,
+}
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
     for stream in (sys.stdout, sys.stderr):
@@ -96,6 +103,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parsed(words: Sequence[str]) -> argparse.Namespace:
     """Return the arguments of a command line; a help, or a wrong line, ends the process."""
+    words = _with_config_as_argument(words)
     try:
         args, unknown = make_parser(words[0] if words else "").parse_known_args(words)
         if unknown:  # of the command, whose usage is shown, and not of `gateway`
@@ -103,6 +111,20 @@ def _parsed(words: Sequence[str]) -> argparse.Namespace:
         return args
     finally:
         print(end="", flush=True)  # the help
+
+
+def _with_config_as_argument(words: Sequence[str]) -> Sequence[str]:
+    """Return the words with CONFIG at its place, where it was written as `--config CONFIG`."""
+    before = CONFIG_PLACES.get(words[0] if words else "", 0)
+    if not before or len(words) < before:
+        return words
+    given = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
+    given.add_argument("--config", action="append", default=[])
+    try:
+        found, rest = given.parse_known_args(words[before:])
+    except argparse.ArgumentError:  # without a value: the command's own parser says so
+        return words
+    return [*words[:before], *found.config, *rest]
 
 
 @contextmanager
