@@ -13,6 +13,9 @@ log = logging.getLogger(__name__)
 
 Clock: TypeAlias = Callable[[], int]  # microseconds
 
+# The boot clock of Linux and the monotonic clock of macOS count the time of a sleep. Windows has
+# neither of them, and runs no gateway.
+_BOOT_CLOCK: Final[int] = getattr(time, "CLOCK_BOOTTIME", getattr(time, "CLOCK_MONOTONIC", 0))
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 MAX_AHEAD: Final = 86_400_000_000  # microseconds; a run does not continue from an end further ahead
 
@@ -38,11 +41,8 @@ def today() -> date:
 
 
 def since_boot() -> int:
-    """Return the microseconds since the machine started; no step of the wall clock changes it.
-
-    The monotonic clock of macOS counts the time of its sleep; the one of Linux does not.
-    """
-    return time.clock_gettime_ns(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)) // 1000
+    """Return the microseconds since the machine started; no step of the wall clock changes it."""
+    return time.clock_gettime_ns(_BOOT_CLOCK) // 1000
 
 
 def boot_seconds() -> float:

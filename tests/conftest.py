@@ -139,8 +139,10 @@ def untouched_log() -> Iterator[None]:
     """Give the log of the product back as it was: tests may set it up as a command does."""
     root = logging.getLogger("gateway")
     before = (root.handlers[:], root.level, root.propagate)
+    resort = logging.lastResort
     yield
     root.handlers[:], root.level, root.propagate = before
+    logging.lastResort = resort
 
 
 @pytest.fixture(autouse=True)

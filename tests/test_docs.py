@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from gateway.cli import make_parser
+from gateway.endpoints.registry import ENDPOINT_KINDS
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted(
@@ -99,3 +100,26 @@ def subcommands(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentP
         if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001
             return dict(action.choices)
     return {}
+
+
+WORDS = {"jms": "EMS", "ibm": "IBM MQ"}  # for kinds and systems whose name is no product
+
+
+@pytest.mark.parametrize(
+    ("page", "line"),
+    [
+        pytest.param("docs/man_page.py", "carries messages between", id="man-page"),
+        pytest.param("mkdocs.yml", "site_description:", id="site"),
+        pytest.param("pyproject.toml", "description =", id="package"),
+        pytest.param("README.md", "A bridge between", id="readme"),
+        pytest.param("docs/configuration.md", "kind: mqtt  ", id="configuration"),
+    ],
+)
+def test_a_list_of_systems_has_every_kind_of_endpoint(page: str, line: str) -> None:
+    _, _, rest = (ROOT / page).read_text("utf-8").partition(line)
+
+    shown = rest[:200].lower()
+    for kind in ENDPOINT_KINDS.values():
+        if not kind.in_process:
+            names = {kind.name, WORDS.get(kind.name, kind.name).lower()}
+            assert any(each in shown for each in names), kind.name

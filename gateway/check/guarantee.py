@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from gateway.config.load import Configuration
 from gateway.endpoints.registry import find_kind
 from gateway.model.message import DeliveryMode
@@ -12,6 +14,15 @@ def effective_mode(route: Route, target: Target, configuration: Configuration) -
     """Return the guarantee from the source to `target`: the weaker of its two endpoints."""
     endpoints = (route.endpoint, target.endpoint)
     return min(configuration.endpoints[name].settings.mode for name in endpoints)
+
+
+GUARANTEES: Final = {
+    DeliveryMode.AT_MOST_ONCE: "at most once",
+    DeliveryMode.AT_LEAST_ONCE: "at least once",
+    DeliveryMode.EXACTLY_ONCE: (
+        "exactly once while both connections last, and at least once across a break"
+    ),
+}
 
 
 def repeat_window(route: Route, target: Target, configuration: Configuration) -> float:

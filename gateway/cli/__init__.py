@@ -55,6 +55,13 @@ COMMANDS: Final[Mapping[str, str]] = {  # the bridge's own: the module of each
 HOUSES: Final = ("gateway.imports.cli", "gateway.night.cli", "gateway.trial.cli")
 
 
+CONFIG_PLACES = {  # the words before CONFIG, of commands that have it as an argument
+    **dict.fromkeys(("run", "handover", "status", "top", "check", "test"), 1),
+    **dict.fromkeys(("connect", "tail", "try"), 1),
+    "dead-letters": 2,
+}
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
     for stream in (sys.stdout, sys.stderr):
@@ -91,6 +98,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parsed(words: Sequence[str]) -> argparse.Namespace:
     """Return the arguments of a command line; a help, or a wrong line, ends the process."""
+    words = _with_config_as_argument(words)
     try:
         args, unknown = make_parser(words[0] if words else "").parse_known_args(words)
         if unknown:  # of the command, whose usage is shown, and not of `gateway`
@@ -98,6 +106,20 @@ def _parsed(words: Sequence[str]) -> argparse.Namespace:
         return args
     finally:
         print(end="", flush=True)  # the help
+
+
+def _with_config_as_argument(words: Sequence[str]) -> Sequence[str]:
+    """Return the words with CONFIG at its place, where it was written as `--config CONFIG`."""
+    before = CONFIG_PLACES.get(words[0] if words else "", 0)
+    if not before or len(words) < before:
+        return words
+    given = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
+    given.add_argument("--config", action="append", default=[])
+    try:
+        found, rest = given.parse_known_args(words[before:])
+    except argparse.ArgumentError:  # without a value: the command's own parser says so
+        return words
+    return [*words[:before], *found.config, *rest]
 
 
 @contextmanager

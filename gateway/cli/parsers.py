@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from inspect import signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeAlias, TypeVar
+
+from gateway.errors import nearest
 
 if TYPE_CHECKING:
     Commands: TypeAlias = argparse._SubParsersAction["CommandParser"]  # noqa: SLF001  # no public name
@@ -37,8 +40,19 @@ WITHOUT_SECRETS: Final = (  # no command that runs a configuration has it
 )
 
 
+_UNKNOWN: Final = re.compile(r"invalid choice: '(.*?)' \(choose from (.*)\)", re.DOTALL)
+
+
 class CommandParser(argparse.ArgumentParser):
     """The parser of a command, to which its module adds the options; those of its actions, too."""
+
+    def error(self, message: str) -> NoReturn:
+        """End the process with the usage and an error; a misspelled word gets the nearest one."""
+        if found := _UNKNOWN.search(message):
+            word, choices = found[1], re.findall(r"[^\s',]+", found[2])
+            if hint := nearest(word, choices):
+                message = f"{message[: found.start()]}{word!r} is no choice; {hint}"
+        super().error(message)
 
     def add(
         self,

@@ -35,9 +35,12 @@ def set_up_logging(
     stream = stream or sys.stderr
     redactor = Redactor()
     as_text = form == "text" or (form == "auto" and stream.isatty())
-    handler = logging.StreamHandler(stream)
+    handler, others = logging.StreamHandler(stream), logging.StreamHandler(stream)
     text = TextFormatter(redactor, coloured=shows_colours(stream))
-    handler.setFormatter(text if as_text else JsonFormatter(redactor))
+    for each in (handler, others):
+        each.setFormatter(text if as_text else JsonFormatter(redactor))
+    others.setLevel(logging.WARNING)
+    logging.lastResort = others  # of asyncio and drivers, whose lines had another form
     return LogControl(level, handler, redactor, RepeatFilter(repeats, extra_fields, handler.handle))
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
+import textwrap
 from typing import Any, Final, TextIO
 
 MAX_TEXT: Final = 300  # characters of a foreign text that are shown
@@ -50,6 +53,18 @@ def visible_values(value: Any) -> Any:  # noqa: ANN401  # JSON in, the same JSON
             return [visible_values(each) for each in value]
         case _:
             return value
+
+
+def print_words(text: str) -> None:
+    """Print `text`, made visible; a terminal breaks it between words only, and indents the rest."""
+    lines = [visible(text)]
+    if sys.stdout is not None and sys.stdout.isatty():
+        width = shutil.get_terminal_size().columns
+        lines = textwrap.wrap(
+            lines[0], width, subsequent_indent="    ", break_long_words=False,
+            break_on_hyphens=False,
+        )  # fmt: skip
+    print("\n".join(lines))
 
 
 def print_line(text: str, file: TextIO | None = None) -> None:

@@ -271,15 +271,15 @@ def test_a_finding_that_needs_a_doubted_id_begins_with_its_condition(check: Chec
 
     assert lines[:2] == [
         (
+            "extra.yaml:3:59: warning: broker 'A' is localhost:1884 here and localhost:1883 at"
+            " 'east:a': if these are two brokers, messages from one do not arrive at the other;"
+            " give each broker its own `broker_id`; nothing to do when it is one broker"
+        ),
+        (
             "extra.yaml:6:57: route 'extra:r': if 'east:a' (localhost:1883) and 'extra:a'"
             " (localhost:1884) are one broker: a message to 'plant' reaches 'extra:b' twice as"
             " 'plant': by route 'east:r' and by route 'extra:r'; narrow one of the patterns, or"
             " exclude from one what the other takes"
-        ),
-        (
-            "extra.yaml:3:59: warning: broker 'A' is localhost:1884 here and localhost:1883 at"
-            " 'east:a': if these are two brokers, messages from one do not arrive at the other;"
-            " give each broker its own `broker_id`; nothing to do when it is one broker"
         ),
     ]
 

@@ -22,18 +22,18 @@ BUS = "kind: nats, url: 'nats://other:4222'"
     ("source", "pattern", "target", "more", "line"),
     [
         pytest.param(
-            BUS, "a.>", "duplicate_window: 30", "", "at_least_once, and once within 30 s",
+            BUS, "a.>", "duplicate_window: 30", "", "at least once, and once within 30 s",
             id="id-of-the-source",
         ),
         pytest.param(
             "kind: mqtt", "a/#", "url: 'nats://x:4222'", ", add_message_id: true",
-            "at_least_once, and once within 120 s", id="id-of-the-gateway",
+            "at least once, and once within 120 s", id="id-of-the-gateway",
         ),
         pytest.param(
-            "kind: mqtt", "a/#", "url: 'nats://x:4222'", "", "at_least_once", id="no-id"
+            "kind: mqtt", "a/#", "url: 'nats://x:4222'", "", "at least once", id="no-id"
         ),
         pytest.param(
-            BUS, "a.>", "jetstream: false", "", "at_most_once", id="no-stream"
+            BUS, "a.>", "jetstream: false", "", "at most once", id="no-stream"
         ),
     ],
 )  # fmt: skip

@@ -84,3 +84,20 @@ def test_a_wrong_command_line_shows_the_usage_of_its_command(
 
     assert ended.value.code == 2
     assert capsys.readouterr().err.startswith(usage)
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (["chek", "a.yaml"], "argument COMMAND: 'chek' is no choice; did you mean 'check'?"),
+        (["archive", "verfy"], "argument ACTION: 'verfy' is no choice; did you mean 'verify'?"),
+        (["check", "a", "--format", "jsn"], "--format: 'jsn' is no choice; did you mean 'json'?"),
+    ],
+)
+def test_a_misspelled_command_gets_the_nearest_one(
+    words: list[str], text: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        main(words)
+
+    assert capsys.readouterr().err.endswith(f"{text}\n")

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import argparse
+from collections.abc import Iterator
 from inspect import signature
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from gateway.cli import make_parser
+from gateway.cli import CONFIG_PLACES, main, make_parser
 from gateway.night.reconcile.follow.day import FollowOptions
 from gateway.night.reconcile.job import Job
 from gateway.trial.brokers.yami4 import Yami4BrokerOptions
@@ -32,3 +35,45 @@ def test_each_field_has_an_option_or_is_none_of_the_users(
     args = make_parser(words[0]).parse_args(words)
 
     assert {name for name in signature(kind).parameters if name not in args} == others
+
+
+def parsers(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
+    """Yield the parser of each command and of each action."""
+    yield parser
+    for each in parser._actions:  # noqa: SLF001  # argparse shows them nowhere else
+        if isinstance(each, argparse._SubParsersAction):  # noqa: SLF001
+            for below in each.choices.values():
+                yield from parsers(below)
+
+
+def test_the_table_of_configurations_has_each_command_with_that_argument() -> None:
+    found: dict[str, int] = {}
+    for parser in parsers(make_parser()):
+        if any(each.dest == "config" and not each.option_strings for each in parser._actions):  # noqa: SLF001
+            words = parser.prog.split()
+            found[words[1]] = len(words) - 1
+
+    assert found == CONFIG_PLACES
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["check", "--strict", "CONFIG"],
+        ["check", "--config", "CONFIG", "--strict"],
+        ["check", "--config=CONFIG"],
+        ["test", "--config", "CONFIG"],
+        ["connect", "--config", "CONFIG"],
+    ],
+)
+def test_a_configuration_is_an_argument_or_an_option(words: list[str], tmp_path: Path) -> None:
+    config = tmp_path / "gateway.yaml"
+    config.write_text(
+        "endpoints:\n  a: {kind: memory, broker: a}\n  b: {kind: memory, broker: b}\n"
+        'routes:\n  r:\n    from: {endpoint: a, pattern: "plant/#"}\n    to: {endpoint: b}\n'
+        "  s: {from: {endpoint: b, pattern: x}, to: {endpoint: a, template: y}}\n"
+        f"spool: {{path: {tmp_path}/spool}}\n"
+        "tests: {t: {given: {endpoint: a, name: x}, expect: []}}\n"
+    )
+
+    assert main([each.replace("CONFIG", str(config)) for each in words]) == 0

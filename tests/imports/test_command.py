@@ -182,7 +182,7 @@ def test_an_imported_ems_bridge_passes_the_check_with_its_client_library(
     assert run("ems", str(file), "-o", str(output)) == 0
     assert main(["check", "--strict", "--without-secrets", str(output)]) == 0
     assert main(["check", str(output)]) == 1  # nothing names the library
-    assert "nothing found for ${env:EMS_CLASSPATH}; set the variable" in capsys.readouterr().err
+    assert "nothing found for ${env:EMS_CLASSPATH}; set the variable" in capsys.readouterr().out
 
     (tmp_path / "tibjms.jar").write_bytes(b"")
     monkeypatch.setenv("EMS_CLASSPATH", str(tmp_path / "*.jar"))

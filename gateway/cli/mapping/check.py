@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -17,12 +16,12 @@ from pathlib import Path
 
 from gateway.check.examine import examine
 from gateway.check.fleet import FleetResult, examine_fleet
-from gateway.check.guarantee import effective_mode, lost_fields, repeat_window
+from gateway.check.guarantee import GUARANTEES, effective_mode, lost_fields, repeat_window
 from gateway.cli.parsers import CONFIG, WITHOUT_SECRETS, CommandParser
 from gateway.config.load import Configuration, load
 from gateway.errors import ConfigError, ConfigErrors
 from gateway.routing.route import Route
-from gateway.terminal.text import print_line
+from gateway.terminal.text import print_line, print_words
 
 _GITHUB = {"error": "error", "warning": "warning", "note": "notice"}
 
@@ -86,7 +85,7 @@ def _lines(checked: _Checked) -> Iterator[str]:
     if configuration is not None:
         for route in configuration.routes:
             yield from _route_lines(route, configuration)
-        yield f"{checked.path}: {_summary(checked.findings)}{checked.unread}"
+    yield f"{checked.path}: {_summary(checked.findings)}{checked.unread}"
 
 
 def _lines_of_fleet(checked: Sequence[_Checked], fleet: FleetResult) -> Iterator[str]:
@@ -123,7 +122,7 @@ def _route_lines(route: Route, configuration: Configuration) -> Iterator[str]:
     for target in route.targets:
         template = hidden(target.template.text) if target.template else "the same name"
         yield f"  -> {target.endpoint} ({target.system}) {template}"
-        mode = effective_mode(route, target, configuration).name.lower()
+        mode = GUARANTEES[effective_mode(route, target, configuration)]
         lost = ", ".join(lost_fields(route, target, configuration))
         window = repeat_window(route, target, configuration)
         once = f", and once within {window:g} s" if window else ""
@@ -139,7 +138,7 @@ def _summary(findings: Sequence[ConfigError]) -> str:
 
 def _as_text(findings: Sequence[ConfigError]) -> None:
     for finding in findings:
-        print_line(str(finding), sys.stderr if finding.severity == "error" else sys.stdout)
+        print_words(str(finding))
 
 
 def _as_json(findings: Sequence[ConfigError]) -> None:

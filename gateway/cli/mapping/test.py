@@ -35,7 +35,8 @@ def run(args: argparse.Namespace) -> int:
         for line in _lines(result):
             print_line(configuration.hidden.hide(line, ("tests", result.name)))
     passed = len(results) - len(failed)
-    print_line(f"{passed} tests passed" + (f", {len(failed)} failed" if failed else ""))
+    tests = "test" if passed == 1 else "tests"
+    print_line(f"{passed} {tests} passed" + (f", {len(failed)} failed" if failed else ""))
     return int(bool(failed))
 
 

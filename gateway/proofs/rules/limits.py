@@ -20,8 +20,8 @@ from gateway.proofs.search.translated_name import TranslatedName
 MAX_EXAMPLE_CHARACTERS = 1_000  # longer names are left out of the example
 WIDE_CHARACTER = "漢"  # one character, three bytes
 HINT = (
-    "write 'on_too_long: shorten' at the target, shorten the template, "
-    "or accept that names are refused"
+    "write 'on_too_long: shorten' at the target, or shorten the template; or write"
+    " 'on_too_long: refuse' there: then each of these names is a dead letter, and no warning"
 )
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from gateway.cli import main
+from gateway.terminal.text import print_words
 
 CONFIG = """\
 endpoints:
@@ -331,7 +332,7 @@ def test_a_template_without_quotes_gets_a_hint(
 
     assert main(["check", str(config)]) == 1
 
-    assert "write it in quotes: YAML reads {x} as a mapping" in capsys.readouterr().err
+    assert "write it in quotes: YAML reads {x} as a mapping" in capsys.readouterr().out
 
 
 def test_the_address_of_another_kind_of_endpoint_gets_a_hint(
@@ -341,4 +342,60 @@ def test_the_address_of_another_kind_of_endpoint_gets_a_hint(
 
     assert main(["check", str(config)]) == 1
 
-    assert "unknown field 'host'; did you mean 'url'?" in capsys.readouterr().err
+    assert "unknown field 'host'; did you mean 'url'?" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("number", "end"), [(1, "1 test passed\n"), (2, "2 tests passed\n")])
+def test_the_number_of_tests_has_its_word(
+    number: int, end: str, config: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tests = "".join(
+        f"  {each}: {{given: {{endpoint: ems, name: x}}, expect: []}}\n" for each in range(number)
+    )
+    config.write_text(f"{CONFIG}tests:\n{tests}")
+
+    assert main(["test", str(config)]) == 0
+    assert capsys.readouterr().out == end
+
+
+def test_errors_are_printed_where_notes_are_and_counted(
+    config: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config.write_text(CONFIG.replace("dialect: ems", "dialect: emss"))
+
+    assert main(["check", str(config)]) == 1
+
+    shown = capsys.readouterr()
+    assert not shown.err
+    assert shown.out.endswith(f"did you mean 'ems'?\n{config}: 1 error\n")
+
+
+def test_an_exact_guarantee_has_its_condition(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = tmp_path / "gateway.yaml"
+    config.write_text(
+        "endpoints: {a: {kind: mqtt, qos: 2}, b: {kind: mqtt, qos: 2, port: 1884}}\n"
+        "routes: {r: {from: {endpoint: a, pattern: x}, to: {endpoint: b, template: x}}}\n"
+    )
+
+    assert main(["check", str(config)]) == 0
+    assert (
+        "     exactly once while both connections last, and at least once across a break\n"
+        in capsys.readouterr().out
+    )
+
+
+def test_a_terminal_breaks_findings_between_words(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "30")
+    words = "gateway.yaml:3:17: unknown kind 'mqqt'; did you mean 'mqtt'? " + "x" * 40
+
+    print_words(words)
+
+    lines = capsys.readouterr().out.splitlines()
+    assert " ".join(" ".join(lines).split()) == words
+    assert all(len(each) <= 30 or len(each.split()) == 1 for each in lines)
+    assert lines[1].startswith("    ")

@@ -11,19 +11,19 @@ from datetime import date, timedelta
 from functools import partial
 from pathlib import Path
 
-from gateway.archive.acknowledged import with_acknowledged
 from gateway.archive.findings import Finding, Weight
 from gateway.archive.layout import SEALS, parse_journal_name
 from gateway.archive.location import ArchiveLocation
-from gateway.archive.night_record import Night
-from gateway.archive.seals.store import StoredSeal, read_seal
-from gateway.archive.segments.convert import convert_abandoned
-from gateway.archive.verification.verify import Verified, verify_day
-from gateway.reconcile.job import Job
-from gateway.reconcile.nights.chain import read_chain, write_night
-from gateway.reconcile.nights.plan import plan_night, with_verdict
-from gateway.reconcile.nights.witness import newest_stated, state_night
-from gateway.reconcile.nights.world import world_of
+from gateway.night.archive.acknowledged import with_acknowledged
+from gateway.night.archive.night_record import Night
+from gateway.night.archive.seals.store import StoredSeal, read_seal
+from gateway.night.archive.segments.convert import convert_abandoned
+from gateway.night.archive.verification.verify import Verified, verify_day
+from gateway.night.reconcile.job import Job
+from gateway.night.reconcile.nights.chain import read_chain, write_night
+from gateway.night.reconcile.nights.plan import plan_night, with_verdict
+from gateway.night.reconcile.nights.witness import newest_stated, state_night
+from gateway.night.reconcile.nights.world import world_of
 from tests.nights.model_of_dates.tampering import NIGHTS_REMOVED
 from tests.nights.model_of_dates.truth import Doubt, Loss, doubts, losses
 from tests.nights.model_of_dates.worlds import FIRST, World

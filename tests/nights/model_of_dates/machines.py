@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Final, TypeAlias
 
 import pytest
+from gateway.night.archive.seals.key import KEY_VARIABLE
 
 from gateway.archive.journal import rolling
 from gateway.archive.journal.ends import Head
@@ -24,10 +25,9 @@ from gateway.archive.journal.records import Cell, Rows, pack
 from gateway.archive.journal.rolling import ArchiveOptions, RollingJournal
 from gateway.archive.layout import SECOND, day_of, journals, writer_name
 from gateway.archive.location import ArchiveLocation
-from gateway.archive.seals.key import KEY_VARIABLE
-from gateway.archive.segments.convert import main
 from gateway.archive.signed_json import NO_TERM, Term
 from gateway.clock import RowClock
+from gateway.night.archive.segments.convert import main
 from tests.archive.journal.processes import NoConverter
 from tests.archive.samples import delivered, received
 

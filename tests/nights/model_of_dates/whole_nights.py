@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import date, timedelta
 
 from gateway.archive.layout import reconciled_folder
-from gateway.reconcile.nights.run import run_night
+from gateway.night.reconcile.nights.run import run_night
 from tests.nights.model_of_dates.judge import archive_job
 from tests.nights.model_of_dates.machines import Fate, Fated, date_text
 from tests.nights.model_of_dates.truth import Doubt, doubts, losses

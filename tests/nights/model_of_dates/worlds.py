@@ -12,9 +12,9 @@ from typing import Final
 
 from gateway.archive.heads import head_path
 from gateway.archive.layout import DAY, HOUR, SECOND, day_start, writer_name
-from gateway.archive.retired import retire
 from gateway.archive.storage import LocalStorage, RemoteStorage, Storage
 from gateway.errors import ArchiveError
+from gateway.night.archive.retired import retire
 from tests.nights.model_of_dates.machines import (
     Disk,
     Fate,
