@@ -38,8 +38,14 @@ def repeat_window(route: Route, target: Target, configuration: Configuration) ->
 
 
 def lost_fields(route: Route, target: Target, configuration: Configuration) -> list[str]:
-    """Return the header fields that the source's system carries and the target's does not."""
+    """Return the header fields that the source's system carries and the target's does not.
+
+    Those that a publisher may set there and a source does not receive are among them, unless the
+    target's rules set them.
+    """
     source, end = (
-        configuration.endpoints[name].settings.carries for name in (route.endpoint, target.endpoint)
+        configuration.endpoints[name].settings for name in (route.endpoint, target.endpoint)
     )
-    return sorted(source - end - {"redelivered"})
+    decided = {name.text for name, _ in target.rules.sets if name.is_field}
+    lost = source.carries - end.carries - {"redelivered"}
+    return sorted(lost | source.loses - decided)

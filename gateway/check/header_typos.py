@@ -25,6 +25,10 @@ FIELD_SYNONYMS = {  # the systems' names of the fields, in lower case and withou
     **dict.fromkeys(("deliverymode", "jmsdeliverymode", "qos"), "mode"),
     **dict.fromkeys(("correlationdata", "jmscorrelationid"), "correlation_id"),
     **dict.fromkeys(("responsetopic", "jmsreplyto"), "reply_to"),
+    **dict.fromkeys(("retain", "retainflag"), "retained"),
+    **dict.fromkeys(("redelivered", "jmsredelivered"), "redelivered"),
+    **dict.fromkeys(("time", "jmstimestamp"), "time"),
+    **dict.fromkeys(("sourceid", "messageid", "jmsmessageid"), "source_id"),
 }
 
 
@@ -75,5 +79,9 @@ def _rule_names(rules: HeaderRules) -> Iterator[tuple[HeaderName, KeyPath]]:
 
 def _warning(location: SourceLocation, rule: str | int, name: str, meant: str) -> ConfigError:
     reason = f"{name!r} under `{rule}` is a property, and not the field {meant!r} of a message"
-    hint = f"did you mean {meant!r}? write {PROPERTY_PREFIX + name!r} when the property is meant"
+    hint = f"write {PROPERTY_PREFIX + name!r} when the property is meant"
+    if meant in FIELD_NAMES:
+        hint = f"did you mean {meant!r}? {hint}"
+    else:
+        reason = f"{reason}, which no rule changes"
     return location.error("nearly-a-field", reason, hint, "warning")

@@ -50,14 +50,15 @@ def header_values(of: GivenMessage | ExpectedCopy | Headers) -> dict[str, object
         ttl = of.ttl
     return {
         "priority": of.priority, "ttl": ttl, "content_type": of.content_type,
-        "correlation_id": of.correlation_id,
+        "correlation_id": of.correlation_id, "retained": of.retained,
     }  # fmt: skip
 
 
 def fields_text(reply_to: str | None, values: Mapping[str, object]) -> str:
     """Return the fields that are present, for the end of a line."""
     shown = {"reply_to": reply_to, **values}
-    return "".join(f" {name}={value!r}" for name, value in shown.items() if value is not None)
+    present = {name: each for name, each in shown.items() if each is not None and each is not False}
+    return "".join(f" {name}={value!r}" for name, value in present.items())
 
 
 def copies(

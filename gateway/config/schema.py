@@ -222,6 +222,7 @@ class GivenMessage:
     ttl: float | None = seconds("seconds until the message expires", None, minimum=1e-6)
     content_type: str | None = optional("type of the payload")
     correlation_id: str | None = optional("correlation id")
+    retained: bool | None = optional("whether it is marked as retained")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -242,6 +243,7 @@ class ExpectedCopy:
     )
     content_type: str | None = optional("type of the payload; any when absent")
     correlation_id: str | None = optional("correlation id; any when absent")
+    retained: bool | None = optional("whether it is marked as retained; any when absent")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

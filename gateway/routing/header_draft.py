@@ -16,7 +16,7 @@ from gateway.model.dead_letter_rule import HEADER
 from gateway.model.message import DeliveryMode, Headers, Value
 
 FIELD_NAMES: Final = (
-    "priority", "expiry", "ttl", "mode", "content_type", "correlation_id", "reply_to",
+    "priority", "expiry", "ttl", "mode", "retained", "content_type", "correlation_id", "reply_to",
 )  # fmt: skip
 PROPERTY_PREFIX: Final = "property."
 MICROS_PER_MILLI, MICROS_PER_SECOND = 1_000, 1_000_000
@@ -92,6 +92,8 @@ class HeaderDraft:
             self._write_property(name.text, value)
         elif name.text == "mode":
             self._fields["mode"] = _mode_value(name, value)
+        elif name.text == "retained":
+            self._fields["retained"] = value is not None and _flag_value(name, value)
         else:
             field_name = "expiry" if name.text == "ttl" else name.text
             self._fields[field_name] = None if value is None else self._field_value(name, value)
@@ -142,6 +144,13 @@ def _text_value(name: HeaderName, value: Value) -> str:
     if not text:
         raise _refusal(name, "is not a text, or is empty")
     return text
+
+
+def _flag_value(name: HeaderName, value: Value) -> bool:
+    text = simple_text(value)
+    if text not in {"true", "false"}:
+        raise _refusal(name, "is neither true nor false")
+    return text == "true"
 
 
 def _integer_value(name: HeaderName, value: Value, maximum: int) -> int:

@@ -15,6 +15,7 @@ from gateway.routing.source_pattern import SourcePattern
 from gateway.routing.template import NO_CONSTANTS, TextTemplate, parse_text_template
 from gateway.routing.template_functions import Levels, Report, TextLocation, refuse, reported
 
+ALWAYS_PRESENT = ("mode", "retained")  # fields that each message has
 MAP_DEFAULT = "*"  # key of a map: the value for all values without a key
 
 
@@ -96,10 +97,11 @@ class HeaderRules:
         """Return the rules of the reverse route: the inverse renames, if all have an inverse.
 
         A rename of a field has none, because the property may not fit the field; a rename to
-        `mode` has none, because `mode` cannot be removed. Other rules have no inverse.
+        `mode` or `retained` has none, because each message has both. Other rules have no inverse.
         """
         fixed = any(
-            old.is_field or new == HeaderName("mode", is_field=True) for old, new in self.renames
+            old.is_field or (new.is_field and new.text in ALWAYS_PRESENT)
+            for old, new in self.renames
         )
         if fixed or not self.renames:
             return NO_RULES

@@ -48,3 +48,28 @@ def test_a_target_that_knows_repeats_keeps_one_within_its_window(  # a table
 
     shown = [each.strip().partition(";")[0] for each in capsys.readouterr().out.splitlines()]
     assert line in shown
+
+
+@pytest.mark.parametrize(
+    ("version", "more", "lost"),
+    [
+        ("5", "", False),
+        ("3.1.1", "", True),
+        ("3.1.1", ", headers: {set: {retained: true}}", False),
+    ],
+)
+def test_a_source_that_gets_live_messages_without_the_flag_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], version: str, more: str, lost: bool
+) -> None:
+    file = tmp_path / "gateway.yaml"
+    file.write_text(
+        "endpoints:\n"
+        f"  here: {{kind: mqtt, host: a, version: '{version}'}}\n"
+        "  there: {kind: mqtt, host: b, version: '3.1.1'}\n"
+        "routes:\n"
+        f"  r: {{from: {{endpoint: here, pattern: 'a/#'}}, to: {{endpoint: there{more}}}}}\n"
+    )
+    assert main(["check", str(file)]) == 0, capsys.readouterr()
+
+    (line,) = (each for each in capsys.readouterr().out.splitlines() if "at_least_once" in each)
+    assert ("retained" in line.partition("cannot cross: ")[2].split(", ")) is lost

@@ -41,6 +41,8 @@ MISSED = [
     pytest.param("map: {JMSPriority: {a: 1}}", "JMSPriority", "priority", id="jms"),
     pytest.param("drop: [x-*, Correlation-Data]", "Correlation-Data", "correlation_id", id="mqtt"),
     pytest.param("set: {TTL: 3}", "TTL", "ttl", id="case"),
+    pytest.param("set: {retain: false}", "retain", "retained", id="mqtt-flag"),
+    pytest.param("set: {Retained: false}", "Retained", "retained", id="capital"),
 ]
 
 
@@ -57,13 +59,32 @@ def test_a_name_that_misses_a_field_is_a_warning_with_what_to_write(
     )
 
 
+@pytest.mark.parametrize(
+    ("name", "field"),
+    [("time", "time"), ("JMSTimestamp", "time"), ("redelivered", "redelivered"),
+     ("message-id", "source_id"), ("source_id", "source_id")],
+)  # fmt: skip
+def test_a_name_of_a_field_that_no_rule_changes_is_a_warning(
+    tmp_path: Path, name: str, field: str
+) -> None:
+    (found,) = warnings(tmp_path, f"set: {{{name}: x}}")
+
+    assert found.reason == (
+        f"{name!r} under `set` is a property, and not the field {field!r} of a message,"
+        " which no rule changes"
+    )
+    assert found.hint == f"write 'property.{name}' when the property is meant"
+
+
 MEANT = [
     "set: {content_type: text/plain, correlation_id: x, priority: 3}",
     "set: {property.content-type: text/plain}",
     "rename: {property.replyTo: property.reply-to}",
     "map: {property.JMSPriority: {a: 1}}",
     "drop: [property.Correlation-Data, content*]",
-    "set: {x-priority: 3, desk: a, order-type: b, node: c, priority2: d, type: e, time: f}",
+    "set: {x-priority: 3, desk: a, order-type: b, node: c, priority2: d, type: e}",
+    "set: {retained: true}",
+    "drop: [retained]",
 ]
 
 

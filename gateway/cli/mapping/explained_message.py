@@ -103,7 +103,7 @@ def copy_values(copy: ResultCopy, hide: Callable[[str], str]) -> Iterator[tuple[
     yield "name", hide(copy.message.address)
     yield "mode", headers.mode.name.lower()
     for name, value in {**header_values(headers), "reply_to": headers.reply_to}.items():
-        if value is not None:
+        if value is not None and value is not False:
             yield name, _hidden(value, hide)
     yield "properties", {name: _hidden(each, hide) for name, each in headers.properties.items()}
     yield "payload_type", _TYPES.get(type(payload), "map")

@@ -132,6 +132,11 @@ class EndpointSettings(ABC):
         """Fields of `Headers` that survive a round trip through the system."""
 
     @property
+    def loses(self) -> frozenset[str]:
+        """Fields that the broker does not pass on to a source with every message."""
+        return frozenset()
+
+    @property
     @abstractmethod
     def mode(self) -> DeliveryMode:
         """Strongest delivery mode of the endpoint."""

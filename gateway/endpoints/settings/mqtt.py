@@ -259,6 +259,14 @@ class MqttSettings(EndpointSettings):
         return frozenset({"mode", "retained"})
 
     @property
+    def loses(self) -> frozenset[str]:
+        """Fields that the broker does not pass on to a source with every message.
+
+        In 3.1.1 a live message has no RETAIN (MQTT 3.1.1, 3.3.1.3).
+        """
+        return frozenset() if self.version == "5" else frozenset({"retained"})
+
+    @property
     def mode(self) -> DeliveryMode:
         """Strongest delivery mode of the endpoint."""
         return DeliveryMode(self.qos)
