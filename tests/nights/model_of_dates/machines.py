@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Final, TypeAlias
 
 import pytest
-from gateway.night.archive.seals.key import KEY_VARIABLE
 
 from gateway.archive.journal import rolling
 from gateway.archive.journal.ends import Head
@@ -25,6 +24,7 @@ from gateway.archive.journal.records import Cell, Rows, pack
 from gateway.archive.journal.rolling import ArchiveOptions, RollingJournal
 from gateway.archive.layout import SECOND, day_of, journals, writer_name
 from gateway.archive.location import ArchiveLocation
+from gateway.archive.seal_key import KEY_VARIABLE
 from gateway.archive.signed_json import NO_TERM, Term
 from gateway.clock import RowClock
 from gateway.night.archive.segments.convert import main
