@@ -50,6 +50,7 @@ STATUS = {  # other exit statuses than 0
     "gateway archive acknowledge ARCHIVE RULE PLACE --why TEXT": 2,  # no night found anything
     "gateway init": 2,  # without a terminal
     "gateway import ems bridges.conf topics.conf transports.conf -o ems.yaml": 1,
+    "gateway import ems bridges.script tibemsd.json -o ems.yaml": 1,
     "gateway import mosquitto mosquitto.conf -o plant.yaml": 1,
 }
 

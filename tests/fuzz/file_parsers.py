@@ -33,6 +33,9 @@ from tests.fuzz.parser import NAME_WORDS, Parser
 
 ROOT: Final = Path(__file__).parents[2]
 SAMPLES: Final = ROOT / "tests/imports/samples"
+EMS_FILES: Final = (
+    "bridges.conf", "topics.conf", "transports.conf", "bridges.script", "tibemsd.json",
+)  # fmt: skip
 
 
 def configuration() -> Parser:
@@ -88,12 +91,11 @@ archive: {path: archive}
 
 def ems_import() -> Parser:
     def parse(data: bytes) -> None:
-        at = data[0] % 3 if data else 0
-        render(import_ems([(("bridges.conf", "topics.conf", "transports.conf")[at], data[1:])]))
+        at = data[0] % len(EMS_FILES) if data else 0
+        render(import_ems([(EMS_FILES[at], data[1:])]))
 
     files = [
-        bytes((at,)) + (SAMPLES / name).read_bytes()[:1_500]
-        for at, name in enumerate(("bridges.conf", "topics.conf", "transports.conf"))
+        bytes((at,)) + (SAMPLES / name).read_bytes()[:1_500] for at, name in enumerate(EMS_FILES)
     ]
     return Parser(
         "import.ems",
@@ -109,6 +111,11 @@ def ems_import() -> Parser:
                 b"\1a " + b"p," * 4_000,
                 b"\1" + b"a import=x\n" * 1_000,
                 b"\2[x]\n" + b"y=z\n" * 3_000,
+                b"\3" + b"create bridge source=topic:a target=queue:b\n" * 1_000,
+                b'\4{"bridges": ['
+                + b'{"source": "topic:a", "targets": ["queue:b"]},' * 500
+                + b"1]}",
+                b'\4{"a":' + b"[" * 8_000,
             )
         ),
     )

@@ -21,7 +21,10 @@ _STATUS = "Exit status: 0 no line is lost, 1 some lines are, or there is no brid
 
 def add_options(parser: CommandParser) -> None:
     systems = parser.add_subparsers(dest="system", metavar="SYSTEM", required=True)
-    ems_files = "bridges.conf, topics.conf, transports.conf; recognised by name or content"
+    ems_files = (
+        "bridges.conf, topics.conf, transports.conf, tibemsd.json, and scripts of tibemsadmin;"
+        " recognised by name or content"
+    )
     for system, summary, nargs, files in (
         ("ems", "import bridges, topics and transports of an EMS server", "+", ems_files),
         ("mosquitto", "import the bridges of a mosquitto broker", 1, "mosquitto.conf"),

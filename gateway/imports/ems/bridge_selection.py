@@ -63,13 +63,11 @@ class SelectedBridge:
 def select_bridges(bridges: Iterable[Bridge], omitted: list[OmittedLine]) -> list[SelectedBridge]:
     """Return the lines that become routes; all others are added to `omitted`."""
     lines: list[SelectedBridge] = []
-    seen: dict[tuple[str, str], Bridge] = {}
-    for bridge in bridges:
+    for bridge in _joined(bridges):
         item = f"bridge from {bridge.kind} {bridge.name!r}"
-        first = seen.setdefault((bridge.kind, bridge.name), bridge)
         if not bridge.targets:
             omitted.append(OmittedLine(bridge.location, item, "no line below it is readable"))
-        elif fault := _source_fault(bridge, first):
+        elif fault := _source_fault(bridge):
             all_lines = (bridge, *bridge.targets)
             omitted += [OmittedLine(each.location, item, fault) for each in all_lines]
         else:
@@ -83,9 +81,16 @@ def has_wildcards(name: str) -> bool:
     return bool(WILDCARDS & set(name.split(EMS.separator)))
 
 
-def _source_fault(bridge: Bridge, first: Bridge) -> str:
-    if first is not bridge:
-        return f"it repeats {first.location}, and the server refuses a second one"
+def _joined(bridges: Iterable[Bridge]) -> Iterator[Bridge]:
+    """Join the bridges of one source, as the server does: each names further targets."""
+    found: dict[tuple[str, str], list[Bridge]] = {}
+    for bridge in bridges:
+        found.setdefault((bridge.kind, bridge.name), []).append(bridge)
+    for same in found.values():
+        yield replace(same[0], targets=tuple(each for bridge in same for each in bridge.targets))
+
+
+def _source_fault(bridge: Bridge) -> str:
     if fault := fault_of(parse_pattern, bridge.name, EMS):
         return fault
     return QUEUE_SOURCE if bridge.kind == QUEUE else find_brace_fault(bridge.name)

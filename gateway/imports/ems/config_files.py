@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from itertools import chain
 
 from gateway.imports.source_lines import ContentLine, OmittedLine, ParsedFile, SourceLine
 
@@ -18,11 +19,12 @@ _NAME = re.compile(r".+")
 _BRIDGED = re.compile(r"(topic|queue)\s*:\s*(\S.*)", re.IGNORECASE)
 _TARGET = re.compile(
     r"""(?P<kind>topic|queue)\s*=\s*(?P<name>"[^"]*"|[^\s"]+)
-        (?:\s+selector\s*=\s*"(?P<selector>.*)")?""",
+        (?:\s+selector\s*=\s*(?:"(?P<selector>.*)"|(?P<bare>[^"\s][^"]*)))?""",
     re.IGNORECASE | re.VERBOSE,
 )
 _EXCHANGE = re.compile(r"\s(import|export)\s*=")
 _OPTION = re.compile(r"([A-Za-z_][\w.-]*)\s*(?:=\s*(.*))?")
+_PASSWORD = re.compile(r"pass\w*[\s=]+(.*)", re.IGNORECASE)
 _TOPIC = re.compile(r"""(?:\[(?P<jndi>[^\]]*)\]\s*)?(?P<name>"[^"]*"|[^\s,\["]+)\s*(?P<rest>.*)""")
 
 
@@ -95,7 +97,7 @@ def parse_bridges(parsed: ParsedFile) -> tuple[tuple[Bridge, ...], list[OmittedL
                 omitted.append(line.omitted("this line", reason))
                 continue
             kind, name = found["kind"].lower(), _unquoted(found["name"])
-            selector = (found["selector"] or "").strip()
+            selector = (found["selector"] or found["bare"] or "").strip()
             targets.append(BridgeTarget(line.location, kind, name, selector, line.comments))
         kind, name = source[1].lower(), _unquoted(source[2].strip())
         bridges.append(Bridge(heading.location, kind, name, tuple(targets), heading.comments))
@@ -144,6 +146,12 @@ def kind_of(name: str, parsed: ParsedFile) -> str | None:
     if any(re.match(r"type\s*=\s*tib", line.text, re.IGNORECASE) for line in parsed.lines):
         return "transports"
     return "topics" if any(_EXCHANGE.search(line.text) for line in parsed.lines) else None
+
+
+def split_end(text: str) -> tuple[str, str] | None:
+    """Return kind and name of `topic:NAME` or `queue:NAME`, quoted or not; None for others."""
+    found = _BRIDGED.fullmatch(_unquoted(text.strip()))
+    return (found[1].lower(), _unquoted(found[2].strip())) if found else None
 
 
 def _sections(
@@ -220,10 +228,6 @@ def _unquoted(text: str) -> str:
 
 
 def secrets_in(parsed_files: Iterable[ParsedFile]) -> tuple[str, ...]:
-    """Return the values of password options, which no comment may repeat."""
-    found = (_OPTION.fullmatch(line.text) for parsed in parsed_files for line in parsed.lines)
-    return tuple(
-        _unquoted(option[2].strip())
-        for option in found
-        if option is not None and option[2] and "pass" in option[1].lower()
-    )
+    """Return the values of passwords, which no comment may repeat."""
+    found = (_PASSWORD.finditer(line.text) for parsed in parsed_files for line in parsed.lines)
+    return tuple(_unquoted(word) for each in chain.from_iterable(found) for word in each[1].split())

@@ -18,10 +18,13 @@ from gateway.imports.document import (
     quote_comments,
 )
 from gateway.imports.ems import config_files
+from gateway.imports.ems.admin_scripts import is_script, parse_script
 from gateway.imports.ems.bridge_selection import SelectedBridge, has_wildcards, select_bridges
 from gateway.imports.ems.exchanged_topics import TopicExchange, find_exchanged_topics
+from gateway.imports.ems.server_json import parse_server
+from gateway.imports.json_files import read_json
 from gateway.imports.route_checks import with_refusals
-from gateway.imports.source_lines import ParsedFile, read_ems
+from gateway.imports.source_lines import OmittedLine, ParsedFile, read_ems
 
 ENDPOINT_NAME = "ems"
 
@@ -90,7 +93,7 @@ NOTES = (
         " that came over a first one, and routes do. Two topics bridged to each other become one"
         " route in both directions, which returns nothing; other chains are in the list at the end."
     ),
-    "Remove a bridge from bridges.conf when its route runs, or its target receives two copies.",
+    "Remove a bridge from the server when its route runs, or its target receives two copies.",
 )
 
 NO_ADDRESS = "The imported files do not contain the address of the server."
@@ -119,20 +122,18 @@ def endpoint_entry(gateway: str) -> EndpointEntry:
 
 
 def import_ems(files: Sequence[tuple[str, bytes]], site: str = "") -> Document:
-    """Import bridges.conf, topics.conf and transports.conf, each of them optional.
+    """Import files of a server and scripts of its administration.
 
     Raises:
-        GatewayError: a file is none of the three, or one of them is given twice.
+        GatewayError: a file is none of them, or is no JSON.
     """
-    parsed_files = _sorted(files)
-    bridges, omitted = config_files.parse_bridges(parsed_files["bridges"])
-    topics, more = config_files.parse_topics(parsed_files["topics"])
-    transports, others = config_files.parse_transports(parsed_files["transports"])
-    exchange, untied = find_exchanged_topics(topics, transports)
-    omitted += [*more, *others, *untied]
-    omitted += [each for parsed in parsed_files.values() for each in parsed.omitted]
-    selected = select_bridges(bridges, omitted)
-    entries = route_entries(selected, exchange, config_files.secrets_in(parsed_files.values()))
+    read = _Read()
+    for name, data in files:
+        read.file(name, data)
+    exchange, untied = find_exchanged_topics(read.topics, read.transports)
+    omitted = [*read.omitted, *untied]
+    selected = select_bridges(read.bridges, omitted)
+    entries = route_entries(selected, exchange, read.secrets)
     entries, refused = with_refusals(entries, {ENDPOINT_NAME: ENDPOINT_NAME}, EMS)
     omitted += refused
     gateway = gateway_name(site, ENDPOINT_NAME)
@@ -148,15 +149,62 @@ def import_ems(files: Sequence[tuple[str, bytes]], site: str = "") -> Document:
     )
 
 
-def _sorted(files: Sequence[tuple[str, bytes]]) -> dict[str, ParsedFile]:
-    found: dict[str, ParsedFile] = {}
-    for name, data in files:
+class _Read:
+    """Content of all files. Mutable."""
+
+    def __init__(self) -> None:
+        self.bridges: list[config_files.Bridge] = []
+        self.topics: list[config_files.Topic] = []
+        self.transports: list[config_files.Transport] = []
+        self.omitted: list[OmittedLine] = []
+        self.secrets: list[str] = []
+
+    def file(self, name: str, data: bytes) -> None:
+        """Read a file of any kind.
+
+        Raises:
+            GatewayError: it is none of them.
+        """
+        short = name.replace("\\", "/").rpartition("/")[2]
+        begins = data.lstrip().startswith(b"{") and not short.lower().endswith(".conf")
+        if begins or short.lower().endswith(".json"):
+            self._json(name, data)
+            return
         parsed = read_ems(name, data)
-        kind = config_files.kind_of(name.replace("\\", "/").rpartition("/")[2], parsed)
+        kind = "script" if is_script(parsed) else config_files.kind_of(short, parsed)
         if kind is None:
-            reason = "is none of bridges.conf, topics.conf and transports.conf"
-            raise GatewayError(f"{name}: {reason}; name the file after what it is")
-        if kind in found:
-            raise GatewayError(f"{name}: there is another {kind}.conf before it; give one of each")
-        found[kind] = read_ems(name, data, comma_joins=True) if kind == "topics" else parsed
-    return {kind: found.get(kind, ParsedFile(())) for kind in ("bridges", "topics", "transports")}
+            raise GatewayError(
+                f"{name}: is none of bridges.conf, topics.conf and transports.conf, no tibemsd.json"
+                " and no script of tibemsadmin; name the file after what it is"
+            )
+        if kind == "topics":
+            parsed = read_ems(name, data, comma_joins=True)
+        self._parsed(kind, parsed)
+
+    def _parsed(self, kind: str, parsed: ParsedFile) -> None:
+        self.omitted += parsed.omitted
+        self.secrets += config_files.secrets_in([parsed])
+        if kind == "script":
+            script = parse_script(parsed)
+            self.bridges += script.bridges
+            self.topics += script.topics
+            self.omitted += script.omitted
+        elif kind == "bridges":
+            bridges, omitted = config_files.parse_bridges(parsed)
+            self.bridges += bridges
+            self.omitted += omitted
+        elif kind == "topics":
+            topics, omitted = config_files.parse_topics(parsed)
+            self.topics += topics
+            self.omitted += omitted
+        else:
+            transports, omitted = config_files.parse_transports(parsed)
+            self.transports += transports
+            self.omitted += omitted
+
+    def _json(self, name: str, data: bytes) -> None:
+        server = parse_server(read_json(name, data))
+        self.bridges += server.bridges
+        self.topics += server.topics
+        self.transports += server.transports
+        self.omitted += server.omitted

@@ -122,12 +122,6 @@ LEFT = [
         id="twice",
     ),
     pytest.param(
-        "[topic:A]\ntopic=B\n[topic:A]\ntopic=C\n",
-        ["bridges.conf:3: bridge from topic 'A'", "bridges.conf:4: bridge from topic 'A'"],
-        "refuses a second",
-        id="two-headings",
-    ),
-    pytest.param(
         '[topic:A]\ntopic=B selector="x = ="\n',
         ["bridges.conf:2: target topic 'B'"],
         "selector: 'x = ='",
@@ -306,3 +300,17 @@ def test_the_mapping_of_any_names_loads(
         assert len(configuration.routes) == len(document.routes)
     else:
         assert document.omitted
+
+
+def test_two_sections_of_one_source_are_one_bridge() -> None:
+    text = b"[topic:A]\ntopic=B\n[topic:C]\ntopic=D\n[topic:A]\ntopic=E\ntopic=B\n"
+
+    document = import_ems([("bridges.conf", text)])
+
+    assert [(each.pattern, [t.template for t in each.targets]) for each in document.routes] == [
+        ("A", ["B", "E"]),
+        ("C", ["D"]),
+    ]
+    assert [str(each) for each in document.omitted] == [
+        "bridges.conf:7: target topic 'B': not carried over; it repeats a line above it"
+    ]
