@@ -8,6 +8,7 @@ import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
+from urllib.parse import unquote
 
 import yaml
 
@@ -67,6 +68,7 @@ def quote_comments(comments: Iterable[str], secrets: Iterable[str] = ()) -> tupl
 
 MAX_NAME_LENGTH = 64  # characters of a name in a configuration
 _NOT_NAME = re.compile(r"[^A-Za-z0-9_.-]+")
+_PORTS = {"amqp": 5_672, "amqps": 5_671}
 _WILDCARD_WORDS = {"*": "each", "+": "each", ">": "all", "#": "all"}
 
 
@@ -165,6 +167,12 @@ class NameGenerator:
         return name
 
 
+def variable_of(endpoint: str) -> str:
+    """Return the prefix of the environment variables of an endpoint."""
+    word = re.sub(r"[^A-Z0-9]+", "_", endpoint.upper())
+    return word if word[0].isalpha() else f"BRIDGE_{word}"
+
+
 def gateway_name(site: str, *parts: str) -> str:
     """Return the name of the gateway: `site` keeps those of equal files at several sites apart."""
     return NameGenerator().make(*filter(None, (site, *parts, "bridge")))
@@ -221,12 +229,15 @@ def _broker_id(endpoint: EndpointEntry) -> str:
     """Return the identifier to choose for a broker, and what to fill in where it is local."""
     values = {setting.key: setting.value for setting in endpoint.settings}
     urls = values.get("urls")
-    text = urls[0] if isinstance(urls, Sequence) else str(values["host"]).partition(",")[0]
-    first = text.partition("://")[2] or text
+    text = urls[0] if isinstance(urls, Sequence) else str(values.get("url") or values["host"])
+    scheme, _, rest = text.partition(",")[0].rpartition("://")
+    first, slash, path = rest.partition("/")  # of RabbitMQ, whose brokers are vhosts
     host, colon, port = first.rpartition(":")
     if not colon or not port.isdecimal() or (":" in host and not host.endswith("]")):
-        host, port = first, str(values["port"])
-    found = proposed_broker_id(PLACEHOLDER, f"{host}:{port}", [host.strip("[]")])
+        host, port = first, str(values.get("port") or _PORTS.get(scheme, ""))
+    found = proposed_broker_id(
+        PLACEHOLDER, f"{host}:{port}{slash}{unquote(path) or slash}", [host.strip("[]")]
+    )
     note = f"  # {PLACEHOLDER}: a name of this site" if found.startswith(f"{PLACEHOLDER}/") else ""
     return to_yaml(found) + note
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from gateway.cli.mapping.init_text import unset_variables
@@ -13,22 +14,26 @@ from gateway.imports.document import Document, render
 from gateway.imports.ems.importer import import_ems
 from gateway.imports.imported_files import conf_files, read_file, site_of
 from gateway.imports.mosquitto.importer import import_mosquitto
+from gateway.imports.rabbitmq.importer import import_rabbitmq
 from gateway.imports.source_lines import LineStatus, grouped
 from gateway.terminal.text import print_line
 
 _STATUS = "Exit status: 0 no line is lost, 1 some lines are, or there is no bridge."
+_EMS_FILES = (
+    "bridges.conf, topics.conf, transports.conf, tibemsd.json, and scripts of tibemsadmin;"
+    " recognised by name or content"
+)
+_DEFINITIONS = "definitions in JSON, of `rabbitmqctl export_definitions` or of the management API"
+_SYSTEMS = (
+    ("ems", "import bridges, topics and transports of an EMS server", "+", _EMS_FILES),
+    ("mosquitto", "import the bridges of a mosquitto broker", 1, "mosquitto.conf"),
+    ("rabbitmq", "import the shovels of a RabbitMQ server", 1, _DEFINITIONS),
+)
 
 
 def add_options(parser: CommandParser) -> None:
     systems = parser.add_subparsers(dest="system", metavar="SYSTEM", required=True)
-    ems_files = (
-        "bridges.conf, topics.conf, transports.conf, tibemsd.json, and scripts of tibemsadmin;"
-        " recognised by name or content"
-    )
-    for system, summary, nargs, files in (
-        ("ems", "import bridges, topics and transports of an EMS server", "+", ems_files),
-        ("mosquitto", "import the bridges of a mosquitto broker", 1, "mosquitto.conf"),
-    ):
+    for system, summary, nargs, files in _SYSTEMS:
         importer = add_command(systems, system, summary, _STATUS)
         importer.add("FILE", files, dest="files", nargs=nargs)
         importer.add("-o --output FILE", "write the mapping to FILE (standard output)")
@@ -40,13 +45,8 @@ def run(args: argparse.Namespace) -> int:
     Exit status: 0 nothing got lost, 1 some lines were not carried over and are listed, or there is
     no route, 2 a file is unreadable.
     """
-    site = site_of(args.files[0])
     files = [(str(path), read_file(path)) for path in args.files]
-    document = (
-        import_ems(files, site)
-        if args.system == "ems"
-        else import_mosquitto(*files[0], include=conf_files, site=site)
-    )
+    document = _imported(args.system, files, site_of(args.files[0]))
     text = render(document)
     _write(text, args.output)
     for line in grouped(document.omitted):
@@ -58,6 +58,14 @@ def run(args: argparse.Namespace) -> int:
     print_line(_summary(document) + advice, sys.stderr)
     lost = document.lines(LineStatus.NOT_CARRIED_OVER)
     return 1 if lost or not document.live_routes else 0
+
+
+def _imported(system: str, files: Sequence[tuple[str, bytes]], site: str) -> Document:
+    if system == "ems":
+        return import_ems(files, site)
+    if system == "mosquitto":
+        return import_mosquitto(*files[0], include=conf_files, site=site)
+    return import_rabbitmq(*files[0], site)
 
 
 def _write(text: str, output: Path | None) -> None:

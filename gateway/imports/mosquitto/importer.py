@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from gateway.dialects.base import parse_pattern
@@ -15,6 +14,7 @@ from gateway.imports.document import (
     TargetEntry,
     gateway_name,
     quote_comments,
+    variable_of,
 )
 from gateway.imports.mosquitto.config_file import (
     BridgeConnection,
@@ -156,18 +156,12 @@ def _endpoints(
     quoted = quote_comments(connection.comments, broker.secrets)
     here = f"{connection.location}: connection {connection.name}"
     both = any(draft.direction is Direction.BOTH for draft in drafts)
-    own = local_settings(connection, _variable(local), broker, omitted, both=both)
-    other = remote_settings(connection, _variable(remote), omitted, both=both)
+    own = local_settings(connection, variable_of(local), broker, omitted, both=both)
+    other = remote_settings(connection, variable_of(remote), omitted, both=both)
     return (
         EndpointEntry(local, own, (*quoted, f"{here}, the broker of this file.")),
         EndpointEntry(remote, other, (f"{here}, the broker on the other side.",)),
     )
-
-
-def _variable(endpoint: str) -> str:
-    """Return the prefix of the environment variables of an endpoint."""
-    word = re.sub(r"[^A-Z0-9]+", "_", endpoint.upper())
-    return word if word[0].isalpha() else f"BRIDGE_{word}"
 
 
 def _routes(  # noqa: PLR0913, PLR0917  # the facts of a connection

@@ -1,0 +1,1 @@
+"""Shovels of RabbitMQ's definitions to a mapping."""
