@@ -14,6 +14,7 @@ from gateway.imports.document import Document, render
 from gateway.imports.ems.importer import import_ems
 from gateway.imports.imported_files import conf_files, read_file, site_of
 from gateway.imports.mosquitto.importer import import_mosquitto
+from gateway.imports.nanomq.importer import import_nanomq
 from gateway.imports.rabbitmq.importer import import_rabbitmq
 from gateway.imports.source_lines import LineStatus, grouped
 from gateway.terminal.text import print_line
@@ -27,6 +28,12 @@ _DEFINITIONS = "definitions in JSON, of `rabbitmqctl export_definitions` or of t
 _SYSTEMS = (
     ("ems", "import bridges, topics and transports of an EMS server", "+", _EMS_FILES),
     ("mosquitto", "import the bridges of a mosquitto broker", 1, "mosquitto.conf"),
+    (
+        "nanomq",
+        "import the MQTT bridges of NanoMQ and EMQX 4",
+        1,
+        "nanomq.conf, nanomq_bridge.conf or emqx_bridge_mqtt.conf",
+    ),
     ("rabbitmq", "import the shovels of a RabbitMQ server", 1, _DEFINITIONS),
 )
 
@@ -65,6 +72,8 @@ def _imported(system: str, files: Sequence[tuple[str, bytes]], site: str) -> Doc
         return import_ems(files, site)
     if system == "mosquitto":
         return import_mosquitto(*files[0], include=conf_files, site=site)
+    if system == "nanomq":
+        return import_nanomq(*files[0], site)
     return import_rabbitmq(*files[0], site)
 
 

@@ -176,7 +176,8 @@ class _BridgeSide:
             return MQTT_5_FOR_RETAIN if receives else MQTT_3
         if version is None:
             self._omit(option, "an endpoint speaks 3.1.1 and 5.0; 3.1.1 is taken")
-        if version != "5" and receives:
+        private = self._options.get("try_private")  # without it the bridge gets no RETAIN, either
+        if version != "5" and receives and (private is None or private.value != "false"):
             self._omit(option, NO_RETAIN)
         return EndpointSetting("version", version or "3.1.1")
 

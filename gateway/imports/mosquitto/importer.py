@@ -24,8 +24,14 @@ from gateway.imports.mosquitto.config_file import (
 )
 from gateway.imports.mosquitto.endpoints import local_settings, remote_settings
 from gateway.imports.mosquitto.routes import RouteDraft, draft_routes
-from gateway.imports.mosquitto.topic_lines import Direction
-from gateway.imports.route_checks import find_route_fault, is_covered, may_overlap, with_refusals
+from gateway.imports.mosquitto.topic_lines import Direction, with_captures
+from gateway.imports.route_checks import (
+    find_brace_fault,
+    find_route_fault,
+    is_covered,
+    may_overlap,
+    with_refusals,
+)
 from gateway.imports.source_lines import OmittedLine, read_mosquitto
 from gateway.model.overlap_index import candidate_pairs
 
@@ -71,8 +77,8 @@ def _returns(draft: RouteDraft, other: RouteDraft, back: Direction) -> bool:
 NOTES = (
     (
         "A bridge is part of the broker; the gateway is a client of both brokers and needs"
-        " credentials for the local broker too. Remove the connection from mosquitto.conf when its"
-        " routes run, or every message crosses twice."
+        " credentials for the local broker too. Remove the bridge from the broker when its routes"
+        " run, or every message crosses twice."
     ),
     (
         "Loops: a bridge identifies itself as a bridge, and the other broker does not return its"
@@ -92,6 +98,13 @@ MAX_TOPICS = 1_000  # of a connection; every pair is compared
 def import_mosquitto(file: str, data: bytes, include: Include, site: str = "") -> Document:
     """Import all bridge connections of one mosquitto.conf; `include` reads an `include_dir`."""
     broker = parse_config(read_mosquitto(file, data), include)
+    return bridged_document("mosquitto", (file, *broker.included), broker, site)
+
+
+def bridged_document(
+    command: str, files: Sequence[str], broker: MosquittoConfig, site: str
+) -> Document:
+    """Return the mapping of all connections of a broker."""
     omitted = list(broker.omitted)
     endpoints: list[EndpointEntry] = []
     entries: list[RouteEntry] = []
@@ -105,7 +118,10 @@ def import_mosquitto(file: str, data: bytes, include: Include, site: str = "") -
         else:
             drafts = _drafts(connection, omitted)
             pair = _endpoints(connection, broker, endpoint_names, drafts, omitted)
-            routes = [*_routes(connection, drafts, pair, route_names, broker.secrets, omitted)]
+            routes = [
+                *_routes(connection, drafts, pair, route_names, broker.secrets, omitted),
+                *_merging_routes(connection, pair, route_names, omitted),
+            ]
             if routes:
                 endpoints += pair
                 entries += routes
@@ -118,9 +134,9 @@ def import_mosquitto(file: str, data: bytes, include: Include, site: str = "") -
     if entries:
         omitted += broker.listeners.lost(broker.connections[0].location)
     return Document(
-        command="mosquitto",
+        command=command,
         gateway=gateway_name(site, *(each.name for each in broker.connections[:1])),
-        files=(file, *broker.included),
+        files=tuple(files),
         endpoints=tuple(endpoints),
         routes=checked,
         notes=NOTES if entries else (),
@@ -132,7 +148,8 @@ def _drafts(connection: BridgeConnection, omitted: list[OmittedLine]) -> list[Ro
     for line in connection.topics[MAX_TOPICS:]:
         reason = f"a connection of more than {MAX_TOPICS} topics is not read to its end"
         omitted.append(line.omitted(reason))
-    drafts, partly_replaced = draft_routes(connection.topics[:MAX_TOPICS])
+    topics = [each for each in connection.topics[:MAX_TOPICS] if not each.name]
+    drafts, partly_replaced = draft_routes(topics)
     omitted += [*partly_replaced, *find_echoes(drafts)]
     return drafts
 
@@ -191,6 +208,33 @@ def _routes(  # noqa: PLR0913, PLR0917  # the facts of a connection
             draft.exclude,
             tuple(_notes(draft, secrets)),
             both=draft.direction is Direction.BOTH,
+        )
+
+
+def _merging_routes(
+    connection: BridgeConnection,
+    pair: tuple[EndpointEntry, EndpointEntry],
+    names: NameGenerator,
+    omitted: list[OmittedLine],
+) -> Iterator[RouteEntry]:
+    """Yield the routes of topics whose messages all get one name."""
+    for line in connection.topics[:MAX_TOPICS]:
+        if not line.name:
+            continue
+        source, target = pair if line.direction is Direction.OUT else reversed(pair)
+        pattern = with_captures(line.pattern)
+        if fault := find_brace_fault(line.name) or find_route_fault(pattern, line.name, MQTT):
+            omitted.append(line.omitted(fault))
+            continue
+        lossy = pattern != line.pattern
+        notes = ("Different names become this one, as over the bridge.",) if lossy else ()
+        yield RouteEntry(
+            names.make(connection.name, line.direction.value, line.pattern.strip("/$")),
+            line.location,
+            source.name,
+            pattern,
+            (TargetEntry(target.name, line.name, notes, lossy),),
+            notes=(f"{line.location}: {line.direction.value}, QoS {line.qos}",),
         )
 
 

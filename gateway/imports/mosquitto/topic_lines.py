@@ -32,7 +32,10 @@ class TopicError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class TopicLine:
-    """One `topic` line; an empty `pattern` maps one name to one name."""
+    """One `topic` line; an empty `pattern` maps one name to one name.
+
+    `name`: the one name that all its messages get on the other side (NanoMQ); without prefixes.
+    """
 
     location: SourceLine
     pattern: str
@@ -41,6 +44,7 @@ class TopicLine:
     local: str = ""
     remote: str = ""
     comments: tuple[str, ...] = ()
+    name: str = ""
 
     def omitted(self, reason: str) -> OmittedLine:
         return OmittedLine(self.location, f"the topic {self.pattern!r}", reason)
@@ -64,7 +68,7 @@ def parse_topic(value: str, location: SourceLine, comments: tuple[str, ...] = ()
     pattern, direction, qos, local, remote = [*words, *("", "", "", "", "")][:5]
     pattern, local, remote = ("" if each == EMPTY else each for each in (pattern, local, remote))
     line = TopicLine(location, pattern, _direction(direction), _qos(qos), local, remote, comments)
-    _check(line)
+    check_topic(line)
     return line
 
 
@@ -114,8 +118,12 @@ def _qos(word: str) -> int:
     return int(word or "0")
 
 
-def _check(line: TopicLine) -> None:
-    """Refuse lines that mosquitto refuses, and lines that no route can express."""
+def check_topic(line: TopicLine) -> None:
+    """Refuse a line that mosquitto refuses, or that no route can express.
+
+    Raises:
+        TopicError: it is such a line.
+    """
     if not line.pattern and not (line.local and line.remote):
         raise TopicError('the pattern "" needs a local and a remote prefix')
     for side, prefix in (("local", line.local), ("remote", line.remote)):

@@ -1,0 +1,1 @@
+"""Bridges of NanoMQ and EMQX 4 to a mapping."""
