@@ -297,9 +297,11 @@ def _listeners(settings: Sequence[Setting]) -> Listeners:
     """Return the listener of plain MQTT over TCP, which the default one stands for otherwise."""
     listener, anonymous = Listener(), None
     for setting in settings:
-        is_url = setting.path == ("url",) or setting.path[:2] == ("listeners", "tcp")
+        path = setting.path
+        is_url = path == ("url",) or (path[:2] == ("listeners", "tcp") and path[-1] == "bind")
+        is_url |= path[:2] == ("listener", "tcp") and len(path) == 3  # noqa: PLR2004  # EMQX 4
         bound = re.fullmatch(r"(?:[a-z+-]+://)?(.*?):?(\d{1,5})", setting.value)
-        if is_url and setting.path[-1] in {"url", "bind"} and bound and int(bound[2]) <= U16:
+        if is_url and bound and int(bound[2]) <= U16:
             listener.location, listener.port = setting.location, int(bound[2])
             listener.address = bound[1].strip("[]")
         elif setting.path[-1] == "allow_anonymous":

@@ -76,7 +76,7 @@ def import_rabbitmq(file: str, data: bytes, site: str = "") -> Document:
         else:
             endpoints += pair
             routes.append(route)
-    brokers = {each.name: str(_value(each, "url")) for each in endpoints}
+    brokers = {each.name: f"{_value(each, 'url')} {_value(each, 'exchange')}" for each in endpoints}
     checked, refused = with_refusals(routes, brokers, RABBITMQ)
     return Document(
         command="rabbitmq",

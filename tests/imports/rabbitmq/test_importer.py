@@ -80,6 +80,11 @@ ROUTES = [
         "{rest...}", "{rest...}", False, id="fanout-keeps-keys",
     ),
     pytest.param(
+        {"dest-uri": "amqp://", "src-queue": None, "dest-queue": None, "src-exchange": "amq.topic",
+         "src-exchange-key": "a.#", "dest-exchange": "e"},
+        "a.{rest...}", "a.{rest...}", False, id="between-exchanges-of-one-server",
+    ),
+    pytest.param(
         {"src-queue": None, "src-exchange": "amq.direct", "src-exchange-key": "k"},
         "k", "queue:out", False, id="direct",
     ),
