@@ -24,6 +24,8 @@ from gateway.errors import (
 from gateway.imports.document import render
 from gateway.imports.ems.importer import import_ems
 from gateway.imports.mosquitto.importer import import_mosquitto
+from gateway.imports.nanomq.importer import import_nanomq
+from gateway.imports.rabbitmq.importer import import_rabbitmq
 from gateway.model.message import DeliveryMode, Headers, Message
 from gateway.night.archive.seals.seal import from_json
 from gateway.runtime.delivery.outbound_batch import PendingRow
@@ -116,6 +118,49 @@ def ems_import() -> Parser:
                 + b'{"source": "topic:a", "targets": ["queue:b"]},' * 500
                 + b"1]}",
                 b'\4{"a":' + b"[" * 8_000,
+            )
+        ),
+    )
+
+
+def nanomq_import() -> Parser:
+    block = b'bridges.mqtt.c { server = "h:1"\nforwards = [{ local_topic = "a/#" }] }\n'
+    return Parser(
+        "import.nanomq",
+        lambda data: render(import_nanomq("nanomq.conf", data)),
+        (GatewayError,),
+        [(SAMPLES / name).read_bytes() for name in ("nanomq.conf", "emqx_bridge_mqtt.conf")],
+        (b'server = "h:1"\n', b"forwards = [", b"{", b"}", b"]", b'"""', b"//", *NAME_WORDS),
+        lambda: iter(
+            (
+                block * 100,
+                b"a " * 8_000,
+                b'"""' + b"x" * 8_000,
+                b"{" * 8_000,
+                b"\n" * 16_000,
+                b"bridge.mqtt.x.forwards=" + b"a/#," * 900,
+                b"bridge.mqtt.x.address=h" + b" " * 16_000 + b"x",
+            )
+        ),
+    )
+
+
+def rabbitmq_import() -> Parser:
+    shovel = (
+        b'{"component": "shovel", "name": "s", "value": {"src-uri": "amqp://",'
+        b' "src-queue": "a", "dest-uri": "amqp://h", "dest-queue": "b"}},'
+    )
+    return Parser(
+        "import.rabbitmq",
+        lambda data: render(import_rabbitmq("definitions.json", data)),
+        (GatewayError,),
+        [(SAMPLES / "definitions.json").read_bytes()[:1_500]],
+        (b'"parameters": [', b'"component": "shovel",', b'"value": {', b'"amqp://"', *NAME_WORDS),
+        lambda: iter(
+            (
+                b'{"parameters": [' + shovel * 100 + b"1]}",
+                b'{"policies": [' + b'{"name": "p"},' * 1_000 + b"1]}",
+                b'{"a": ' + b"[" * 16_000,
             )
         ),
     )

@@ -42,6 +42,8 @@ from tests.fuzz.file_parsers import (
     ems_import,
     journal,
     mosquitto_import,
+    nanomq_import,
+    rabbitmq_import,
     spool,
 )
 from tests.fuzz.inputs import around
@@ -376,6 +378,8 @@ PARSERS: Final[dict[str, Callable[[], Parser]]] = {
     "configuration": configuration,
     "import.ems": ems_import,
     "import.mosquitto": mosquitto_import,
+    "import.nanomq": nanomq_import,
+    "import.rabbitmq": rabbitmq_import,
     "archive.journal": journal,
     "archive.texts": archive_texts,
     "spool": spool,

@@ -52,6 +52,7 @@ _TOPICS: Final = ("forwards", "subscription", "subscriptions")
 _SERVER: Final = re.compile(
     r"(?:(?P<scheme>[a-z+-]+)://)?(?P<host>\[[^\]]*\]|[^:/\[\]]+)(?::(?P<port>\d+))?/?"
 )
+_BOUND: Final = re.compile(r"(?:[a-z+-]+://)?(\[[^\]]*\]|[^:]*?):?(\d{1,5})")
 _PLAIN: Final = frozenset({"", "mqtt", "mqtt-tcp", "tcp", "nmq-tcp"})
 _TLS: Final = frozenset({"mqtts", "ssl", "tls", "tls+mqtt-tcp"})
 DEFAULT_QOS: Final = 1  # EMQX 4; NanoMQ keeps that of each message
@@ -300,8 +301,8 @@ def _listeners(settings: Sequence[Setting]) -> Listeners:
         path = setting.path
         is_url = path == ("url",) or (path[:2] == ("listeners", "tcp") and path[-1] == "bind")
         is_url |= path[:2] == ("listener", "tcp") and len(path) == 3  # noqa: PLR2004  # EMQX 4
-        bound = re.fullmatch(r"(?:[a-z+-]+://)?(.*?):?(\d{1,5})", setting.value)
-        if is_url and bound and int(bound[2]) <= U16:
+        bound = _BOUND.fullmatch(setting.value) if is_url else None
+        if bound is not None and int(bound[2]) <= U16:
             listener.location, listener.port = setting.location, int(bound[2])
             listener.address = bound[1].strip("[]")
         elif setting.path[-1] == "allow_anonymous":

@@ -11,14 +11,15 @@ import re
 from codecs import BOM_UTF8
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import count
 from typing import Final
 
 from gateway.errors import GatewayError
 from gateway.imports.source_lines import SourceLine
 
 MAX_DEPTH: Final = 32
-_LINE: Final = re.compile(r"\s*([\w.$-]+)\s*=\s*(.*?)\s*")
-_IS_LINES: Final = re.compile(r"^\s*(?:aws\.)?bridge\.mqtt\.[\w.-]+\s*=", re.MULTILINE)
+_KEY: Final = re.compile(r"[\w.$-]+")
+_IS_LINES: Final = re.compile(r"^[ \t]*(?:aws\.)?bridge\.mqtt\.[\w.-]+\s*=", re.MULTILINE)
 _TOKEN: Final = re.compile(
     r"(?P<blank>[ \t\r]+|(?:\#|//)[^\n]*)|(?P<line>[\n,;])|(?P<mark>[{}\[\]=:])"
     r'|"""(?P<long>.*?)"""|"(?P<text>(?:[^"\\\n]|\\.)*)"|(?P<bare>(?:(?!//)[^\s{}\[\]=:,\#"])+)',
@@ -51,19 +52,19 @@ def read_settings(file: str, data: bytes) -> list[Setting]:
 
 def _lines(file: str, text: str) -> Iterator[Setting]:
     for number, line in enumerate(text.split("\n"), 1):
-        found = _LINE.fullmatch(line)
-        if found is not None and not line.lstrip().startswith("#"):
-            value = found[2].removeprefix('"').removesuffix('"')
-            yield Setting(SourceLine(file, number), tuple(found[1].split(".")), value)
+        key, _, value = (each.strip() for each in line.partition("="))
+        if _KEY.fullmatch(key):
+            text = value.removeprefix('"').removesuffix('"')
+            yield Setting(SourceLine(file, number), tuple(key.split(".")), text)
 
 
 class _Blocks:
-    """Reader of the form with blocks. Mutable: moves through the tokens."""
+    """Reader of the form with blocks. Mutable: moves through the tokens, and knows the next one."""
 
     def __init__(self, file: str, text: str) -> None:
         self._file = file
-        self._tokens = list(self._tokens_of(text))
-        self._at = 0
+        self._tokens = self._tokens_of(text)
+        self._next = next(self._tokens)
 
     def settings(self) -> Iterator[Setting]:
         """Yield all settings.
@@ -71,9 +72,8 @@ class _Blocks:
         Raises:
             GatewayError: the file is not of this form.
         """
-        while self._tokens[self._at][0] == "line":
-            self._take()
-        if self._tokens[self._at][:2] == ("mark", "{"):  # as in JSON, braces around the file
+        self._skip_lines()
+        if self._next[:2] == ("mark", "{"):  # as in JSON, braces around the file
             self._take()
             yield from self._block((), end="}")
         else:
@@ -100,70 +100,65 @@ class _Blocks:
             if not key:
                 return
             inner = (*path, *key)
-            kind, text = self._next_value()
-            if (kind, text) == ("mark", "{"):
-                yield from self._block(inner, "}")
-            elif (kind, text) == ("mark", "["):
-                yield from self._list(inner)
-            elif kind in {"text", "long", "bare"}:
-                yield Setting(SourceLine(self._file, line), inner, self._rest(kind, text))
-            else:
+            self._skip_lines()
+            if not self._begins_value():
                 raise self._fault(line, f"{'.'.join(inner)!r} has no value")
+            yield from self._value(inner)
 
     def _key(self, end: str) -> tuple[tuple[str, ...], int]:
         """Return the next key, with the mark behind it taken; empty at the end of the block."""
+        self._skip_lines()
         kind, text, line = self._take()
-        while kind == "line":
-            kind, text, line = self._take()
         if (kind == "end" and not end) or (kind, text) == ("mark", end):
             return (), line
         if kind not in {"text", "bare"}:
-            raise self._fault(
-                line, "a key is expected" if kind != "end" else "a block is not closed"
-            )
-        key = tuple(text.split(".")) if kind == "bare" else (text,)
-        while self._tokens[self._at][0] == "bare":  # a key with blanks
-            key = (*key[:-1], f"{key[-1]} {self._take()[1]}")
-        if self._tokens[self._at][:2] in {("mark", "="), ("mark", ":")}:
+            reason = "a block is not closed" if kind == "end" else "a key is expected"
+            raise self._fault(line, reason)
+        key = (text,) if kind == "text" else tuple(self._words(text).split("."))
+        if self._next[:2] in {("mark", "="), ("mark", ":")}:
             self._take()
         return key, line
 
-    def _next_value(self) -> tuple[str, str]:
-        kind, text, _ = self._take()
-        while kind == "line":
-            kind, text, _ = self._take()
-        return kind, text
+    def _begins_value(self) -> bool:
+        kind, text, _ = self._next
+        return kind in {"text", "long", "bare"} or (kind == "mark" and text in "{[")
 
-    def _rest(self, kind: str, text: str) -> str:
-        """Return a value; one without quotes goes to the end of its line."""
-        value = _ESCAPE.sub(r"\1", text) if kind == "text" else text
-        while kind == "bare" and self._tokens[self._at][0] == "bare":
-            value += f" {self._take()[1]}"
-        return value
+    def _value(self, path: tuple[str, ...]) -> Iterator[Setting]:
+        """Yield the settings of a value; a text without quotes goes to the end of its line."""
+        kind, text, line = self._take()
+        if kind == "mark" and text == "{":
+            yield from self._block(path, "}")
+        elif kind == "mark":
+            yield from self._list(path)
+        else:
+            whole = self._words(text) if kind == "bare" else text
+            value = _ESCAPE.sub(r"\1", whole) if kind == "text" else whole
+            yield Setting(SourceLine(self._file, line), path, value)
 
     def _list(self, path: tuple[str, ...]) -> Iterator[Setting]:
         self._check_depth(path)
-        number = 0
-        while True:
-            kind, text, line = self._take()
-            inner = (*path, str(number))
-            if (kind, text) == ("mark", "]"):
+        for number in count():
+            self._skip_lines()
+            if self._next[:2] == ("mark", "]"):
+                self._take()
                 return
-            if (kind, text) == ("mark", "{"):
-                yield from self._block(inner, "}")
-            elif (kind, text) == ("mark", "["):
-                yield from self._list(inner)
-            elif kind in {"text", "long", "bare"}:
-                yield Setting(SourceLine(self._file, line), inner, self._rest(kind, text))
-            elif kind == "line":
-                continue
-            else:
-                raise self._fault(line, "a list is not closed")
-            number += 1
+            if not self._begins_value():
+                raise self._fault(self._next[2], "a list is not closed")
+            yield from self._value((*path, str(number)))
+
+    def _words(self, first: str) -> str:
+        words = [first]
+        while self._next[0] == "bare":
+            words.append(self._take()[1])
+        return " ".join(words)
+
+    def _skip_lines(self) -> None:
+        while self._next[0] == "line":
+            self._take()
 
     def _take(self) -> tuple[str, str, int]:
-        token = self._tokens[self._at]
-        self._at += token[0] != "end"
+        token = self._next
+        self._next = next(self._tokens, token)  # the end stays
         return token
 
     def _check_depth(self, path: tuple[str, ...]) -> None:
