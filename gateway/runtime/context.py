@@ -44,6 +44,7 @@ class GatewayContext:
     path_rules: PathRules = DEFAULT_RULES
     suspicions: LoopSuspicions = field(default_factory=LoopSuspicions)
     replies: ReplyAddresses = field(default_factory=ReplyAddresses)
+    state_changed: Callable[[str], None] = lambda _name: None  # of a connection of this endpoint
 
 
 @dataclass(frozen=True, slots=True)
