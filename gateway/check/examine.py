@@ -13,6 +13,7 @@ from gateway.check.lost_paths import lost_paths
 from gateway.check.pairs import pair_findings
 from gateway.check.removals import removals_of_own_copies, unselected_removals
 from gateway.check.selectors import selector_faults
+from gateway.check.states import states_read
 from gateway.config.build_endpoint import setting_faults
 from gateway.config.load import Configuration, load
 from gateway.config.nodes import KeyPath
@@ -51,7 +52,7 @@ def examine(configuration: Configuration) -> list[ConfigError]:
     found += [*path_faults(configuration), *_settings_faults(configuration), *configuration.notes]
     found += [*selector_faults(configuration), *pair_findings(configuration)]
     found += [*unselected_removals(configuration), *removals_of_own_copies(configuration)]
-    found += [*lost_paths(configuration), *doubts(configuration)]
+    found += [*lost_paths(configuration), *doubts(configuration), *states_read(configuration)]
     return configuration.hidden.hide_all_in(found, configuration.locations)
 
 

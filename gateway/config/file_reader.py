@@ -29,6 +29,7 @@ from gateway.config.place import Place
 from gateway.config.references import ReferenceValues
 from gateway.config.route_defaults import RouteDefaults
 from gateway.config.schema import (
+    LISTS,
     SECTIONS,
     CommonEndpointSettings,
     MappingTest,
@@ -224,7 +225,8 @@ class FileReader:
     def _read_section(self, place: Place, node: yaml.Node) -> None:
         """Read a section that configures the process, and check it."""
         name = str(place.at[0])
-        settings: Any = place.read(node, SECTIONS[name])
+        kind: Any = SECTIONS[name]
+        settings: Any = place.read(node, tuple[kind, ...] if name in LISTS else kind)
         if settings is not None:
             self.sections[name] = settings, place
             if (check := SECTION_CHECKS.get(name)) is not None:

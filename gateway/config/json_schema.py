@@ -11,7 +11,7 @@ import yaml
 
 from gateway.config.numbers import unit_pattern
 from gateway.config.route_defaults import DEFAULTS
-from gateway.config.schema import NAME_PATTERN, SECTIONS, CommonEndpointSettings
+from gateway.config.schema import LISTS, NAME_PATTERN, SECTIONS, CommonEndpointSettings
 from gateway.config.value_reader import MAX_FLOAT
 from gateway.endpoints.registry import ENDPOINT_KINDS
 from gateway.setting import fields_by_key, is_required, type_hints
@@ -26,6 +26,8 @@ def json_schema() -> Schema:
     """Return the schema of one configuration file, draft 2020-12."""
     sections = {name: _of(kind) for name, kind in SECTIONS.items()}
     sections["gateway"]["properties"]["name"] |= _name()
+    for name in LISTS:
+        sections[name] = {"anyOf": [{"type": "array", "items": sections[name]}, sections[name]]}
     properties = {
         "endpoints": _named({"oneOf": [_endpoint(kind) for kind in ENDPOINT_KINDS]}),
         **sections,

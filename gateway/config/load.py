@@ -16,6 +16,8 @@ from gateway.config.hidden_values import HiddenValues
 from gateway.config.named_files import WrittenPath
 from gateway.config.nodes import KeyPath, SourceLocation
 from gateway.config.schema import MappingTest
+from gateway.config.state_check import check_states
+from gateway.config.state_settings import StateSettings
 from gateway.dialects.base import parse_subject
 from gateway.endpoints.registry import find_kind
 from gateway.errors import ConfigError, ConfigErrors
@@ -41,6 +43,7 @@ class Configuration:
     web: process.WebSettings | None = None
     tracing: process.TracingSettings | None = None
     standby: process.StandbySettings | None = None
+    state: Sequence[StateSettings] = ()
     hidden: HiddenValues = field(default_factory=HiddenValues)
     paths: Mapping[KeyPath, WrittenPath] = field(default_factory=dict)
     without_secrets: bool = False
@@ -133,6 +136,9 @@ def _finish(path: Path, files: FileReader) -> Configuration:
     files.check_earlier_names()
     if "dead_letters" in files.sections:
         _check_dead_letters(files, context)
+    if "state" in files.sections:
+        states, place = files.sections["state"]
+        check_states(states, routes, context, place)
     findings = files.findings()
     none = not files.routes and not findings
     if none or any(each.severity == "error" for each in findings):

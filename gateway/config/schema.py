@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
 from gateway.config import process
+from gateway.config.state_settings import StateSettings
 from gateway.dialects.brokers import BROKERS
 from gateway.dialects.name_limits import FIELDS, NameLimits
 from gateway.setting import optional, seconds, setting, size
@@ -254,6 +255,7 @@ class MappingTest:
     expect: tuple[ExpectedCopy, ...] = setting("all copies, in any order; [] for none")
 
 
+LISTS: Final = ("state",)  # sections of which a file may have several, as a list
 SECTIONS: Final[Mapping[str, type]] = {
     "gateway": process.GatewaySettings,
     "routes": RouteSettings,
@@ -264,4 +266,5 @@ SECTIONS: Final[Mapping[str, type]] = {
     "web": process.WebSettings,
     "tracing": process.TracingSettings,
     "tests": MappingTest,
+    "state": StateSettings,
 }  # without `endpoints`: each kind declares its own settings

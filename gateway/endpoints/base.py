@@ -145,6 +145,25 @@ class KeyedIds(Protocol):
     id_key: bytes
 
 
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A retained message about a connection: its name, and its payloads."""
+
+    name: str
+    up: bytes
+    down: bytes
+
+
+@runtime_checkable
+class TellsState(Protocol):
+    """A sink that tells a state at its broker, and leaves `down` as the will of its connection."""
+
+    statement: Statement | None  # set before the first `open`
+
+    def tell(self, *, connected: bool) -> None:
+        """Publish the state unless it was the last one on this connection. Never raises."""
+
+
 class Sink(Protocol):
     """Sends messages over one connection."""
 

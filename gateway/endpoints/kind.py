@@ -57,6 +57,7 @@ class EndpointKind:
     gives_identity: bool = False
     payload_encoding: str = ""
     in_process: bool = False
+    leaves_will: bool = False  # its sinks tell a state (`TellsState`)
     retains: bool = False  # its brokers send retained messages to a new subscription
     drops_setting: str = ""
     session_setting: str = ""

@@ -38,6 +38,7 @@ _ROWS: Final = (
         MqttSettings,
         "gateway.endpoints.mqtt",
         typed_properties=False,
+        leaves_will=True,
         retains=True,
         drops_setting="dropped_topic",
         session_setting="session_expiry",

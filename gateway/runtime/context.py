@@ -46,6 +46,7 @@ class GatewayContext:
     suspicions: LoopSuspicions = field(default_factory=LoopSuspicions)
     replies: ReplyAddresses = field(default_factory=ReplyAddresses)
     recent_names: RecentNames = field(default_factory=RecentNames)
+    state_changed: Callable[[str], None] = lambda _name: None  # of a connection of this endpoint
 
 
 @dataclass(frozen=True, slots=True)

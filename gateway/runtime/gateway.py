@@ -32,6 +32,7 @@ from gateway.runtime.identity import gateway_identity
 from gateway.runtime.inbound.echo_cache import EchoCache
 from gateway.runtime.inbound.recovery_from_journals import RecoveredState, recover
 from gateway.runtime.inbound.saved_echoes import save_echoes
+from gateway.runtime.monitor.state_announcer import StateAnnouncer
 from gateway.runtime.monitor.tracing import Tracer, open_span_recorder
 from gateway.runtime.monitor.watchdog import Watchdog
 from gateway.runtime.outbound.dead_letters import DeadLetters
@@ -91,6 +92,7 @@ class Gateway:
         self._clock = RowClock()
         self._message_ids = MessageIds(self.started)
         self._span_recorder: SpanRecorder | None = None
+        self._announcer = StateAnnouncer(lambda: self.configuration.state, self.lanes, self.pumps)
         self._watchdog = Watchdog(
             self.lanes,
             self.pumps,
@@ -137,6 +139,7 @@ class Gateway:
             wiring.path_rules(running),
             self.suspicions,
             recent_names=self.recent_names,
+            state_changed=self._announcer.changed,
         )
         self._echoes.remember(recovered.sent)
         change = self._active.prepare(running, running, context)
@@ -219,6 +222,7 @@ class Gateway:
         self.configuration = wanted
         self.reloaded = now()
         self._active.apply(change, self._context, {})
+        self._announcer.renew()
 
     def _adopt(self, wanted: Configuration) -> None:
         """Take over the configuration of a standby, which has opened nothing yet."""

@@ -60,6 +60,7 @@ class ActiveEndpoints:
             if name not in self.lanes
             or not wiring.keeps_connection(old, wanted, name)
             or wiring.echo_brokers(old).get(name) != wiring.echo_brokers(wanted).get(name)
+            or wiring.statement_at(old, name) != wiring.statement_at(wanted, name)
         }
         unchanged = {
             name: pump.source
@@ -114,7 +115,7 @@ class ActiveEndpoints:
             if name in self.pumps:
                 self.pumps[name].rebind(binding)
             else:
-                self.pumps[name] = Pump(binding, EndpointState(name, "source"), context)
+                self.pumps[name] = Pump(binding, _state(name, "source", context), context)
                 self.pumps[name].duplicates.remember(received.get(name, ()))
                 new.append(self.pumps[name])
         self._changing = False
@@ -143,7 +144,7 @@ class ActiveEndpoints:
 
     def _make_lane(self, name: str, binding: SinkBinding, context: GatewayContext) -> Lane:
         ready, hasten = partial(self._sources_ready, name), partial(self._hasten_sources, name)
-        state = EndpointState(name, "sink")
+        state = _state(name, "sink", context)
         return Lane(binding, state, context.make_spool(name), ready, hasten, context.require_lease)
 
     def _sources_ready(self, name: str, since: float) -> bool:
@@ -250,6 +251,10 @@ def _renamed(old: Configuration, wanted: Configuration) -> set[str]:
         for name, each in wanted.endpoints.items()
         if name not in old.endpoints and (each.was or name) in left
     }
+
+
+def _state(name: str, side: str, context: GatewayContext) -> EndpointState:
+    return EndpointState(name, side, changed=context.state_changed)
 
 
 def _stop_receiving(pumps: Sequence[Pump], deadline: float, *, removed: bool = False) -> bool:

@@ -20,7 +20,7 @@ from gateway.config.named_files import WrittenPath
 from gateway.config.nodes import KeyPath
 from gateway.config.process import ArchiveSettings
 from gateway.dialects.base import parse_subject
-from gateway.endpoints.base import KeyedIds, Sink, Source, Subscription
+from gateway.endpoints.base import KeyedIds, Sink, Source, Statement, Subscription, TellsState
 from gateway.endpoints.continuity import ReportsContinuity
 from gateway.endpoints.registry import find_kind, make_sink, make_source, removal
 from gateway.endpoints.settings.base import EndpointSettings
@@ -61,6 +61,7 @@ def target_endpoints(configuration: Configuration) -> list[str]:
     names |= {route.endpoint for route in configuration.routes if route.heartbeat}
     if configuration.dead_letters.endpoint:
         names.add(configuration.dead_letters.endpoint)
+    names |= {name for state in configuration.state for name in state.endpoint}
     return sorted(names)
 
 
@@ -93,6 +94,13 @@ def keyed_sink(
     return sink
 
 
+def statement_at(configuration: Configuration, name: str) -> Statement | None:
+    """Return what the sink of the endpoint `name` tells of a connection; None for nothing."""
+    gateway = configuration.gateway.name
+    found = (each for each in configuration.state if name in each.endpoint)
+    return next((each.statement(gateway) for each in found), None)
+
+
 def make_sink_binding(
     configuration: Configuration,
     name: str,
@@ -102,9 +110,11 @@ def make_sink_binding(
     """Create the sink of the endpoint `name`; messages to an echo broker are noted in `echoes`."""
     settings = configuration.endpoints[name].settings
     broker = echo_brokers(configuration).get(name)
-
+    sink = keyed_sink(configuration, name, identity)
+    if isinstance(sink, TellsState):
+        sink.statement = statement_at(configuration, name)
     return SinkBinding(
-        keyed_sink(configuration, name, identity),
+        sink,
         settings.dialect,
         settings.carries,
         LaneLimits(

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
 from statistics import quantiles
-from typing import Final
+from typing import Final, Protocol
 
 import pytest
 
@@ -103,6 +103,14 @@ class Network:
         new.replace(self._lease)
 
 
+class Arrivals(Protocol):
+    """The signs of a new holder; the times are monotonic seconds."""
+
+    def arrived(self, since: float) -> bool: ...
+
+    def pause(self, begun: float) -> float: ...
+
+
 class Pair:
     """Two instances, each started again when it ends, as a supervisor does.
 
@@ -155,7 +163,7 @@ class Pair:
         self.processes[name] = Process(self.configs[name])
         self.runs.append((name, self.processes[name]))
 
-    def take_over(self, how: str, witness: Witness) -> None:
+    def take_over(self, how: str, witness: Arrivals) -> None:
         """Let the other instance take over, and wait for the next message."""
         self.standby_waits()
         name, number = self.holder, self.store.look().number

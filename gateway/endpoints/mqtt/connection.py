@@ -61,7 +61,7 @@ class MqttConnection:
     Mutable: owned by the current leader (`Leadership`); any thread may write, wake and close.
     """
 
-    def __init__(  # the parameters of the log-in, and its owner's two sides
+    def __init__(  # noqa: PLR0913  # the parameters of the log-in, and its owner's two sides
         self,
         settings: MqttSettings,
         client_id: str,
@@ -69,12 +69,14 @@ class MqttConnection:
         clean: bool,
         owner: ConnectionOwner,
         closed: ClosedConnections | None = None,
+        will: tuple[str, bytes] | None = None,
     ) -> None:
         self._settings, self._owner = settings, owner
         self._closed = closed or ClosedConnections()
         self._errors = ConnectionErrors(settings, client_id, self._closed)
         self._client_id = client_id
-        self.session = MqttSession(settings, client_id, clean=clean, label=self._errors.label)
+        label = self._errors.label
+        self.session = MqttSession(settings, client_id, clean=clean, label=label, will=will)
         self._decoder = PacketDecoder(settings.version, now, max_packet=settings.max_packet_in)
         self.failure: GatewayError | None = None
         self._closed_for = not_open(self._errors.label)

@@ -62,8 +62,17 @@ class MqttSession:
     Mutable: owned by the leader of its connection.
     """
 
-    def __init__(self, settings: MqttSettings, client_id: str, *, clean: bool, label: str) -> None:
+    def __init__(
+        self,
+        settings: MqttSettings,
+        client_id: str,
+        *,
+        clean: bool,
+        label: str,
+        will: tuple[str, bytes] | None = None,
+    ) -> None:
         self._settings, self._clean, self._label = settings, clean, label
+        self._will = will
         self._client_id = client_id
         self._five = settings.version == "5"
         self.subscriptions = SubscriptionState(settings, label)
@@ -88,6 +97,7 @@ class MqttSession:
             session_expiry=None if self._clean else min(settings.session_expiry, U32),
             receive_maximum=settings.receive_window,
             max_packet=settings.max_packet_in,
+            will=self._will,
         )
         try:
             return encode_connect(connect, five=self._five)

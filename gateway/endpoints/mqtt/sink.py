@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 
-from gateway.endpoints.base import Settle
+from gateway.endpoints.base import Settle, Statement
 from gateway.endpoints.mqtt.addresses import Addresses
 from gateway.endpoints.mqtt.client_id import ClosedConnections, client_id
 from gateway.endpoints.mqtt.connection import MqttConnection
 from gateway.endpoints.mqtt.publish_state import PublishState
 from gateway.endpoints.settings.mqtt import MqttSettings
 from gateway.endpoints.source_shell import not_open
+from gateway.errors import NotConnectedError
 from gateway.model.message import Message
+from gateway.wire.mqtt.session_packets import encode_retained
 
 
 class MqttSink:
@@ -26,6 +29,8 @@ class MqttSink:
         self.addresses = Addresses(settings, self._client_id)
         self._closed = ClosedConnections()
         self._state: PublishState | None = None
+        self.statement: Statement | None = None
+        self._told: bool | None = None  # the last state on this connection
 
     @property
     def address(self) -> str:
@@ -39,10 +44,12 @@ class MqttSink:
         self._state = self.addresses.connect(self._open)
 
     def _open(self, settings: MqttSettings) -> PublishState:
-        state = PublishState(settings)
+        state, said = PublishState(settings), self.statement
+        will = None if said is None else (said.name, said.down)
         state.connection = MqttConnection(
-            settings, self._client_id, clean=True, owner=state, closed=self._closed
+            settings, self._client_id, clean=True, owner=state, closed=self._closed, will=will
         )
+        self._told = None
         state.connection.open(lambda _session_present: ())
         state.apply_limits()
         return state
@@ -62,10 +69,21 @@ class MqttSink:
         while not state.all_answered():
             if not self.addresses.leave_in_time():
                 return
+        self.tell(connected=False)
         state.connection.close(self.addresses.return_to_first())
+
+    def tell(self, *, connected: bool) -> None:
+        state, said = self._state, self.statement
+        if state is None or said is None or connected is self._told:
+            return
+        payload, five = said.up if connected else said.down, self._settings.version == "5"
+        with suppress(NotConnectedError):  # the broker tells the will
+            state.connection.write(encode_retained(said.name, payload, five=five))
+            self._told = connected
 
     def close(self) -> None:
         self.addresses.close()
+        self.tell(connected=False)  # a log-out takes the will back
         state, self._state = self._state, None
         if state is not None:
             state.connection.close()

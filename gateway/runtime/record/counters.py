@@ -6,6 +6,7 @@ import logging
 import threading
 from bisect import bisect_left
 from collections import deque
+from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass, field, fields
 from enum import Enum
@@ -45,6 +46,10 @@ class ConnectionState(Enum):
     REFUSED = "refused"
 
 
+def _ignore(_name: str) -> None:
+    """Do nothing: nobody tells the states of connections."""
+
+
 @dataclass(slots=True)
 class EndpointState:
     """The connection of one side of an endpoint.
@@ -61,6 +66,7 @@ class EndpointState:
     messages: int = 0  # received, or answered by the target
     retry_at: float | None = None  # the next attempt of a source to connect; monotonic seconds
     is_disputed: bool = False  # another client uses its id, as the last connection ended
+    changed: Callable[[str], None] = field(default=_ignore, repr=False, compare=False)
     question: str = ""  # about its broker, for the administrator
     _backoff: Backoff = field(default_factory=Backoff, init=False, repr=False, compare=False)
     _hastened: threading.Event = field(
@@ -78,6 +84,7 @@ class EndpointState:
             self.reason = ""
         self.reconnects += bool(again)
         log.info("connected", extra={"endpoint": self.name, "side": self.side})
+        self.changed(self.name)
 
     def lost(self, error: GatewayError) -> None:
         if self.connection is ConnectionState.CONNECTED:
@@ -89,6 +96,7 @@ class EndpointState:
             level = logging.WARNING if error.retryable else logging.ERROR
             log.log(level, "%s", reason, extra={"endpoint": self.name, "side": self.side})
         self.reason = reason
+        self.changed(self.name)
 
     def next_pause(self, backoff: tuple[float, float], error: GatewayError) -> float:
         """Seconds to wait after `error`; `backoff` has the shortest and the longest pause."""

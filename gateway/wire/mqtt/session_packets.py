@@ -28,6 +28,7 @@ Properties: TypeAlias = Mapping[int, Any]  # a number, text or bytes
 SESSION_EXPIRY, SERVER_KEEP_ALIVE, REASON_STRING, RECEIVE_MAXIMUM = 0x11, 0x13, 0x1F, 0x21
 MAXIMUM_QOS, RETAIN_AVAILABLE, MAXIMUM_PACKET_SIZE = 0x24, 0x25, 0x27
 
+_WILL: Final = 0x04 | 0x08 | 0x20  # a will, its QoS 1, its RETAIN (MQTT 5.0, 3.1.2.5)
 _CLEAN, _PASSWORD, _USERNAME = 0x02, 0x40, 0x80  # flags of a CONNECT (MQTT 5.0, 3.1.2.3)
 
 
@@ -43,6 +44,7 @@ class Connect:
     session_expiry: int | None = None  # seconds
     receive_maximum: int | None = None
     max_packet: int | None = None  # bytes
+    will: tuple[str, bytes] | None = None  # topic and payload, with QoS 1 and RETAIN
 
 
 def encode_connect(connect: Connect, *, five: bool) -> bytes:
@@ -53,6 +55,11 @@ def encode_connect(connect: Connect, *, five: bool) -> bytes:
     """
     flags = _CLEAN if connect.clean else 0
     payload = encode_text(connect.client_id, "client id")
+    if connect.will is not None:
+        topic, content = connect.will
+        flags |= _WILL
+        payload += b"\0" if five else b""  # no properties: it is published without a delay
+        payload += encode_text(topic, "topic of the will") + encode_binary(content, "will")
     if connect.username is not None:
         flags |= _USERNAME
         payload += encode_text(connect.username, "user name")
@@ -70,6 +77,11 @@ def encode_connect(connect: Connect, *, five: bool) -> bytes:
             properties += bytes((MAXIMUM_PACKET_SIZE,)) + U32.pack(connect.max_packet)
         header += encode_length(len(properties)) + properties
     return _packet(0x10, header + payload)
+
+
+def encode_retained(topic: str, payload: bytes, *, five: bool) -> bytes:
+    """Return a PUBLISH of QoS 0 with RETAIN (MQTT 5.0, 3.3). Raises as `encode_connect` does."""
+    return _packet(0x31, encode_text(topic, "topic") + (b"\0" if five else b"") + payload)
 
 
 def encode_subscribe(packet_id: int, filters: Sequence[tuple[str, int]], *, five: bool) -> bytes:
