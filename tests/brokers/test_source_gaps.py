@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -101,6 +102,27 @@ def test_an_endpoint_that_a_reload_renames(
     assert ("if it was renamed, write `was: NAME`" in caplog.text) == (not was)
     told = [gap.reason for gap in plant.gaps() if gap.counts]
     assert told == ([] if was else ["perhaps it was source, and what waits there is not read"])
+
+
+def test_an_endpoint_that_comes_after_another_one_left_begins_without_a_gap(
+    tmp_path: Path, mosquitto: Mosquitto
+) -> None:
+    plant = Plant(tmp_path, mosquitto)
+    with plant.running():
+        pass
+    rename(plant, "")
+    later = plant.config.read_text()
+    other = "other: {kind: memory, dialect: mqtt, broker: none}"
+    without = re.sub(r"renamed: {.*}", other, later).replace("endpoint: renamed", "endpoint: other")
+    plant.config.write_text(without)
+    gateway = Gateway(load(plant.config))
+    gateway.start()
+    plant.config.write_text(later)
+    gateway.reload(load(plant.config))
+    until(lambda: gateway.pumps["renamed"].state.connection.value == "connected")
+    gateway.stop(PATIENCE)
+
+    assert [gap.reason for gap in plant.gaps() if gap.counts] == []
 
 
 def test_an_outage_with_a_kept_session_is_no_loss(tmp_path: Path, mosquitto: Mosquitto) -> None:

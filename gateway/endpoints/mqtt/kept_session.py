@@ -30,6 +30,7 @@ class KeptSession:
     unreleased: dict[int, int] = field(default_factory=dict)
     retained: dict[str, int] = field(default_factory=dict)
     retained_size: int = 0  # bytes
+    is_unknown: bool = False  # an earlier run may have subscribed any filter
     new_filters: Sequence[str] = ()  # subscribed with this connection for the first time
     old_filters: Sequence[str] = ()  # subscribed with this connection again
     was_lost: bool = False  # the broker made it again, and sends all that it retains
@@ -39,8 +40,9 @@ class KeptSession:
     def subscribe(self, filters: Iterable[str], *, present: bool) -> None:
         """Note a new connection, which subscribes to `filters`; `present` is from the CONNACK."""
         wanted = {*filters}
-        self.old_filters = [*map(inner_filter, wanted & self.filters)]
-        self.was_lost = not present and bool(self.filters)
+        old = wanted if self.is_unknown else wanted & self.filters
+        self.old_filters = [*map(inner_filter, old)]
+        self.was_lost = not present and (self.is_unknown or bool(self.filters))
         if not present:
             self.filters.clear()
             self.unreleased.clear()

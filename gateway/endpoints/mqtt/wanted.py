@@ -64,7 +64,8 @@ class WantedSession:
         fact = f"filters {self.client_id}" + (f" {key}" if several else "")
         kept = kept_session(key, self.client_id)
         saved = self.memory.get(fact, read_texts, NO_TEXTS)
-        kept.filters.update(self.filters if saved is None else saved)  # damaged: any may be there
+        kept.filters.update(saved or ())
+        kept.is_unknown = saved is None
         return kept, fact
 
 
