@@ -192,7 +192,8 @@ class RouteSettings:
     replies_within: float = seconds(
         "for a route that brings replies to the inboxes or queues of clients: seconds in which it"
         " takes a reply to an address that the gateway handed out with a request; others are dead"
-        " letters. 0: it takes all names of its pattern",
+        " letters, and so are replies after a restart or a takeover, which forgets the addresses."
+        " 0: it takes all names of its pattern",
         0.0,
         minimum=0,
     )

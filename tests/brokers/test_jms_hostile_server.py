@@ -1,4 +1,7 @@
-"""Servers that are no broker, lie about lengths and classes, or break off."""
+"""Servers that lie about lengths and classes, or break off, and TLS.
+
+`tests/hostile` has those that need neither a real broker nor an end of the process.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,6 @@ import ssl
 import subprocess
 import zipfile
 from pathlib import Path
-from typing import cast
 
 import pytest
 
@@ -16,18 +18,12 @@ from gateway.endpoints.settings.jms import JmsSettings
 from gateway.trial.brokers.activemq import FACTORY, client_jars
 from tests.brokers.controlled_activemq import ActiveMq
 from tests.brokers.hostile_servers import (
-    BLOCK,
-    Behaviour,
-    close,
     keep_silent,
-    negotiated,
-    noise,
     openwire_frame,
     openwire_info,
     openwire_text,
     relaying,
     say,
-    say_for_ever,
     serving,
     tls_relaying,
 )
@@ -41,38 +37,6 @@ pytestmark = pytest.mark.broker
 HUGE = b"\x7f\xff\xff\xff"  # as a length or a count
 ANSWER_CHECK = "org/apache/activemq/openwire/OpenWireUtil.class"
 WHOLE_ANSWERS = 400  # bytes with which a connection may be open; paths of the broker add to them
-HOSTILE = [
-    pytest.param(close, id="closes"),
-    pytest.param(say(b"HTTP/1.1 400 Bad Request\r\n\r\n"), id="http"),
-    pytest.param(say_for_ever(b"\xff" * BLOCK), id="ones"),
-    pytest.param(say_for_ever(noise(1)), id="noise"),
-    pytest.param(negotiated(close), id="closes-later"),
-    pytest.param(negotiated(say_for_ever(noise(2))), id="noise-later"),
-]
-SILENT = [
-    pytest.param(negotiated(keep_silent), id="silent-later"),
-    pytest.param(negotiated(say_for_ever(bytes(BLOCK))), id="zeros-later"),
-    pytest.param(keep_silent, id="silent", marks=pytest.mark.nightly),
-    pytest.param(say_for_ever(bytes(BLOCK)), id="zeros", marks=pytest.mark.nightly),
-    pytest.param(
-        negotiated(say_for_ever(b"\0\0\0\x07\x0a\0\0\0\0\0\0" * 100)), id="keeps-alive-for-ever"
-    ),
-]
-
-
-@pytest.mark.parametrize("behave", HOSTILE)
-def test_a_server_that_is_no_broker_is_refused(victim: Victim, behave: Behaviour) -> None:
-    with serving(behave) as port:
-        check_refused(victim.ask(f"tcp://127.0.0.1:{port}"))
-
-
-@pytest.mark.parametrize("behave", SILENT)
-def test_a_silent_server_is_given_up(victim: Victim, behave: Behaviour) -> None:
-    with serving(behave) as port:
-        found = victim.ask(f"tcp://127.0.0.1:{port}")
-
-    check_refused(found, "did not answer within 1 s")
-    assert cast(int, found["megabytes"]) < 256
 
 
 def test_a_frame_of_two_gigabytes_ends_the_connection_at_once(victim: Victim) -> None:

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from enum import Enum, auto
+from typing import Any, TypeAlias
+
+import pytest
 
 from gateway.endpoints.settings.base import EndpointSettings
-from tests.brokers.hostile_servers import Behaviour
+from tests.brokers.hostile_servers import serving
+
+Honest: TypeAlias = Callable[[pytest.FixtureRequest, ExitStack], EndpointSettings]
+Serve: TypeAlias = Callable[[Any], AbstractContextManager[Any]]
 
 
 class Cost(Enum):
@@ -17,23 +24,34 @@ class Cost(Enum):
     SOURCE = auto()  # no source can be opened
     READING = auto()  # an open source loses its connection
     SENDING = auto()  # an open sink loses its connection, and sends its message again
+    ROOM = auto()  # a source reads no further while its messages are unsettled
     NOTHING = auto()  # a source receives the honest message that follows
 
 
 @dataclass(frozen=True, slots=True)
 class Hostile:
-    """One behaviour of a hostile server."""
+    """One behaviour of a hostile server: what `serve` of its wire format needs."""
 
     name: str
-    behave: Behaviour
+    behave: Any
     cost: Cost
 
 
 @dataclass(frozen=True, slots=True)
 class HostileWire:
-    """The behaviours of one wire format, and the settings of an endpoint at a port."""
+    """The behaviours of one wire format.
+
+    `settings` are those of an endpoint at what `serve` yields, by default the port of a server that
+    behaves so. `honest` starts an honest server and returns the settings of an endpoint there.
+    `pattern` selects `address`. `fewest` behaviours stand in the list.
+    """
 
     kind: str
+    name: str
     pattern: str
-    settings: Callable[[int], EndpointSettings]
+    address: str
+    settings: Callable[[Any], EndpointSettings]
+    honest: Honest
     behaviours: Sequence[Hostile]
+    serve: Serve = serving
+    fewest: int = 38

@@ -6,11 +6,14 @@ import json
 import re
 import socket
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from typing import Final, TypeAlias
+
+import pytest
 
 from gateway.endpoints.settings.nats import NatsSettings
 from tests.brokers.hostile_servers import BLOCK, Behaviour
+from tests.brokers.nats_server import NatsServer, nats_command
 from tests.hostile.behaviours import Cost, Hostile, HostileWire
 
 HONEST: Final = {"headers": True, "max_payload": 1_048_576}
@@ -228,10 +231,22 @@ def _settings(port: int) -> NatsSettings:
     )  # fmt: skip
 
 
+def _honest(request: pytest.FixtureRequest, stack: ExitStack) -> NatsSettings:
+    pytest.importorskip("nats")
+    folder = request.getfixturevalue("tmp_path_factory").mktemp("nats")
+    server = NatsServer(nats_command(), folder, [])
+    stack.callback(server.kill)
+    server.start()
+    return NatsSettings(url=server.url, stream="T", create_stream=True, subjects=("t.>",))
+
+
 NATS: Final = HostileWire(
     "nats",
+    "nats",
     "t.>",
+    "t.x",
     _settings,
+    _honest,
     [
         *_GREETINGS,
         *_ANSWERS,

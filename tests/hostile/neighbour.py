@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from time import monotonic
 from typing import Final
 
@@ -19,8 +20,8 @@ PACE: Final = 0.02  # seconds between messages
 class Neighbour:
     """Sends one message after another. Mutable: owned by its thread, which others only watch."""
 
-    def __init__(self, source: Source, sink: Sink) -> None:
-        self._source, self._sink = source, sink
+    def __init__(self, source: Source, sink: Sink, address: str) -> None:
+        self._source, self._sink, self._address = source, sink, address
         self._stop = threading.Event()
         self._failure: BaseException | None = None
         self.seconds: list[float] = []  # of each message that passed
@@ -53,6 +54,6 @@ class Neighbour:
 
     def _pass(self, number: int) -> None:
         begin = monotonic()
-        assert send(self._sink, say(number)) == [ACCEPTED]
+        assert send(self._sink, replace(say(number), address=self._address)) == [ACCEPTED]
         assert [each.payload for each in collect(self._source, 1)] == [b"%d" % number]
         self.seconds.append(monotonic() - begin)

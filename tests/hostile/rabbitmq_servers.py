@@ -5,14 +5,17 @@ from __future__ import annotations
 import socket
 import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack
 from itertools import repeat
 from typing import Any, Final, TypeAlias
 
+import pytest
 from pika import BasicProperties, spec
 from pika.frame import Body, Header, Heartbeat, Method, decode_frame
 
 from gateway.endpoints.settings.rabbitmq import RabbitmqSettings
 from tests.brokers.hostile_servers import BLOCK, Behaviour, noise
+from tests.brokers.rabbitmq_server import Vhost
 from tests.hostile.behaviours import Cost, Hostile, HostileWire
 
 FRAME_MAX: Final = 131_072
@@ -407,9 +410,19 @@ def _settings(port: int) -> RabbitmqSettings:
     )  # fmt: skip
 
 
+def _honest(request: pytest.FixtureRequest, stack: ExitStack) -> RabbitmqSettings:
+    vhost = Vhost(request.getfixturevalue("session_rabbitmq"), "neighbour")
+    vhost.api("PUT", "vhosts")
+    stack.callback(vhost.api, "DELETE", "vhosts")
+    return vhost.settings
+
+
 RABBITMQ: Final = HostileWire(
     "rabbitmq",
+    "rabbitmq",
     "t.#",
+    "t.x",
     _settings,
+    _honest,
     [*_LOG_INS, *_SOURCES, *_READINGS, *_HARMLESS, *_SENDINGS],
 )

@@ -2,172 +2,81 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
-from pathlib import Path
-from types import MappingProxyType
+from contextlib import ExitStack
 from typing import Final
 
 import pytest
 
-from gateway.endpoints.base import Sink, Source, Subscription
-from gateway.endpoints.registry import make_sink, make_source
-from gateway.endpoints.settings.base import EndpointSettings
-from gateway.endpoints.settings.nats import NatsSettings
-from gateway.errors import EndpointError, NotConnectedError
-from gateway.model.outcome import RETRY
-from tests.brokers.hostile_servers import serving
-from tests.brokers.nats_server import NatsServer, nats_command
-from tests.brokers.rabbitmq_server import RabbitmqServer, Vhost
-from tests.endpoints.exchange import opened, receive, say, send, wait_for_loss
-from tests.hostile.behaviours import Cost, Hostile, HostileWire
-from tests.hostile.nats_servers import NATS
-from tests.hostile.neighbour import Neighbour
-from tests.hostile.rabbitmq_servers import RABBITMQ
-from tests.waiting import until
+from gateway.endpoints.registry import ENDPOINT_KINDS
+from tests.hostile.behaviours import Hostile, HostileWire
+from tests.hostile.victim import Victim
+from tests.hostile.wires import WIRES
 
-MOST: Final = 256 << 20  # bytes that a hostile server may make this process take
+MOST: Final = 256 << 20  # bytes that a hostile server may make a process take
 MOST_SECONDS: Final = 1.0  # of all but one message in a hundred of a neighbour
-WIRES: Final = (NATS, RABBITMQ)
+MOST_LINES: Final = 20  # that a hostile server may make a process log
 CASES: Final = [
-    pytest.param(wire, each, id=f"{wire.kind}-{each.name}")
+    pytest.param(wire, each, id=f"{wire.name}-{each.name}")
     for wire in WIRES
     for each in wire.behaviours
 ]
 
 
-class Peak:
-    """The most memory of this process since now."""
+class Victims:
+    """The process of one wire format after the other, each with an honest neighbour in it.
 
-    def __init__(self) -> None:
-        Path("/proc/self/clear_refs").write_text("5")  # proc(5): resets the peak
-        self._before = self._read()
+    Mutable: it has one process at a time, for all tests of its format.
+    """
 
-    def bytes(self) -> int:
-        return self._read() - self._before
+    def __init__(self, request: pytest.FixtureRequest) -> None:
+        self._request, self._stack = request, ExitStack()
+        self._wire: HostileWire | None = None
+        self._victim: Victim | None = None
 
-    @staticmethod
-    def _read() -> int:
-        found = re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())
-        assert found
-        return int(found[1]) << 10
+    def of(self, wire: HostileWire) -> Victim:
+        if self._victim is None or self._wire is not wire:
+            self.stop()
+            honest = wire.honest(self._request, self._stack)
+            self._victim = self._stack.enter_context(Victim(honest, wire.pattern, wire.address))
+            self._wire = wire
+        return self._victim
+
+    def stop(self) -> None:
+        """End the process; fail if its neighbour was slow."""
+        victim, self._victim = self._victim, None
+        with self._stack:
+            if victim is not None and self._wire is not None:
+                quick = sorted(victim.seconds())
+                assert quick[len(quick) * 99 // 100] < MOST_SECONDS, self._wire.name
 
 
 @pytest.fixture(scope="module")
-def nats(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Neighbour]:
-    pytest.importorskip("nats")
-    server = NatsServer(nats_command(), tmp_path_factory.mktemp("nats"), [])
-    server.start()
-    settings = NatsSettings(url=server.url, stream="T", create_stream=True, subjects=("t.>",))
-    yield from _running(settings, NATS)
-    server.kill()
-
-
-@pytest.fixture(scope="module")
-def rabbitmq_neighbour(session_rabbitmq: RabbitmqServer) -> Iterator[Neighbour]:
-    vhost: Vhost = Vhost(session_rabbitmq, "neighbour")
-    vhost.api("PUT", "vhosts")
-    yield from _running(vhost.settings, RABBITMQ)
-    vhost.api("DELETE", "vhosts")
-
-
-def _running(settings: EndpointSettings, wire: HostileWire) -> Iterator[Neighbour]:
-    neighbour = Neighbour(source_of(settings, wire), make_sink(settings))
-    with neighbour.running():
-        yield neighbour
-    quick = sorted(neighbour.seconds)
-    assert quick[len(quick) * 99 // 100] < MOST_SECONDS
-
-
-@pytest.fixture
-def neighbour(wire: HostileWire, request: pytest.FixtureRequest) -> Neighbour:
-    found: Neighbour = request.getfixturevalue(
-        {"nats": "nats", "rabbitmq": "rabbitmq_neighbour"}[wire.kind]
-    )
-    return found
-
-
-def source_of(settings: EndpointSettings, wire: HostileWire) -> Source:
-    return make_source(settings, [Subscription(wire.pattern)], instance="r")
-
-
-def refuse(*endpoints: Source | Sink) -> None:
-    for endpoint in endpoints:
-        with pytest.raises(EndpointError, match=r"^(nats|rabbitmq): "):
-            endpoint.open()
-
-
-def log_in(settings: EndpointSettings, wire: HostileWire) -> None:
-    refuse(source_of(settings, wire), make_sink(settings))
-
-
-def open_source(settings: EndpointSettings, wire: HostileWire) -> None:
-    refuse(source_of(settings, wire))
-
-
-def read(settings: EndpointSettings, wire: HostileWire) -> None:
-    with opened(source := source_of(settings, wire)):
-        wait_for_loss(source)
-        for loss in source.continuity.take_losses():  # type: ignore[attr-defined]  # of these kinds
-            assert (loss.messages or 0) < 1 << 63
-
-
-def write(settings: EndpointSettings, _wire: HostileWire) -> None:
-    with opened(sink := make_sink(settings)):
-        try:
-            assert send(sink, say(1)) == [RETRY]
-        except NotConnectedError:
-            return
-        until(lambda: _is_lost(sink), "the sink is still connected")
-
-
-def _is_lost(sink: Sink) -> bool:
-    try:
-        sink.send([], lambda _settlements: None)
-    except NotConnectedError:
-        return True
-    return False
-
-
-def read_on(settings: EndpointSettings, wire: HostileWire) -> None:
-    with opened(source := source_of(settings, wire)):
-        while b"honest" not in [each.payload for each in receive(source).messages]:
-            pass
-
-
-COSTS: Final = MappingProxyType(
-    {
-        Cost.LOG_IN: log_in,
-        Cost.SOURCE: open_source,
-        Cost.READING: read,
-        Cost.SENDING: write,
-        Cost.NOTHING: read_on,
-    }
-)
+def victims(request: pytest.FixtureRequest) -> Iterator[Victims]:
+    found = Victims(request)
+    yield found
+    found.stop()
 
 
 @pytest.mark.parametrize(("wire", "hostile"), CASES)
 def test_a_hostile_server_costs_no_more_than_a_connection(
-    wire: HostileWire, hostile: Hostile, neighbour: Neighbour
+    wire: HostileWire, hostile: Hostile, victims: Victims
 ) -> None:
-    peak = Peak()
-    with serving(hostile.behave) as port:
-        COSTS[hostile.cost](wire.settings(port), wire)
-    neighbour.check()
-    assert peak.bytes() < MOST
+    victim = victims.of(wire)
+    with wire.serve(hostile.behave) as place:
+        found = victim.ask(wire.settings(place), hostile.cost)
+    assert not found.failure, found.failure
+    assert found.memory < MOST
+    assert (found.tracebacks, found.lines < MOST_LINES) == (0, True), found.log
 
 
-def test_a_server_that_is_full_again_and_again_does_not_fill_the_log(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    (found,) = [each for each in RABBITMQ.behaviours if each.name == "blocked-again-and-again"]
-    with serving(found.behave) as port:
-        read_on(RABBITMQ.settings(port), RABBITMQ)
-    assert "takes no messages now" in caplog.text
-    assert len(caplog.records) < 10
+def test_every_kind_has_hostile_servers() -> None:
+    """A kind whose broker is this process has no wire."""
+    remote = {name for name, kind in ENDPOINT_KINDS.items() if not kind.in_process}
+    assert {each.kind for each in WIRES} == remote
 
 
-@pytest.mark.parametrize("wire", WIRES, ids=[each.kind for each in WIRES])
+@pytest.mark.parametrize("wire", WIRES, ids=[each.name for each in WIRES])
 def test_each_wire_format_has_many_behaviours(wire: HostileWire) -> None:
     names = [each.name for each in wire.behaviours]
-    assert len(names) == len({*names}) >= 38
+    assert len(names) == len({*names}) >= wire.fewest

@@ -251,28 +251,6 @@ def test_a_subscribe_has_the_options_of_each_filter() -> None:
     assert encode_subscribe(7, filters, five=True) == b"\x82\x0d\x00\x07\x00" + encoded
 
 
-UNEXPECTED = [
-    pytest.param("5", WELCOME, id="a-second-connack"),
-    pytest.param("5", b"\xf0\x00", id="auth"),
-    pytest.param("5", b"\x10\x00", id="connect"),
-    pytest.param("3.1.1", b"\xe0\x00", id="disconnect-in-3.1.1"),
-    pytest.param("5", b"\x90\x02\x00\x01", id="suback-without-reasons"),
-    pytest.param("5", b"\xb0\x02\x00\x01", id="unsuback-without-reasons"),
-    pytest.param("3.1.1", b"\xb0\x01\x00", id="unsuback-without-an-id"),
-    pytest.param("5", b"\xe0\x03\x00\x05\x1f", id="truncated-properties"),
-    pytest.param("5", b"\xe0\x04\x00\x02\x77\x00", id="unknown-property"),
-    pytest.param("5", b"\xe0\x08\x00\x06\x25\x01\x25\x01\x25\x01", id="repeated-property"),
-]
-
-
-@pytest.mark.parametrize(("version", "packet"), UNEXPECTED)
-def test_a_packet_against_the_protocol_ends_the_session(version: str, packet: bytes) -> None:
-    error = connected(version).receive(packet)
-
-    assert isinstance(error, NotConnectedError)
-    assert "the broker broke the protocol" in str(error)
-
-
 @given(packet=st.binary(min_size=1, max_size=40))
 def test_no_bytes_raise_another_error_than_a_wire_error(packet: bytes) -> None:
     for five in (False, True):
