@@ -8,6 +8,7 @@ from __future__ import annotations
 import pytest
 
 from tests.nights.model_of_dates.campaign import judged_world, whole_world
+from tests.nights.model_of_dates.mutations import MUTATIONS, seeds_until_found
 
 SHORT = range(4)
 NIGHTLY = 500
@@ -28,6 +29,13 @@ def test_no_verdict_of_many_worlds_contradicts_the_truth(first: int) -> None:
     worlds = ((seed, judged_world(seed)[0]) for seed in range(first, first + NIGHTLY))
 
     assert {seed: made.contradictions[0] for seed, made in worlds if made.contradictions} == {}
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("name", MUTATIONS)
+def test_a_broken_rule_is_found(name: str) -> None:
+    assert seeds_until_found(name, range(FIRST_NIGHTLY, FIRST_NIGHTLY + NIGHTLY))
 
 
 @pytest.mark.nightly

@@ -114,10 +114,21 @@ def _absent_journals(world: World, writer: Writer) -> Iterator[Doubt]:
         begin = min(begin, each.opened) or each.opened
         if each.end == "open" and writer.process is not None and not frozen:
             begin = each.opened  # a living process: the dates since it opened the journal
-        end = next_seen(writer, each)
+        end = min(next_seen(writer, each), _followed(world, writer, each))
         if writer.retired is not None:
             end = min(end, date_text(last_seen(writer)))
         yield Doubt(date_text(begin - REACH), end, f"{each.stem} is absent")
+
+
+def _followed(world: World, writer: Writer, journal: WrittenJournal) -> str:
+    """The date on which another instance took the lease after the process of a journal had it."""
+    begins = [
+        each.opened
+        for other in world.writers_by_gateway[writer.gateway]
+        for each in other.books
+        if other is not writer and each.opened >= journal.opened
+    ]
+    return date_text(min(begins) + REACH) if begins else END
 
 
 def next_seen(writer: Writer, journal: WrittenJournal) -> str:
