@@ -49,9 +49,9 @@ class CommandParser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """End the process with the usage and an error; a misspelled word gets the nearest one."""
         if found := _UNKNOWN.search(message):
-            word, choices = found[1], re.findall(r"[^\s',]+", found[2])
-            if hint := nearest(word, choices):
-                message = f"{message[: found.start()]}{word!r} is no choice; {hint}"
+            hint = nearest(found[1], re.findall(r"[^\s',]+", found[2]))
+            if hint.startswith("did you mean"):  # else argparse's own list of the choices
+                message = f"{message[: found.start()]}{found[1]!r} is no choice; {hint}"
         super().error(message)
 
     def add(

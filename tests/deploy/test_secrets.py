@@ -87,7 +87,7 @@ def test_no_finding_has_a_secret(tmp_path: Path) -> None:
     done = run("check", file)
 
     assert done.returncode == 1
-    assert "expected a duration such as 1.5s, not '${env:MQTT}'" in done.stderr
+    assert "expected a duration such as 1.5s, not '${env:MQTT}'" in done.stdout
     assert hidden(done.stdout + done.stderr)
 
 
@@ -97,7 +97,7 @@ def test_a_literal_secret_is_an_error_that_does_not_repeat_it(tmp_path: Path) ->
     done = run("check", file)
 
     assert done.returncode == 1
-    assert "the file contains a secret; write ${env:NAME} or ${file:/path}" in done.stderr
+    assert "the file contains a secret; write ${env:NAME} or ${file:/path}" in done.stdout
     assert "written-out" not in done.stdout + done.stderr
 
 

@@ -269,7 +269,9 @@ class RabbitmqConnection:
     def _parameters(self, url: str) -> pika.ConnectionParameters:
         settings = self.settings
         found = pika.URLParameters(url)
-        if settings.username is not None or settings.password is not None:
+        if settings.login == "certificate":
+            found.credentials = pika.credentials.ExternalCredentials()
+        elif settings.username is not None or settings.password is not None:
             found.credentials = pika.PlainCredentials(
                 settings.username or found.credentials.username,
                 current(settings.password) or "",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import ClassVar, Literal
 from urllib.parse import unquote
 
 from gateway.endpoints.settings.base import (
@@ -50,6 +50,11 @@ class RabbitmqSettings(EndpointSettings):
     password: str | None = secret("password; that of the address when absent")
     tls: TlsSettings | None = optional(
         "TLS; when absent and the address is amqps://, verified against the system's trust store"
+    )
+    login: Literal["password", "certificate"] = setting(
+        "`certificate`: the server takes the user's name from the client certificate in `tls`"
+        " (mechanism EXTERNAL, the server's plug-in rabbitmq_auth_mechanism_ssl)",
+        "password",
     )
     exchange: str = setting(
         "topic exchange that a sink publishes to, and to which a source binds its queue",
@@ -129,6 +134,9 @@ class RabbitmqSettings(EndpointSettings):
         """Yield the faults that only a connection would show."""
         form = "amqp://host:port/vhost or amqps://host:port/vhost"
         yield from address_faults("url", self.url.split(","), _URL, form)
+        if self.login == "certificate" and (self.tls is None or self.tls.cert_file is None):
+            hint = "write `tls: {cert_file: ..., key_file: ...}`"
+            yield SettingFault("login", "there is no client certificate", hint)
         if not self.exchange:
             hint = "write the name of a topic exchange; the address queue:NAME reaches a queue"
             yield SettingFault("exchange", "it has no name", hint)

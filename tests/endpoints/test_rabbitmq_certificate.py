@@ -1,0 +1,107 @@
+"""A log-in at RabbitMQ with a client certificate: the mechanism EXTERNAL."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from gateway.endpoints.base import Subscription
+from gateway.endpoints.rabbitmq import open_sink, open_source
+from gateway.endpoints.settings.base import TlsSettings
+from gateway.endpoints.settings.rabbitmq import RabbitmqSettings
+from gateway.errors import EndpointError
+from gateway.model.message import Headers, Message
+from gateway.model.outcome import ACCEPTED
+from gateway.trial.brokers.listening import free_port
+from gateway.trial.brokers.rabbitmq import RabbitmqNode
+from tests.brokers import servers
+from tests.brokers.rabbitmq_server import skip_without_rabbitmq
+from tests.brokers.test_mqtt_tls import make_certificate
+from tests.endpoints.exchange import collect, opened, send
+
+USER = "gateway-of-the-plant"
+
+
+class Node(RabbitmqNode):
+    """A node with the plug-in. Mutable."""
+
+    def command(self, tool: str) -> list[str]:
+        return servers.command(tool)
+
+    def ctl(self, *arguments: str) -> None:
+        answer = self.run("rabbitmqctl", "--node", self.name, *arguments)
+        assert not answer.returncode, answer.stdout
+
+
+@pytest.fixture(scope="module")
+def settings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RabbitmqSettings]:
+    """Settings for a node that knows one user, whose certificate names it."""
+    skip_without_rabbitmq()
+    folder, port = tmp_path_factory.mktemp("rabbitmq-certificate"), free_port()
+    make_certificate(folder, "authority", None)
+    make_certificate(folder, "broker", "authority", "subjectAltName=IP:127.0.0.1")
+    for name in (USER, "unknown"):
+        make_certificate(folder, name, "authority", "extendedKeyUsage=clientAuth")
+    node = Node(
+        folder,
+        [
+            f"listeners.ssl.1 = 127.0.0.1:{port}",
+            f"ssl_options.cacertfile = {folder}/authority.pem",
+            f"ssl_options.certfile = {folder}/broker.pem",
+            f"ssl_options.keyfile = {folder}/broker.key",
+            "ssl_options.verify = verify_peer",
+            "ssl_options.fail_if_no_peer_cert = true",
+            "ssl_cert_login_from = common_name",
+            "auth_mechanisms.1 = EXTERNAL",
+        ],
+        ["rabbitmq_auth_mechanism_ssl"],
+    )
+    try:
+        node.start()
+        node.ctl("add_user", USER, "no password is used")
+        node.ctl("set_permissions", USER, ".*", ".*", ".*")
+        yield RabbitmqSettings(
+            url=f"amqps://127.0.0.1:{port}/", login="certificate", queue="readings",
+            tls=certificate(folder, USER),
+        )  # fmt: skip
+    finally:
+        node.stop()
+
+
+def certificate(folder: Path, name: str) -> TlsSettings:
+    return TlsSettings(
+        ca_file=f"{folder}/authority.pem",
+        cert_file=f"{folder}/{name}.pem",
+        key_file=f"{folder}/{name}.key",
+    )
+
+
+@pytest.mark.broker
+def test_the_user_is_the_one_of_the_certificate(settings: RabbitmqSettings) -> None:
+    source, sink = open_source(settings, (Subscription("plant.#"),)), open_sink(settings)
+    with opened(source, sink):
+        said = Message("plant.1", b"21.5", Headers(mode=settings.mode))
+        assert send(sink, said) == [ACCEPTED]
+        assert [each.payload for each in collect(source, 1)] == [b"21.5"]
+
+
+@pytest.mark.broker
+def test_a_certificate_without_a_user_is_refused(settings: RabbitmqSettings) -> None:
+    assert settings.tls is not None
+    folder = Path(str(settings.tls.ca_file)).parent
+    sink = open_sink(replace(settings, tls=certificate(folder, "unknown")))
+
+    with pytest.raises(EndpointError, match=r"(?i)refused") as caught:
+        sink.open()
+
+    assert not caught.value.retryable
+
+
+def test_without_a_certificate_it_is_a_finding() -> None:
+    (fault,) = RabbitmqSettings(login="certificate").faults()
+
+    assert fault.key == "login"
+    assert fault.reason == "there is no client certificate"
