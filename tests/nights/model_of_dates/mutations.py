@@ -10,9 +10,9 @@ import pytest
 
 from gateway.archive import judged_journals
 from gateway.archive.journal import local_head
-from gateway.archive.segments import convert
-from gateway.archive.verification import chains
-from gateway.reconcile.nights import world as night_world
+from gateway.night.archive.segments import convert
+from gateway.night.archive.verification import chains
+from gateway.night.reconcile.nights import world as night_world
 from tests.nights.model_of_dates.campaign import judged_world
 
 _NOTHING: Final = lambda *_: iter(())  # noqa: E731  # no finding
