@@ -166,7 +166,7 @@ class Judge:
                 self._contradict(world, f"the seal of {name} is another one, and no night says so")
 
     def _taken_back(self, world: World, found: dict[str, Verified], night: Night) -> None:
-        told = bool(night.findings)
+        told, known = bool(night.findings), list(doubts(world))
         for day in self.judged.keys() & found.keys():
             before, now = self.judged[day], int(bool(errors(found[day])))
             tampered = any(not each.undone for each in world.tampered)
@@ -175,7 +175,8 @@ class Judge:
                     world, f"{day} was clean, is not, and no night says so: {errors(found[day])[0]}"
                 )
             touched = any(each.first <= day <= each.last for each in world.tampered)
-            if before and not now and not touched:
+            healed = before and not now and not touched and not _allowed(known, day)
+            if healed:
                 self._contradict(world, f"{day} was not clean, is clean, and no night judged it")
 
     def _contradict(self, world: World, text: str) -> None:

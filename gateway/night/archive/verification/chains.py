@@ -145,7 +145,7 @@ class _Chain:
             if self.period.has(link.closed, first.closed):
                 text = "the archive begins with it: older dates were removed"
                 yield warning("chain-begins", _place(first), f"{first.journal}: {text}")
-        elif self.period.has(link.closed, first.opened):
+        elif self.period.has(link.closed, self._until(link, first)):
             yield self._missing(link, first)
 
     def _break(self, earlier: Sequence[Seal], later: Sequence[Seal]) -> Iterator[Finding]:
@@ -158,6 +158,8 @@ class _Chain:
             begin = max(begin, self.facts.begin_of(link))  # nothing was written between
         if link and link.digest and not link.taken:
             end = link.closed  # nor after it
+        elif link:
+            end = self._until(link, first)
         if not self.period.has(begin, end):
             return
         if first.opened < last.closed or (link is not None and link.journal in known):
@@ -173,6 +175,16 @@ class _Chain:
             else:
                 lost = f"nothing proves that no rows are missing since {_clock(last.closed)}"
                 yield error("new-chain", _place(first), f"{text}: {lost}")
+
+    def _until(self, link: Previous, successor: Seal) -> int:
+        """Return until when a missing predecessor may have rows.
+
+        That is the opening of its successor, or the time at which another instance took the lease.
+        Units: microseconds.
+        """
+        own = successor.lease.number
+        turns = (each for each in self.leases if 0 < each.number < own)
+        return min((e.since for e in turns if e.since > link.closed), default=successor.opened)
 
     def _taken(self, lineage: Sequence[Seal]) -> Iterator[Finding]:
         """Yield the errors about journals after which another machine may have lost others."""

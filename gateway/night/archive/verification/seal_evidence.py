@@ -157,6 +157,14 @@ class EvidenceReader:
         """
         return any(each[:2] == name[:2] for each in self._names.get(name.writer, ()))
 
+    def starts_of(self, writer: str) -> set[int]:
+        """Return the starts of the processes of a writer that have a seal, in microseconds.
+
+        Raises:
+            OSError: the storage cannot be read.
+        """
+        return {name.start for name in self._names.get(writer, ())}
+
     @cached_property
     def _paths(self) -> dict[date, list[Path]]:
         """The files among the seals of each date, sorted by name."""

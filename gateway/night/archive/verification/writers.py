@@ -109,7 +109,7 @@ class Facts:
 
         Units: microseconds.
         """
-        starts = (each.start for each in self.seals if each.writer == name.writer)
+        starts = self.reader.starts_of(name.writer)
         return min((each for each in starts if each > name.start), default=FOREVER)
 
     def has_seal(self, stem: str) -> bool:

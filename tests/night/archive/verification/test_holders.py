@@ -13,7 +13,7 @@ from gateway.archive.journal.writer import ArchiveWriter
 from gateway.archive.layout import HOUR, JournalName, writer_name
 from gateway.archive.location import parse_location
 from gateway.archive.name_store import NameStore
-from gateway.archive.signed_json import NO_TERM, Term
+from gateway.archive.signed_json import NO_TERM, TAKEN, Previous, Term
 from gateway.archive.storage import LocalStorage, RemoteStorage, Storage
 from gateway.night.archive.retired import retire
 from gateway.night.archive.seals.seal import End
@@ -254,3 +254,28 @@ def test_two_instances_with_their_own_disks_share_a_bucket(tmp_path: Path, bucke
         ("edge@b", 3),
         ("edge@a", 4),
     ]
+
+
+def test_a_lost_disk_concerns_no_date_after_another_instance_took_over(tmp_path: Path) -> None:
+    """Also when its instance came back on another machine, which names the lost journal."""
+    made = Chained(LocalStorage(tmp_path))
+    made.add("plant", MIDNIGHT - HOUR, MIDNIGHT + HOUR, instance="b", lease=FIRST)
+    at = SECOND_LEASE.since
+    made.add("plant", at, END, instance="a", lease=SECOND_LEASE, start=at)
+    for number in (1, 2):
+        begin = END + (number - 1) * 24 * HOUR
+        made.add("plant", begin, begin + 24 * HOUR, instance="a", lease=SECOND_LEASE, start=at)
+    stopped = END + 48 * HOUR
+    made.add(
+        "plant", stopped, stopped + 1, instance="a", lease=SECOND_LEASE, start=at, end=End.STOPPED
+    )
+    first = made.seals[0]
+    lost = Previous(str(JournalName(first.writer, first.start, 1)), TAKEN, first.closed)
+    third = Term(5, stopped + HOUR, 10)
+    made.add(
+        "plant", third.since, third.since + HOUR, instance="b", lease=third, start=third.since,
+        end=End.STOPPED, previous=lost,
+    )  # fmt: skip
+
+    assert errors(made.verify()) == ["missing-seal"]
+    assert [errors(made.verify(day)) for day in AFTER] == [[], [], []]

@@ -232,3 +232,21 @@ def test_a_copy_of_the_journals_folder_elsewhere_concerns_its_own_writers_only(
     made.add("west", MIDNIGHT + 31 * HOUR, MIDNIGHT + 32 * HOUR, end=End.CLOSED)
 
     assert errors(made.verify(DAY + timedelta(days=1), journals=buffer)) == ["open-chain"]
+
+
+def test_a_head_that_was_set_aside_concerns_no_date_after_the_next_process_began(
+    tmp_path: Path,
+) -> None:
+    """A date of a still later process knows that one by the names of its seals only."""
+    made, begin = Chained(LocalStorage(tmp_path)), MIDNIGHT - 50 * HOUR
+    first = made.add("east", begin, begin + HOUR, start=begin)
+    lost = WriterHead("east", "east", begin, first.link, str(JournalName("east", begin, 1)))
+    path = tmp_path / head_path("east").with_name(f"east-{begin}.earlier")
+    path.write_bytes(lost.signed(None).to_json())
+    made.add("west", NOON, NOON + 24 * HOUR, end=End.STOPPED)
+    for later in (MIDNIGHT - 30 * HOUR, MIDNIGHT + 50 * HOUR):
+        made.links["east"] = replace(made.links["east"], digest=None)
+        made.add("east", later, later + HOUR, start=later, end=End.STOPPED)
+
+    found = [errors(made.verify(DAY + timedelta(days=number))) for number in (-2, 2)]
+    assert ["missing-journal" in each for each in found] == [True, False]
