@@ -1,4 +1,4 @@
-"""The section `state`: which state is told, at which brokers, and under which name."""
+"""The section `state`: the state to publish, its brokers, and its name."""
 
 from __future__ import annotations
 

@@ -164,6 +164,16 @@ class TellsState(Protocol):
         """Publish the state unless it was the last one on this connection. Never raises."""
 
 
+@runtime_checkable
+class ShowsLoss(Protocol):
+    """A sink that shows that its broker began empty, so that nothing is retained there."""
+
+    began_empty: bool  # since the last `restored`, as the last `open` found
+
+    def restored(self) -> None:
+        """Note that the retained messages have been sent again. Never raises."""
+
+
 class Sink(Protocol):
     """Sends messages over one connection."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -24,8 +24,9 @@ from gateway.errors import ArchiveError, LeaseNotHeldError, SpoolError
 from gateway.lease.holder import LeaseHolder
 from gateway.routing.origin_path import GatewayIdentity
 from gateway.routing.route import Route
+from gateway.routing.router import NOBODY
 from gateway.runtime import wiring
-from gateway.runtime.context import GatewayContext, TraceBatch
+from gateway.runtime.context import GatewayContext, SourceBinding, TraceBatch
 from gateway.runtime.delivery.backlog import SpoolLimits
 from gateway.runtime.delivery.dead_letter import DeadLetter
 from gateway.runtime.identity import gateway_identity
@@ -45,6 +46,7 @@ from gateway.runtime.record.loop_suspicions import LoopSuspicions
 from gateway.runtime.record.message_ids import MessageIds
 from gateway.runtime.record.recent_names import RecentNames
 from gateway.runtime.reload import ActiveEndpoints
+from gateway.runtime.restore import RetainedRestorer
 
 if TYPE_CHECKING:  # its SDK is optional
     from gateway.tracing.spans import SpanRecorder
@@ -93,6 +95,7 @@ class Gateway:
         self._message_ids = MessageIds(self.started)
         self._span_recorder: SpanRecorder | None = None
         self._announcer = StateAnnouncer(lambda: self.configuration.state, self.lanes, self.pumps)
+        self._restorer = RetainedRestorer(self.lanes, self._retained_readers)
         self._watchdog = Watchdog(
             self.lanes,
             self.pumps,
@@ -139,7 +142,7 @@ class Gateway:
             wiring.path_rules(running),
             self.suspicions,
             recent_names=self.recent_names,
-            state_changed=self._announcer.changed,
+            state_changed=self._state_changed,
         )
         self._echoes.remember(recovered.sent)
         change = self._active.prepare(running, running, context)
@@ -169,6 +172,7 @@ class Gateway:
         """
         deadline = time.monotonic() + seconds
         self._watchdog.stop()
+        self._restorer.stop(CLOSE_TIMEOUT)
         settled = self._active.stop_receiving(deadline - CLOSE_TIMEOUT)
         self._active.close_targets(max(0.0, deadline - CLOSE_TIMEOUT - time.monotonic()))
         if self.spool_database is not None:
@@ -223,6 +227,16 @@ class Gateway:
         self.reloaded = now()
         self._active.apply(change, self._context, {})
         self._announcer.renew()
+
+    def _state_changed(self, name: str) -> None:
+        """Tell the state of a connection, and restore what its broker has lost."""
+        self._announcer.changed(name)
+        if self._context is not None:
+            self._restorer.changed(name, self._context)
+
+    def _retained_readers(self, target: str) -> Mapping[str, SourceBinding]:
+        identity = self._context.identity if self._context else NOBODY
+        return wiring.make_restore_bindings(self.configuration, target, identity)
 
     def _adopt(self, wanted: Configuration) -> None:
         """Take over the configuration of a standby, which has opened nothing yet."""

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from hashlib import blake2b
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from gateway.archive.journal.local_head import last_end
 from gateway.archive.journal.rolling import ArchiveOptions
@@ -164,6 +164,41 @@ def make_source_binding(  # noqa: PLR0913, PLR0917  # the parts of a gateway tha
         configuration.dictionary if _shortens(routes, target_endpoints(configuration)) else None,
         shows_paths="origin" in settings.carries,
     )
+
+
+def make_restore_bindings(
+    configuration: Configuration, target: str, identity: GatewayIdentity
+) -> dict[str, SourceBinding]:
+    """Return a reader of what is retained for `target` at each source, by its endpoint.
+
+    A reader takes no message from another one, and its flag marks retained messages only.
+    """
+    found: dict[str, SourceBinding] = {}
+    for name in source_endpoints(configuration):
+        settings: Any = configuration.endpoints[name].settings  # a dataclass
+        kind = find_kind(settings)
+        routes = [
+            replace(route, targets=to, take_retained=True)
+            for route in configuration.routes
+            if route.endpoint == name and route.take_retained and not route.source.share
+            if (to := tuple(each for each in route.targets if each.endpoint == target))
+        ]
+        if not routes or not kind.retains or kind.observer is None:
+            continue
+        wanted = [replace(each, marks_retained=True) for each in subscriptions(routes)]
+        reader = replace(settings, **kind.observer)
+        rules = AdmissionRules(
+            Router(routes[0].dialect, routes, dictionary_for(configuration, name), identity),
+            lambda _address: False,
+        )
+        found[name] = SourceBinding(
+            make_source(reader, wanted, instance=f"restore-{target}"),
+            rules,
+            (settings.backoff_min, settings.backoff_max),
+            configuration.dictionary,
+            shows_paths="origin" in settings.carries,
+        )
+    return found
 
 
 def _role_of(configuration: Configuration, name: str) -> str:

@@ -70,7 +70,7 @@ def told(broker: Mosquitto) -> Iterator[Told]:
 
 
 def retained(broker: Mosquitto) -> bytes:
-    """Return what a new subscriber is told."""
+    """Return the state that a new subscriber gets."""
     with told(broker) as reader:
         until(lambda: bool(reader.payloads), "nothing is retained")
         return reader.payloads[0]

@@ -18,7 +18,7 @@ STATE = "state: {endpoint: target, of: source, name: bridge/plant-1/state}\n"
 
 
 class ToldByHolder:
-    """What `Pair.take_over` waits for: the state of the new holder."""
+    """The sign that `Pair.take_over` waits for: the state of the new holder."""
 
     def __init__(self, hub: Mosquitto) -> None:
         self._hub = hub

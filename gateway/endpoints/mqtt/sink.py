@@ -9,6 +9,7 @@ from gateway.endpoints.base import Settle, Statement
 from gateway.endpoints.mqtt.addresses import Addresses
 from gateway.endpoints.mqtt.client_id import ClosedConnections, client_id
 from gateway.endpoints.mqtt.connection import MqttConnection
+from gateway.endpoints.mqtt.memory_session import MemorySession
 from gateway.endpoints.mqtt.publish_state import PublishState
 from gateway.endpoints.settings.mqtt import MqttSettings
 from gateway.endpoints.source_shell import not_open
@@ -30,6 +31,7 @@ class MqttSink:
         self._closed = ClosedConnections()
         self._state: PublishState | None = None
         self.statement: Statement | None = None
+        self.began_empty = False
         self._told: bool | None = None  # the last state on this connection
 
     @property
@@ -44,6 +46,8 @@ class MqttSink:
         self._state = self.addresses.connect(self._open)
 
     def _open(self, settings: MqttSettings) -> PublishState:
+        if settings.restore_retained:
+            self.began_empty = not MemorySession(settings, self._client_id).is_present()
         state, said = PublishState(settings), self.statement
         will = None if said is None else (said.name, said.down)
         state.connection = MqttConnection(
@@ -53,6 +57,12 @@ class MqttSink:
         state.connection.open(lambda _session_present: ())
         state.apply_limits()
         return state
+
+    def restored(self) -> None:
+        self.began_empty = False
+        for each in self._settings.each_address:
+            if each.address == self.address:
+                MemorySession(each, self._client_id).make()
 
     def send(self, messages: Sequence[Message], settled: Settle) -> None:
         state = self._state

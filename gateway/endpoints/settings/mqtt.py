@@ -167,6 +167,11 @@ class MqttSettings(EndpointSettings):
     no_local: bool = setting(
         "do not receive messages that the same connection has published (5.0 only)", False
     )
+    restore_retained: bool = setting(
+        "send the retained messages of the sources again to this target when its broker began"
+        " empty",
+        False,
+    )
     dropped_topic: str = setting(
         "topic on which the broker publishes how many messages it has dropped; the default is that"
         " of mosquitto. A source records a rise as a gap, although the broker counts for all its"

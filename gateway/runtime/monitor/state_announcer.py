@@ -1,9 +1,9 @@
 """The states of connections, told at brokers as retained messages.
 
-Told: when the sink there is connected, and with each change. Of: the sources and sinks of one
-endpoint; it is connected when all of them are. After a crash, or a loss of the sink's connection:
-the broker tells the will, which says that it is not connected. At a stop the sink tells it itself.
-A message of this kind is no copy: it has no row, and no route counts it.
+Told: when the sink there is connected, and with each change. The state is that of one endpoint,
+which is connected when its source and its sink are. After a crash, or a loss of the sink's
+connection, the broker tells the will: not connected. At a stop the sink tells that
+itself. A message of this kind is no copy: it has no row, and no route counts it.
 """
 
 from __future__ import annotations
