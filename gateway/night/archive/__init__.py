@@ -1,1 +1,1 @@
-"""What nights read and make of an archive: segments, seals, verification, compaction, lookup."""
+"""The archive as nights read it: segments, seals, verification, compaction, lookup."""

@@ -260,7 +260,7 @@ def test_an_unexpected_error_replaces_the_verdict_of_the_last_night(
     root, metrics = tmp_path / "archive", tmp_path / "night.prom"
     root.mkdir()
     metrics.write_text("gateway_reconcile_status 0\n")
-    monkeypatch.setattr(job, "_judged", broken)
+    monkeypatch.setattr(job, "judge", broken)
 
     failed = run(root, "--metrics", str(metrics))
 

@@ -43,6 +43,7 @@ from gateway.night.archive.verification.seal_evidence import (
 )
 from gateway.night.archive.verification.waiting import WaitingJournal, waiting_journals
 from gateway.night.archive.verification.writers import (
+    NO_WRITERS,
     Facts,
     KnownWriters,
     known_writers,
@@ -63,7 +64,8 @@ class Verified:
     the times in which a gateway did not run. `journals` are those without a seal, where the folder
     of the journals is in reach. `seals` counts the seals of the date, and `unproven` the rows that
     they list in segments that are absent or not as they were sealed. `holders` are the instances
-    that were active on the date, where a gateway has several.
+    that were active on the date, where a gateway has several. The `writers` were read before seals
+    and journals.
     """
 
     findings: tuple[Finding, ...]
@@ -73,6 +75,7 @@ class Verified:
     seals: int = 0
     unproven: int = 0
     holders: tuple[Holder, ...] = ()
+    writers: KnownWriters = NO_WRITERS
 
     @property
     def complete(self) -> bool:
@@ -187,6 +190,7 @@ class _Verifier:
             seals=sum(each.path.parent.name == f"date={day}" for each in evidence),
             unproven=unproven,
             holders=tuple(holders(_within(seals, period))),
+            writers=writers,
         )
 
     def claims(
@@ -284,4 +288,5 @@ def _merged(verified: Sequence[Verified]) -> Verified:
         seals=sum(each.seals for each in verified),
         unproven=sum(each.unproven for each in verified),
         holders=tuple(holder for each in verified for holder in each.holders),
+        writers=verified[-1].writers,
     )

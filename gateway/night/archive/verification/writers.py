@@ -117,6 +117,9 @@ class Facts:
         return stem in self.known or self.reader.has_name(stem)
 
 
+NO_WRITERS: Final = KnownWriters((), {}, frozenset(), {})
+
+
 def known_writers(storage: Storage, folder: Path | None, key: bytes | None) -> KnownWriters:
     """Read all files that name a writer; in the local `folder` of the journals, heads are newer.
 

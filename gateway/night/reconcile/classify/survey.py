@@ -16,7 +16,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
+from gateway.archive.findings import Finding
 from gateway.archive.gaps import NO_ID, SourceGap, merge_gaps
+from gateway.archive.heads import open_gaps
 from gateway.archive.layout import DAY, HOUR, day_start, is_merged, parse_day
 from gateway.archive.location import ArchiveLocation
 from gateway.archive.schema import COLUMNS, SETS, Leg
@@ -51,6 +53,7 @@ from gateway.night.reconcile.input.inputs import (
     hours_around,
     hours_near,
 )
+from gateway.night.reconcile.input.route_history import RouteHistory
 from gateway.night.reconcile.input.row_reader import (
     IdKey,
     Parts,
@@ -121,6 +124,27 @@ class Survey:
         for row in self.parts.to_pylist():
             parts[row["file"]].add(row["part"])
         return {Path(file): tuple(sorted(own)) for file, own in sorted(parts.items())}
+
+
+@dataclass(frozen=True, slots=True)
+class DateFiles:
+    """The verified files of a date and around it, the first look at them, and their routes.
+
+    `history` has the routes of each time, and `newer` the findings about its files. The gaps that
+    are `lasting` have not ended. It took `seconds` to verify the files of the date.
+    """
+
+    scope: Scope
+    inputs: Inputs
+    seconds: float
+    found: Survey = field(default_factory=Survey)
+    history: RouteHistory = field(default_factory=RouteHistory)
+    newer: Sequence[Finding] = ()
+
+    @property
+    def lasting(self) -> list[SourceGap]:
+        writers = self.inputs.verified.writers
+        return open_gaps([each for each in writers.heads if each.writer not in writers.retired])
 
 
 def survey(spark: SparkSession, scope: Scope, inputs: Inputs) -> Survey:

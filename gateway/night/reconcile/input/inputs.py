@@ -22,7 +22,6 @@ from gateway.errors import ArchiveError
 from gateway.night.archive.compaction.current import current_files
 from gateway.night.archive.parquet import PAIRS_KEY, SETS_KEY
 from gateway.night.archive.seals.store import HashFiles, ReadSeal, digests_of
-from gateway.night.archive.segments.convert import convert_abandoned
 from gateway.night.archive.segments.tables import SCHEMA
 from gateway.night.archive.verification.contents import VerifiedSegment
 from gateway.night.archive.verification.verify import Verified, verify_day
@@ -49,6 +48,7 @@ class Scope:
     late: int
     spooled_since: int  # receipt; a copy received before is not in the spool any more
     open_since: Mapping[str, int] = field(default_factory=dict)  # writer -> first recent receipt
+    in_flight: int = 0  # before an open journal; a receipt there may have no outcome
     full: bool = False  # join all rows
 
 
@@ -120,9 +120,8 @@ def find_inputs(
 ) -> Inputs:
     """Verify the segments of `day` by their seals, and list those around it.
 
-    Journals in reach that a gateway left at its end are converted first. A segment that is not as
-    it was sealed is left out. `hash_files` hashes the segments, by default in threads of this
-    process; `read` reads a seal.
+    A segment that is not as it was sealed is left out. `hash_files` hashes the segments, by default
+    in threads of this process; `read` reads a seal.
 
     Raises:
         ArchiveError: the URL of the archive is malformed.
@@ -130,8 +129,6 @@ def find_inputs(
     """
     storage = open_storage(location)
     journals = location.local if location.local.is_dir() else None  # where they are in reach
-    if journals is not None:
-        convert_abandoned(location, storage, key)
     verify = partial(
         verify_day, storage, key=key, journals=journals, hash_files=hash_files, read=read
     )

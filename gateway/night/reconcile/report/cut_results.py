@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 import pyarrow as pa
@@ -16,11 +16,11 @@ from gateway.model.dead_letter_rule import LOOP
 from gateway.night.reconcile.classify.cut_events import CutScope
 from gateway.night.reconcile.classify.cuts import CUT_EXCEPTIONS, judged_cuts
 from gateway.night.reconcile.classify.result_tables import samples
-from gateway.night.reconcile.classify.survey import Survey
+from gateway.night.reconcile.classify.survey import DateFiles, Survey
 from gateway.night.reconcile.grouping import ascending, summed, total
 from gateway.night.reconcile.input.broker_places import broker_places
 from gateway.night.reconcile.input.cut_rows import SEEN, endpoints_of
-from gateway.night.reconcile.input.inputs import Inputs, Scope, day_range, hours_around
+from gateway.night.reconcile.input.inputs import Scope, day_range, hours_around
 from gateway.night.reconcile.input.route_history import RouteHistory
 from gateway.night.reconcile.report.result_folder import ResultFolder, first_rows
 from gateway.night.reconcile.report.rows import Rows
@@ -31,30 +31,33 @@ _MAX_HASHES: Final = 200_000  # of the cuts; with more, all rows at their broker
 _LISTED: Final = pa.array([name for name, facts in CUT_CLASSES.items() if facts.listed])
 
 
-def write_cuts(  # noqa: PLR0913, PLR0917  # the archive, what is known of it, and the results
-    spark: SparkSession,
-    results: ResultFolder,
-    scope: Scope,
-    inputs: Inputs,
-    found: Survey,
-    history: RouteHistory,
-    number: int,
-) -> tuple[Rows, Rows]:
-    """Write the tables; return the counts, the gravest first, and `number` messages of a class."""
-    own = cut_scope(scope, found, history)
+@dataclass(frozen=True, slots=True)
+class CutResults:
+    """The rows for the report: the counts, the gravest first, and some messages."""
+
+    rows: Rows = ()
+    samples: Rows = ()
+
+
+def write_cuts(
+    spark: SparkSession, results: ResultFolder, files: DateFiles, *, number: int
+) -> CutResults:
+    """Judge the cuts, and write the tables; `number` are the samples of a class."""
+    inputs, cuts = files.inputs, files.found.cuts
+    own = cut_scope(files.scope, files.found, files.history)
     if not own.at:
-        table = cut_table(found.cuts)
+        table = cut_table(cuts)
         results.write("cuts", table)
         results.write(_EXCEPTIONS, CUT_EXCEPTIONS.empty_table())
-        return first_rows(table), ()
+        return CutResults(first_rows(table))
     judged = judged_cuts(spark, own, inputs.all, inputs.rows).persist()
     counts = judged.groupBy(*_KEYS).agg(F.sum("copies").alias("copies"))
-    table = cut_table(found.cuts, counts.toArrow())
+    table = cut_table(cuts, counts.toArrow())
     results.write("cuts", table)
     _write_exceptions(results, judged, table)
     judged.unpersist()
     written = results.written(_EXCEPTIONS, CUT_EXCEPTIONS)
-    return first_rows(table), first_rows(samples(written, number, CUT_EXCEPTIONS))
+    return CutResults(first_rows(table), first_rows(samples(written, number, CUT_EXCEPTIONS)))
 
 
 def cut_scope(scope: Scope, found: Survey, history: RouteHistory) -> CutScope:

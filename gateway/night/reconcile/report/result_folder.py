@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Final
 
@@ -18,7 +19,7 @@ from pyspark.sql import DataFrame
 
 from gateway.archive.durable import make_folders
 from gateway.archive.location import ArchiveLocation
-from gateway.archive.storage import open_storage
+from gateway.archive.storage import Storage, open_storage
 from gateway.errors import ReconcileError
 from gateway.night.archive.archive_lock import exclusive_in
 from gateway.night.archive.parquet import encoded
@@ -38,12 +39,16 @@ _FEW: Final = 20_000  # rows that this process writes, and no Python of executor
 _UNQUOTED: Final = re.compile("[ -]")  # in names of classes
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # no slots, for the cached property
 class ResultFolder:
     """The results of one date, in `folder` of `location`, which is absolute for executors."""
 
     location: ArchiveLocation
     folder: Path
+
+    @cached_property
+    def storage(self) -> Storage:
+        return open_storage(self.location)
 
     @property
     def new(self) -> Path:
@@ -65,12 +70,12 @@ class ResultFolder:
 
     def clear(self) -> None:
         """Remove the results of an interrupted run."""
-        open_storage(self.location).remove(self.new)
+        self.storage.remove(self.new)
 
     def write(self, name: str, table: pa.Table) -> None:
         """Write a table of results; no column needs quotes in a query."""
         path = self.new / name / "part-00000.parquet"
-        open_storage(self.location).put(path, encoded(unquoted(table)))
+        self.storage.put(path, encoded(unquoted(table)))
 
     def write_frame(self, name: str, frame: DataFrame, number: int, schema: pa.Schema) -> None:
         """Write a table of `number` rows; executors write a long one."""
@@ -81,23 +86,21 @@ class ResultFolder:
 
     def written(self, name: str, schema: pa.Schema) -> Iterator[pa.Table]:
         """Yield the rows of a written table file by file; an empty table when there are none."""
-        storage = open_storage(self.location)
         yield schema.empty_table()
-        for path, _ in storage.files(self.new / name):
-            with open_parquet(storage.open(path)) as file:
+        for path, _ in self.storage.files(self.new / name):
+            with open_parquet(self.storage.open(path)) as file:
                 yield file.read().cast(schema)
 
     def publish(self, report: Report) -> None:
         """Write the summary and its page, and replace the earlier results."""
-        storage = open_storage(self.location)
-        storage.put(self.new / SUMMARY, to_json(report).encode())
-        storage.put(self.new / REPORT_PAGE, page(report).encode())
-        storage.replace(self.folder, self.new)
+        self.storage.put(self.new / SUMMARY, to_json(report).encode())
+        self.storage.put(self.new / REPORT_PAGE, page(report).encode())
+        self.storage.replace(self.folder, self.new)
 
     def earlier(self) -> Report | None:
         """Return the report of the earlier results; None without a readable one."""
         with suppress(ReconcileError):
-            return from_json(open_storage(self.location).read(self.folder / SUMMARY) or b"")
+            return from_json(self.storage.read(self.folder / SUMMARY) or b"")
         return None
 
 
