@@ -102,11 +102,12 @@ def submitted_session() -> Iterator[SparkSession]:
         ReconcileError: Spark Connect is configured.
     """
     java: Any = launch_gateway()  # type: ignore[no-untyped-call]  # pyspark left it untyped
-    conf = SparkConf(_jvm=java.jvm)  # without the Java process it has none of the given settings
-    _check_classic(conf.get("spark.remote", ""))
-    local = conf.get("spark.master", LOCAL).startswith(LOCAL)
-    for name, value in {**_SETTINGS, **(_LOOPBACK if local else {})}.items():
-        conf.setIfMissing(name, value)
+    given = java.jvm.org.apache.spark.SparkConf()  # only the Java process knows these settings
+    _check_classic(given.get("spark.remote", ""))
+    local = given.get("spark.master", LOCAL).startswith(LOCAL)
+    settings = {**_SETTINGS, **(_LOOPBACK if local else {})}
+    added = [(name, value) for name, value in settings.items() if not given.contains(name)]
+    conf = SparkConf(loadDefaults=False).setAll(added)  # the context adds them to those given
     spark = SparkSession(SparkContext(conf=conf, gateway=java))
     try:
         yield spark
@@ -189,8 +190,13 @@ def _stop(spark: SparkSession) -> None:
 
 
 def _end(java: Any) -> None:  # noqa: ANN401
-    """End the Java process, so that the next session starts a new one."""
-    SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001  # no public way to forget it
+    """End the Java process, so that the next session starts a new one.
+
+    The class `SparkContext` keeps the first Java process of a Python for all later contexts, also
+    after `stop`, and takes another one only when it has none. No public function drops it: without
+    these two assignments, every later session of this Python would ask a process that has ended.
+    """
+    SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001  # the reason is above
     if java is not None:
         with suppress(Py4JError, OSError):  # it has ended by itself
             java.shutdown()
