@@ -31,7 +31,7 @@ from gateway.terminal.text import visible
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from gateway.night.reconcile.maintenance.short_names_job import ShortNameReport
+    from gateway.night.reconcile.maintenance.dictionary import ShortNameReport
 
 
 def add_options(parser: CommandParser) -> None:
@@ -55,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
     check_driver()
     from gateway.night.archive.compaction.compact_day import CompactionReport  # noqa: PLC0415  # Arrow
     from gateway.night.reconcile.maintenance.compact import compact  # noqa: PLC0415  # may be absent
-    from gateway.night.reconcile.maintenance.short_names_job import (  # noqa: PLC0415
+    from gateway.night.reconcile.maintenance.dictionary import (  # noqa: PLC0415
         build_dictionary,
         report_of_current,
     )
@@ -80,7 +80,7 @@ def run(args: argparse.Namespace) -> int:
             removed = remove_old_days(args.archive, oldest)
         names = report_of_current(location, oldest)
         if names is None:
-            names = build_dictionary(start_spark(), location, oldest, show_step)
+            names = build_dictionary(location, oldest, show_step)
     with named_storage(args.archive) as storage:
         marker = mark(storage, day)
     findings = (*compacted.findings, *names.findings)

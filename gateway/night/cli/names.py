@@ -12,10 +12,9 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from gateway.archive.location import ArchiveLocation
-from gateway.cli.parsers import ARCHIVE, JSON_RESULT, MASTER, CommandParser
+from gateway.cli.parsers import ARCHIVE, JSON_RESULT, CommandParser
 from gateway.night.cli.arguments import named_location, named_storage
 from gateway.night.cli.compact import names_facts, print_findings, print_json, print_names
-from gateway.night.reconcile.spark_requirements import check_driver
 from gateway.terminal.console import open_console
 from gateway.terminal.progress import progress
 from gateway.terminal.text import print_line
@@ -26,27 +25,23 @@ if TYPE_CHECKING:
 
 def add_options(parser: CommandParser) -> None:
     parser.add(*ARCHIVE)
-    parser.add("--find NAME", "look up a short, full or source name, without Spark")
+    parser.add("--find NAME", "look up a short, full or source name")
     parser.add(*JSON_RESULT)
-    parser.add(*MASTER)
+    parser.add("--master URL", "accepted, and not used: no Spark starts")
 
 
 def run(args: argparse.Namespace) -> int:
     if args.find is not None:
         return _print_entries(args.archive, args.find, as_json=args.json)
-    return _build(named_location(args.archive), args.master, as_json=args.json)
+    return _build(named_location(args.archive), as_json=args.json)
 
 
-def _build(location: ArchiveLocation, master: str, *, as_json: bool) -> int:
+def _build(location: ArchiveLocation, *, as_json: bool) -> int:
     errors = open_console(stderr=True)
-    check_driver()
-    from gateway.night.reconcile.maintenance.short_names_job import build_dictionary  # noqa: PLC0415  # the extra may be absent
-    from gateway.night.reconcile.session import spark_session  # noqa: PLC0415
+    from gateway.night.reconcile.maintenance.dictionary import build_dictionary  # noqa: PLC0415  # loads PyArrow
 
     with progress(errors) as show_step:
-        show_step(f"starting Spark on {master}")
-        with spark_session(master, short=True) as spark:
-            report = build_dictionary(spark, location, None, show_step)
+        report = build_dictionary(location, None, show_step)
     status = print_findings(report.findings, errors)
     if as_json:
         print_json(names_facts(report), report.findings)

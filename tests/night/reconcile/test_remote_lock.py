@@ -26,7 +26,7 @@ from gateway.errors import ReconcileError
 from gateway.night.archive.remote_lock import CheckHeld, remote_lock
 from gateway.night.reconcile.job import Job, reconcile
 from gateway.night.reconcile.maintenance.compact import compact
-from gateway.night.reconcile.maintenance.short_names_job import build_dictionary
+from gateway.night.reconcile.maintenance.dictionary import build_dictionary
 from tests.archive.bucket import Bucket
 from tests.archive.samples import DAY, archive, delivered, received
 from tests.waiting import until
@@ -270,7 +270,7 @@ def test_one_compaction_of_a_bucket_at_a_time(
     def show_step(_text: str, _share: float | None = None) -> None:
         for second in (
             lambda: compact(lambda: spark, location, DAY, silent),
-            lambda: build_dictionary(spark, location, None, silent),
+            lambda: build_dictionary(location, None, silent),
         ):
             with pytest.raises(ReconcileError, match="another compaction is running"):
                 second()

@@ -1,62 +1,41 @@
-"""The dictionary of shortened names: functions of executors for recorded, sent and whole names."""
+"""The names that gateways shortened: recorded in name files, sent in name pairs, and whole."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from operator import itemgetter
 from pathlib import Path, PurePosixPath
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from gateway.archive.layout import MAX_TIME, NAMES
-from gateway.archive.location import ArchiveLocation
-from gateway.archive.schema import DICTIONARY, Leg
+from gateway.archive.schema import Leg
 from gateway.archive.signed_json import parse
-from gateway.archive.storage import Storage, open_storage
+from gateway.archive.storage import Storage
 from gateway.dialects.base import parse_subject
 from gateway.dialects.dialect import Dialect
 from gateway.dialects.registry import DIALECTS, find_dialect
-from gateway.errors import ArchiveError, GatewayError
-from gateway.night.archive.compaction.current import CurrentFile
-from gateway.night.reconcile.input.executors import Row, tables_of
-from gateway.night.reconcile.input.row_reader import read_pairs
+from gateway.errors import GatewayError
 from gateway.translate.shorten import DIGEST, digest_of
 
-_FINDING: Final = {"place": "string", "rule": "string", "text": "string"}
-# A line of a name file, with its gateway; or a finding about it.
-LINE: Final = {
-    "digest": "string", "levels": "list", "noted": "int64", "gateway": "string", **_FINDING,
-}  # fmt: skip
-# The deliveries of a shortened name from a source name; or a finding about their file.
-SENT: Final = {
-    **dict.fromkeys(("target", "system", "name", "digest", "source_name", "gateway"), "string"),
-    "count": "int64", "first_time": "timestamp", "last_time": "timestamp", **_FINDING,
-}  # fmt: skip
-# An entry of the dictionary with one source; null when it was never sent.
-WHOLE: Final = {**DICTIONARY, "source_name": "string", **_FINDING}
+Row: TypeAlias = Mapping[str, Any]
+
 TORN: Final = "torn-line"
 CONTRARY: Final = "contrary-name"
-VANISHED: Final = "vanished-file"
+UNKNOWN: Final = "unknown-name"
 _LAST_LEVELS: Final = {
     name: re.compile(rf"(?:^|{re.escape(dialect.separator)})({DIGEST.pattern})\Z")
     for name, dialect in DIALECTS.items()
 }
 
 
-def recorded_lines(location: ArchiveLocation, paths: Sequence[Path]) -> Iterator[pa.Table]:
-    """Yield LINE of the name files of gateways; a file that is absent by now has none."""
-    storage = open_storage(location)
-    for path in paths:
-        yield from tables_of(LINE, lines(path.as_posix(), storage.read(path) or b""))
-
-
 def lines(path: str, content: bytes) -> Iterator[Row]:
-    """Parse a name file; bad lines have a rule."""
+    """Yield digest, levels, time and gateway of the lines of a name file; a bad one has a rule."""
     for number, line in enumerate(content.split(b"\n"), start=1):
         if line.strip():
             yield {"place": f"{path}:{number}", "gateway": PurePosixPath(path).stem, **_line(line)}
@@ -91,21 +70,7 @@ def _parsed(line: bytes) -> Row:
     return {"digest": digest, "levels": levels, "noted": noted if is_valid else None}
 
 
-def sent_names(location: ArchiveLocation, files: Sequence[CurrentFile]) -> Iterator[pa.Table]:
-    """Yield SENT of some segments; a finding for an unreadable one."""
-    storage = open_storage(location)
-    for each in files:
-        try:
-            found = _shortened(read_pairs(storage, each.at))
-        except ArchiveError as fault:
-            gone = isinstance(fault.__cause__, FileNotFoundError)
-            text = str(fault).removeprefix(f"{each.at}: ")
-            rule = VANISHED if gone else "unreadable-file"
-            found = iter([{"place": each.path.as_posix(), "rule": rule, "text": text}])
-        yield from tables_of(SENT, found)
-
-
-def _shortened(pairs: pa.Table) -> Iterator[Row]:
+def shortened(pairs: pa.Table) -> Iterator[Row]:
     """Yield the deliveries whose name, or a tag of it, ends in a digest."""
     delivered = pc.equal(pairs["leg"], Leg.DELIVERED.value)
     chosen = pc.and_(delivered, pc.match_substring_regex(pairs["name"], DIGEST.pattern))
@@ -119,26 +84,26 @@ def _shortened(pairs: pa.Table) -> Iterator[Row]:
                 yield {**row, "name": name, "digest": found[1], "source_name": source}
 
 
-def whole_names(sent: pa.Table) -> Iterator[pa.Table]:
-    """Yield WHOLE of names with their recorded levels in `noted_levels`.
+def unused(digest: str, levels: Sequence[str], gateways: Iterable[str]) -> Row:
+    """Return the entry of a name that gateways recorded, and that no delivery uses."""
+    return {"target": "", "name": digest, "digest": digest, "levels": levels, "count": 0,
+            "gateways": gateways}  # fmt: skip
 
-    An unrecorded digest is compared with that of the source name. An unknown digest that the source
-    name already contains may be part of an ordinary name, and is left out.
+
+def used(row: Row, noted: list[str] | None) -> Row | None:
+    """Return the entry of a name that was sent for one source name, with its whole name.
+
+    `noted` are its recorded levels. An unrecorded digest is compared with that of the source name.
+    An unknown digest that the source name already contains may be part of an ordinary name, and is
+    left out. A wrong entry has a rule.
     """
-    yield from tables_of(WHOLE, filter(None, map(_whole, sent.to_pylist())))
-
-
-def _whole(row: Row) -> Row | None:
     system, name, digest, source = itemgetter("system", "name", "digest", "source_name")(row)
-    if name is None:  # recorded, and never sent
-        unused = {"target": "", "name": digest, "levels": row["noted_levels"], "count": 0}
-        return {**row, **unused, "gateways": row["noted_by"]}
     in_source = any(tag.endswith(digest) for tag in source.split(","))
-    levels = row["noted_levels"] or _recovered(source, digest)
+    levels = noted or _recovered(source, digest)
     found = {**row, "levels": levels, "place": "name pairs"}
     if levels is None:
         text = f"{name!r} was sent for {source!r} and is in no name file"
-        return None if in_source else {**found, "rule": "unknown-name", "text": text}
+        return None if in_source else {**found, "rule": UNKNOWN, "text": text}
     dialect = find_dialect(system)
     found["whole"] = dialect.leading + dialect.separator.join(dialect.codec.encode(levels))
     if not in_source and not _is_beginning(dialect, name, levels):

@@ -26,25 +26,20 @@ from gateway.night.archive.segments import write
 from gateway.night.archive.segments.pairs import MAX_PAIRS, every_pair_of
 from gateway.night.archive.segments.tables import to_table
 from gateway.night.reconcile.maintenance.compact import compact
-from gateway.night.reconcile.maintenance.short_names_job import ShortNameReport, build_dictionary
+from gateway.night.reconcile.maintenance.dictionary import ShortNameReport, build_dictionary
 from gateway.translate.shorten import digest_of
 from gateway.trial.synthetic.sealed_rows import write_sealed
 from tests.archive.samples import DAY, NOON
 from tests.night.reconcile import shortening
 from tests.night.reconcile.shortening import DAY_LONG, Sender, long_name
 
-pytestmark = [
-    pytest.mark.spark,
-    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
-]
-
 
 def silent(_text: str, _share: float | None = None) -> None:
     return None
 
 
-def made(spark: SparkSession, root: Path, oldest: date | None = None) -> ShortNameReport:
-    return build_dictionary(spark, ArchiveLocation(root), oldest, silent)
+def made(root: Path, oldest: date | None = None) -> ShortNameReport:
+    return build_dictionary(ArchiveLocation(root), oldest, silent)
 
 
 def table(root: Path) -> dict[tuple[str, str], dict[str, Any]]:
@@ -105,7 +100,7 @@ class Archive:
 
 
 @pytest.fixture(scope="module")
-def listed(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Archive:
+def listed(tmp_path_factory: pytest.TempPathFactory) -> Archive:
     root = tmp_path_factory.mktemp("names")
     sent = {
         **two_gateways_share_a_name(root),
@@ -113,7 +108,7 @@ def listed(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Arc
         **an_unreadable_segment(root),
     }
     name_file_with_bad_lines(root)
-    return Archive(root, sent, made(spark, root))
+    return Archive(root, sent, made(root))
 
 
 def two_gateways_share_a_name(root: Path) -> dict[str, str]:
@@ -242,8 +237,7 @@ def test_the_report_counts_what_is_listed(listed: Archive) -> None:
     assert listed.done.targets == len({target for target, _ in rows if target})
 
 
-@pytest.mark.nightly
-def test_a_name_stays_as_long_as_a_day_that_uses_it(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_name_stays_as_long_as_a_day_that_uses_it(tmp_path: Path) -> None:
     sender = Sender(tmp_path)
     name = sender.send(long_name(1), "erp", "ems", [NOON])
     idle = sender.note(long_name(2), "ems")
@@ -254,11 +248,11 @@ def test_a_name_stays_as_long_as_a_day_that_uses_it(spark: SparkSession, tmp_pat
     stamped = [{**each, "time": NOON - 90 * DAY_LONG} for each in old]
     file.write_text("".join(json.dumps(each) + "\n" for each in (*stamped, timeless)))
 
-    assert made(spark, tmp_path, DAY).names == 2
+    assert made(tmp_path, DAY).names == 2
     assert set(table(tmp_path)) == {("erp", name), ("", timeless["digest"])}
     assert ("", idle[-27:]) not in table(tmp_path)
     shutil.rmtree(tmp_path / f"date={DAY}")
-    assert made(spark, tmp_path, DAY).names == 1
+    assert made(tmp_path, DAY).names == 1
     assert set(table(tmp_path)) == {("", timeless["digest"])}
 
 
@@ -271,6 +265,8 @@ def sealed_here(root: Path, *batches: Rows, gateway: str) -> None:
 
 
 @pytest.mark.nightly
+@pytest.mark.spark
+@pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
 def test_names_count_once_whatever_file_they_are_in(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -284,7 +280,7 @@ def test_names_count_once_whatever_file_they_are_in(
     sender = Sender(tmp_path)
     name = sender.send(long_name(1), "erp", "ems", [NOON, NOON + DAY_LONG // 24])
     sender.close()
-    made(spark, tmp_path)
+    made(tmp_path)
     before = table(tmp_path)
     kept = [path.relative_to(tmp_path) for path in tmp_path.glob("date=*/*/*.parquet")]
     for path in kept:
@@ -294,18 +290,15 @@ def test_names_count_once_whatever_file_they_are_in(
     assert compact(lambda: spark, ArchiveLocation(tmp_path), DAY, silent).findings == ()
     shutil.copytree(tmp_path / "copy", tmp_path, dirs_exist_ok=True)  # replaced and not yet gone
     shutil.rmtree(tmp_path / "copy")
-    done = made(spark, tmp_path)
+    done = made(tmp_path)
 
     assert done.findings == ()
     assert table(tmp_path) == before
     assert before["erp", name]["count"] == 2
 
 
-@pytest.mark.nightly
 @pytest.mark.parametrize("old", [True, False], ids=["an-old-day", "a-kept-day"])
-def test_a_file_removed_during_the_build_is_reported(
-    spark: SparkSession, tmp_path: Path, *, old: bool
-) -> None:
+def test_a_file_removed_during_the_build_is_reported(tmp_path: Path, *, old: bool) -> None:
     sender = Sender(tmp_path)
     name = sender.send(long_name(1), "erp", "ems", [NOON, NOON + DAY_LONG])
     sender.close()
@@ -313,11 +306,11 @@ def test_a_file_removed_during_the_build_is_reported(
 
     def show_step(step: str) -> None:
         steps.append(step)
-        if step == "writing the dictionary":  # what the converter does
+        if step == "reading the shortened names":  # what the converter does
             shutil.rmtree(tmp_path / f"date={DAY}")
 
     oldest = date.fromordinal(DAY.toordinal() + old)
-    done = build_dictionary(spark, ArchiveLocation(tmp_path), oldest, show_step)
+    done = build_dictionary(ArchiveLocation(tmp_path), oldest, show_step)
 
     assert table(tmp_path)["erp", name]["count"] == 1
     assert rules(done) == ([] if old else [("error", "vanished-file", f"date={DAY}")])
@@ -336,23 +329,21 @@ class Crash(BaseException):
     """Stands for the end of the process: no code catches it."""
 
 
-def test_a_name_is_found_by_short_whole_and_source_name_during_a_build(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_a_name_is_found_by_short_whole_and_source_name_during_a_build(tmp_path: Path) -> None:
     with pytest.raises(ArchiveError, match="is absent"):
         list(find_name(LocalStorage(tmp_path), "x"))
     sender = Sender(tmp_path)
     name = sender.send(long_name(1), "erp", "ems")
     sender.send(long_name(2), "erp", "ems")
     sender.close()
-    made(spark, tmp_path)
+    made(tmp_path)
 
     def show_step(step: str) -> None:
         if step == "writing the dictionary":
             raise Crash
 
     with pytest.raises(Crash):
-        build_dictionary(spark, ArchiveLocation(tmp_path), None, show_step)
+        build_dictionary(ArchiveLocation(tmp_path), None, show_step)
 
     for question in QUESTIONS:
         (found,) = find_name(LocalStorage(tmp_path), question(name))
@@ -360,9 +351,7 @@ def test_a_name_is_found_by_short_whole_and_source_name_during_a_build(
     assert list(find_name(LocalStorage(tmp_path), "nothing")) == []
 
 
-def test_the_dictionary_of_a_remote_archive_is_built_there(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_the_dictionary_of_a_remote_archive_is_built_there(tmp_path: Path) -> None:
     """Its files are reached by URL, through Arrow and through Hadoop, like S3 and HDFS."""
     remote = tmp_path / "remote"
     sender = Sender(remote)
@@ -370,8 +359,8 @@ def test_the_dictionary_of_a_remote_archive_is_built_there(
     sender.close()
     location = ArchiveLocation(tmp_path / "buffer", f"file://{remote}")
 
-    build_dictionary(spark, location, DAY, silent)
-    done = build_dictionary(spark, location, DAY, silent)  # replaces the first
+    build_dictionary(location, DAY, silent)
+    done = build_dictionary(location, DAY, silent)  # replaces the first
 
     assert (done.names, done.sent, done.findings) == (1, 1, ())
     assert set(table(remote)) == {("erp", name)}
@@ -379,8 +368,8 @@ def test_the_dictionary_of_a_remote_archive_is_built_there(
 
 
 @pytest.mark.parametrize("url", ["hdfs://127.0.0.1:1/x", "s3://bucket/x?colour=red"])
-def test_an_unreachable_archive_is_an_error_of_one_line(spark: SparkSession, url: str) -> None:
+def test_an_unreachable_archive_is_an_error_of_one_line(url: str) -> None:
     with pytest.raises(GatewayError, match="archive") as caught:
-        build_dictionary(spark, parse_location(url), None, silent)
+        build_dictionary(parse_location(url), None, silent)
 
     assert "\n" not in str(caught.value)
