@@ -72,7 +72,7 @@ def run_night(job: Job, show_step: ShowStep, expect: str | None = None) -> Night
         make_folders(location.local / NIGHTS)
     conflict = "another gateway reconcile writes the next night; wait for its end"
     with exclusive_in(location, _LOCK, conflict) as check_held:
-        _convert(job)  # a journal that is only not converted yet is not away
+        convert_left(job)  # a journal that is only not converted yet is not away
         chain = read_chain(storage, job.key, expect, stated=newest_stated(storage, job.key))
         at, forgotten = job.at, forgotten_dates(storage)
         read = lru_cache(_MAX_SEALS)(partial(read_seal, storage))
@@ -132,17 +132,17 @@ def run_dates(
     # The dates share a session; one date alone starts that which suits it.
     with spark_session(job.master) if earlier else nullcontext():
         for each in earlier:
-            _convert(each)
+            convert_left(each)
             row, found = _row(each, show_step)
             carried.append(row)
             after(each.day, found)
-        _convert(last)
+        convert_left(last)
         report = reconcile(replace(last, carried=carried), show_step)
         after(last.day, report)
     return report
 
 
-def _convert(job: Job) -> None:
+def convert_left(job: Job) -> None:
     """Convert the journals in reach that a gateway left at its end."""
     if job.location.local.is_dir():
         convert_abandoned(job.location, open_storage(job.location), job.key)

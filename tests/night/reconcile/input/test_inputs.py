@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import shutil
-from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -10,7 +9,7 @@ import pytest
 from gateway.archive.findings import Weight
 from gateway.archive.journal.records import MAGIC
 from gateway.archive.journal.writer import ArchiveWriter
-from gateway.archive.layout import SEALS, journals
+from gateway.archive.layout import SEALS
 from gateway.archive.location import ArchiveLocation
 from gateway.night.reconcile.input.executors import batches
 from gateway.night.reconcile.input.inputs import Inputs, find_inputs, verify_around
@@ -19,7 +18,6 @@ from tests.archive.samples import DAY, NOON, QUICK, START, archive, delivered, p
 from tests.archived import segments
 
 HOUR = 3_600_000_000
-KEY = b"a key of the seals"
 
 
 def found(root: Path) -> Inputs:
@@ -121,38 +119,6 @@ def test_batches_have_about_the_same_size(
 ) -> None:
     items = "abcd"[: len(sizes)]
     assert ["".join(batch) for batch in batches(items, sizes, number)] == expected
-
-
-@pytest.mark.parametrize("key", [None, KEY], ids=["plain", "keyed"])
-def test_journals_that_a_slow_stop_left_are_converted_first(
-    tmp_path: Path, key: bytes | None
-) -> None:
-    options = replace(QUICK, close_seconds=0, seal_key=key)  # its converter is ended at once
-    writer = ArchiveWriter(tmp_path, "edge", START, options)
-    put(writer, received([1]))
-    put(writer, delivered([1]))
-    writer.close()
-    assert journals(tmp_path)
-
-    inputs = find_inputs(ArchiveLocation(tmp_path), DAY, key)
-
-    assert journals(tmp_path) == []
-    assert (inputs.rows, [each.rule for each in inputs.findings]) == (2, [])
-
-
-@pytest.mark.parametrize("key", [None, b"another key of it"], ids=["none", "another"])
-def test_a_journal_is_not_converted_without_its_key(tmp_path: Path, key: bytes | None) -> None:
-    options = replace(QUICK, close_seconds=0, seal_key=KEY)
-    writer = ArchiveWriter(tmp_path, "edge", START, options)
-    put(writer, received([1]))
-    writer.close()
-    left = journals(tmp_path)
-
-    inputs = find_inputs(ArchiveLocation(tmp_path), DAY, key)
-
-    assert left
-    assert journals(tmp_path) == left
-    assert inputs.rows == 0
 
 
 def test_each_instance_that_writes_now_has_its_own_open_journal(tmp_path: Path) -> None:

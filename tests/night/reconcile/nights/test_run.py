@@ -1,0 +1,52 @@
+"""The driver of nights: what it does before it judges a date."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from gateway.archive.journal.writer import ArchiveWriter
+from gateway.archive.layout import journals
+from gateway.night.reconcile.job import Job
+from gateway.night.reconcile.nights.run import convert_left, run_dates
+from tests.archive.samples import DAY, QUICK, START, delivered, put, received
+from tests.archived import segments
+
+KEY = b"a key of the seals"
+
+
+def left_by_a_slow_stop(root: Path, key: bytes | None) -> None:
+    options = replace(QUICK, close_seconds=0, seal_key=key)  # its converter is ended at once
+    writer = ArchiveWriter(root, "edge", START, options)
+    put(writer, received([1]))
+    put(writer, delivered([1]))
+    writer.close()
+    assert journals(root)
+
+
+@pytest.mark.spark
+@pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
+@pytest.mark.parametrize("key", [None, KEY], ids=["plain", "keyed"])
+def test_journals_that_a_slow_stop_left_are_converted_first(
+    tmp_path: Path, key: bytes | None
+) -> None:
+    left_by_a_slow_stop(tmp_path, key)
+    job = Job(tmp_path, DAY, master="local[1]", key=key)
+
+    report = run_dates(job, [DAY], lambda _text, _share=None: None)
+
+    assert journals(tmp_path) == []
+    assert (report.total("delivered"), report.findings) == (1, [])
+
+
+@pytest.mark.parametrize("key", [None, b"another key of it"], ids=["none", "another"])
+def test_a_journal_is_not_converted_without_its_key(tmp_path: Path, key: bytes | None) -> None:
+    left_by_a_slow_stop(tmp_path, KEY)
+    left = journals(tmp_path)
+
+    convert_left(Job(tmp_path, DAY, key=key))
+
+    assert journals(tmp_path) == left
+    assert segments(tmp_path, DAY) == []
