@@ -16,7 +16,7 @@ def states_read(configuration: Configuration) -> Iterator[ConfigError]:
         for name in state.endpoint:
             levels = parse_subject(state.name, configuration.endpoints[name].dialect).levels
             for route in configuration.routes:
-                if brokers[route.endpoint] == brokers[name] and route.source.selects(levels):
+                if brokers[route.endpoint] == brokers[name] and route.takes(levels):
                     location = configuration.location_of(("state", number, "name"))
                     reason = f"route {route.name!r} reads {state.name!r}, and carries the state on"
                     hint = "write another name, or an `exclude` at the route"

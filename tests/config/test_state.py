@@ -82,6 +82,11 @@ def test_one_state_and_several_are_read(tmp_path: Path) -> None:
         ("line/a", "", []),  # at the hub, where no route reads it
         ("cmd/a", "", ["down"]),
         ("bridge/a", "  r: {from: {endpoint: hub, pattern: '#'}, to: {endpoint: plant}}", ["r"]),
+        (
+            "bridge/a",
+            "  r: {from: {endpoint: hub, pattern: '#', exclude: bridge/a}, to: {endpoint: plant}}",
+            [],
+        ),
         ("bridge/a", '  p: {from: {endpoint: plant, pattern: "#"}, to: {endpoint: hub}}', []),
     ],
 )
