@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import takewhile
 
 from gateway.endpoints.settings.base import U16
-from gateway.endpoints.settings.mqtt import MqttSettings
+from gateway.endpoints.settings.mqtt import MAX_ALPN, MqttSettings
 from gateway.imports.document import REFERENCE, EndpointSetting, Value
 from gateway.imports.mosquitto.config_file import BridgeConnection, MosquittoConfig, Option
 from gateway.imports.mosquitto.listeners import DEFAULT_PORT
@@ -150,7 +150,7 @@ class _BridgeSide:
     def tls(self) -> Iterator[EndpointSetting]:
         if not self._encrypted():
             reason = "the bridge is not encrypted without bridge_cafile or bridge_capath"
-            for name in ("bridge_certfile", "bridge_keyfile"):
+            for name in ("bridge_alpn", "bridge_certfile", "bridge_keyfile"):
                 if (option := self._options.get(name)) is not None:
                     self._omit(option, reason)
             return
@@ -159,6 +159,12 @@ class _BridgeSide:
             option = self._options.get(f"bridge_{name}")
             if option and (file := self._without_reference(option, option.value)):
                 values[key] = file
+        option = self._options.get("bridge_alpn")
+        if option and (protocol := self._without_reference(option, option.value)):
+            if len(protocol.encode()) <= MAX_ALPN:
+                values["alpn"] = [protocol]
+            else:
+                self._omit(option, f"its name is longer than {MAX_ALPN} bytes")
         note = "" if "ca_file" in values else "The CA certificates of the system are trusted."
         yield EndpointSetting("tls", values, note)
 

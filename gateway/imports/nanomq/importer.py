@@ -61,7 +61,7 @@ _SECONDS: Final = {"m": 60, "h": 3600}
 _BROKERS: Final = (("mqtt",), ("sqlite",))  # caches of the broker
 _REASONS: Final[Mapping[str, str]] = {
     "key_password": "write it as `key_password` under `tls`, by a reference",
-    "will": "the gateway reports its state over HTTP, and sends no will",
+    "will": "write a `state`: the gateway retains 1 there, and its will is 0",
 }
 _OTHER_KEY: Final = "no route and no endpoint has such a setting"
 _STAYS: Final = "it is a setting of the broker and not of a bridge"
@@ -158,6 +158,7 @@ def _options(bridge: _Bridge, server: re.Match[str]) -> Iterator[tuple[str, str,
     address = known.get("server") or known["address"]
     yield "address", f"{server['host']}:{server['port'] or DEFAULT_PORT}", address
     yield "local_cleansession", "false", address
+    yield "notifications", "false", address
     if not bridge.is_on("bridge_mode"):
         yield "try_private", "false", address
     encrypted = server["scheme"] in _TLS or bridge.is_on(

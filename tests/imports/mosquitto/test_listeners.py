@@ -8,7 +8,7 @@ from gateway.imports.document import Value
 from gateway.imports.source_lines import LineStatus
 from tests.imports.imported import import_alone
 
-BRIDGE = "connection c\naddress h\ntopic a/# out\n"
+BRIDGE = "connection c\naddress h\ntopic a/# out\nnotifications false\n"
 TLS = "certfile /c.pem\nkeyfile /k.pem\n"
 
 
