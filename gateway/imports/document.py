@@ -6,7 +6,7 @@ import math
 import re
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 from urllib.parse import unquote
 
@@ -89,6 +89,22 @@ class EndpointEntry:
     settings: tuple[EndpointSetting, ...]
     notes: tuple[str, ...] = ()
 
+    @property
+    def broker(self) -> str:
+        """The address of its broker."""
+        values = {setting.key: str(setting.value) for setting in self.settings}
+        return ":".join(values[key] for key in ("host", "port") if key in values)
+
+
+@dataclass(frozen=True, slots=True)
+class StateEntry:
+    """State of the connections of the endpoint `of`, which the broker of `endpoint` keeps."""
+
+    endpoint: str
+    of: str
+    name: str
+    note: str = ""
+
 
 @dataclass(frozen=True, slots=True)
 class TargetEntry:
@@ -98,6 +114,7 @@ class TargetEntry:
     template: str
     notes: tuple[str, ...] = ()
     lossy: bool = False  # several names become one, as in the imported bridge
+    headers: Mapping[str, Value] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +145,7 @@ class Document:
     files: tuple[str, ...]
     endpoints: tuple[EndpointEntry, ...]
     routes: tuple[RouteEntry, ...]
+    states: tuple[StateEntry, ...] = ()
     notes: tuple[str, ...] = ()  # at the top
     remarks: tuple[str, ...] = ()  # after the routes
     omitted: tuple[OmittedLine, ...] = ()
@@ -180,7 +198,7 @@ def gateway_name(site: str, *parts: str) -> str:
 
 def render(document: Document) -> str:
     """Return the text of the mapping file; equal documents have equal texts."""
-    parts = (_head, _process, _endpoints, _routes, _tail)
+    parts = (_head, _process, _endpoints, _states, _routes, _tail)
     return "\n".join(line for part in parts for line in part(document))
 
 
@@ -222,6 +240,16 @@ def _endpoints(document: Document) -> Iterator[str]:
             yield from comment_lines(setting.note, 4)
             yield from _setting(setting)
         yield from comment_lines(f"broker_id: {_broker_id(endpoint)}", 4)
+    yield ""
+
+
+def _states(document: Document) -> Iterator[str]:
+    if not document.states:
+        return
+    yield "state:"
+    for state in document.states:
+        yield from comment_lines(state.note, 2)
+        yield f"  - {_filled(state, 'endpoint', 'of', 'name')}"
     yield ""
 
 
@@ -276,12 +304,12 @@ def _route(route: RouteEntry) -> Iterator[str]:
     yield "    to:"
     for target in route.targets:
         yield from _comments(target.notes, 6)
-        yield f"      - {_filled(target, 'endpoint', 'template', 'lossy')}"
+        yield f"      - {_filled(target, 'endpoint', 'template', 'lossy', 'headers')}"
     if route.both:
         yield "    direction: both"
 
 
-def _filled(entry: RouteEntry | TargetEntry, *keys: str) -> str:
+def _filled(entry: RouteEntry | StateEntry | TargetEntry, *keys: str) -> str:
     """Return the fields of an entry that have a value, as one line of YAML."""
     return to_yaml({key: value for key in keys if (value := getattr(entry, key))})
 

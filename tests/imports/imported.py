@@ -12,6 +12,7 @@ from gateway.imports.document import Document, render
 from gateway.imports.mosquitto.importer import import_mosquitto
 
 T = TypeVar("T")
+QUIET = "notifications false\n"  # of a connection without a state
 SAMPLES = Path(__file__).parent / "samples"
 
 

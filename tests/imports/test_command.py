@@ -13,7 +13,7 @@ from gateway.errors import GatewayError
 from gateway.imports.document import render
 from gateway.imports.ems.importer import import_ems
 from gateway.imports.imported_files import MAX_BYTES, site_of
-from tests.imports.imported import SAMPLES, import_alone
+from tests.imports.imported import QUIET, SAMPLES, import_alone
 
 
 def run(*arguments: str) -> int:
@@ -54,7 +54,7 @@ def test_each_endpoint_has_the_broker_id_to_choose(
     tmp_path: Path, address: str, expected: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file, output = tmp_path / "mosquitto.conf", tmp_path / "plant.yaml"
-    file.write_text(f"listener 1885\nconnection c\naddress {address}\ntopic a/# out\n")
+    file.write_text(f"listener 1885\nconnection c\naddress {address}\ntopic a/# out\n{QUIET}")
 
     assert run("mosquitto", str(file), "-o", str(output)) == 0
 
@@ -82,7 +82,7 @@ def test_the_last_line_names_the_variables_to_set(
     tmp_path: Path, lines: str, names: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file, output = tmp_path / "mosquitto.conf", tmp_path / "plant.yaml"
-    file.write_text(f"connection c\naddress h\n{lines}topic a/# out\n")
+    file.write_text(f"connection c\naddress h\n{lines}topic a/# out\n{QUIET}")
 
     assert run("mosquitto", str(file), "-o", str(output)) == 0
 
@@ -107,7 +107,8 @@ def test_a_line_that_stays_at_the_broker_is_no_loss(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "mosquitto.conf"
-    file.write_text("listener 1883\nallow_anonymous true\nconnection c\naddress h\ntopic a/# out\n")
+    bridge = f"connection c\naddress h\ntopic a/# out\n{QUIET}"
+    file.write_text(f"listener 1883\nallow_anonymous true\n{bridge}")
 
     assert run("mosquitto", str(file)) == 0
 
@@ -200,7 +201,7 @@ def test_the_same_file_at_two_sites_gives_two_names(tmp_path: Path) -> None:
     for site in ("north", "south"):
         file, output = tmp_path / site / "mosquitto.conf", tmp_path / site / "gw.yaml"
         file.parent.mkdir()
-        file.write_text("connection hub\naddress h\ntopic a/# in\n")
+        file.write_text(f"connection hub\naddress h\ntopic a/# in\n{QUIET}")
         assert run("mosquitto", str(file), "-o", str(output)) == 0
         names.add(load(output).gateway.name)
 
@@ -221,8 +222,8 @@ def test_a_folder_of_further_files_is_read_and_the_lines_of_the_broker_are_one(
 ) -> None:
     folder, file = tmp_path / "conf.d", tmp_path / "mosquitto.conf"
     folder.mkdir()
-    (folder / "b.conf").write_text("connection d\naddress h\ntopic b/# out\n")
-    (folder / "a.conf").write_text("connection c\naddress h\ntopic a/# out\n")
+    (folder / "b.conf").write_text(f"connection d\naddress h\ntopic b/# out\n{QUIET}")
+    (folder / "a.conf").write_text(f"connection c\naddress h\ntopic a/# out\n{QUIET}")
     (folder / "a.conf.old").write_text("connection d\n")
     file.write_text(
         f"listener 1884\nallow_anonymous false\npersistence true\ninclude_dir {folder}\n"

@@ -59,6 +59,9 @@ class BridgeConnection:
     options: dict[str, Option] = field(default_factory=dict)
     topics: list[TopicLine] = field(default_factory=list)
 
+    def is_set(self, name: str, value: str) -> bool:
+        return name in self.options and self.options[name].value == value
+
 
 @dataclass(frozen=True, slots=True)
 class MosquittoConfig:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import takewhile
 
 from gateway.endpoints.settings.base import U16
-from gateway.endpoints.settings.mqtt import MqttSettings
+from gateway.endpoints.settings.mqtt import MAX_ALPN, MqttSettings
 from gateway.imports.document import REFERENCE, EndpointSetting, Value
 from gateway.imports.mosquitto.config_file import BridgeConnection, MosquittoConfig, Option
 from gateway.imports.mosquitto.listeners import DEFAULT_PORT
@@ -19,6 +19,8 @@ VERSIONS = {"mqttv50": "5", "mqttv311": "3.1.1"}
 TLS_FILES = {"ca_file": "cafile", "cert_file": "certfile", "key_file": "keyfile"}
 TLS_OPTIONS = ("bridge_cafile", "bridge_capath", "bridge_psk")  # each enables encryption
 
+WEBSOCKET_PATH = "websocket path"  # stands for what a URL of NanoMQ has; no option of mosquitto
+MQTT_OVER_WEBSOCKET = EndpointSetting("websocket", "/mqtt", "mosquitto takes any path.")
 MQTT_5 = EndpointSetting(
     "version",
     "5",
@@ -59,6 +61,7 @@ def local_settings(
         EndpointSetting("host", listener.host),
         EndpointSetting("port", listener.port or DEFAULT_PORT, _listener_note(broker)),
         *((EndpointSetting("tls", {}),) if listener.has_tls else ()),
+        *((MQTT_OVER_WEBSOCKET,) if listener.has_websocket else ()),
         *((MQTT_5,) if both else ()),
         *side.log_in(broker.listeners.refusing()),
         *side.session(clean),
@@ -88,6 +91,7 @@ def remote_settings(
         EndpointSetting("kind", "mqtt"),
         *side.address(),
         *side.tls(),
+        *side.websocket(),
         side.version(both=both),
         *side.log_in(),
         *side.session("cleansession"),
@@ -150,7 +154,7 @@ class _BridgeSide:
     def tls(self) -> Iterator[EndpointSetting]:
         if not self._encrypted():
             reason = "the bridge is not encrypted without bridge_cafile or bridge_capath"
-            for name in ("bridge_certfile", "bridge_keyfile"):
+            for name in ("bridge_alpn", "bridge_certfile", "bridge_keyfile"):
                 if (option := self._options.get(name)) is not None:
                     self._omit(option, reason)
             return
@@ -159,8 +163,18 @@ class _BridgeSide:
             option = self._options.get(f"bridge_{name}")
             if option and (file := self._without_reference(option, option.value)):
                 values[key] = file
+        option = self._options.get("bridge_alpn")
+        if option and (protocol := self._without_reference(option, option.value)):
+            if len(protocol.encode()) <= MAX_ALPN:
+                values["alpn"] = [protocol]
+            else:
+                self._omit(option, f"its name is longer than {MAX_ALPN} bytes")
         note = "" if "ca_file" in values else "The CA certificates of the system are trusted."
         yield EndpointSetting("tls", values, note)
+
+    def websocket(self) -> Iterator[EndpointSetting]:
+        if (option := self._options.get(WEBSOCKET_PATH)) is not None:
+            yield EndpointSetting("websocket", option.value)
 
     def version(self, *, both: bool) -> EndpointSetting:
         option = self._options.get("bridge_protocol_version")

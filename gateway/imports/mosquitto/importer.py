@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from gateway.dialects.base import parse_pattern
 from gateway.dialects.systems.mqtt import MQTT
@@ -12,6 +12,7 @@ from gateway.imports.document import (
     NameGenerator,
     RouteEntry,
     TargetEntry,
+    Value,
     gateway_name,
     quote_comments,
     variable_of,
@@ -24,6 +25,7 @@ from gateway.imports.mosquitto.config_file import (
 )
 from gateway.imports.mosquitto.endpoints import local_settings, remote_settings
 from gateway.imports.mosquitto.routes import RouteDraft, draft_routes
+from gateway.imports.mosquitto.states import BridgeDraft, state_of, without_states
 from gateway.imports.mosquitto.topic_lines import Direction, with_captures
 from gateway.imports.route_checks import (
     find_brace_fault,
@@ -92,6 +94,10 @@ NOTES = (
         " at every connection."
     ),
 )
+RETAIN_CLEARED = (
+    "A target with `set: {retained: false}` gets every message without RETAIN, as with"
+    " `bridge_outgoing_retain false`."
+)
 MAX_TOPICS = 1_000  # of a connection; every pair is compared
 
 
@@ -106,31 +112,25 @@ def bridged_document(
 ) -> Document:
     """Return the mapping of all connections of a broker."""
     omitted = list(broker.omitted)
-    endpoints: list[EndpointEntry] = []
+    bridges: list[BridgeDraft] = []
     entries: list[RouteEntry] = []
-    endpoint_names, route_names = NameGenerator(), NameGenerator()
-    for connection in broker.connections:
-        item = f"connection {connection.name!r}"
-        if "address" not in connection.options:
-            omitted.append(OmittedLine(connection.location, item, "it has no address"))
-        elif not connection.topics:
-            omitted.append(OmittedLine(connection.location, item, "it has no readable topic"))
+    route_names = NameGenerator()
+    for bridge in without_states([*_bridges(broker, site, omitted)], omitted):
+        routes = [
+            *_routes(bridge, route_names, broker.secrets, omitted),
+            *_merging_routes(bridge, route_names, omitted),
+        ]
+        if routes:
+            bridges.append(bridge)
+            entries += routes
         else:
-            drafts = _drafts(connection, omitted)
-            pair = _endpoints(connection, broker, endpoint_names, drafts, omitted)
-            routes = [
-                *_routes(connection, drafts, pair, route_names, broker.secrets, omitted),
-                *_merging_routes(connection, pair, route_names, omitted),
-            ]
-            if routes:
-                endpoints += pair
-                entries += routes
-            else:
-                reason = "none of its topics became a route"
-                omitted.append(OmittedLine(connection.location, item, reason))
-    brokers = {each.name: _broker(each) for each in endpoints}
+            reason = "none of its topics became a route"
+            omitted.append(_omitted(bridge.connection, reason))
+    endpoints = [each for bridge in bridges for each in bridge.pair]
+    brokers = {each.name: each.broker for each in endpoints}
     checked, refused = with_refusals(entries, brokers, MQTT)
     omitted += refused
+    used = {each.endpoint for each in checked if not each.refusal}
     if entries:
         omitted += broker.listeners.lost(broker.connections[0].location)
     return Document(
@@ -139,9 +139,45 @@ def bridged_document(
         files=tuple(files),
         endpoints=tuple(endpoints),
         routes=checked,
-        notes=NOTES if entries else (),
+        states=tuple(
+            state
+            for bridge in bridges
+            if not used.isdisjoint(each.name for each in bridge.pair)
+            for state in bridge.states()
+        ),
+        notes=tuple(_head_notes(entries)),
         omitted=tuple(sorted(omitted, key=lambda each: each.location)),
     )
+
+
+def _bridges(
+    broker: MosquittoConfig, site: str, omitted: list[OmittedLine]
+) -> Iterator[BridgeDraft]:
+    """Yield a bridge for each connection with an address and topics."""
+    names, state_names = NameGenerator(), NameGenerator()
+    for connection in broker.connections:
+        if "address" not in connection.options:
+            omitted.append(_omitted(connection, "it has no address"))
+        elif not connection.topics:
+            omitted.append(_omitted(connection, "it has no readable topic"))
+        else:
+            drafts = tuple(_drafts(connection, omitted))
+            pair = _endpoints(connection, broker, names, drafts, omitted)
+            own = state_names.make(*filter(None, (site, pair[1].name)))
+            yield BridgeDraft(
+                connection, drafts, pair, state_of(connection, f"bridge/{own}/state", omitted)
+            )
+
+
+def _omitted(connection: BridgeConnection, reason: str) -> OmittedLine:
+    return OmittedLine(connection.location, f"connection {connection.name!r}", reason)
+
+
+def _head_notes(entries: Sequence[RouteEntry]) -> Iterator[str]:
+    if entries:
+        yield from NOTES
+    if any(target.headers for entry in entries for target in entry.targets):
+        yield RETAIN_CLEARED
 
 
 def _drafts(connection: BridgeConnection, omitted: list[OmittedLine]) -> list[RouteDraft]:
@@ -152,12 +188,6 @@ def _drafts(connection: BridgeConnection, omitted: list[OmittedLine]) -> list[Ro
     drafts, partly_replaced = draft_routes(topics)
     omitted += [*partly_replaced, *find_echoes(drafts)]
     return drafts
-
-
-def _broker(endpoint: EndpointEntry) -> str:
-    """Return the address of the broker."""
-    values = {setting.key: str(setting.value) for setting in endpoint.settings}
-    return ":".join(values[key] for key in ("host", "port") if key in values)
 
 
 def _endpoints(
@@ -181,43 +211,40 @@ def _endpoints(
     )
 
 
-def _routes(  # noqa: PLR0913, PLR0917  # the facts of a connection
-    connection: BridgeConnection,
-    drafts: Sequence[RouteDraft],
-    pair: tuple[EndpointEntry, EndpointEntry],
-    names: NameGenerator,
-    secrets: Sequence[str],
-    omitted: list[OmittedLine],
+def _routes(
+    bridge: BridgeDraft, names: NameGenerator, secrets: Sequence[str], omitted: list[OmittedLine]
 ) -> Iterator[RouteEntry]:
-    for draft in drafts:
+    clears: Mapping[str, Value] = {}
+    if bridge.connection.is_set("bridge_outgoing_retain", "false"):
+        clears = {"set": {"retained": False}}
+    for draft in bridge.drafts:
         line = draft.lines[0]
-        ends = (pair[0].name, pair[1].name)
+        ends = (bridge.pair[0].name, bridge.pair[1].name)
         source, target = reversed(ends) if draft.direction is Direction.IN else ends
         pattern, template = draft.source_pattern, draft.target_template
-        if fault := find_route_fault(pattern, template, MQTT, draft.exclude):
+        exclude = (*draft.exclude, *draft.states)
+        if fault := find_route_fault(pattern, template, MQTT, exclude):
             item = f"the topic from {source!r} to {target!r}"
             omitted.append(OmittedLine(line.location, item, fault))
             continue
         short = draft.pattern_at(draft.direction).strip("/$")
         yield RouteEntry(
-            names.make(*filter(None, (connection.name, draft.direction.value, short))),
+            names.make(*filter(None, (bridge.connection.name, draft.direction.value, short))),
             line.location,
             source,
             pattern,
-            (TargetEntry(target, template),),
-            draft.exclude,
+            (TargetEntry(target, template, headers=clears if target == ends[1] else {}),),
+            exclude,
             tuple(_notes(draft, secrets)),
             both=draft.direction is Direction.BOTH,
         )
 
 
 def _merging_routes(
-    connection: BridgeConnection,
-    pair: tuple[EndpointEntry, EndpointEntry],
-    names: NameGenerator,
-    omitted: list[OmittedLine],
+    bridge: BridgeDraft, names: NameGenerator, omitted: list[OmittedLine]
 ) -> Iterator[RouteEntry]:
     """Yield the routes of topics whose messages all get one name."""
+    connection, pair = bridge.connection, bridge.pair
     for line in connection.topics[:MAX_TOPICS]:
         if not line.name:
             continue
@@ -249,6 +276,8 @@ def _notes(draft: RouteDraft, secrets: Sequence[str]) -> Iterable[str]:
         yield "The reverse route is derived; neither returns the messages of the other."
     if draft.exclude:
         yield "Excluded names cross by other topics, once, as in mosquitto."
+    if draft.states:
+        yield "Excluded names of `state` do not cross: each broker has its own."
     if any(line.pattern == "#" and (line.local or line.remote) for line in draft.lines):
         yield (
             "`#` behind a prefix also matches the prefix without its slash. The route excludes that"

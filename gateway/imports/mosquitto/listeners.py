@@ -3,7 +3,8 @@
 A listener: port, address, options. Read: a `listener` line begins one, and the options below it
 belong to it, to the next `listener` line or the end of the file. The options above the first one
 belong to the default listener, as do `port` and `bind_address` anywhere. Chosen: a listener of
-plain MQTT over TCP without a mount point, one of the loopback or any address before the others.
+MQTT without TLS and without a mount point, over TCP before WebSocket, and at the loopback or any
+address before the others.
 """
 
 from __future__ import annotations
@@ -49,6 +50,14 @@ class Listener:
         return "certfile" in self.options
 
     @property
+    def has_websocket(self) -> bool:
+        return self._protocol == "websockets"
+
+    @property
+    def _protocol(self) -> str:
+        return self.options["protocol"][1] if "protocol" in self.options else "mqtt"
+
+    @property
     def is_near(self) -> bool:
         """Whether a gateway beside the broker reaches it, whatever the host's addresses are."""
         return self.address in _ANY or is_own_machine(self.address)
@@ -58,8 +67,8 @@ class Listener:
         values = {name: value for name, (_, value) in self.options.items()}
         if not self.port:
             yield "is a socket of the file system"
-        if values.get("protocol", "mqtt") != "mqtt":
-            yield "speaks no plain MQTT"
+        if self._protocol not in {"mqtt", "websockets"}:
+            yield "speaks no MQTT"
         if self.has_tls:
             yield "needs TLS"
         if "psk_hint" in values:
@@ -86,7 +95,11 @@ class Listeners:
 
     def chosen(self) -> Listener:
         """Return the one to use; when none is usable as it is, the one that lacks least."""
-        return min(self.open(), key=lambda each: (len([*each.obstacles()]), not each.is_near))
+
+        def rank(each: Listener) -> tuple[int, bool, bool]:
+            return len([*each.obstacles()]), each.has_websocket, not each.is_near
+
+        return min(self.open(), key=rank)
 
     def refusing(self) -> SourceLine | None:
         """Return the line that refuses clients without a user at the chosen listener."""

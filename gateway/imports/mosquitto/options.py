@@ -17,12 +17,10 @@ OPTION_ALIASES: Final[Mapping[str, str]] = {
 SECRET_OPTIONS = frozenset({"remote_password", "local_password", "bridge_psk", "bridge_identity"})
 
 ALWAYS_OPEN = "a route is always open; start the gateway when it is needed"
-STATE_MESSAGES = "the bridge publishes its state as messages; the gateway reports it over HTTP"
 NETWORK = "an endpoint has no such setting; use the system's network settings"
 TLS = "the version and the cipher are negotiated, TLS 1.2 or newer"
 
 UNSUPPORTED: Final[Mapping[str, str]] = {  # option -> reason
-    "bridge_alpn": "an endpoint has no ALPN; use a port for MQTT only",
     "bridge_attempt_unsubscribe": "the gateway never unsubscribes; a kept session keeps"
     " its subscriptions",
     "bridge_bind_address": NETWORK,
@@ -33,8 +31,6 @@ UNSUPPORTED: Final[Mapping[str, str]] = {  # option -> reason
     "bridge_insecure": "`verify: false` would turn off more than the check of the host name;"
     " write the name in the certificate as `server_hostname` under `tls`",
     "bridge_max_topic_alias": "an endpoint uses no topic aliases",
-    "bridge_outgoing_retain": "the RETAIN flag is kept; a route can only ignore messages"
-    " retained before the subscription, with `retained: ignore`",
     "bridge_psk": "an endpoint has no pre-shared keys; use certificates",
     "bridge_reload_type": "the gateway reloads its configuration at SIGHUP",
     "bridge_require_ocsp": "an endpoint checks no OCSP answers",
@@ -42,9 +38,6 @@ UNSUPPORTED: Final[Mapping[str, str]] = {  # option -> reason
     "bridge_tcp_user_timeout": NETWORK,
     "bridge_tls_version": TLS,
     "idle_timeout": ALWAYS_OPEN,
-    "notification_topic": STATE_MESSAGES,
-    "notifications": STATE_MESSAGES,
-    "notifications_local_only": STATE_MESSAGES,
     "start_type": ALWAYS_OPEN,
     "threshold": ALWAYS_OPEN,
     "try_private": "the gateway is a client and not a broker; the origin path prevents loops",
@@ -52,10 +45,7 @@ UNSUPPORTED: Final[Mapping[str, str]] = {  # option -> reason
 NO_EFFECT: Final[Mapping[str, str]] = {  # values that match the behaviour of the gateway
     "bridge_attempt_unsubscribe": "false",
     "bridge_insecure": "false",
-    "bridge_outgoing_retain": "true",
     "bridge_require_ocsp": "false",
-    "notifications": "false",
-    "notifications_local_only": "false",
     "start_type": "automatic",
     "try_private": "false",
 }
@@ -75,11 +65,13 @@ NUMBERS: Final = frozenset(  # one word; the last line decides
 )  # fmt: skip
 IMPORTED = frozenset(
     {
-        "address", "bridge_cafile", "bridge_certfile", "bridge_keyfile", "bridge_max_packet_size",
-        "bridge_protocol_version", "bridge_receive_maximum", "bridge_session_expiry_interval",
-        "bridge_tls_use_os_certs", "cleansession", "keepalive_interval", "local_cleansession",
-        "local_clientid", "local_password", "local_username", "remote_clientid",
-        "remote_password", "remote_username", "restart_timeout", "round_robin",
+        "address", "bridge_alpn", "bridge_cafile", "bridge_certfile", "bridge_keyfile",
+        "bridge_max_packet_size", "bridge_outgoing_retain", "bridge_protocol_version",
+        "bridge_receive_maximum", "bridge_session_expiry_interval", "bridge_tls_use_os_certs",
+        "cleansession", "keepalive_interval", "local_cleansession", "local_clientid",
+        "local_password", "local_username", "notification_topic", "notifications",
+        "notifications_local_only", "remote_clientid", "remote_password", "remote_username",
+        "restart_timeout", "round_robin",
     }
 )  # fmt: skip
 BRIDGE_OPTIONS = IMPORTED | frozenset(UNSUPPORTED)

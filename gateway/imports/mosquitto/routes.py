@@ -27,7 +27,7 @@ class RouteDraft:
     """One route: local names `local + stem` are `remote + stem` at the remote broker.
 
     `exclude` has patterns of the source. `lines` are the topic lines it was made from; the first
-    one determines its position.
+    one determines its position. `states`: names of the source that report states of connections.
     """
 
     local: str
@@ -36,6 +36,7 @@ class RouteDraft:
     direction: Direction
     lines: tuple[TopicLine, ...]
     exclude: tuple[str, ...] = ()
+    states: tuple[str, ...] = ()
 
     @property
     def source_pattern(self) -> str:

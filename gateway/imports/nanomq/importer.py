@@ -13,6 +13,7 @@ from typing import Final
 from gateway.endpoints.settings.base import U16
 from gateway.imports.document import Document
 from gateway.imports.mosquitto.config_file import BridgeConnection, MosquittoConfig, Option
+from gateway.imports.mosquitto.endpoints import WEBSOCKET_PATH
 from gateway.imports.mosquitto.importer import bridged_document
 from gateway.imports.mosquitto.listeners import DEFAULT_PORT, Listener, Listeners
 from gateway.imports.mosquitto.topic_lines import (
@@ -50,18 +51,21 @@ _NO_EFFECT: Final = frozenset(
 _TRUE: Final = frozenset({"true", "on", "1", "yes"})
 _TOPICS: Final = ("forwards", "subscription", "subscriptions")
 _SERVER: Final = re.compile(
-    r"(?:(?P<scheme>[a-z+-]+)://)?(?P<host>\[[^\]]*\]|[^:/\[\]]+)(?::(?P<port>\d+))?/?"
+    r"(?:(?P<scheme>[a-z+-]+)://)?(?P<host>\[[^\]]*\]|[^:/\[\]]+)(?::(?P<port>\d{1,5}))?"
+    r"(?P<path>/[!-~]*)?"
 )
 _BOUND: Final = re.compile(r"(?:[a-z+-]+://)?(\[[^\]]*\]|[^:]*?):?(\d{1,5})")
 _PLAIN: Final = frozenset({"", "mqtt", "mqtt-tcp", "tcp", "nmq-tcp"})
-_TLS: Final = frozenset({"mqtts", "ssl", "tls", "tls+mqtt-tcp"})
+_TLS: Final = frozenset({"mqtts", "ssl", "tls", "tls+mqtt-tcp", "wss"})
+_WEB_PORTS: Final = {"ws": 80, "wss": 443}
+_NO_PATH: Final = re.compile("[?#]|\\$\\{")  # a query may have a secret
 DEFAULT_QOS: Final = 1  # EMQX 4; NanoMQ keeps that of each message
 _DURATION: Final = re.compile(r"(\d{1,9})\s*(s|sec|m|h)?")
 _SECONDS: Final = {"m": 60, "h": 3600}
 _BROKERS: Final = (("mqtt",), ("sqlite",))  # caches of the broker
 _REASONS: Final[Mapping[str, str]] = {
     "key_password": "write it as `key_password` under `tls`, by a reference",
-    "will": "the gateway reports its state over HTTP, and sends no will",
+    "will": "write a `state`: the gateway retains 1 there, and its will is 0",
 }
 _OTHER_KEY: Final = "no route and no endpoint has such a setting"
 _STAYS: Final = "it is a setting of the broker and not of a bridge"
@@ -133,10 +137,13 @@ def _connection(bridge: _Bridge, omitted: list[OmittedLine]) -> BridgeConnection
     reason = ""
     if "enable" in bridge.settings and not bridge.is_on("enable"):
         reason = "it is off there"
-    elif server is None or int(server["port"] or 0) > U16:
-        reason = "its server does not read mqtt-tcp://HOST:PORT"
-    elif (server["scheme"] or "") not in _PLAIN | _TLS:
-        reason = f"the gateway does not speak {server['scheme']}; it needs MQTT over TCP or TLS"
+    elif server is None or not _is_readable(server):
+        reason = "its server does not read mqtt-tcp://HOST:PORT or ws://HOST:PORT/PATH"
+    elif (server["scheme"] or "") not in _PLAIN | _TLS | {*_WEB_PORTS}:
+        reason = (
+            f"the gateway does not speak {server['scheme']}; it needs MQTT over TCP, TLS or"
+            " WebSocket"
+        )
     if reason or server is None:
         omitted.append(OmittedLine(bridge.location, item, reason))
         return None
@@ -152,12 +159,22 @@ def _connection(bridge: _Bridge, omitted: list[OmittedLine]) -> BridgeConnection
     return connection
 
 
+def _is_readable(server: re.Match[str]) -> bool:
+    path = server["path"] or "/"
+    has_path = server["scheme"] in _WEB_PORTS and not _NO_PATH.search(path)
+    return int(server["port"] or 0) <= U16 and (has_path or path == "/")
+
+
 def _options(bridge: _Bridge, server: re.Match[str]) -> Iterator[tuple[str, str, Setting]]:
     """Yield the options of mosquitto that say the same, each with its setting."""
     known = bridge.settings
     address = known.get("server") or known["address"]
-    yield "address", f"{server['host']}:{server['port'] or DEFAULT_PORT}", address
+    port = server["port"] or _WEB_PORTS.get(server["scheme"], DEFAULT_PORT)
+    yield "address", f"{server['host']}:{port}", address
+    if server["scheme"] in _WEB_PORTS:
+        yield WEBSOCKET_PATH, server["path"] or "/", address
     yield "local_cleansession", "false", address
+    yield "notifications", "false", address
     if not bridge.is_on("bridge_mode"):
         yield "try_private", "false", address
     encrypted = server["scheme"] in _TLS or bridge.is_on(

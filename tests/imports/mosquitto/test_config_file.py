@@ -10,7 +10,7 @@ from gateway.imports.imported_files import conf_files
 from gateway.imports.mosquitto.config_file import MosquittoConfig, parse_config
 from gateway.imports.mosquitto.importer import import_mosquitto
 from gateway.imports.source_lines import read_mosquitto
-from tests.imports.imported import import_alone, omitted
+from tests.imports.imported import QUIET, import_alone, omitted
 
 BRIDGE = "connection c\naddress h\n"
 
@@ -76,7 +76,7 @@ REFUSED = [  # measured with mosquitto 2.0.11: it does not start with any of the
 
 @pytest.mark.parametrize(("lines", "reason"), REFUSED)
 def test_a_line_that_mosquitto_refuses_is_listed(lines: str, reason: str) -> None:
-    found = omitted(import_alone("m", f"{BRIDGE}topic z\n{lines}\n".encode()))
+    found = omitted(import_alone("m", f"{BRIDGE}topic z\n{lines}\n{QUIET}".encode()))
 
     assert len(found) == 1
     assert reason in found[0]
@@ -85,9 +85,9 @@ def test_a_line_that_mosquitto_refuses_is_listed(lines: str, reason: str) -> Non
 def test_the_files_of_a_folder_begin_without_a_connection(tmp_path: Path) -> None:
     folder = tmp_path / "conf.d"
     folder.mkdir()
-    (folder / "a.conf").write_text("connection d\naddress h\ntopic a/# out\n")
+    (folder / "a.conf").write_text(f"connection d\naddress h\ntopic a/# out\n{QUIET}")
     (folder / "b.conf").write_text("topic b/# out\n")
-    text = f"{BRIDGE}include_dir {folder}\ntopic c/# out\n"
+    text = f"{BRIDGE}{QUIET}include_dir {folder}\ntopic c/# out\n"
 
     document = import_mosquitto("m", text.encode(), conf_files)
 

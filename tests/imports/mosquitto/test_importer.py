@@ -21,7 +21,7 @@ HEAD = "connection c\naddress h\n"
 
 
 def imported(text: str) -> Document:
-    return import_alone("m", text.encode())
+    return import_alone("m", f"{text}notifications false\n".encode())
 
 
 def remote(options: str, folder: Path, name: str = "c") -> tuple[MqttSettings, list[str]]:
@@ -99,6 +99,12 @@ CARRIED_OPTIONS = [
     pytest.param("restart_timeout 20", "backoff_max", 20.0, id="constant-restart"),
     pytest.param("restart_timeout 5 60", "backoff_min", 5.0, id="restart"),
     pytest.param("username u\npassword p q", "password", "p", id="password-by-reference"),
+    pytest.param(
+        "bridge_cafile /ca\nbridge_alpn x-amzn-mqtt-ca",
+        "tls",
+        MqttTlsSettings(ca_file="/ca", alpn=("x-amzn-mqtt-ca",)),
+        id="alpn",
+    ),
     pytest.param("bridge_psk 00ff\nx", "tls", MqttTlsSettings(), id="psk-stays-encrypted"),
     pytest.param("bridge_tls_use_os_certs true", "tls", MqttTlsSettings(), id="system-authorities"),
 ]
@@ -124,6 +130,7 @@ LEFT_OPTIONS = [
     pytest.param("remote_password p", "with a user name only", id="password-alone"),
     pytest.param("bridge_insecure true", "server_hostname", id="insecure"),
     pytest.param("bridge_certfile /c", "not encrypted without bridge_cafile", id="no-tls"),
+    pytest.param("bridge_alpn x", "not encrypted without bridge_cafile", id="alpn-without-tls"),
     pytest.param("remote_clientid ${env:HOME}", "would replace", id="reference"),
     pytest.param("start_type lazy", "always open", id="lazy"),
     pytest.param("keepalive_interval", "it has no value", id="no-value"),
@@ -152,7 +159,7 @@ def test_every_unsupported_option_is_listed(name: str) -> None:
 
 NO_EFFECT = [
     "bridge_insecure false", "notifications false", "start_type automatic", "try_private false",
-    "round_robin true", "bridge_outgoing_retain true",
+    "round_robin true", "bridge_outgoing_retain true", "notification_topic a/b",
 ]  # fmt: skip
 
 
@@ -289,7 +296,7 @@ def test_a_mapping_of_refused_routes_only_says_so() -> None:
 
 
 def test_two_connections_that_form_a_cycle_are_listed() -> None:
-    second = "connection d\naddress h\n"
+    second = "notifications false\nconnection d\naddress h\n"
 
     found = omitted(imported(f"{HEAD}topic a/# out\n{second}topic a/# in\n"))
 
@@ -297,6 +304,27 @@ def test_two_connections_that_form_a_cycle_are_listed() -> None:
         "m:3: route 'c-out-a-all': not carried over"
     ]
     assert "a message comes back to its route" in found[0]
+
+
+CLEARED = [
+    pytest.param("topic a/# out", [False], id="out"),
+    pytest.param("topic a/# in", [None], id="in"),
+    pytest.param("topic a/# both", [False, None], id="both"),
+]
+
+
+@pytest.mark.parametrize(("line", "found"), CLEARED)
+def test_a_bridge_that_sends_nothing_retained_clears_the_flag_at_the_remote_broker(
+    tmp_path: Path, line: str, found: list[bool | None]
+) -> None:
+    document = imported(f"{HEAD}bridge_outgoing_retain false\n{line}\n")
+
+    routes = loaded(document, tmp_path).routes
+    rules = [dict(each.targets[0].rules.sets) for each in routes]
+    assert [next(iter(each.values()), None) for each in rules] == found
+    assert ("with `bridge_outgoing_retain false`" in render(document).replace("\n# ", " ")) == (
+        False in found
+    )
 
 
 def test_the_tables_of_options_do_not_contradict_each_other() -> None:
@@ -316,7 +344,7 @@ def test_the_mapping_of_any_file_loads(
     tmp_path_factory: pytest.TempPathFactory, lines: list[list[str]]
 ) -> None:
     body = "\n".join(" ".join(words) for words in lines)
-    document = imported(f"{HEAD}topic x\n{body}\n")
+    document = import_alone("m", f"{HEAD}topic x\n{body}\n".encode())
     secrets = {
         str(setting.value)[6:-1]: "secret"
         for endpoint in document.endpoints

@@ -8,7 +8,7 @@ from gateway.imports.document import Value
 from gateway.imports.source_lines import LineStatus
 from tests.imports.imported import import_alone
 
-BRIDGE = "connection c\naddress h\ntopic a/# out\n"
+BRIDGE = "connection c\naddress h\ntopic a/# out\nnotifications false\n"
 TLS = "certfile /c.pem\nkeyfile /k.pem\n"
 
 
@@ -52,13 +52,13 @@ def test_a_listener_that_the_gateway_can_use_is_chosen(lines: str, host: str, po
 
 UNUSABLE = [
     pytest.param(f"listener 8883\n{TLS}", 8883, "m:1 needs TLS; name the certificate", id="tls"),
-    pytest.param("listener 9\nprotocol websockets\n", 9, "m:1 speaks no plain MQTT", id="web"),
+    pytest.param("listener 9\nprotocol http_api\n", 9, "m:1 speaks no MQTT", id="http"),
     pytest.param("listener 0 /run/m\n", 1883, "m:1 is a socket of the file", id="socket"),
     pytest.param("listener 9\nmount_point a/\n", 9, "m:1 has a mount point", id="mount-point"),
     pytest.param(
-        f"listener 9\nprotocol websockets\nlistener 8\n{TLS}psk_hint x\n",
+        f"listener 9\nmount_point a/\nlistener 8\n{TLS}psk_hint x\n",
         9,
-        "m:1 speaks no plain MQTT; m:3 needs TLS and needs a pre-shared key; write `listener",
+        "names are shorter than those of a bridge; m:3 needs TLS and needs a pre-shared key; write",
         id="both",
     ),
 ]
@@ -74,6 +74,29 @@ def test_a_broker_without_a_usable_listener_is_a_choice_to_make(
     assert settings.get("tls") == ({} if "name the certificate" in reason else None)
     assert [each.split(": ")[1] for each in lost] == ["the listener for the gateway"]
     assert reason in lost[0]
+
+
+WEBSOCKETS = [
+    pytest.param("listener 9\nprotocol websockets\n", 9, "/mqtt", id="alone"),
+    pytest.param("listener 9\nprotocol websockets\nlistener 8 10.0.0.7\n", 8, None, id="plain"),
+    pytest.param(f"listener 8\n{TLS}listener 9\nprotocol websockets\n", 9, "/mqtt", id="tls"),
+]
+
+
+@pytest.mark.parametrize(("lines", "port", "path"), WEBSOCKETS)
+def test_a_listener_of_websockets_is_used_where_no_other_is_usable(
+    lines: str, port: int, path: str | None
+) -> None:
+    settings, lost = local(lines)
+
+    assert (settings["port"], settings.get("websocket"), lost) == (port, path, [])
+
+
+def test_a_listener_of_websockets_with_tls_has_both() -> None:
+    settings, lost = local(f"listener 9\nprotocol websockets\n{TLS}")
+
+    assert (settings["tls"], settings["websocket"]) == ({}, "/mqtt")
+    assert "name the certificate authority" in lost[0]
 
 
 USERS = [

@@ -122,9 +122,12 @@ def test_the_same_names_in_both_directions_are_one_route() -> None:
 
 
 REFUSED = [
-    pytest.param('server = "ws://h/mqtt"', "does not read mqtt-tcp", id="websocket-path"),
+    pytest.param('server = "mqtt-tcp://h/mqtt"', "does not read mqtt-tcp", id="path"),
+    pytest.param('server = "ws://h/mqtt?key=x"', "does not read mqtt-tcp", id="query"),
+    pytest.param('server = "ws://h/${env:X}"', "does not read mqtt-tcp", id="reference"),
     pytest.param('server = "mqtt-quic://h:1"', "does not speak mqtt-quic", id="quic"),
     pytest.param('server = "h:70000"', "does not read mqtt-tcp", id="port"),
+    pytest.param(f'server = "h:{"9" * 5_000}"', "does not read mqtt-tcp", id="long-port"),
     pytest.param(f"{SERVER}enable = false", "it is off there", id="off"),
     pytest.param("clean_start = true", "does not read mqtt-tcp", id="no-server"),
 ]
@@ -138,6 +141,27 @@ def test_a_bridge_that_no_endpoint_reaches_is_listed(body: str, reason: str) -> 
     (line,) = lost(document)
     assert line.startswith("bridge 'c'; ")
     assert reason in line
+
+
+WEBSOCKETS = [
+    pytest.param("ws://h/mqtt", ("h", 80, "/mqtt", False), id="plain"),
+    pytest.param("ws://h:8083/a/b", ("h", 8083, "/a/b", False), id="port"),
+    pytest.param("ws://h:8083", ("h", 8083, "/", False), id="no-path"),
+    pytest.param("wss://[::1]/mqtt", ("[::1]", 443, "/mqtt", True), id="tls"),
+    pytest.param("wss://h:8084/mqtt", ("h", 8084, "/mqtt", True), id="tls-and-port"),
+]
+
+
+@pytest.mark.parametrize(("server", "expected"), WEBSOCKETS)
+def test_a_bridge_over_websockets_has_their_path(
+    tmp_path: Path, server: str, expected: tuple[str, int, str, bool]
+) -> None:
+    document = imported(f'server = "{server}"\n{FORWARD}')
+
+    found = settings_of(loaded(document, tmp_path), "c", MqttSettings)
+    assert found.websocket is not None
+    assert (found.host, found.port, found.websocket.path, found.tls is not None) == expected
+    assert lost(document) == []
 
 
 TOPICS = [

@@ -1,0 +1,166 @@
+"""Notifications of mosquitto's bridges, as states of connections that the gateway tells.
+
+A state: its name, and the sides that keep it. Told: at the remote broker of the local connection,
+and at the local broker of the remote one, as mosquitto does. No route carries a state on: each one
+that would read its name excludes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from gateway.dialects.base import parse_pattern, parse_subject
+from gateway.dialects.brokers import with_limits
+from gateway.dialects.name_limits import NameLimits
+from gateway.dialects.systems.mqtt import MQTT
+from gateway.imports.document import REFERENCE, EndpointEntry, StateEntry
+from gateway.imports.mosquitto.config_file import BridgeConnection
+from gateway.imports.mosquitto.routes import RouteDraft
+from gateway.imports.mosquitto.topic_lines import Direction
+from gateway.imports.route_checks import fault_of, find_brace_fault, is_covered, may_overlap
+from gateway.imports.source_lines import OmittedLine
+from gateway.model.overlap_index import candidate_pairs
+from gateway.translate.names import OnUnmappable, Renderer
+
+_RENDERER: Final = Renderer(with_limits(MQTT, NameLimits()), OnUnmappable.REJECT)
+_BROKERS_OWN: Final = "`$SYS/broker/connection/...` belongs to the broker"
+_NOT_RETAINED: Final = (
+    "the state is told at the local broker only: it is a retained message, which a broker behind"
+    " such a bridge may refuse; write a `state` for the other side if it keeps them"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class BridgeState:
+    """State of a bridge; `is_given`: a line of the file has the name."""
+
+    name: str
+    is_given: bool
+    at_remote: bool
+
+
+@dataclass(frozen=True, slots=True)
+class BridgeDraft:
+    """One connection: its routes in draft, its local and its remote endpoint, and its state."""
+
+    connection: BridgeConnection
+    drafts: tuple[RouteDraft, ...]
+    pair: tuple[EndpointEntry, EndpointEntry]
+    state: BridgeState | None
+
+    def states(self) -> Iterator[StateEntry]:
+        """Yield the state at each side that keeps it."""
+        if self.state is not None:
+            local, remote = (each.name for each in self.pair)
+            note = f"{self.connection.location}: notifications of the connection"
+            if self.state.at_remote:
+                yield StateEntry(remote, local, self.state.name, f"{note}, at the other broker.")
+            yield StateEntry(local, remote, self.state.name, f"{note}, at the broker of this file.")
+
+
+def state_of(
+    connection: BridgeConnection, own_name: str, omitted: list[OmittedLine]
+) -> BridgeState | None:
+    """Return the state that the connection tells; with `own_name` where no client may use its own.
+
+    What differs from the notifications is added to `omitted`.
+    """
+    options = connection.options
+    if connection.is_set("notifications", "false"):
+        return None
+    at_remote = not connection.is_set("notifications_local_only", "true")
+    if at_remote and connection.is_set("bridge_outgoing_retain", "false"):
+        at_remote = False
+        location = options["bridge_outgoing_retain"].location
+        omitted.append(OmittedLine(location, _item(connection), _NOT_RETAINED))
+    given = options.get("notification_topic")
+    fault = _BROKERS_OWN if given is None else _fault(given.value)
+    if given is not None and not fault:
+        return BridgeState(given.value, is_given=True, at_remote=at_remote)
+    reason = (
+        f"it has another name, {own_name!r}, since no client may use the old one: {fault}; read the"
+        " new name, or write one under `state`"
+    )
+    location = connection.location if given is None else given.location
+    omitted.append(OmittedLine(location, _item(connection), reason))
+    return BridgeState(own_name, is_given=False, at_remote=at_remote)
+
+
+def without_states(bridges: Sequence[BridgeDraft], omitted: list[OmittedLine]) -> list[BridgeDraft]:
+    """Return the bridges with routes that exclude every state at their source.
+
+    A route that reads only states is left out.
+    """
+    excluded: dict[tuple[int, int], list[str]] = {}
+    for (teller, state), (reader, at, direction) in _readings(bridges):
+        draft, name = bridges[reader].drafts[at], state.name
+        if draft.direction is Direction.BOTH and direction is Direction.IN:
+            name = draft.local + name.removeprefix(draft.remote)  # excludes are local patterns
+        excluded.setdefault((reader, at), []).append(name)
+        if teller != reader and state.is_given:
+            reason = (
+                f"it reads the state of connection {bridges[teller].connection.name!r}, and no"
+                " route carries a state on; write a `state` for that broker"
+            )
+            omitted.append(draft.lines[0].omitted(reason))
+    found: list[BridgeDraft] = []
+    for reader, bridge in enumerate(bridges):
+        drafts: list[RouteDraft] = []
+        for at, draft in enumerate(bridge.drafts):
+            states = tuple(dict.fromkeys(excluded.get((reader, at), ())))
+            exclude = (*draft.exclude, *states)
+            if states and is_covered(draft.pattern_at(_forward(draft)), exclude, MQTT):
+                reason = "it reads only the state of a connection, which the gateway tells itself"
+                omitted.append(draft.lines[0].omitted(reason))
+            else:
+                drafts.append(replace(draft, states=states))
+        found.append(replace(bridge, drafts=tuple(drafts)))
+    return found
+
+
+def _readings(
+    bridges: Sequence[BridgeDraft],
+) -> Iterator[tuple[tuple[int, BridgeState], tuple[int, int, Direction]]]:
+    """Yield each state and its bridge, with a route that reads it, and the route's direction."""
+    told = [
+        (pattern, (number, side, bridge.state))
+        for number, bridge in enumerate(bridges)
+        if bridge.state is not None
+        for side in range(2 if bridge.state.at_remote else 1)
+        for pattern in parse_pattern(bridge.state.name, MQTT)
+    ]
+    read = [
+        (pattern, (number, at, direction))
+        for number, bridge in enumerate(bridges)
+        for at, draft in enumerate(bridge.drafts)
+        for direction in (Direction.OUT, Direction.IN)
+        if draft.crosses(direction)
+        for pattern in parse_pattern(draft.pattern_at(direction), MQTT)
+    ]
+    seen: set[object] = set()
+    for (teller, side, state), reading in candidate_pairs(told, read):
+        reader, at, direction = reading
+        broker = bridges[reader].pair[direction is Direction.IN].broker
+        pattern = bridges[reader].drafts[at].pattern_at(direction)
+        is_same = bridges[teller].pair[side].broker == broker
+        key = teller, reading
+        if is_same and key not in seen and may_overlap(state.name, pattern, MQTT):
+            seen.add(key)
+            yield (teller, state), reading
+
+
+def _forward(draft: RouteDraft) -> Direction:
+    return Direction.IN if draft.direction is Direction.IN else Direction.OUT
+
+
+def _item(connection: BridgeConnection) -> str:
+    return f"the state of connection {connection.name!r}"
+
+
+def _fault(name: str) -> str:
+    """Return why no mapping and no client can have `name`; empty when they can."""
+    if REFERENCE in name:
+        return f"it contains {REFERENCE!r}, which the configuration would replace"
+    return find_brace_fault(name) or fault_of(lambda: _RENDERER.render(parse_subject(name, MQTT)))
