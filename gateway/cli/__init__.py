@@ -36,6 +36,7 @@ COMMANDS: Final[Mapping[str, str]] = {  # the bridge's own: the module of each
     "handover": "gateway.cli.live.handover",
     "status": "gateway.cli.live.status",
     "top": "gateway.cli.live.top",
+    "withdraw": "gateway.cli.live.withdraw",
     "init": "gateway.cli.mapping.init",
     "check": "gateway.cli.mapping.check",
     "test": "gateway.cli.mapping.test",
@@ -57,7 +58,7 @@ HOUSES: Final = ("gateway.imports.cli", "gateway.night.cli", "gateway.trial.cli"
 
 CONFIG_PLACES = {  # the words before CONFIG, of commands that have it as an argument
     **dict.fromkeys(("run", "handover", "status", "top", "check", "test"), 1),
-    **dict.fromkeys(("connect", "tail", "try"), 1),
+    **dict.fromkeys(("connect", "tail", "try", "withdraw"), 1),
     "dead-letters": 2,
 }
 

@@ -42,6 +42,9 @@ class EndpointKind:
     share; "" where there is none. `origin_remedy` says what makes its messages carry the origin
     path, where the settings decide that.
 
+    `makes` is what its sources make at the broker and leave there at their end, such as `queue`;
+    its module then has the functions of `endpoints.made`. "" where they leave nothing.
+
     `observer` has the settings of a further reader that takes no message from another one and
     leaves nothing at the broker; None where the kind has no such reader.
 
@@ -62,5 +65,6 @@ class EndpointKind:
     drops_setting: str = ""
     session_setting: str = ""
     origin_remedy: str = "let no other bridge join the same brokers"
+    makes: str = ""
     observer: Mapping[str, object] | None = None
     starters: Mapping[str, Starter] = field(default_factory=dict)

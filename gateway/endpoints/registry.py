@@ -12,6 +12,7 @@ from typing import Any, Final, cast
 
 from gateway.endpoints.base import Removes, Sink, Source, Subscription
 from gateway.endpoints.kind import EndpointKind, Starter
+from gateway.endpoints.made import Held, Made
 from gateway.endpoints.settings.base import EndpointSettings
 from gateway.endpoints.settings.jms import JmsSettings
 from gateway.endpoints.settings.memory import MemorySettings
@@ -43,6 +44,7 @@ _ROWS: Final = (
         drops_setting="dropped_topic",
         session_setting="session_expiry",
         origin_remedy="use MQTT 5 there when other bridges join the same brokers",
+        makes="session",
         observer={"session_expiry": 0},
         starters={
             "mqtt": Starter(
@@ -62,6 +64,7 @@ _ROWS: Final = (
         evaluates_selectors=True,
         gives_identity=True,
         payload_encoding="the JMS library encodes texts and maps",
+        makes="durable subscription",
         observer={"durable": "", "shared": ""},
         starters={
             "ems": Starter(
@@ -98,6 +101,7 @@ _ROWS: Final = (
         extra="solace",
         gives_identity=True,
         payload_encoding="the Solace library encodes texts and maps (SDT)",
+        makes="queue",
         observer={"guaranteed": False, "share": ""},
         starters={
             "solace": Starter(
@@ -123,6 +127,7 @@ _ROWS: Final = (
         extra="nats",
         typed_properties=False,
         gives_identity=True,
+        makes="consumer",
         observer={"jetstream": False, "queue_group": ""},
         starters={
             "nats": Starter(
@@ -139,6 +144,7 @@ _ROWS: Final = (
         RabbitmqSettings,
         "gateway.endpoints.rabbitmq",
         extra="rabbitmq",
+        makes="queue",
         starters={
             "rabbitmq": Starter(
                 "rabbitmq",
@@ -219,6 +225,20 @@ def removal(
         return source.removes
     removes = any(settings.removes(each.pattern) for each in subscriptions)
     return lambda _address: removes
+
+
+def count_held(settings: EndpointSettings, made: Made) -> Held:
+    """Return what the broker tells of a thing that a source made; errors as in `make_source`.
+
+    Raises:
+        EndpointError: the broker does not answer, or refuses.
+    """
+    return cast(Held, _function(settings, "count_held")(settings, made))
+
+
+def end_made(settings: EndpointSettings, made: Made) -> None:
+    """End a thing that a source made, with the messages in it; raises as `count_held` does."""
+    _function(settings, "end_made")(settings, made)
 
 
 def make_sink(settings: EndpointSettings, *, instance: str = "") -> Sink:

@@ -2,6 +2,7 @@
 
     facts       values of JSON by name: the filters that were subscribed, a place in a stream, ...
     position    one such fact: how far the source has come in what its broker numbers
+    made        one such fact: what the source made at its broker, and leaves there at its end
 
 Made: with the source. Read: once, at its first connection. Written: when a fact changes; a position
 *ahead* of what is received, every second while it is behind, once more when the source falls quiet,
@@ -17,9 +18,12 @@ from collections.abc import Callable, Mapping, Sequence
 from time import monotonic
 from typing import Any, Final, Protocol, TypeAlias, TypeVar, runtime_checkable
 
+from gateway.endpoints.made import Made
+
 T = TypeVar("T")
 Facts: TypeAlias = Mapping[str, Any]  # values of JSON
 
+MADE: Final = "made"  # a fact
 WRITE_INTERVAL: Final = 1.0  # seconds after which a position that is behind is written again
 NO_TEXTS: Final[Sequence[str]] = ()
 MAX_NUMBER: Final = 1 << 64  # of a message in a stream
@@ -88,6 +92,19 @@ class SourceMemory:
             facts[fact] = value
             if self._store is not None:
                 self._store.save(self._role, facts)
+
+    def note_made(self, made: Made) -> None:
+        """Note what the source is about to make; durable when this returns, as by `put`."""
+        if made not in (known := self._made()):
+            self.put(MADE, sorted(map(list, {*known, made})))
+
+    def forget_made(self, made: Made) -> None:
+        """Note that the broker does not have `made` any more."""
+        if made in (known := self._made()):
+            self.put(MADE, sorted(map(list, {*known} - {made})))
+
+    def _made(self) -> Sequence[Made]:
+        return self.get(MADE, read_made, ()) or ()
 
     def position(self, fact: str, ahead: int) -> Position:
         """Return the position that `fact` keeps, made when it is asked for first."""
@@ -224,6 +241,11 @@ def read_texts(saved: Any) -> Sequence[str]:  # noqa: ANN401  # a value of JSON
     if not isinstance(saved, list) or not all(isinstance(each, str) for each in saved):
         raise ValueError(f"{saved!r:.40} is no list of texts")
     return saved
+
+
+def read_made(saved: Any) -> Sequence[Made]:  # noqa: ANN401  # a value of JSON
+    """Return what a source made. Raises ValueError, TypeError when it is no list of that."""
+    return [Made(*read_texts(each)) for each in saved]
 
 
 def _read_position(saved: Any) -> tuple[str, int, int]:  # noqa: ANN401  # a value of JSON

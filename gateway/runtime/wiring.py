@@ -44,7 +44,7 @@ from gateway.runtime.inbound.source_memories import (
 from gateway.runtime.inbound.subscriptions import subscriptions
 from gateway.runtime.outbound.sink_binding import SinkBinding
 from gateway.runtime.outbound.spool_db import SpoolDatabase
-from gateway.runtime.record.gap_rows import Watched
+from gateway.runtime.record.gap_rows import Watched, watched_by
 from gateway.runtime.tap import Tap
 from gateway.translate.names import OnTooLong
 from gateway.translate.shorten import ShortNamesInMemory
@@ -341,6 +341,16 @@ def state_folder(configuration: Configuration) -> Path | None:
     return Path(configuration.spool.path) if configuration.spool is not None else None
 
 
+def memory_place(configuration: Configuration, lease: LeaseHolder | None) -> MemoryPlace | None:
+    """The place of the memories; None where they end with the process."""
+    if lease is not None:
+        return lease
+    if (folder := state_folder(configuration)) is None:
+        return None
+    name, spool = f"{writer_name(configuration.gateway.name)}.memory", configuration.spool
+    return MemoryFile(folder / name, Path(spool.path) / name if spool else None)
+
+
 def source_memories(
     configuration: Configuration, lease: LeaseHolder | None, *, ran_before: bool
 ) -> SourceMemories:
@@ -348,16 +358,21 @@ def source_memories(
 
     A gateway without an archive keeps them in the folder of its spool, and may get one later.
     """
-    folder = state_folder(configuration)
-    place: MemoryPlace | None = None
-    if lease is not None:
-        place = lease
-    elif folder is not None:
-        name, spool = f"{writer_name(configuration.gateway.name)}.memory", configuration.spool
-        place = MemoryFile(folder / name, Path(spool.path) / name if spool else None)
+    place = memory_place(configuration, lease)
     memories = SourceMemories(place, configuration.gateway.name, ran_before=ran_before)
     use_roles(memories, configuration)
     return memories
+
+
+def watched_by_role(configuration: Configuration) -> dict[str, tuple[str, Sequence[Watched]]]:
+    """By role, the endpoint of each source and tap, and the routes that it receives for."""
+    found: dict[str, tuple[str, Sequence[Watched]]] = {}
+    for name in configuration.endpoints:
+        routes = [each for each in configuration.routes if each.endpoint == name]
+        found[_role_of(configuration, name)] = name, watched_by(routes)
+    for target in tap_targets(configuration):
+        found[_tap_role(configuration, target)] = target.endpoint, [target]
+    return found
 
 
 def use_roles(memories: SourceMemories, configuration: Configuration) -> None:

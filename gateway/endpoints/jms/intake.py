@@ -193,6 +193,7 @@ def open_intake(wanted: WantedConsumers) -> JmsIntake:
     """Connect and subscribe. Raises as `Source.open` does."""
     wanted.library = wanted.library or open_library(wanted.settings)
     connection = connect(wanted.fitting_settings(), wanted.library, wanted.client_id)
+    wanted.subscribing()
     intake = connection.set_up(partial(_subscribe, wanted), SubscriptionRefusedError)
     wanted.subscribed()
     return intake

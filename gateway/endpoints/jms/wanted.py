@@ -23,6 +23,7 @@ from gateway.endpoints.jms.addresses import QUEUE
 from gateway.endpoints.jms.consumers import read_subscriptions
 from gateway.endpoints.jms.jvm import JmsLibrary
 from gateway.endpoints.jms.message_reader import BatchReader, DrainedBatch
+from gateway.endpoints.made import Made
 from gateway.endpoints.redelivery_queue import mark_redelivered
 from gateway.endpoints.settings.jms import JmsSettings
 from gateway.endpoints.source_memory import NO_TEXTS, SourceMemory, read_count, read_texts
@@ -88,6 +89,14 @@ class WantedConsumers:
         if settings.acknowledge != "transacted" or fitting >= (settings.prefetch or settings.batch):
             return settings
         return replace(settings, prefetch=fitting)
+
+    def subscribing(self) -> None:
+        """Note, before a connection makes them, the durable subscriptions of this source."""
+        for each in self.consumers:
+            if each.durable:
+                key = self.settings.broker_key
+                made = Made("durable subscription", each.durable, key, self.client_id)
+                self.memory.note_made(made)
 
     def subscribed(self) -> None:
         """Note a connection with all consumers, which may leave a window of each unsettled."""

@@ -141,7 +141,12 @@ class MqttIntake:
 
     def _remember(self) -> None:
         lasting = self._kept.filters if self._settings.session_expiry else ()
-        self._wanted.memory.put(self._fact, sorted(lasting))
+        memory, made = self._wanted.memory, self._wanted.session_at(self._settings)
+        memory.put(self._fact, sorted(lasting))
+        if self._settings.session_expiry:
+            memory.note_made(made)
+        else:  # a clean session replaces the kept one
+            memory.forget_made(made)
 
     def _note_end(self) -> None:
         """Note whether the connection ended at the request for the count."""

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from gateway.endpoints.base import Subscription
 from gateway.endpoints.continuity import Continuity, Retention
+from gateway.endpoints.made import Made
 from gateway.endpoints.mqtt.addresses import Addresses
 from gateway.endpoints.mqtt.client_id import ClosedConnections, client_id
 from gateway.endpoints.mqtt.count_request import CountRequest
@@ -54,12 +55,17 @@ class WantedSession:
         """
         return any_selects(self._shares, address)
 
-    def kept_at(self, settings: MqttSettings) -> tuple[KeptSession, str]:
-        """Return the session at the one address of `settings`, and the fact with its filters.
+    def session_at(self, settings: MqttSettings) -> Made:
+        """Return the session that a connection to the one address of `settings` makes.
 
         A cluster has one for all addresses.
         """
         key = (self._settings if settings.cluster else settings).broker_key
+        return Made("session", self.client_id, key)
+
+    def kept_at(self, settings: MqttSettings) -> tuple[KeptSession, str]:
+        """Return the session at the one address of `settings`, and the fact with its filters."""
+        key = self.session_at(settings).broker
         several = key != self._settings.broker_key
         fact = f"filters {self.client_id}" + (f" {key}" if several else "")
         kept = kept_session(key, self.client_id)

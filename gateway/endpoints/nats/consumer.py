@@ -11,6 +11,7 @@ from typing import Any, Final
 from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy, RetentionPolicy
 from nats.js.errors import NotFoundError
 
+from gateway.endpoints.made import Made
 from gateway.endpoints.nats.connection import NatsConnection
 from gateway.endpoints.settings.nats import NatsSettings
 from gateway.endpoints.source_memory import SourceMemory
@@ -87,6 +88,7 @@ async def find_consumer(
         await jetstream.consumer_info(stream, name)
     except NotFoundError:
         memory.put(made_by_us, True)  # a value of JSON
+        memory.note_made(Made("consumer", name, settings.broker_key, stream))
     wanted = ConsumerConfig(
         durable_name=name,
         ack_policy=AckPolicy.EXPLICIT,

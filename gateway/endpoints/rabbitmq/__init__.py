@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from gateway.endpoints.rabbitmq.made import count_held, end_made
 from gateway.endpoints.rabbitmq.sink import RabbitmqSink
 from gateway.endpoints.rabbitmq.source import open_source
 
-__all__ = ["RabbitmqSink", "open_sink", "open_source"]
+__all__ = ["RabbitmqSink", "count_held", "end_made", "open_sink", "open_source"]
 
 open_sink = RabbitmqSink

@@ -16,6 +16,7 @@ from pika.exceptions import AMQPError, ChannelClosedByBroker
 
 from gateway.endpoints.base import Batch
 from gateway.endpoints.continuity import Retention
+from gateway.endpoints.made import Made
 from gateway.endpoints.rabbitmq import topology
 from gateway.endpoints.rabbitmq.connection import NOT_FOUND, RabbitmqConnection, refusal
 from gateway.endpoints.rabbitmq.headers import STREAM_OFFSET, read_properties
@@ -141,6 +142,10 @@ class RabbitmqIntake:
             if not topology.find_exchange(connection, binds=True) and saved:
                 self._wanted.continuity.report_loss(EXCHANGE_GONE)
             if not topology.find_queue(connection, own):
+                made = Made("queue", own, self._settings.broker_key)
+                memory.note_made(made)
+                if not topology.make_queue(connection, own):
+                    memory.forget_made(made)
                 known.made = True
                 known.others.discard(own)
                 if self._settings.queue_type == "stream":

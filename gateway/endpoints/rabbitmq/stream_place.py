@@ -20,7 +20,7 @@ from zlib import crc32
 from gateway.endpoints.continuity import Continuity
 from gateway.endpoints.rabbitmq.connection import RabbitmqConnection
 from gateway.endpoints.rabbitmq.headers import STREAM_OFFSET
-from gateway.endpoints.rabbitmq.topology import is_empty
+from gateway.endpoints.rabbitmq.topology import count_messages
 from gateway.endpoints.source_memory import ALL_THERE, Position
 from gateway.model.message import Payload
 
@@ -114,5 +114,5 @@ class StreamPlace:
             try:
                 return self._proven.result(timeout)
             except TimeoutError:
-                is_empty(connection, self._queue)  # a server that answers is not just slow
+                count_messages(connection, self._queue)  # a server that answers is not just slow
         return False

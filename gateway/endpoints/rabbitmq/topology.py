@@ -52,27 +52,34 @@ def find_exchange(connection: RabbitmqConnection, *, binds: bool = False) -> boo
 
 
 def find_queue(connection: RabbitmqConnection, queue: str) -> bool:
-    """Look for the queue of a source, or create it; return whether it was there.
+    """Return whether the queue of a source is there.
 
     Raises:
-        EndpointError: the server does not tell, or does not create it.
+        EndpointError: the server does not tell.
+    """
+    error = _attempt(connection, "queue_declare", queue, passive=True)
+    if error is not None and error.reply_code != NOT_FOUND:
+        raise refusal(connection.settings, error) from error
+    return error is None
+
+
+def make_queue(connection: RabbitmqConnection, queue: str) -> bool:
+    """Make the queue of a source; return False where somebody else has just made it.
+
+    Raises:
+        EndpointError: the server does not create it.
     """
     settings = connection.settings
     declare = partial(_attempt, connection, "queue_declare", queue)
-    error = declare(passive=True)
-    if error is None:
-        return True
-    if error.reply_code != NOT_FOUND:
-        raise refusal(settings, error) from error
     arguments: dict[str, Any] = {"x-queue-type": settings.queue_type}
     if settings.queue_type != "stream":  # two readers would divide a subject, and its order
         arguments["x-single-active-consumer"] = True
     if settings.queue_type == "quorum" and connection.version >= RETURNS_LIMITED:
         arguments["x-delivery-limit"] = -1
     error = declare(durable=True, arguments=arguments)
-    if error is not None and declare(passive=True) is not None:  # nobody has just made it
+    if error is not None and declare(passive=True) is not None:
         raise refusal(settings, error) from error
-    return False
+    return error is None
 
 
 def is_stream(connection: RabbitmqConnection, queue: str) -> bool:
@@ -84,10 +91,21 @@ def is_stream(connection: RabbitmqConnection, queue: str) -> bool:
     return consume(lambda *_: None, arguments={STREAM_OFFSET: "next"}) is None
 
 
-def is_empty(connection: RabbitmqConnection, queue: str) -> bool:
-    """Return whether a queue that exists has no message."""
+def count_messages(connection: RabbitmqConnection, queue: str) -> int:
+    """Return how many messages wait in a queue that exists."""
     asked = connection.ask(partial(connection.channel.queue_declare, queue, passive=True))
-    return not asked.method.message_count
+    return int(asked.method.message_count)
+
+
+def delete_queue(connection: RabbitmqConnection, queue: str) -> None:
+    """Delete a queue, which may be absent.
+
+    Raises:
+        EndpointError: the server refuses.
+    """
+    error = _attempt(connection, "queue_delete", queue)
+    if error is not None and error.reply_code != NOT_FOUND:
+        raise refusal(connection.settings, error) from error
 
 
 def bind(connection: RabbitmqConnection, queue: str, bindings: Collection[Binding]) -> None:

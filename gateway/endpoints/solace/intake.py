@@ -26,6 +26,7 @@ from solace.messaging.utils._solace_utilities import QueueShutdown
 from gateway.clock import now
 from gateway.endpoints.base import Batch
 from gateway.endpoints.continuity import Retention
+from gateway.endpoints.made import Made
 from gateway.endpoints.received_messages import ReceivedMessage, ReceivedMessages
 from gateway.endpoints.solace.connection import SolaceConnection, detach_finalizers
 from gateway.endpoints.solace.error_codes import connect_error
@@ -178,6 +179,8 @@ class SolaceIntake:
             session = connection.service.session.session_pointer
             if self._native.create_queue(session, self._wanted.queue, exclusive=exclusive):
                 self._wanted.queue_is_new = True
+                made = Made("queue", self._wanted.queue, settings.broker_key)
+                self._wanted.memory.note_made(made)  # the broker tells only now that it was absent
             builder = builder.with_missing_resources_creation_strategy(Creation.CREATE_ON_START)
         if settings.subscribe_queue:
             builder = builder.with_subscriptions(_topics(self._wanted.patterns))

@@ -22,6 +22,7 @@ _OK: Final = 0
 _TOPIC: Final = 0  # type of a destination
 _DIRECT, _PERSISTENT = 0x00, 0x10  # delivery modes
 _WAIT: Final = 1  # a request: until the broker answers
+_IGNORE_ABSENT: Final = 2  # a deletion: of what is not there
 _CONNECTION_ATTEMPTS: Final = 20  # a statistic
 _GROUP_ID_SIZE: Final = 16  # bytes
 # a broker would put a rejected message into its dead message queue, beside the dead letters
@@ -89,6 +90,7 @@ class NativeLibrary:
         self._provision = _function(
             "session_endpointProvision", texts, Pointer, _INT, text, text, size
         )
+        self._deprovision = _function("session_endpointDeprovision", texts, Pointer, _INT, Pointer)
         self._modify = _function("session_modifyClientInfo", Pointer, texts, _INT, text)
         self._statistic = _function(
             "session_getTxStat", Pointer, _INT, ctypes.POINTER(ctypes.c_uint64)
@@ -145,15 +147,14 @@ class NativeLibrary:
 
         The library's own receivers create a queue too, and do not tell whether they did.
         """
-        facts = {
-            "ENDPOINT_ID": "2",  # a queue
-            "ENDPOINT_NAME": name,
-            "ENDPOINT_DURABLE": "1",
-            "ENDPOINT_ACCESSTYPE": str(int(exclusive)),
-        }
-        texts = [text.encode() for pair in facts.items() for text in pair]
-        properties = (_BYTES * (len(texts) + 1))(*texts, None)
+        properties = _queue_properties(name, ENDPOINT_ACCESSTYPE=str(int(exclusive)))
         result: int = self._provision(properties, session, _WAIT, None, None, 0)
+        return result == _OK
+
+    def delete_queue(self, session: Pointer, name: str) -> bool:
+        """Delete a durable queue with its messages; return False when the broker refuses."""
+        flags = _WAIT | _IGNORE_ABSENT
+        result: int = self._deprovision(_queue_properties(name), session, flags, None)
         return result == _OK
 
     def ask(self, session: Pointer) -> bool:
@@ -228,6 +229,13 @@ class NativeLibrary:
         info = self._last_error().contents
         subcode, text = self._subcode(info.subcode), info.text.decode("utf-8", "replace")
         return f"{text} ({(subcode or b'').decode('ascii', 'replace')})"
+
+
+def _queue_properties(name: str, **more: str) -> Any:  # noqa: ANN401  # an array of C
+    """Return the properties of a durable queue: keys and values in turn, and an end."""
+    facts = {"ENDPOINT_ID": "2", "ENDPOINT_NAME": name, "ENDPOINT_DURABLE": "1", **more}
+    texts = [text.encode() for pair in facts.items() for text in pair]
+    return (_BYTES * (len(texts) + 1))(*texts, None)
 
 
 def native_topic(name: str) -> NativeTopic:

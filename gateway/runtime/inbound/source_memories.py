@@ -182,6 +182,22 @@ class SourceMemories:
             self.say_damaged("every source", error)
 
 
+def read_memories(place: MemoryPlace, gateway: str) -> Mapping[str, Facts]:
+    """Return the facts of each role, and change nothing; none where nothing was ever written.
+
+    Raises:
+        GatewayError: the memories cannot be read, or are damaged.
+    """
+    try:
+        text = place.read()
+        return {} if text is None else _unpacked(text, gateway)[0]
+    except OSError as error:
+        raise GatewayError(f"{place}: cannot be read: {error.strerror or error}") from error
+    except DAMAGE as error:
+        reason = f"is damaged: {error!r}; what the gateway made is not known"
+        raise GatewayError(f"{place}: {reason}") from error
+
+
 def _kind_of(role: str) -> str:
     return role.partition(" ")[0]
 
