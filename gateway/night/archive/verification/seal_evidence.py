@@ -149,6 +149,14 @@ class EvidenceReader:
         name = parse_journal_name(stem)
         return name is not None and name in self._names.get(name.writer, {})
 
+    def newest_name(self, writer: str) -> JournalName | None:
+        """Return the name of the last journal of `writer` with a seal on any date.
+
+        Raises:
+            OSError: the storage cannot be read.
+        """
+        return max(self._names.get(writer, ()), default=None)
+
     def has_process(self, name: JournalName) -> bool:
         """Return whether a journal of the process that wrote the journal `name` has a seal.
 

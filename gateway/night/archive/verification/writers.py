@@ -151,17 +151,15 @@ def writer_findings(period: Period, facts: Facts) -> Iterator[Finding]:
             yield error("forged-head", stored.path.as_posix(), f"the head {stored.fault}")
     yield from _without_head(period, facts)
     for writer, head in sorted(writers.sound.items()):
-        if (note := writers.note(writer, 0, period)) is None:
-            continue
+        note = writers.note(writer, 0, period)
         found: list[Finding] = []
-        if writer in writers.in_reach:
-            found += _absent_journals(writer, head, period, facts)
-        else:
-            found += _absent_seals(writer, head, period, facts)
-        if period.has(head.at, FOREVER):
+        if note is not None:
+            absent = _absent_journals if writer in writers.in_reach else _absent_seals
+            found += absent(writer, head, period, facts)
+        if period.has(head.at, FOREVER):  # a retirement says nothing about another head
             found += _older_head(writer, head, facts)
         if found and not facts.moved(writer, head):
-            yield from (replace(each, text=f"{each.text}{note}") for each in found)
+            yield from (replace(each, text=f"{each.text}{note or ''}") for each in found)
     for stored in writers.heads:
         if stored.head and not stored.current and not stored.fault:
             yield from _lost_machine(stored.path, stored.head, period, facts)
@@ -256,11 +254,10 @@ def _older_head(writer: str, head: WriterHead, facts: Facts) -> Iterator[Finding
     """Yield a finding about a head that states less than the archive has."""
     place = head_path(writer).as_posix()
     last = None if head.last is None else parse_journal_name(head.last)
-    own = [seal for seal in facts.seals if seal.writer == writer]
-    newest = max(own, key=lambda seal: (seal.start, seal.sequence), default=None)
-    if last and newest and (newest.start, newest.sequence) > (last.start, last.number):
+    newest = facts.reader.newest_name(writer)
+    if last and newest and newest > last:
         text = f"states {head.last} as the last journal of {writer}"
-        yield error("old-head", place, f"{text}, and {newest.journal} has a seal")
+        yield error("old-head", place, f"{text}, and {newest} has a seal")
     _, since = facts.writers.routes.get(writer, (0, 0))
     if head.open is None and since > head.at:
         text = f"states that {writer} stopped, and {writer} started again after that"

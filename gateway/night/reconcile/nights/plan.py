@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from gateway.archive.judged_journals import Seen, with_judged
+from gateway.archive.layout import day_of
 from gateway.night.archive.night_record import NOT_JUDGED, DateRecord, HeadSeen, Night, extended
 from gateway.night.reconcile.by_key import by_key
 from gateway.night.reconcile.nights.findings import (
@@ -24,16 +25,16 @@ def plan_night(previous: Night, world: World, *, at: int, spooled_days: int) -> 
     """Return the link after `previous`, unsigned, in which no date has its verdict yet.
 
     Its dates before today are to judge: a closed date that is kept and newer than the last night,
-    that is not settled, that a new journal concerns, or that has no results. Dates before the
-    oldest kept one are over. A date without a verdict stays to be judged: an interrupted run
-    resumes. The next run of its day, and the one that resumes, keep the verdicts of a run: its
-    process may have died before anybody got them.
+    that is not settled, that a new journal or a new retirement concerns, or that has no results.
+    Dates before the oldest kept one are over. A date without a verdict stays to be judged: an
+    interrupted run resumes. The next run of its day, and the one that resumes, keep the verdicts of
+    a run: its process may have died before anybody got them.
     """
     macs = by_key((day, each.mac) for each in world.journals for day in each.concerns)
     unsettled = {each.date for each in previous.unsettled}
     today, oldest = world.today.isoformat(), world.oldest
     fresh = {day for day in world.kept if day >= previous.until or day not in world.results}
-    asked = fresh | (unsettled & world.there) | macs.keys()
+    asked = fresh | (unsettled & world.there) | macs.keys() | _excused(previous, world)
     wanted = {day for day in asked if oldest <= day < today or (day >= today and day in macs)}
     before = {each.date: each for each in previous.dates}
     repeated = previous.until >= today or previous.interrupted
@@ -72,6 +73,17 @@ def with_verdict(night: Night, day: str, status: int, in_flight: int) -> Night:
     records = {each.date: each for each in night.dates}
     judged = replace(records[day], status=status, in_flight=in_flight, settled=settled)
     return replace(night, dates=tuple((records | {day: judged}).values()))
+
+
+def _excused(previous: Night, world: World) -> set[str]:
+    """Return the kept dates since the last sign of a writer that was retired after `previous`.
+
+    Its silence was an error of theirs, and is none any more.
+    """
+    retired = world.retired.intersection(each.writer for each in previous.heads)
+    heads = (each for each in (*previous.heads, *world.heads) if each.writer in retired)
+    since = min((str(day_of(each.at)) for each in heads), default=str(world.today))
+    return {day for day in world.kept if day >= since}
 
 
 def _pending(day: str, before: DateRecord | None, macs: Sequence[str]) -> DateRecord:

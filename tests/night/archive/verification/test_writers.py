@@ -14,6 +14,7 @@ from gateway.archive.heads import WriterHead, head_path, read_head, write_head
 from gateway.archive.journal.local_head import number_of
 from gateway.archive.layout import HOUR, JournalName, journal_folder
 from gateway.archive.routes import write_routes
+from gateway.archive.signed_json import Term
 from gateway.archive.storage import LocalStorage, RemoteStorage
 from gateway.night.archive.retired import retire
 from gateway.night.archive.seals.seal import End
@@ -128,6 +129,59 @@ def test_an_older_head_is_an_error(tmp_path: Path) -> None:
     write_head(tmp_path, replace(head, at=third.closed, closed=third.link, open=None))
 
     assert errors(made.verify()) == ["old-head"]
+
+
+@pytest.mark.parametrize("retired", [False, True])
+@pytest.mark.parametrize("stopped", [False, True])
+@KEYS
+def test_an_older_head_is_an_error_of_each_date_since_its_time(
+    tmp_path: Path, key: bytes | None, *, stopped: bool, retired: bool
+) -> None:
+    """East is silent after the second date, and an older head that states a stop hides that."""
+    made = silent_after_noon(Chained(LocalStorage(tmp_path), key))
+    begin = MIDNIGHT + 24 * HOUR
+    made.add("east", NOON, begin, end=End.STOPPED if stopped else End.CLOSED)
+    path = tmp_path / head_path("east")
+    content = path.read_bytes()
+    for opened in (begin, begin + HOUR):
+        made.add("east", opened, opened + HOUR, start=begin if stopped else START)
+    path.write_bytes(content)
+    if retired:
+        retire(made.storage, "east", "its host is gone", begin + HOUR, key)
+
+    found = [made.verify(day) for day in DATES]
+
+    assert ["old-head" in errors(each) for each in found] == [True] * 5
+
+
+def test_an_older_head_from_before_journals_without_a_seal_is_found_by_the_nights_only(
+    tmp_path: Path,
+) -> None:
+    """Nothing in the archive names these journals any more but the record of the last night."""
+    made = silent_after_noon(Chained(LocalStorage(tmp_path)))
+    last = made.add("east", NOON, NOON + HOUR, end=End.STOPPED)
+    path = tmp_path / head_path("east")
+    content = path.read_bytes()
+    stem = str(JournalName("east", NOON + 24 * HOUR, number_of(last.link) + 1))
+    write_head(tmp_path, WriterHead("east", "east", NOON + 24 * HOUR, closed=last.link, open=stem))
+    assert [errors(made.verify(day)) for day in DATES] == [[], *[["open-chain"]] * 4]
+
+    path.write_bytes(content)
+
+    assert [errors(made.verify(day)) for day in DATES] == [[]] * 5
+
+
+def test_the_head_of_another_instance_is_an_error(tmp_path: Path) -> None:
+    made = Chained(LocalStorage(tmp_path), KEY)
+    for number, instance in enumerate("ab"):
+        begin = MIDNIGHT + number * 12 * HOUR
+        term = Term(number + 1, begin, 10)
+        made.add("plant", begin, begin + 12 * HOUR, end=End.STOPPED, instance=instance, lease=term)
+    assert errors(made.verify()) == []
+
+    shutil.copy(tmp_path / head_path("plant@a"), tmp_path / head_path("plant@b"))
+
+    assert errors(made.verify()) == ["forged-head"]
 
 
 def test_a_start_after_the_stop_that_the_head_states_is_an_error(tmp_path: Path) -> None:

@@ -218,6 +218,19 @@ def test_a_writer_that_ended_or_runs_is_not_silent(kind: str) -> None:
     assert rules(link(NO_NIGHT, seen)[1]) == []
 
 
+def test_the_dates_since_the_last_sign_of_a_writer_are_judged_once_after_it_is_retired() -> None:
+    """They were not clean for its silence, and are clean without it."""
+    heads = (head("a", 1, noon(3)), head("b", 1, noon(1)))
+    _, night = link(NO_NIGHT, world(5, heads=heads), (1, 0))
+    retired = frozenset({"a"})
+
+    dates, night = link(night, replace(world(6, heads=heads), retired=retired))
+    assert dates == (day(3), day(4), day(5))
+
+    dates, _ = link(night, replace(world(7, heads=heads), retired=retired))
+    assert dates == (day(6),)
+
+
 def test_a_head_that_vanished_or_went_back_is_named_every_night() -> None:
     _, night = link(NO_NIGHT, world(3, heads=(head("a", 5, noon(3)), head("b", 5, noon(3)))))
 
