@@ -1,4 +1,4 @@
-"""What an imported bridge leaves at its brokers: its state, RETAIN, and a way over WebSocket."""
+"""Traces of an imported bridge at its brokers: its state, RETAIN, and a way over WebSocket."""
 
 from __future__ import annotations
 
