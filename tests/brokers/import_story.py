@@ -29,7 +29,7 @@ log_type warning
 connection office
 address 127.0.0.1:{remote}
 bridge_protocol_version mqttv50
-notifications false
+notification_topic bridge/line-7
 topic state/# out 1 line-7/ plants/7/
 topic commands/# in 1
 topic orders/# both 1

@@ -127,7 +127,7 @@ def test_the_exit_code_is_one_and_omitted_lines_are_listed(
 
     out, err = capsys.readouterr()
     assert out == ""
-    assert f"{file}:24: option 'try_private': not carried over" in err
+    assert f"{file}:25: option 'try_private': not carried over" in err
     assert output.read_text(encoding="utf-8").startswith("# Made by `gateway import mosquitto`")
 
 

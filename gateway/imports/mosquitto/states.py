@@ -107,17 +107,23 @@ def without_states(bridges: Sequence[BridgeDraft], omitted: list[OmittedLine]) -
             omitted.append(draft.lines[0].omitted(reason))
     found: list[BridgeDraft] = []
     for reader, bridge in enumerate(bridges):
-        drafts: list[RouteDraft] = []
-        for at, draft in enumerate(bridge.drafts):
-            states = tuple(dict.fromkeys(excluded.get((reader, at), ())))
-            exclude = (*draft.exclude, *states)
-            if states and is_covered(draft.pattern_at(_forward(draft)), exclude, MQTT):
-                reason = "it reads only the state of a connection, which the gateway tells itself"
-                omitted.append(draft.lines[0].omitted(reason))
-            else:
-                drafts.append(replace(draft, states=states))
-        found.append(replace(bridge, drafts=tuple(drafts)))
+        drafts = (
+            replace(draft, states=tuple(dict.fromkeys(excluded.get((reader, at), ()))))
+            for at, draft in enumerate(bridge.drafts)
+        )
+        kept = tuple(each for each in drafts if not _reads_states_only(each, omitted))
+        found.append(replace(bridge, drafts=kept))
     return found
+
+
+def _reads_states_only(draft: RouteDraft, omitted: list[OmittedLine]) -> bool:
+    """Return whether its excludes leave it no name; it is then added to `omitted`."""
+    pattern = draft.pattern_at(Direction.IN if draft.direction is Direction.IN else Direction.OUT)
+    if not draft.states or not is_covered(pattern, (*draft.exclude, *draft.states), MQTT):
+        return False
+    reason = "it reads only the state of a connection, which the gateway tells itself"
+    omitted.append(draft.lines[0].omitted(reason))
+    return True
 
 
 def _readings(
@@ -149,10 +155,6 @@ def _readings(
         if is_same and key not in seen and may_overlap(state.name, pattern, MQTT):
             seen.add(key)
             yield (teller, state), reading
-
-
-def _forward(draft: RouteDraft) -> Direction:
-    return Direction.IN if draft.direction is Direction.IN else Direction.OUT
 
 
 def _item(connection: BridgeConnection) -> str:

@@ -51,7 +51,14 @@ def test_the_sample_becomes_a_configuration(tmp_path: Path) -> None:
         ca_file="/etc/ssl/office.pem",
         cert_file="/etc/ssl/plant.pem",
         key_file="/etc/ssl/plant.key",
+        alpn=("mqtt",),
     )
+    assert [(each.endpoint, each.of, each.name) for each in configuration.state] == [
+        (("head-office",), "head-office-local", "plant-7/bridge"),
+        (("head-office-local",), "head-office", "plant-7/bridge"),
+        (("second-local",), "second", "bridge/second/state"),
+    ]
+    assert configuration.routes[-1].targets[0].rules.sets
     assert [
         (route.endpoint, route.source.text, route.targets[0].template.text)
         for route in configuration.routes
@@ -67,6 +74,7 @@ def test_the_sample_becomes_a_configuration(tmp_path: Path) -> None:
         ("head-office", "plants/shared/{a}/{rest...}", "shared/{a}/{rest...}"),
         ("head-office", "$SYS/broker/uptime", "clock/now"),
         ("second", "news/{rest...}", "news/{rest...}"),
+        ("second-local", "log/{rest...}", "log/{rest...}"),
     ]
 
 

@@ -60,8 +60,18 @@ def test_blocks_become_endpoints_and_routes(tmp_path: Path) -> None:
         ("office-local", "alarm/1", "alarms/7"),
         ("office-local", "log/{rest...}", "logs/7"),
         ("office", "cmd/7", "cmd"),
+        ("web-local", "web/{rest...}", "web/{rest...}"),
     ]
-    assert [each.targets[0].lossy for each in document.routes] == [False, False, False, True, False]
+    web = settings_of(configuration, "web", MqttSettings)
+    assert (web.addresses, web.port) == (("wss://web.example.com:443/mqtt",), 443)
+    assert [each.targets[0].lossy for each in document.routes] == [
+        False,
+        False,
+        False,
+        True,
+        False,
+        False,
+    ]
     assert [each.partition(";")[0] for each in lost(document)] == [
         "'will' of bridge 'office'",
         "'key_password' of bridge 'office'",
