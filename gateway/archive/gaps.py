@@ -21,6 +21,7 @@ class GapRule(Enum):
     TAKEN_OVER = "taken-over"  # another client used the session
     REFUSED = "subscription-refused"
     DROPPED = "dropped"  # the broker or the driver reports dropped messages
+    WITHDRAWN = "withdrawn"  # an operator ended what the broker kept for the gateway
     AWAY = "away"  # not connected, and the broker kept the messages: no loss by itself
 
 

@@ -1,8 +1,8 @@
-"""What a source made at its broker, and what stays there when the gateway does not run.
+"""Things that a source made at its broker, and that stay there when the gateway does not run.
 
     made    noted in the memory of the source (`endpoints.source_memory`) before the broker has it,
             or at once where only its answer tells that it was absent
-    held    what the broker tells of it; asked by `gateway withdraw`
+    held    the answer of the broker about it; asked by `gateway withdraw`
     ended   by `gateway withdraw --yes`; the memory forgets it
 
 A kind with `makes` in its row has two functions in its module. Both use a connection of their own:
@@ -33,7 +33,7 @@ class Made(NamedTuple):
 
 
 class Held(NamedTuple):
-    """What a broker tells of a thing: the number of messages in it; None where it does not tell."""
+    """The answer of a broker about a thing: its number of messages, None where it does not tell."""
 
     messages: int | None
     exists: bool = True

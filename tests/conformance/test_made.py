@@ -1,4 +1,4 @@
-"""What a source leaves at its broker is in its memory, and can be ended, for every kind."""
+"""A source has in its memory what it leaves at its broker, and that can be ended, at each kind."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from gateway.endpoints.base import Source
 from gateway.endpoints.made import ABSENT, UNKNOWN, Made
 from gateway.endpoints.registry import count_held, end_made, find_kind
 from gateway.endpoints.source_memory import MADE, KeepsMemory, read_made
@@ -16,6 +17,7 @@ from tests.endpoints.systems import NIGHTLY, PLACES, SYSTEMS, System
 
 ROLE = "kind endpoint"
 SENT = 5
+OF_A_CLIENT = frozenset({"session", "durable subscription"})  # no other client can have made it
 
 
 @pytest.fixture(
@@ -31,13 +33,7 @@ def system(request: pytest.FixtureRequest) -> System:
 
 @pytest.mark.broker
 def test_what_a_source_made_is_known_and_ends(system: System, tmp_path: Path) -> None:
-    memories = SourceMemories(MemoryFile(tmp_path / "memory"))
-    source = system.source("t")
-    if isinstance(source, KeepsMemory):
-        source.memory.keep_in(memories, ROLE)
-    with opened(source):
-        pass
-    found = _noted(memories)
+    found = _made_by(system.source("t"), tmp_path / "memory")
     leaves = system.keeps and system.outlives and bool(find_kind(system.settings).makes)
     assert len(found) <= 1
     if not leaves or not found:
@@ -48,6 +44,8 @@ def test_what_a_source_made_is_known_and_ends(system: System, tmp_path: Path) ->
     (made,) = found
     assert made.kind == find_kind(system.settings).makes
     assert made.broker == system.settings.broker_key
+    others = _made_by(system.source("t"), tmp_path / "other")  # of a gateway that finds it there
+    assert others == ([made] if made.kind in OF_A_CLIENT else [])
     _send(system, range(SENT))
     held = count_held(system.settings, made)
     assert held in {UNKNOWN, (SENT, True)}
@@ -63,7 +61,13 @@ def test_what_a_source_made_is_known_and_ends(system: System, tmp_path: Path) ->
             assert message.payload == b"%d" % SENT
 
 
-def _noted(memories: SourceMemories) -> list[Made]:
+def _made_by(source: Source, memory: Path) -> list[Made]:
+    """Open the source with what `memory` has; return what that says it made."""
+    memories = SourceMemories(MemoryFile(memory))
+    if isinstance(source, KeepsMemory):
+        source.memory.keep_in(memories, ROLE)
+    with opened(source):
+        pass
     return [*read_made((memories.load(ROLE) or {}).get(MADE, []))]
 
 

@@ -1,48 +1,106 @@
-"""`gateway withdraw CONFIG`: list what this gateway made at its brokers, and stays there.
+"""`gateway withdraw CONFIG`: list the sessions and queues that this gateway left at its brokers.
 
-These are sessions, durable subscriptions, consumers and queues that the memory of its sources
-names, with the number of messages that each holds, where the broker tells.
+The memory of its sources names sessions, durable subscriptions, consumers and queues that the
+gateway made. Each has a line, with its number of messages where the broker tells.
+
+With --yes they end. The gateway must have stopped, and its spool and dead letters must be empty.
+One with messages, or with an unknown number of them, ends only where --losing names it; the archive
+has a gap for it first. Nothing else ends. Exit status: 0 done, 1 something stays, 2 refused, and
+nothing was ended.
 """
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Collection, Sequence
+from shlex import quote
+from typing import Final
 
 from gateway.cli.live.lease import open_lease
 from gateway.cli.parsers import CONFIG, CommandParser
 from gateway.config.load import Configuration, load
+from gateway.errors import GatewayError
+from gateway.runtime.inbound.source_memories import MemoryPlace
 from gateway.runtime.wiring import memory_place
-from gateway.runtime.withdrawal import Thing, find_things
+from gateway.runtime.withdrawal import Thing, alone, end_things, find_things, record_loss
 from gateway.terminal.text import print_line
+
+NOTHING: Final = "nothing: the memory of this gateway has no session, queue or consumer"
 
 
 def add_options(parser: CommandParser) -> None:
     parser.add(*CONFIG)
+    parser.add("--yes", "end them; without this option they are only listed")
+    text = "with --yes: also end NAME, with its messages or an unknown number; may be repeated"
+    parser.add("--losing NAME", text, [], action="append")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print one line for each thing.
+    """Print one line for each thing. Exit status: 1 when one stays that `--yes` was to end.
 
     Raises:
-        GatewayError: the memory cannot be read, or is damaged.
+        GatewayError: the memory cannot be read; with `--yes`, the gateway runs, or there are
+            messages that `--losing` does not name.
     """
     configuration = load(args.config)
-    place = memory_place(configuration, open_lease(configuration))
+    lease = open_lease(configuration)
+    place = memory_place(configuration, lease)
     if place is None:
         print_line("nothing is remembered: without `archive` and `spool` no memory outlives a run")
         return 0
+    if args.yes:
+        with alone(configuration, lease):
+            return _end(configuration, place, args.losing)
     things = find_things(configuration, place)
     for each in things:
-        _print(configuration, each)
-    if not things:
-        print_line("nothing: the memory of this gateway has no session, queue or consumer")
+        _print(configuration, each, _state(each))
+    if things:
+        print_line(f"{len(things)} in all; --yes ends them")
+    else:
+        print_line(NOTHING)
     return 0
 
 
-def _print(configuration: Configuration, thing: Thing) -> None:
+def _end(configuration: Configuration, place: MemoryPlace, losing: Collection[str]) -> int:
+    things = find_things(configuration, place)
+    if not things:
+        print_line(NOTHING)
+    lost = [each for each in things if each.may_lose]
+    _require_names(things, lost, losing)
+    record_loss(configuration, lost)
+    stays = False
+    for each in end_things(configuration, place, things):
+        stays |= each.held is None
+        if each.held is None:
+            state = f"stays: {each.fault}"
+        else:
+            state = f"ended, with {_state(each)}" if each.may_lose else "ended"
+        _print(configuration, each, state)
+    if lost and configuration.archive is None:
+        print_line("there is no archive, so no row tells of the messages in them")
+    return int(stays)
+
+
+def _require_names(things: Sequence[Thing], lost: Sequence[Thing], losing: Collection[str]) -> None:
+    """Require `--losing` for each thing that ends with messages, and for no other name.
+
+    Raises:
+        GatewayError: a name lacks, or is of nothing; nothing was ended.
+    """
+    known = {each.made.name for each in things}
+    if unknown := sorted({*losing} - known):
+        listed = ", ".join(sorted(known)) or "none"
+        raise GatewayError(f"--losing {unknown[0]}: the gateway made no such name; it has {listed}")
+    if kept := [each for each in lost if each.made.name not in losing]:
+        states = "; ".join(f"{each.made.name} has {_state(each)}" for each in kept)
+        options = " ".join(f"--losing {quote(each.made.name)}" for each in kept)
+        raise GatewayError(f"nothing was ended: {states}; to lose them, add {options}")
+
+
+def _print(configuration: Configuration, thing: Thing, state: str) -> None:
     made = thing.made
     within = f" of {made.within}" if made.within else ""
-    text = f"{thing.endpoint}: {made.kind} {made.name}{within} at {made.broker}: {_state(thing)}"
+    text = f"{thing.endpoint}: {made.kind} {made.name}{within} at {made.broker}: {state}"
     print_line(configuration.hidden.hide(text, ("endpoints", thing.endpoint)))
 
 

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from gateway.cli import main
-from gateway.endpoints.nats.sink import NatsSink
+from gateway.cli.live.withdraw import NOTHING
+from gateway.config.load import load
+from gateway.endpoints.registry import make_sink
 from gateway.endpoints.settings.nats import NatsSettings
+from gateway.lease.file_store import FileLeaseStore
+from gateway.lease.holder import LeaseHolder
+from gateway.runtime.gateway import Gateway
+from gateway.runtime.outbound.spool_db import connect
 from tests.brokers.mosquitto import StartMosquitto
 from tests.brokers.nats_server import StartNats
 from tests.endpoints.exchange import opened, send_all
-from tests.endpoints.nats.stream import say
-from tests.runtime.gateway.running import running
+from tests.endpoints.nats.stream import ask, say
+from tests.runtime.gateway.running import archive_rows, running, wait_until_connected
+from tests.waiting import PATIENCE, until
 
 pytestmark = pytest.mark.broker
 
@@ -52,8 +61,7 @@ class Plant:
             pass
 
     def fill(self, count: int) -> None:
-        settings = NatsSettings(name="fill", url=self.nats)
-        with opened(sink := NatsSink(settings)):
+        with opened(sink := make_sink(NatsSettings(url=self.nats))):
             send_all(sink, [say(number) for number in range(count)])
 
     @property
@@ -130,3 +138,126 @@ def test_a_gateway_that_never_ran_made_nothing(
     Path("gateway.yaml").write_text(plant.config(""))
     assert withdraw(capsys)[0].startswith("nothing is remembered: ")
     assert not Path("archive").exists()
+
+
+def test_yes_ends_what_is_empty_and_keeps_what_would_lose_messages(
+    plant: Plant, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plant.ran()
+    plant.fill(3)
+
+    (refused,) = withdraw(capsys, "--yes", status=2)
+    assert refused == (
+        "gateway: nothing was ended: plant-1-bus- has 3 messages; plant-1-plant has an unknown"
+        " number of messages; to lose them, add --losing plant-1-bus- --losing plant-1-plant"
+    )
+    (unknown,) = withdraw(capsys, "--yes", "--losing", "other", status=2)
+    assert unknown.endswith("made no such name; it has plant-1-bus-, plant-1-plant")
+    assert len(withdraw(capsys)) == 3
+    assert [row for row in archive_rows() if row["leg"] == "gap"] == []
+
+    lost = ["--losing", "plant-1-bus-", "--losing", "plant-1-plant"]
+    assert withdraw(capsys, "--yes", *lost) == [
+        plant.consumer("ended, with 3 messages"),
+        plant.session.replace("an unknown", "ended, with an unknown"),
+    ]
+    assert withdraw(capsys) == [NOTHING]
+    gaps = {row["route"]: row for row in archive_rows() if row["leg"] == "gap"}
+    assert {name: (row["rule"], row["size"]) for name, row in gaps.items()} == {
+        "a": ("withdrawn", None),
+        "b": ("withdrawn", 3),
+    }
+    assert gaps["b"]["reason"] == "gateway withdraw ended the consumer plant-1-bus-"
+    settings = NatsSettings(url=plant.nats)
+    consumers = ask(settings, lambda jetstream: jetstream.consumers_info("T"))
+    assert not consumers
+    stream = ask(settings, lambda jetstream: jetstream.stream_info("T"))
+    assert stream.state.messages == 3  # the stream is of others, too
+
+
+def test_only_what_the_gateway_made_ends(plant: Plant, capsys: pytest.CaptureFixture[str]) -> None:
+    """An administrator made the consumer, which the gateway reads."""
+    from nats.js.api import AckPolicy, ConsumerConfig  # noqa: PLC0415  # the fixture skips without it
+
+    settings = NatsSettings(url=plant.nats)
+
+    async def make(jetstream: Any) -> None:  # noqa: ANN401  # the library's
+        await jetstream.add_stream(name="T", subjects=["t.>"])
+        config = ConsumerConfig(
+            durable_name="plant-1-bus-", ack_policy=AckPolicy.EXPLICIT, filter_subject="t.>"
+        )
+        await jetstream.add_consumer("T", config)
+
+    ask(settings, make)
+    plant.ran()
+
+    assert withdraw(capsys, "--yes", "--losing", "plant-1-plant") == [
+        plant.session.replace("an unknown", "ended, with an unknown")
+    ]
+    (found,) = ask(settings, lambda jetstream: jetstream.consumers_info("T"))
+    assert found.name == "plant-1-bus-"
+
+
+@pytest.mark.parametrize("more", [ARCHIVE, SPOOL])
+def test_a_gateway_that_runs_refuses(
+    plant: Plant, more: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with running(plant.config(more)):
+        assert len(withdraw(capsys)) == 3
+        (refused,) = withdraw(capsys, "--yes", status=2)
+        assert "the gateway runs: stop every" in refused or "another gateway uses it" in refused
+    assert len(withdraw(capsys)) == 3
+
+
+def test_an_instance_that_holds_the_lease_refuses(
+    plant: Plant, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pair = "standby: {seconds: 1, lease: {kind: file, path: lease}}"
+    Path("gateway.yaml").write_text(plant.config(pair).replace("plant-1}", "plant-1, instance: a}"))
+    holder = LeaseHolder(FileLeaseStore(Path("lease")), "b", 1)
+    holder.start()
+    until(holder.holds)
+    gateway = Gateway(load(Path("gateway.yaml")), holder)
+    gateway.start()
+    wait_until_connected(gateway)
+    (refused,) = withdraw(capsys, "--yes", status=2)
+    gateway.stop(PATIENCE)
+
+    assert "the lease cannot be taken (instance b holds it): stop every instance" in refused
+    lost = ["--losing", "plant-1-plant"]
+    assert plant.consumer("ended") in withdraw(capsys, "--yes", *lost)
+    assert withdraw(capsys) == [NOTHING]
+
+
+def test_a_spool_that_holds_messages_refuses(
+    plant: Plant, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plant.ran(SPOOL)
+    row = "(1, 'out', 7, 1, 1, '', '')"
+    with closing(connect(Path("spool"))) as database:
+        database.execute(f"INSERT INTO batches VALUES {row}")  # noqa: S608  # a constant
+    (refused,) = withdraw(capsys, "--yes", status=2)
+    assert refused.startswith(
+        "gateway: the spool holds messages for targets (7): start the gateway"
+    )
+
+    letter = "(1, 1, '', 'a', 'plant', 'a', 'out', 'out', 'loop', '', 1, 1, '', '')"
+    with closing(connect(Path("spool"))) as database:
+        database.execute("DELETE FROM batches")
+        database.execute(f"INSERT INTO letters VALUES {letter}")  # noqa: S608  # a constant
+    (refused,) = withdraw(capsys, "--yes", status=2)
+    assert refused.startswith(
+        "gateway: the spool holds dead letters (1): send them again, or delete"
+    )
+
+
+def test_a_broker_that_does_not_answer_keeps_its_own_only(
+    plant: Plant, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plant.ran()
+    Path("gateway.yaml").write_text(plant.config().replace("127.0.0.1, port", "127.0.0.9, port"))
+
+    consumer, session = withdraw(capsys, "--yes", status=1)
+    assert consumer == plant.consumer("ended")
+    assert ": stays: the endpoint is at " in session
+    assert len(withdraw(capsys)) == 2

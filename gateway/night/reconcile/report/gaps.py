@@ -44,6 +44,11 @@ GAP_RULES: Final[Mapping[str, FindingAdvice]] = {
         "Messages of brokers that keep nothing are lost in this interval. Start the gateway"
         " again; plan a stop while publishers are quiet, or let the broker keep a session.",
     ),
+    GapRule.WITHDRAWN.value: FindingAdvice(
+        "an operator ended what the broker kept for the gateway (gateway withdraw --losing)",
+        "Nothing, if the loss was intended. Otherwise ask the publishers to send the interval"
+        " again.",
+    ),
     GapRule.AWAY.value: FindingAdvice(
         "the source was away, and its broker kept the session; nothing was lost by itself",
         "Nothing, unless the broker's limit of queued messages was reached.",
