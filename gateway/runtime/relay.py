@@ -17,7 +17,7 @@ from gateway.routing.origin_path import BrokerAddress
 from gateway.routing.router import RouteMatch
 from gateway.runtime.context import GatewayContext, SourceBinding, TraceBatch
 from gateway.runtime.delivery.admission import Admission
-from gateway.runtime.delivery.distribution import ByLane, ReceivedGroups, Refused, distribute
+from gateway.runtime.delivery.distribution import ByLane, Refused, distribute
 from gateway.runtime.delivery.duplicates import DuplicateFilter
 from gateway.runtime.delivery.earlier_batch import ConnectionPart
 from gateway.runtime.delivery.loop_limit import LoopLimit
@@ -99,9 +99,8 @@ class Relay:
         outbound = self._copy(in_flight, by_lane, refused)
         if self._binding.short_names is not None:
             self._store_short_names(in_flight, self._binding.short_names)
-        for original in {id(each): each for each in received.earlier.values()}.values():
-            if original is not in_flight:  # settle a duplicate no sooner than its original
-                in_flight.wait_for(original)
+        if received.earlier:
+            _wait_for_originals(in_flight)
         if self._context.heartbeats:
             for positions, matches in groups.values():
                 self._note_heartbeats(in_flight, positions, matches)
@@ -109,21 +108,21 @@ class Relay:
             in_flight.refuse(position, delivery)
         for lane, made in outbound:
             _hand_over(in_flight, lane, made, self._context.trace)
-        self._record(in_flight, groups)  # after sending: recording delays no message
-        in_flight.release()
-
-    def _record(self, in_flight: InFlightBatch, groups: ReceivedGroups) -> None:
-        received = in_flight.received
-        for positions, matches in groups.values():
+        for positions, matches in groups.values():  # after sending: recording delays no message
             in_flight.record_received(positions, matches)
         if self._context.recent_names.views:
             self._context.recent_names.note(self._state.name, received.messages, groups.values())
         if received.cuts:
-            messages = received.messages  # their rows drop those of duplicates
-            self.cut_log.count(
-                (each.route, each.rule, messages[each.position].address) for each in received.cuts
-            )
-            in_flight.record_cuts()
+            self._record_cuts(in_flight)
+        in_flight.release()
+
+    def _record_cuts(self, in_flight: InFlightBatch) -> None:
+        received = in_flight.received
+        messages = received.messages  # the rows of cuts drop those of duplicates
+        self.cut_log.count(
+            (each.route, each.rule, messages[each.position].address) for each in received.cuts
+        )
+        in_flight.record_cuts()
 
     def note_quiet(self) -> None:
         """Note that nothing came: after a while, all has come that the broker delivers again."""
@@ -244,6 +243,13 @@ class Relay:
             self._arrived = in_flight.arrived
         self.in_flight.add(in_flight)
         return in_flight
+
+
+def _wait_for_originals(in_flight: InFlightBatch) -> None:
+    """Settle duplicates no sooner than their originals."""
+    for original in {id(each): each for each in in_flight.received.earlier.values()}.values():
+        if original is not in_flight:
+            in_flight.wait_for(original)
 
 
 def _hand_over(

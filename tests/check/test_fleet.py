@@ -354,7 +354,8 @@ def test_an_imported_mesh_of_three_brokers(
     texts = {}
     for own in range(3):
         bridges = "".join(
-            f"connection to{other}\naddress 127.0.0.1:188{other}\ntopic # both 0\n"
+            f"connection to{other}\naddress 127.0.0.1:188{other}\n"
+            "notifications false\ntopic # both 0\n"
             for other in range(3)
             if other != own
         )
@@ -368,7 +369,7 @@ def test_an_imported_mesh_of_three_brokers(
 
     assert status == 0
     assert (
-        "g0.yaml:22:3: warning: endpoints 'to1-local' and 'to2-local' (localhost:1880):"
+        "g0.yaml:24:3: warning: endpoints 'to1-local' and 'to2-local' (localhost:1880):"
         f" {UNKNOWN} `broker_id: g0/localhost:1880`; and the same at 'g1:to0'"
         f" (127.0.0.1:1880) or 'g2:to0' (127.0.0.1:1880) {LOCALLY}"
     ) in lines

@@ -71,5 +71,5 @@ def test_a_source_that_gets_live_messages_without_the_flag_is_told(
     )
     assert main(["check", str(file)]) == 0, capsys.readouterr()
 
-    (line,) = (each for each in capsys.readouterr().out.splitlines() if "at_least_once" in each)
+    (line,) = (each for each in capsys.readouterr().out.splitlines() if "at least once" in each)
     assert ("retained" in line.partition("cannot cross: ")[2].split(", ")) is lost
