@@ -12,7 +12,8 @@ import tempfile
 from pathlib import Path
 
 from gateway.check.examine import examine
-from gateway.cli.mapping.init_text import SCHEMA_FILE, mapping_text, unset_variables
+from gateway.cli.mapping.init_list import names_of_list
+from gateway.cli.mapping.init_text import SCHEMA_FILE, mapping_text, names_of, unset_variables
 from gateway.cli.parsers import CommandParser
 from gateway.config.json_schema import json_schema
 from gateway.config.load import load
@@ -31,6 +32,8 @@ def add_options(parser: CommandParser) -> None:
         "first level of the names, such as orders, or a pattern in the spelling of the source,"
         " such as orders/{region}/{rest...}",
     )
+    text = "file with names of the source, one per line, in place of --names: a route for each"
+    parser.add("--list NAMES.txt", f"{text} first level", dest="list")
     for side, word in (("source", "from"), ("target", "to")):
         text = f"address of the {side} (localhost and the system's port)"
         parser.add(f"--{word}-address HOST:PORT", text, "", dest=f"{side}_address")
@@ -48,8 +51,14 @@ def run(args: argparse.Namespace) -> int:
         raise GatewayError(f"{args.file}: exists; remove it, or write another file")
     source = args.source or _ask("From which system?", "mqtt", "--from")
     target = args.target or _ask("To which system?", "mqtt", "--to")
-    question = "Which names? (their first level, or a pattern)"
-    names = args.names or _ask(question, "orders", "--names")
+    if args.list is not None and args.names:
+        raise GatewayError("init: give either --names or --list")
+    if args.list is not None:
+        names = names_of_list(args.list, source, target)
+    else:
+        question = "Which names? (their first level, or a pattern)"
+        answer = args.names or _ask(question, "orders", "--names")
+        names = [names_of(answer, source, target)]
     addresses = (args.source_address, args.target_address)
     text, needs = mapping_text(source, target, names, addresses, str(args.file))
     _check(text)

@@ -1,13 +1,13 @@
-"""The mapping that `gateway init` writes: one route between two endpoints, and its test."""
+"""The mapping that `gateway init` writes: routes between two endpoints, and a test of each."""
 
 from __future__ import annotations
 
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from ipaddress import IPv6Address
-from itertools import chain
+from itertools import chain, count
 from textwrap import indent
 from typing import Final, NamedTuple
 
@@ -46,7 +46,10 @@ endpoints:
   target:
 {target_settings}
 routes:
-  {route}:
+{routes}
+tests:
+{tests}"""
+_ROUTE: Final = """  {route}:
     from:
       endpoint: source
       # {{name}} captures one level, {{name...}} all levels that remain.
@@ -56,9 +59,8 @@ routes:
       template: {template}
       on_too_long: refuse  # a name beyond the target's limits becomes a dead letter
     # direction: both  # would carry the messages of the target to the source, too
-
-tests:
-  a name crosses:
+"""
+_TEST: Final = """  {title}:
     given: {{endpoint: source, name: {given}}}
     expect: [{{endpoint: target, name: {expected}}}]
 """
@@ -71,24 +73,32 @@ class FirstMapping(NamedTuple):
     needs: str
 
 
-def mapping_text(
-    source: str, target: str, names: str, addresses: tuple[str, str], file: str
-) -> FirstMapping:
-    """Return a mapping from one system to another, for the names of the source.
+class Names(NamedTuple):
+    """The names of one route: a pattern of the source, and a template of the target."""
 
-    `names` are one level, or a pattern of the source's system; an address is HOST:PORT, or empty.
+    pattern: str
+    template: str
+
+
+def mapping_text(
+    source: str, target: str, names: Sequence[Names], addresses: tuple[str, str], file: str
+) -> FirstMapping:
+    """Return a mapping from one system to another, with a route for each of `names`.
+
+    An address is HOST:PORT, or empty.
 
     Raises:
         GatewayError: an address is none, or the names are none of the source or the target.
     """
-    pattern, template = _names(names, source, target)
     gateway = f"{source}-to-{target}"
-    shared = {"gateway": gateway, "route": _route_name(pattern)}
+    routes = _route_names([each.pattern for each in names])
+    shared = {"gateway": gateway, "route": routes[0] if len(routes) == 1 else gateway}
     ends = {"source": (source, addresses[0]), "target": (target, addresses[1])}
+    patterns = [each.pattern for each in names]
     fields = {
         name: shared
         | _address(name, system, address, second=name == "target" and source == target)
-        | _patterns(pattern, source, system)
+        | _patterns(patterns, source, system)
         for name, (system, address) in ends.items()
     }
     needs = starters()[target][1].needs.format(**fields["target"])
@@ -100,24 +110,40 @@ def mapping_text(
         gateway=gateway,
         source_settings=_settings(source, fields["source"]),
         target_settings=_settings(target, fields["target"], is_target=True),
-        route=shared["route"],
-        pattern=json.dumps(pattern),
-        template=json.dumps(template),
-        given=json.dumps(_CAPTURE.sub("1", pattern)),
-        expected=json.dumps(_CAPTURE.sub("1", template)),
+        routes="".join(map(_route, routes, names)),
+        tests="".join(map(_test, _titles(routes), names)),
     )
     return FirstMapping(text, needs)
 
 
-def _names(names: str, *systems: str) -> tuple[str, str]:
-    """Return the pattern, and the template with the same levels in the target's spelling."""
+def _route(name: str, names: Names) -> str:
+    pattern, template = json.dumps(names.pattern), json.dumps(names.template)
+    return _ROUTE.format(route=name, pattern=pattern, template=template)
+
+
+def _test(title: str, names: Names) -> str:
+    given, expected = (json.dumps(_CAPTURE.sub("1", each)) for each in names)
+    return _TEST.format(title=title, given=given, expected=expected)
+
+
+def _titles(routes: Sequence[str]) -> list[str]:
+    if len(routes) == 1:
+        return ["a name crosses"]
+    return [f"a name of {each} crosses" for each in routes]
+
+
+def names_of(names: str, *systems: str) -> Names:
+    """Return the pattern, and the template with the same levels in the target's spelling.
+
+    `names` are one level, or a pattern of the source's system.
+    """
     known = starters()
     source, target = (find_dialect(known[each][1].dialect).separator for each in systems)
     names = names.removesuffix(source)
     if not _CAPTURE.search(names):
         names += f"{source}{{rest...}}"
     outside_braces = rf"{re.escape(source)}(?![^{{]*\}})"
-    return names, target.join(re.split(outside_braces, names))
+    return Names(names, target.join(re.split(outside_braces, names)))
 
 
 def _settings(system: str, fields: Mapping[str, str], *, is_target: bool = False) -> str:
@@ -141,12 +167,18 @@ def _address(name: str, system: str, address: str, *, second: bool) -> dict[str,
     }  # fmt: skip
 
 
-def _patterns(pattern: str, source: str, system: str) -> dict[str, str]:
+def _patterns(patterns: Sequence[str], source: str, system: str) -> dict[str, str]:
     """Return the fields of the subscriptions of `system` that select the names of the source."""
     known = starters()
     there, here = (find_dialect(known[each][1].dialect) for each in (source, system))
     try:
-        texts = translate_pattern(parse_source(pattern, there).subscription, there, here).patterns
+        texts = [
+            text
+            for each in patterns
+            for text in translate_pattern(
+                parse_source(each, there).subscription, there, here
+            ).patterns
+        ]
     except GatewayError as error:
         raise GatewayError(f"init: {error}; write other names") from error
     return {"patterns": json.dumps(texts), "keys": " and ".join(texts)}
@@ -157,6 +189,16 @@ def _is_host(found: re.Match[str]) -> bool:
         return bool(found["host"] or IPv6Address(found["ip6"]))
     except ValueError:
         return False
+
+
+def _route_names(patterns: Sequence[str]) -> list[str]:
+    """Return a name for each pattern; a number tells those of equal letters apart."""
+    found: list[str] = []
+    for each in patterns:
+        word = _route_name(each)
+        more = (f"{word}-{number}" for number in count(2))
+        found.append(next(name for name in chain([word], more) if name not in found))
+    return found
 
 
 def _route_name(pattern: str) -> str:

@@ -15,6 +15,7 @@ import yaml
 
 from gateway.cli import main
 from gateway.cli.mapping.init_text import SCHEMA_FILE
+from gateway.dialects.registry import find_dialect
 from gateway.endpoints.registry import starters
 
 PAIRS = list(product(starters(), repeat=2))
@@ -44,6 +45,62 @@ def test_a_pattern_keeps_its_captures(tmp_path: Path) -> None:
     assert route["from"]["pattern"] == names
     assert route["to"]["template"] == "floor/{line}/{machine...}"
     assert main(["test", str(tmp_path / "gateway.yaml")]) == 0
+
+
+BELOW_AND_ITSELF = {"mqtt", "ibm", "rabbitmq"}  # their pattern for all below a level has it, too
+
+
+@pytest.mark.parametrize(("source", "target"), PAIRS, ids=map("-".join, PAIRS))
+def test_a_list_of_names_makes_a_route_for_each_first_level(
+    tmp_path: Path, source: str, target: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    separator = find_dialect(starters()[source][1].dialect).separator
+    names = "orders/eu/1\norders/us/2\n\nalarms/line4\nalarms\nal-arms/x\nal_arms/x\n"
+    (tmp_path / "names.txt").write_text(names.replace("/", separator))
+    listed = ("--list", str(tmp_path / "names.txt"))
+    assert init(tmp_path, "--from", source, "--to", target, *listed) == 0, capsys.readouterr()
+    file = tmp_path / "gateway.yaml"
+
+    routes = yaml.safe_load(file.read_text())["routes"]
+    alone = [] if source in BELOW_AND_ITSELF else ["alarms-2"]
+    assert [*routes] == ["orders", "alarms", *alone, "al-arms", "al-arms-2"]
+    assert main(["check", "--strict", "--without-secrets", str(file)]) == 0, capsys.readouterr()
+    assert main(["test", "--without-secrets", str(file)]) == 0, capsys.readouterr()
+
+
+def test_a_level_of_a_list_is_spelled_as_the_target_has_it(tmp_path: Path) -> None:
+    (tmp_path / "names.txt").write_text("v1.2/x\n")
+    listed = ("--list", str(tmp_path / "names.txt"))
+
+    assert init(tmp_path, "--from", "mqtt", "--to", "nats", *listed) == 0
+
+    (route,) = yaml.safe_load((tmp_path / "gateway.yaml").read_text())["routes"].values()
+    assert route["to"]["template"] == "v1%2E2.{rest...}"
+    assert main(["check", "--strict", str(tmp_path / "gateway.yaml")]) == 0
+
+
+WRONG_LISTS = [
+    pytest.param(b"", ": has no name; write one per line", id="empty"),
+    pytest.param(b"a\nb/+\n", ":2: mqtt: 'b/+' at", id="wildcard"),
+    pytest.param(b"a{b}\n", ":1: 'a{b}': a pattern cannot have braces", id="braces"),
+    pytest.param(b"\xff\n", ": the names are not in UTF-8", id="bytes"),
+    pytest.param(
+        b"".join(b"%d/x\n" % n for n in range(101)), ":101: more than 100 first levels", id="many"
+    ),
+]
+
+
+@pytest.mark.parametrize(("names", "text"), WRONG_LISTS)
+def test_a_wrong_list_writes_nothing(
+    tmp_path: Path, names: bytes, text: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "names.txt"
+    file.write_bytes(names)
+
+    assert init(tmp_path, "--from", "mqtt", "--to", "nats", "--list", str(file)) == 2
+
+    assert f"{file}{text}" in capsys.readouterr().err
+    assert [*tmp_path.iterdir()] == [file]
 
 
 def test_the_first_line_names_the_schema_that_lies_beside_it(tmp_path: Path) -> None:
