@@ -6,7 +6,7 @@ A finding belongs to a period when the journals that it is about can have rows o
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
 
@@ -39,12 +39,9 @@ def chain_findings(period: Period, facts: Facts) -> tuple[list[Finding], list[No
     for seal in seals:
         by_writer[seal.writer].append(seal)
     findings = list(_waiting_findings(period, facts))
-    leases = {(seal.gateway, seal.lease) for seal in seals}
-    leases |= {(head.gateway, head.lease) for head in facts.writers.expected.values()}
     running: dict[str, list[tuple[int, int]]] = defaultdict(list)
     for writer, own in sorted(by_writer.items()):
-        others = [lease for gateway, lease in leases if gateway == own[0].gateway]
-        chain = _Chain(writer, lineages(own), period, facts, others)
+        chain = _Chain(writer, lineages(own), period, facts, facts.leases(own[0].gateway))
         findings += chain.findings()
         if not is_replay(writer):
             running[own[0].gateway] += [*chain.running(), *chain.unread()]
@@ -94,7 +91,7 @@ class _Chain:
     lineages: Sequence[Sequence[Seal]]
     period: Period
     facts: Facts
-    leases: Sequence[Term]  # of all instances of its gateway
+    leases: Collection[Term]  # of all instances of its gateway
 
     def findings(self) -> Iterator[Finding]:
         yield from self._begin(self.lineages[0][0])
@@ -145,7 +142,7 @@ class _Chain:
             if self.period.has(link.closed, first.closed):
                 text = "the archive begins with it: older dates were removed"
                 yield warning("chain-begins", _place(first), f"{first.journal}: {text}")
-        elif self.period.has(link.closed, first.opened):
+        elif self.period.has(link.closed, self._end_of(link, first)):
             yield self._missing(link, first)
 
     def _break(self, earlier: Sequence[Seal], later: Sequence[Seal]) -> Iterator[Finding]:
@@ -158,6 +155,8 @@ class _Chain:
             begin = max(begin, self.facts.begin_of(link))  # nothing was written between
         if link and link.digest and not link.taken:
             end = link.closed  # nor after it
+        elif link and link.journal not in known:
+            end = self._end_of(link, first)
         if not self.period.has(begin, end):
             return
         if first.opened < last.closed or (link is not None and link.journal in known):
@@ -223,6 +222,14 @@ class _Chain:
                     return True
                 stems.add(str(each.name))
         return False
+
+    def _end_of(self, link: Previous, successor: Seal) -> int:
+        """Return when a missing journal had ended: another journal was opened, or a lease taken."""
+        name = parse_journal_name(link.journal)
+        if name is None:
+            return successor.opened
+        followed = self.facts.followed(name, successor.gateway, successor.lease)
+        return min(successor.opened, followed)
 
     def _missing(self, link: Previous, successor: Seal) -> Finding:
         text = f"{successor.journal} follows {link.journal}, which has no seal"

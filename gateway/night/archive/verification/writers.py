@@ -15,13 +15,13 @@ from gateway.archive.findings import Finding, error, warning
 from gateway.archive.heads import StoredHead, WriterHead, head_path, read_heads
 from gateway.archive.layout import JournalName, day_start, is_replay, parse_journal_name
 from gateway.archive.routes import routes_files
-from gateway.archive.signed_json import Previous
+from gateway.archive.signed_json import Previous, Term
 from gateway.archive.storage import LocalStorage, Storage
 from gateway.night.archive.retired import Retirement, retirements
 from gateway.night.archive.seals.seal import Seal
 from gateway.night.archive.seals.store import link_path
 from gateway.night.archive.verification.holders import away, taken_over
-from gateway.night.archive.verification.seal_evidence import EvidenceReader, Period
+from gateway.night.archive.verification.seal_evidence import SLACK, EvidenceReader, Period
 from gateway.night.archive.verification.waiting import WaitingJournal
 
 FOREVER: Final = 1 << 62  # microseconds
@@ -112,6 +112,24 @@ class Facts:
         starts = (each.start for each in self.seals if each.writer == name.writer)
         return min((each for each in starts if each > name.start), default=FOREVER)
 
+    def leases(self, gateway: str) -> set[Term]:
+        """Return the known leases of the instances of a gateway that nobody retired."""
+        heads = self.writers.expected.values()
+        found = {each.lease for each in self.seals if each.gateway == gateway}
+        return found | {each.lease for each in heads if each.gateway == gateway}
+
+    def followed(self, name: JournalName, gateway: str, lease: Term) -> int:
+        """Return when the lease of the process that wrote the journal `name` was over.
+
+        Another process took one then: a process has one lease, from its start on. The `lease` of
+        another process of the writer tells whether it had one. The clocks of hosts may differ.
+        Units: microseconds.
+        """
+        if not lease.number or is_replay(name.writer):
+            return FOREVER
+        later = (each.since for each in self.leases(gateway) if each.since > name.start + SLACK)
+        return min(later, default=FOREVER)
+
     def has_seal(self, stem: str) -> bool:
         """Return whether the journal `stem` is here, or has a seal on any date."""
         return stem in self.known or self.reader.has_name(stem)
@@ -174,7 +192,8 @@ def _lost_machine(path: Path, head: WriterHead, period: Period, facts: Facts) ->
     if name is None:
         return
     begin = name.start if link is None else facts.begin_of(link)
-    if period.has(begin, facts.next_start(name)) and not facts.has_seal(str(name)):
+    end = min(facts.next_start(name), facts.followed(name, head.gateway, head.lease))
+    if period.has(begin, end) and not facts.has_seal(str(name)):
         text = f"{head.writer} opened {name}, and went on from another machine without its seal"
         yield error("missing-journal", path.as_posix(), f"{text}; its rows are missing")
 
@@ -207,19 +226,19 @@ def _absent_journals(
 ) -> Iterator[Finding]:
     """Yield a finding for each journal that the head names and that is nowhere."""
     known, link = facts.known, head.closed
-    if (
-        link is not None
-        and link.journal not in known
-        and period.has(facts.begin_of(link), link.closed)
-        and not facts.reader.exists(link)
-    ):
-        yield missing_seal(writer, link)
     stem = head.open or ""
     opened = parse_journal_name(stem)
+    if link is not None and link.journal not in known and not facts.reader.exists(link):
+        end, name = link.closed, parse_journal_name(link.journal)
+        if link.digest is None and name and opened and opened != name:  # nobody knows its end
+            end = min(opened.start, facts.followed(name, head.gateway, head.lease))
+        if period.has(facts.begin_of(link), end):
+            yield missing_seal(writer, link)
     if opened is None or (link is not None and link.journal == stem):
         return
     begin = opened.start if link is None else max(opened.start, link.closed)
-    if period.has(begin, FOREVER) and not facts.has_seal(stem):
+    end = facts.followed(opened, head.gateway, head.lease)
+    if period.has(begin, end) and not facts.has_seal(stem):
         text = f"{writer} opened {stem}, which is nowhere; its rows are missing"
         yield error("missing-journal", f".journal/{stem}.open", text)
 
@@ -237,8 +256,7 @@ def _absent_seals(writer: str, head: WriterHead, period: Period, facts: Facts) -
         return
     if name is None or is_replay(writer):
         return
-    others = [e.lease for e in facts.writers.expected.values() if e.gateway == head.gateway]
-    until = taken_over(head.lease, others)
+    until = taken_over(head.lease, facts.leases(head.gateway))
     begin, end = name.start, FOREVER if until is None else until
     if not period.has(begin, end) or facts.reader.has_process(name):
         return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -10,10 +11,10 @@ import pytest
 
 from gateway.archive.heads import WriterHead, write_head
 from gateway.archive.journal.writer import ArchiveWriter
-from gateway.archive.layout import HOUR, JournalName, writer_name
+from gateway.archive.layout import HOUR, JournalName, journal_folder, writer_name
 from gateway.archive.location import parse_location
 from gateway.archive.name_store import NameStore
-from gateway.archive.signed_json import NO_TERM, Term
+from gateway.archive.signed_json import NO_TERM, Previous, Term
 from gateway.archive.storage import LocalStorage, RemoteStorage, Storage
 from gateway.night.archive.retired import retire
 from gateway.night.archive.seals.seal import End
@@ -32,8 +33,9 @@ SECOND_LEASE = Term(4, NOON + 2 * SECOND, 10)
 def taken_over(storage: Storage, end: End, *, rows: int = 1, later: Term = SECOND_LEASE) -> Chained:
     """Instance b holds lease 3 until noon; two seconds later a takes lease 4 until `END`."""
     made = Chained(storage)
-    made.add("plant", MIDNIGHT - HOUR, NOON - HOUR, instance="b", lease=FIRST)
-    made.add("plant", NOON - HOUR, NOON, instance="b", lease=FIRST, end=end, rows=rows)
+    start = FIRST.since
+    made.add("plant", MIDNIGHT - HOUR, NOON - HOUR, instance="b", lease=FIRST, start=start)
+    made.add("plant", NOON - HOUR, NOON, instance="b", lease=FIRST, start=start, end=end, rows=rows)
     start = later.since
     made.add("plant", start, start + HOUR, instance="a", lease=later, start=start, rows=5)
     made.add("plant", start + HOUR, END, instance="a", lease=later, start=start, end=End.STOPPED)
@@ -148,6 +150,42 @@ def test_an_instance_whose_disk_is_away_is_named_with_the_time_that_it_holds(
     (text,) = texts(made, "open-chain")
     assert text.endswith("after 2026-03-14 12:00:00 UTC (retired: its host is gone)")
     assert errors(made.verify(AFTER[1])) == []
+
+
+@pytest.mark.parametrize("where", ["open", "next", "sealed"])
+def test_a_lost_journal_is_an_error_until_another_instance_took_the_lease(
+    tmp_path: Path, where: str
+) -> None:
+    """Instance b is killed at noon, and its journal is removed. It comes back after days.
+
+    The head names the journal as open, then as the one before the open one, whose seal does so.
+    """
+    made = taken_over(LocalStorage(tmp_path), End.CLOSED)
+    folder = journal_folder(tmp_path)
+    folder.mkdir()
+    lost = str(JournalName("plant@b", FIRST.since, 2))
+    begin = MIDNIGHT + 100 * HOUR
+    back, last = Term(5, begin, 10), Previous(lost, None, NOON)
+    head = WriterHead(
+        "plant@b", "plant", NOON, made.links["plant@b"], lost, instance="b", lease=FIRST
+    )
+    write_head(tmp_path, head)
+    stem = str(JournalName("plant@b", begin, 3))
+    if where != "open":
+        head = replace(head, at=begin, closed=last, open=stem, lease=back)
+        write_head(tmp_path, head)
+    if where == "next":
+        (folder / f"{stem}.open").write_bytes(b"a journal that waits")
+    if where == "sealed":
+        made.add(
+            "plant", begin, begin + HOUR, end=End.STOPPED, start=begin, instance="b", lease=back,
+            previous=last,
+        )  # fmt: skip
+
+    found = [errors(made.verify(day, tmp_path)) for day in (DAY, *AFTER[:2])]
+
+    assert {"missing-journal", "missing-seal"} & {*found[0]}
+    assert found[1:] == [[], []]
 
 
 def test_a_journal_that_comes_back_ends_the_finding(tmp_path: Path) -> None:

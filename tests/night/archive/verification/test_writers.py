@@ -14,7 +14,7 @@ from gateway.archive.heads import WriterHead, head_path, read_head, write_head
 from gateway.archive.journal.local_head import number_of
 from gateway.archive.layout import HOUR, JournalName, journal_folder
 from gateway.archive.routes import write_routes
-from gateway.archive.signed_json import Term
+from gateway.archive.signed_json import Previous, Term
 from gateway.archive.storage import LocalStorage, RemoteStorage
 from gateway.night.archive.retired import retire
 from gateway.night.archive.seals.seal import End
@@ -226,6 +226,29 @@ def test_a_journal_that_a_later_start_opened_leaves_the_date_of_the_stop_alone(
     found = [errors(made.verify(day, tmp_path)) for day in DATES[:3]]
 
     assert found == [[], [], ["missing-journal"]]
+
+
+@pytest.mark.parametrize("back", [False, True])
+def test_a_lost_journal_of_a_killed_process_is_an_error_until_the_next_one_began(
+    tmp_path: Path, *, back: bool
+) -> None:
+    """Its head names the journal as open, and after the next start as the one before that."""
+    made, start, again = sealed_day(tmp_path), MIDNIGHT + 60 * HOUR, MIDNIGHT + 100 * HOUR
+    folder = journal_folder(tmp_path)
+    folder.mkdir()
+    number = number_of(made.links["east"]) + 1
+    lost = str(JournalName("east", start, number))
+    head = WriterHead("east", "east", start, closed=made.links["east"], open=lost)
+    if back:
+        stem = str(JournalName("east", again, number + 1))
+        (folder / f"{stem}.open").write_bytes(b"a journal that waits")
+        head = replace(head, at=again, closed=Previous(lost, None, start), open=stem)
+    write_head(tmp_path, head)
+
+    found = [errors(made.verify(day, tmp_path)) for day in DATES[:4]]
+
+    rule = "missing-seal" if back else "missing-journal"
+    assert found == [[], [], [rule], [rule]]
 
 
 def test_the_journal_of_a_process_without_a_seal_is_an_error_on_each_date_since_its_start(
