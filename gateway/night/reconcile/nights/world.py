@@ -46,7 +46,8 @@ class World:
     whose process is known to run. `heads` are those that their writers signed. `forgotten` are
     dates that were removed since the last night with rows that no night judged. `named` are the
     writers whose routes are archived. `sealed` are the dates with seals. By writer, `numbers` are
-    those of its sealed journals, and `before` is the predecessor of the first of them.
+    those of the sealed journals of its newest chain, and `before` is the predecessor of the first
+    sealed journal.
     """
 
     today: date
@@ -96,6 +97,8 @@ def world_of(
     waiting = [] if job.location.url else waiting_journals(job.location.local)
     kept = frozenset(map(str, days_in(storage.names(Path()))))
     writers = known_writers(storage, None, job.key)
+    ends = by_key((each.writer, each.start) for each in previous.seen)
+    earlier = {writer: starts[-2] for writer, starts in ends.items() if len(starts) > 1}
     return World(
         today=day_of(at),
         heads=[
@@ -109,7 +112,11 @@ def world_of(
             for seal in unjudged  # one that is unreadable or forged stays new, until it is mended
             if (seal.keyed and job.key is None) or seal.has_valid_mac(job.key)
         ],
-        numbers=by_key((name.writer, name.number) for _, name in journals),
+        numbers=by_key(
+            (name.writer, name.number)
+            for _, name in journals
+            if name.start > earlier.get(name.writer, -1)
+        ),
         before={seal.writer: seal.previous for seal in firsts if seal.previous is not None},
         kept=kept,
         results=frozenset(map(str, results)),

@@ -99,6 +99,26 @@ def test_a_night_reads_each_seal_once(tmp_path: Path) -> None:
     assert set(seals.values()) == {1}
 
 
+def test_the_numbers_of_an_earlier_chain_stand_for_no_journal_of_the_newest_one(
+    tmp_path: Path,
+) -> None:
+    """A seal of the second chain vanishes, and the first chain has a journal of this number."""
+    made, later = Chained(LocalStorage(tmp_path)), START + 9 * SECOND
+    for number in range(3):
+        made.add("edge", NOON + number * SECOND, NOON + (number + 1) * SECOND)
+    made.links.clear()
+    for number in range(3, 6):
+        made.add("edge", NOON + number * SECOND, NOON + (number + 1) * SECOND, start=later)
+    night = plan_night(NO_NIGHT, world(tmp_path), at=NOON, spooled_days=7)
+    assert [(each.start, each.number) for each in night.seen] == [(START, 2), (later, 2)]
+    assert night.findings == ()
+
+    (tmp_path / seal_path(made.seals[4])).unlink()
+
+    (found,) = plan_night(night, world(tmp_path, night), at=NOON, spooled_days=7).findings
+    assert (found.rule, found.place) == ("missing-journal", f"_seals/edge-{later}-000001.json")
+
+
 def test_a_retired_writer_whose_head_is_gone_is_expected_again(tmp_path: Path) -> None:
     archive(tmp_path, received([1]), delivered([1]))
     (writer,) = {each.writer for each in world(tmp_path).heads}
