@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
@@ -117,14 +117,11 @@ class Judge:
         read = partial(self._read, world)
         seen = world_of(job, chain.newest, world.clock.now, frozenset(), read)
         night = plan_night(chain.newest, seen, at=world.clock.now, spooled_days=7)
-        findings = with_acknowledged(world.storage, [*chain.findings, *night.findings], world.key)
-        night = replace(
-            night,
-            n=chain.last + 1,
-            previous=chain.newest.mac,
-            findings=(*chain.findings, *night.findings),
-        )
-        self.alarms = [each for each in findings if each.weight is Weight.ERROR]
+        findings = (*chain.findings, *night.findings)
+        night = replace(night, n=chain.last + 1, previous=chain.newest.mac, findings=findings)
+        shown = with_acknowledged(world.storage, findings, world.key)
+        self._acknowledged(world, findings, shown)
+        self.alarms = [each for each in shown if each.weight is Weight.ERROR]
         todo = [
             each.date for each in night.dates if each.date < str(world.today) and not each.settled
         ]
@@ -138,6 +135,17 @@ class Judge:
             state_night(world.storage, date.fromisoformat(day), written, world.key)
             self.judged[day] = int(bool(errors(found[day])))
         return written
+
+    def _acknowledged(
+        self, world: World, findings: Sequence[Finding], shown: Sequence[Finding]
+    ) -> None:
+        """All findings are shown, and exactly those that somebody acknowledged are no errors."""
+        for finding, each in zip(findings, shown, strict=True):
+            known = finding in world.acknowledged
+            if known and (each.weight is Weight.ERROR or "(acknowledged: known)" not in each.text):
+                self._contradict(world, f"somebody acknowledged, and the night shows: {each}")
+            if not known and each != finding:
+                self._contradict(world, f"nobody acknowledged {finding}, and the night does")
 
     def _compare(self, world: World, found: dict[str, Verified], night: Night) -> None:
         lost: dict[str, list[Loss]] = defaultdict(list)

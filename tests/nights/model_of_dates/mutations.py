@@ -10,8 +10,9 @@ import pytest
 
 from gateway.archive import judged_journals
 from gateway.archive.journal import local_head
+from gateway.night.archive import acknowledged
 from gateway.night.archive.segments import convert
-from gateway.night.archive.verification import chains
+from gateway.night.archive.verification import chains, writers
 from gateway.night.reconcile.nights import world as night_world
 from tests.nights.model_of_dates.campaign import judged_world
 
@@ -27,6 +28,8 @@ MUTATIONS: Final = {
     "a start says nothing about the date before": (
         night_world, "_proven_from", lambda seal, *_: seal.opened,
     ),
+    "an acknowledgement ends no error": (acknowledged, "_shown", lambda _, finding, __: finding),
+    "a lost journal ends with no lease": (writers.Facts, "followed", lambda *_: writers.FOREVER),
     "a new machine does not take the head of the lost one": (
         local_head, "_copied_head", lambda *_: None,
     ),

@@ -118,7 +118,11 @@ def nights_removed(world: World) -> Tampering | None:
     contents = {path: path.read_bytes() for path in chosen}
     for path in chosen:
         path.unlink()
-    world.nights_are_missing = True
+    # Only a later record, or the results of a date that it judged, name a record.
+    left = {int(each.stem) for each in found} - {int(each.stem) for each in chosen}
+    stated = world.bucket.glob("_reconciled/date=*/night.json")
+    named = left | {json.loads(each.read_bytes())["night"] for each in stated}
+    world.nights_are_missing = max(named, default=0) >= int(chosen[0].stem)
 
     def undo() -> bool:
         for path, content in contents.items():

@@ -5,16 +5,20 @@ from __future__ import annotations
 import random
 import shutil
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
 from pathlib import Path
 from typing import Final
 
+from gateway.archive.findings import Finding
 from gateway.archive.heads import head_path
 from gateway.archive.layout import DAY, HOUR, SECOND, day_start, writer_name
 from gateway.archive.storage import LocalStorage, RemoteStorage, Storage
 from gateway.errors import ArchiveError
+from gateway.night.archive.acknowledged import acknowledge
 from gateway.night.archive.retired import retire
+from gateway.night.reconcile.nights.chain import read_chain
 from tests.nights.model_of_dates.machines import (
     Disk,
     Fate,
@@ -70,6 +74,7 @@ class Traits:
     nights: float  # share of the dates with a night
     retires: float
     absences: float  # share of ends that last for dates
+    acknowledges: float  # share of nights after which somebody acknowledges their errors
     troubles: float = 0.0  # share of messages that do not arrive as they came
 
 
@@ -85,6 +90,7 @@ def traits_of(seed: int) -> Traits:
         nights=rng.choice([1.0, 1.0, 0.7]),
         retires=rng.choice([0.0, 0.3]),
         absences=rng.choice([0.1, 0.4]),
+        acknowledges=rng.choice([0.0, 0.3]),
     )
 
 
@@ -107,6 +113,7 @@ class World:
         self.leases: dict[str, int] = {}
         self.old_heads: dict[str, list[bytes]] = {}
         self.nights_are_missing = False
+        self.acknowledged: set[Finding] = set()
         self.removed: set[str] = set()  # journals that somebody removed before their conversion
         self._machines = 0
         self._shared = Disk(self.bucket)
@@ -416,6 +423,15 @@ class World:
                     continue
                 writer.retired = self.clock.now
                 self.say(f"{writer.name} is retired")
+
+        if self.rng.random() < self.traits.acknowledges:
+            for each in read_chain(self.storage, self.key).newest.findings:
+                with suppress(ArchiveError):
+                    found = acknowledge(
+                        self.storage, each.rule, each.place, "known", self.clock.now, self.key
+                    )
+                    self.acknowledged.update(found)
+                    self.say(f"{each.rule} {each.place} is acknowledged")
 
     def _tamper(self) -> None:
         if self.bucket_away:
