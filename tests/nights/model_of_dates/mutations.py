@@ -13,7 +13,6 @@ from gateway.archive.journal import local_head
 from gateway.night.archive import acknowledged
 from gateway.night.archive.segments import convert
 from gateway.night.archive.verification import chains, writers
-from gateway.night.reconcile.nights import plan
 from gateway.night.reconcile.nights import world as night_world
 from tests.nights.model_of_dates.campaign import judged_world
 
@@ -30,7 +29,6 @@ MUTATIONS: Final = {
         night_world, "_proven_from", lambda seal, *_: seal.opened,
     ),
     "an acknowledgement ends no error": (acknowledged, "_shown", lambda _, finding, __: finding),
-    "a retirement says nothing about the dates before": (plan, "_excused", lambda *_: set()),
     "a lost journal ends with no lease": (writers.Facts, "followed", lambda *_: writers.FOREVER),
     "a new machine does not take the head of the lost one": (
         local_head, "_copied_head", lambda *_: None,

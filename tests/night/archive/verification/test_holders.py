@@ -170,14 +170,13 @@ def test_a_lost_journal_is_an_error_until_another_instance_took_the_lease(
         "plant@b", "plant", NOON, made.links["plant@b"], lost, instance="b", lease=FIRST
     )
     write_head(tmp_path, head)
+    stem = str(JournalName("plant@b", begin, 3))
     if where != "open":
-        stem = str(JournalName("plant@b", begin, 3))
         head = replace(head, at=begin, closed=last, open=stem, lease=back)
         write_head(tmp_path, head)
-        journal_path = folder / f"{stem}.open"
-        journal_path.write_bytes(b"a journal that waits")
+    if where == "next":
+        (folder / f"{stem}.open").write_bytes(b"a journal that waits")
     if where == "sealed":
-        journal_path.unlink()
         made.add(
             "plant", begin, begin + HOUR, end=End.STOPPED, start=begin, instance="b", lease=back,
             previous=last,
