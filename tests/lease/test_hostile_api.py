@@ -259,7 +259,7 @@ def test_a_memory_that_unpacks_to_gigabytes_is_damaged(tmp_path: Path) -> None:
 
 
 def test_instances_that_ended_are_forgotten() -> None:
-    """Whoever may annotate the lease can write other names for ever."""
+    """A user who may annotate the lease can write other names for ever."""
     waiting = Lease("a", 10.0, 1.0)
     for number in range(100):
         waiting.looked(float(number), Record(3, "b", standby={f"{STANDBY}{number}": "now"}))
