@@ -85,6 +85,12 @@ class FileLock:
             self._file.close()
             raise
 
+    def write(self, text: str) -> None:
+        """Replace the content of the locked file, also where its name leads elsewhere by now."""
+        self._file.truncate(0)
+        self._file.write(text.encode())
+        self._file.flush()
+
     def close(self) -> None:
         """Release the lock; the file stays."""
         self._file.close()

@@ -11,9 +11,10 @@ import errno
 import hashlib
 import os
 import shutil
+from collections.abc import Iterator
 from contextlib import suppress
 from datetime import datetime
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Final, NamedTuple, Protocol
 from urllib.parse import parse_qsl, urlsplit
 
@@ -212,24 +213,21 @@ class RemoteStorage:
             self.put(path, read_regular(source))
 
     def names(self, folder: Path) -> list[str]:
-        selector = fs.FileSelector(self._at(folder), allow_not_found=True)
-        return sorted(found.base_name for found in self._filesystem.get_file_info(selector))
+        return sorted(path.name for path, _ in self._listed(folder))
 
     def files(self, folder: Path) -> list[StoredFile]:
-        selector = fs.FileSelector(self._at(folder), allow_not_found=True, recursive=True)
         return sorted(
-            StoredFile(Path(PurePosixPath(found.path).relative_to(self._root)), found.size)
-            for found in self._filesystem.get_file_info(selector)
+            StoredFile(path, found.size)
+            for path, found in self._listed(folder, recursive=True)
             if found.type is fs.FileType.File
         )
 
     def written(self, folder: Path) -> dict[str, datetime]:
         """Return when each file in `folder` was written, by the clock of the storage (UTC)."""
-        selector = fs.FileSelector(self._at(folder), allow_not_found=True)
         return {
-            found.base_name: found.mtime
-            for found in self._filesystem.get_file_info(selector)
-            if found.type is fs.FileType.File and not found.base_name.startswith(".")
+            path.name: found.mtime
+            for path, found in self._listed(folder)
+            if found.type is fs.FileType.File and not path.name.startswith(".")
         }
 
     def open(self, path: Path) -> pa.NativeFile:
@@ -272,6 +270,26 @@ class RemoteStorage:
 
     def owns(self, folder: Path) -> bool:  # noqa: ARG002  # there are no links
         return True
+
+    def _listed(
+        self, folder: Path, *, recursive: bool = False
+    ) -> Iterator[tuple[Path, fs.FileInfo]]:
+        """Yield what `folder` has, by its path in the archive.
+
+        Raises:
+            OSError: a path leaves the folder, or a size is none: the storage may claim anything.
+        """
+        at = self._at(folder)
+        selector = fs.FileSelector(at, allow_not_found=True, recursive=recursive)
+        for found in self._filesystem.get_file_info(selector):
+            inside = found.path.removeprefix(f"{at}/")
+            levels = inside.split("/")
+            is_below = inside != found.path and (recursive or len(levels) == 1)
+            is_whole = found.type is not fs.FileType.File or found.size is not None
+            if not is_below or not is_whole or not {"", ".", ".."}.isdisjoint(levels):
+                text = "the storage lists it, and no file of an archive has such a path or size"
+                raise OSError(errno.EINVAL, f"{text}; remove it", found.path)
+            yield folder / inside, found
 
     def _at(self, path: Path) -> str:
         return f"{self._root}/{path.as_posix()}" if path.parts else self._root

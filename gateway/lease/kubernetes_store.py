@@ -5,25 +5,28 @@ that the API server refuses one of two writers (409 Conflict). An empty `holderI
 that was given away. The fields: https://kubernetes.io/docs/reference/kubernetes-api/ (Lease v1).
 
 Four requests need no client library: the official one weighs 30 MB, with 700 modules.
+An answer is bounded in time and size, and each field that is read has its type, or it is an error.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import socket
 import ssl
+import threading
 import zlib
 from base64 import b64decode, b64encode
 from collections.abc import Mapping
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
 from http import HTTPStatus
-from http.client import HTTPException
+from http.client import HTTPConnection, HTTPException, HTTPSConnection, responses
 from pathlib import Path
-from typing import Any, Final, TypeAlias
-from urllib.error import HTTPError
-from urllib.request import Request, urlopen
+from typing import Any, Final, TypeAlias, cast
+from urllib.parse import urlsplit
 
 from gateway.lease.lease import NO_RECORD, LeaseError, Record
 
@@ -36,6 +39,10 @@ WANTED: Final = "gateway/handover"
 MEMORY: Final = "gateway/memory"  # compressed, in base64
 MAX_MEMORY: Final = 200_000  # characters of it; the API server takes 262,144 of all annotations
 MARK_EVERY: Final = 3  # looks; each mark of a standby is a write for the API server
+MAX_UNPACKED: Final = 16 << 20  # bytes of it
+MAX_ANSWER: Final = 2 << 20  # bytes; the API server keeps no object of more than 1.5 MiB
+MAX_HOLDER: Final = 253  # characters of a name that is shown
+HIGHEST: Final = 2**31 - 1  # of `leaseTransitions`
 ATTEMPTS: Final = 3  # of a change that meets another
 REASONS: Final[Mapping[int, str]] = {
     HTTPStatus.UNAUTHORIZED: "its token was refused; see the service account of the pod",
@@ -73,21 +80,57 @@ class ApiServer:
             return None
         return ssl.create_default_context(cafile=str(self.account / "ca.crt"))
 
-    def call(self, method: str, path: str, body: Json | None = None, kind: str = "json") -> Json:
-        """Return the answer to one request.
+    def call(
+        self, method: str, path: str, body: Json | None = None, kind: str = "json"
+    ) -> tuple[int, object]:
+        """Return the status of the answer to one request, and its JSON; None beside an error.
+
+        No redirect is followed: the token is for this server, and for no other one.
 
         Raises:
-            HTTPError: the server refused it.
-            OSError, HTTPException, ValueError: it did not answer, or only in part, or with
-                something else than JSON.
+            OSError, HTTPException, ValueError, RecursionError: it did not answer, or only in part,
+                or with something else than JSON.
         """
         token = (self.account / "token").read_text(encoding="utf-8").strip()  # it is rotated
-        headers = {"Authorization": f"Bearer {token}", "Content-Type": f"application/{kind}"}
+        headers = {
+            "Authorization": f"Bearer {token}",
+            "Content-Type": f"application/{kind}",
+            "Connection": "close",
+        }
         data = None if body is None else json.dumps(body).encode()
-        request = Request(self.url + path, data, headers, method=method)  # noqa: S310  # our URL
-        with urlopen(request, timeout=self.timeout, context=self.tls) as answer:  # noqa: S310
-            found: Json = json.load(answer)
-        return found
+        with closing(self._connection()) as connection:
+            connection.connect()
+            late = threading.Event()
+            end = threading.Timer(self.timeout, _shut_down, [connection.sock, late])
+            end.daemon = True
+            end.start()  # the time-out of the socket begins again with each byte
+            try:
+                connection.request(method, path, data, headers)
+                answer = connection.getresponse()
+                text = answer.read(MAX_ANSWER + 1)
+            finally:
+                if late.is_set():  # whatever was read then is a part
+                    raise TimeoutError(f"no whole answer within {self.timeout:g} s")
+                end.cancel()
+        if not HTTPStatus.OK <= answer.status < HTTPStatus.MULTIPLE_CHOICES:
+            return answer.status, None
+        if len(text) > MAX_ANSWER:
+            raise ValueError(f"the answer has more than {MAX_ANSWER} bytes")
+        return answer.status, json.loads(text)
+
+    def _connection(self) -> HTTPConnection:
+        parts = urlsplit(self.url)
+        if self.tls is None:
+            return HTTPConnection(parts.hostname or "", parts.port, timeout=self.timeout)
+        return HTTPSConnection(
+            parts.hostname or "", parts.port, timeout=self.timeout, context=self.tls
+        )
+
+
+def _shut_down(peer: socket.socket, late: threading.Event) -> None:
+    late.set()
+    with suppress(OSError):
+        peer.shutdown(socket.SHUT_RDWR)
 
 
 class KubernetesLeaseStore:
@@ -102,11 +145,12 @@ class KubernetesLeaseStore:
 
     def look(self, instance: str = "") -> Record:
         lease = self._get()
+        record = _record(lease)
         if lease is not None and instance:
             if self._looks % MARK_EVERY == 0:
                 self._annotate(STANDBY + instance, str(datetime.now(UTC)))
             self._looks += 1
-        return _record(lease)
+        return record
 
     def take(self, seen: Record, instance: str) -> Record | None:
         record = _record(lease := self._get())
@@ -121,10 +165,14 @@ class KubernetesLeaseStore:
                     "metadata": {"name": self._name},
                     "spec": spec,
                 }
-                return _record(self._call("POST", "", body))
-            return self._put(lease, spec)
+                made = _record(self._call("POST", "", body))
+            else:
+                made = self._put(lease, spec)
         except ConflictError:
             return None
+        if (made.number, made.holder) != (seen.number + 1, instance):
+            raise LeaseError(f"lease {self._name}: the answer to its taking shows another record")
+        return made
 
     def renew(self, number: int, instance: str) -> Record:
         return self._change(number, instance, self._spec(number, instance))
@@ -140,13 +188,14 @@ class KubernetesLeaseStore:
         if (found := notes.get(MEMORY)) is None:
             return None
         try:
-            return zlib.decompress(b64decode(found)).decode()
-        except (ValueError, zlib.error) as error:
+            return _unpacked(found)
+        except (TypeError, ValueError, zlib.error) as error:
             raise LeaseError(f"lease {self._name}: {MEMORY}: {error}") from error
 
     def write_memory(self, number: int, instance: str, text: str) -> None:
-        packed = b64encode(zlib.compress(text.encode())).decode()
-        if is_too_large := len(packed) > MAX_MEMORY:
+        whole = text.encode()
+        packed = b64encode(zlib.compress(whole)).decode()
+        if is_too_large := len(packed) > MAX_MEMORY or len(whole) > MAX_UNPACKED:
             packed = ""  # damaged: an older one would say too little
         self._change(number, instance, {}, {MEMORY: packed})
         if is_too_large:
@@ -199,35 +248,58 @@ class KubernetesLeaseStore:
         try:
             namespace = self._namespace or self._server.namespace
             path = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases{rest}"
-            return self._server.call(method, path, body, kind)
-        except HTTPError as error:
-            error.close()
-            if error.code == HTTPStatus.CONFLICT:
-                raise ConflictError("the lease has changed since it was read") from error
-            if error.code == HTTPStatus.NOT_FOUND and method == "GET":
-                return None
-            reason = REASONS.get(error.code, error.reason)
-            raise LeaseError(f"lease {self._name}: {error.code}: {reason}") from error
-        except (OSError, HTTPException, ValueError) as error:
+            status, found = self._server.call(method, path, body, kind)
+        except (OSError, HTTPException, ValueError, RecursionError) as error:
             raise LeaseError(f"lease {self._name}: {self._server.url}: {error}") from error
+        if status == HTTPStatus.CONFLICT:
+            raise ConflictError("the lease has changed since it was read")
+        if status == HTTPStatus.NOT_FOUND and method == "GET":
+            return None
+        if not HTTPStatus.OK <= status < HTTPStatus.MULTIPLE_CHOICES:
+            reason = REASONS.get(status, responses.get(status, ""))
+            raise LeaseError(f"lease {self._name}: {status}: {reason}")
+        if fault := _fault(found, self._name):
+            raise LeaseError(f"lease {self._name}: {self._server.url}: {fault}")
+        return cast("Json", found)
 
 
 class ConflictError(LeaseError):
     """Another writer was earlier."""
 
 
-def _record(lease: Mapping[str, Any] | None) -> Record:
-    """Return the record of an object `Lease`, whoever made it."""
+def _fault(found: object, name: str) -> str:
+    """Return why an answer is not the lease `name` in fields of their types; "" when it is."""
+    if not isinstance(found, dict) or found.get("kind") != "Lease":
+        return "the answer is no Lease"
+    metadata, spec = found.get("metadata"), found.get("spec") or {}
+    if not (isinstance(metadata, dict) and metadata.get("name") == name and isinstance(spec, dict)):
+        return "the answer is another Lease, or has no `spec`"
+    notes = metadata.get("annotations") or {}
+    if not isinstance(notes, dict) or not all(isinstance(each, str) for each in notes.values()):
+        return "`annotations` are no texts"
+    for field in ("holderIdentity", "renewTime"):
+        if not isinstance(spec.get(field), str | None):
+            return f"`{field}` is no text"
+    number = spec.get("leaseTransitions")
+    if number is not None and (type(number) is not int or not 0 <= number < HIGHEST):
+        return (
+            f"nobody can follow a `leaseTransitions` that is not in 0..{HIGHEST - 1}; delete the"
+            " Lease while both instances are stopped"
+        )
+    return ""
+
+
+def _record(lease: Json | None) -> Record:
+    """Return the record of a lease that was checked."""
     if lease is None:
         return NO_RECORD
-    spec = lease.get("spec") or {}
-    metadata = lease.get("metadata") or {}
+    spec, metadata = lease.get("spec") or {}, lease["metadata"]
     notes = metadata.get("annotations") or {}
     holder = spec.get("holderIdentity") or ""
     wanted = notes.get(WANTED, "")
     return Record(
         spec.get("leaseTransitions") or 0,
-        holder,
+        holder[:MAX_HOLDER],
         spec.get("renewTime") or "",
         given=not holder,
         standby={
@@ -235,9 +307,24 @@ def _record(lease: Mapping[str, Any] | None) -> Record:
             for key, text in notes.items()
             if key.startswith(STANDBY)
         },
-        wanted=int(wanted) if wanted.isdecimal() else 0,
+        wanted=int(wanted) if wanted.isdecimal() and len(wanted) <= len(str(HIGHEST)) else 0,
         identity=str(metadata.get("uid") or "").replace("-", ""),
     )
+
+
+def _unpacked(packed: str) -> str:
+    """Return the text of a memory.
+
+    Raises:
+        ValueError, zlib.error: it is damaged, or longer than any that an instance writes.
+    """
+    packer = zlib.decompressobj()
+    text = packer.decompress(b64decode(packed), MAX_UNPACKED)
+    if packer.unconsumed_tail:
+        raise ValueError(f"it unpacks to more than {MAX_UNPACKED} bytes")
+    if not packer.eof:
+        raise ValueError("it is incomplete")
+    return text.decode()
 
 
 def _time() -> str:

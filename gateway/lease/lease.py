@@ -200,6 +200,8 @@ class Lease:
         same = (old.number, old.renewal, old.given) == (record.number, record.renewal, record.given)
         if not same or self._unchanged_since is None:
             self._unchanged_since = now
+        for name in self._standby.keys() - record.standby.keys():
+            del self._standby[name]
         for name, text in record.standby.items():
             if name not in self._standby:  # perhaps left by one that ended long ago
                 self._standby[name] = (text, float("-inf"))

@@ -82,3 +82,21 @@ def test_a_folder_of_an_archive_that_is_a_link_is_not_written(tmp_path: Path) ->
         LocalStorage(archive).put(Path("date=2026-03-14/hour=11/a.parquet"), b"rows")
 
     assert list(elsewhere.iterdir()) == []
+
+
+def test_a_link_that_replaces_a_lock_that_is_held_is_not_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another user exchanges the file between the lock and the name of its holder."""
+    path, victim = tmp_path / "file.lock", tmp_path / "victim"
+    victim.write_text(CONTENT)
+
+    def swap() -> str:
+        path.unlink()
+        path.symlink_to(victim)
+        return "process 1"
+
+    monkeypatch.setattr("gateway.night.archive.archive_lock._holder", swap)
+    lock(path)
+
+    assert victim.read_text() == CONTENT

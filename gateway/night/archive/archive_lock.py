@@ -67,7 +67,7 @@ def exclusive(path: Path, conflict: str) -> Iterator[None]:
     except OSError as error:
         raise ReconcileError(f"{path}: cannot be locked: {error.strerror}") from error
     with lock:
-        path.write_text(f"{_holder()}\n", "utf-8")
+        lock.write(f"{_holder()}\n")
         yield
 
 
