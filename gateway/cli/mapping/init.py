@@ -31,8 +31,9 @@ def add_options(parser: CommandParser) -> None:
         "first level of the names, such as orders, or a pattern in the spelling of the source,"
         " such as orders/{region}/{rest...}",
     )
-    for side, word in (("source", "from"), ("target", "to")):
-        text = f"address of the {side} (localhost and the system's port)"
+    second = ", or the next one where the source has the same system"
+    for side, word, more in (("source", "from", ""), ("target", "to", second)):
+        text = f"address of the {side} (localhost and the system's port{more})"
         parser.add(f"--{word}-address HOST:PORT", text, "", dest=f"{side}_address")
 
 
