@@ -212,6 +212,15 @@ def days_in(names: Iterable[str]) -> list[date]:
     return sorted(filter(None, map(parse_day, names)))
 
 
+def names_an_archive(names: Iterable[str]) -> bool:
+    """Return whether `names`, of the files and folders in a folder, show that a gateway wrote it.
+
+    Results and locks of a night are no sign: a night in a wrong folder leaves them.
+    """
+    found = set(names)
+    return bool(found & {".journal", SEALS, HEADS, ROUTES, NAMES} or days_in(found))
+
+
 def parse_day(folder: str) -> date | None:
     """Return the day of the folder `date=YYYY-MM-DD`; None for any other folder."""
     try:
