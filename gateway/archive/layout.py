@@ -55,6 +55,9 @@ SECOND: Final = 1_000_000  # microseconds
 HOUR: Final = 3_600 * SECOND
 DAY: Final = 24 * HOUR
 SPOOLED_DAYS: Final = 7  # age of a spooled copy without an outcome, after which it is missing
+NEVER_WRITTEN: Final = (
+    "no gateway has written to it; check the path, and whether its volume is mounted"
+)
 MERGED: Final = "merged-"  # begin of the names of merged segments, and of their seals
 MAX_TIME: Final = 4_102_444_800_000_000  # 2100-01-01; a later time is invalid
 
