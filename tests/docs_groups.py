@@ -61,7 +61,7 @@ STATUS = {  # other exit statuses than 0
     "gateway archive acknowledge ARCHIVE RULE PLACE --why TEXT": 2,  # no night found anything
     "gateway init": 2,  # without a terminal
     "gateway import ems bridges.conf topics.conf transports.conf -o ems.yaml": 1,
-    "gateway import ems bridges.script tibemsd.json -o ems.yaml": 1,
+    "gateway import ems bridges.script tibemsd.json -o server.yaml": 1,
     "gateway import nanomq nanomq.conf -o edge.yaml": 1,
     "gateway import rabbitmq definitions.json -o orders.yaml": 1,
     "gateway import mosquitto mosquitto.conf -o plant.yaml": 1,

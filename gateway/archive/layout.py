@@ -55,6 +55,9 @@ SECOND: Final = 1_000_000  # microseconds
 HOUR: Final = 3_600 * SECOND
 DAY: Final = 24 * HOUR
 SPOOLED_DAYS: Final = 7  # age of a spooled copy without an outcome, after which it is missing
+NEVER_WRITTEN: Final = (
+    "no gateway has written to it; check the path, and whether its volume is mounted"
+)
 MERGED: Final = "merged-"  # begin of the names of merged segments, and of their seals
 MAX_TIME: Final = 4_102_444_800_000_000  # 2100-01-01; a later time is invalid
 
@@ -210,6 +213,15 @@ def days(root: Path) -> list[date]:
 def days_in(names: Iterable[str]) -> list[date]:
     """Return the days of the folders among `names`, oldest first."""
     return sorted(filter(None, map(parse_day, names)))
+
+
+def names_an_archive(names: Iterable[str]) -> bool:
+    """Return whether `names`, of the files and folders in a folder, show that a gateway wrote it.
+
+    Results and locks of a night are no sign: a night in a wrong folder leaves them.
+    """
+    found = set(names)
+    return bool(found & {".journal", SEALS, HEADS, ROUTES, NAMES} or days_in(found))
 
 
 def parse_day(folder: str) -> date | None:

@@ -8,6 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from gateway.archive.layout import names_an_archive
 from gateway.config import process
 from gateway.config.build import build_routes
 from gateway.config.build_endpoint import Endpoint, RouteContext
@@ -195,5 +196,7 @@ def _files(path: Path, files: FileReader) -> Sequence[Path]:
         files.file_findings.append(start.error("unreadable", reason))
         return ()
     if not found:
-        files.file_findings.append(start.error("empty", "the folder has no .yaml file"))
+        is_archive = names_an_archive(each.name for each in path.iterdir())
+        hint = "it is an archive: give the configuration of its gateway" if is_archive else ""
+        files.file_findings.append(start.error("empty", "the folder has no .yaml file", hint))
     return found

@@ -165,7 +165,9 @@ class Trial:
 
     def _publish(self, source: str, message: Message) -> None:
         self._show(f"{source} {message.address}")
-        _, shares = self._brokers[source].distribute([message])
+        (answer,), shares = self._brokers[source].distribute([message])
+        if answer.reason:  # a broker refuses an illegal name, so no source receives it
+            self._show(f"  no message: {answer.reason}")
         for queue, share in shares.items():
             queue.put(share)
         if not _wait(self._is_quiet):

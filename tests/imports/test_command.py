@@ -164,6 +164,18 @@ def test_an_output_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
         run("mosquitto", str(SAMPLES / "mosquitto.conf"), "-o", str(tmp_path))
 
 
+def test_an_existing_output_is_not_overwritten(tmp_path: Path) -> None:
+    output = tmp_path / "plant.yaml"
+    output.write_text("mine")
+
+    with pytest.raises(
+        GatewayError, match=r"plant\.yaml: exists; remove it, or write another file"
+    ):
+        run("mosquitto", str(SAMPLES / "mosquitto.conf"), "-o", str(output))
+
+    assert output.read_text() == "mine"
+
+
 def test_the_examples_of_the_manual_are_the_output_of_the_command() -> None:
     manual = Path(__file__).parents[2] / "docs" / "import.md"
     blocks = re.findall(r"```(conf|yaml)\n(.*?)```", manual.read_text(encoding="utf-8"), re.DOTALL)

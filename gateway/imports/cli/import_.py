@@ -43,15 +43,17 @@ def add_options(parser: CommandParser) -> None:
     for system, summary, nargs, files in _SYSTEMS:
         importer = add_command(systems, system, summary, _STATUS)
         importer.add("FILE", files, dest="files", nargs=nargs)
-        importer.add("-o --output FILE", "write the mapping to FILE (standard output)")
+        importer.add("-o --output FILE", "new file to write the mapping to (standard output)")
 
 
 def run(args: argparse.Namespace) -> int:
     """Write the mapping, and list the lines that are not in it on standard error.
 
     Exit status: 0 nothing got lost, 1 some lines were not carried over and are listed, or there is
-    no route, 2 a file is unreadable.
+    no route, 2 a file is unreadable, or the output exists.
     """
+    if args.output is not None and args.output.is_file():
+        raise GatewayError(f"{args.output}: exists; remove it, or write another file")
     files = [(str(path), read_file(path)) for path in args.files]
     document = _imported(args.system, files, site_of(args.files[0]))
     text = render(document)

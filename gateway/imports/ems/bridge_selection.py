@@ -68,8 +68,9 @@ def select_bridges(bridges: Iterable[Bridge], omitted: list[OmittedLine]) -> lis
         if not bridge.targets:
             omitted.append(OmittedLine(bridge.location, item, "no line below it is readable"))
         elif fault := _source_fault(bridge):
-            all_lines = (bridge, *bridge.targets)
-            omitted += [OmittedLine(each.location, item, fault) for each in all_lines]
+            ends = (bridge, *bridge.targets)  # a command has all of them in its one line
+            locations = dict.fromkeys(each.location for each in ends)
+            omitted += [OmittedLine(location, item, fault) for location in locations]
         else:
             lines += _lines(bridge, omitted)
     lines = [*_without_duplicates(_merge_pairs(lines), omitted)]

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import date
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gateway.archive.layout import NEVER_WRITTEN, journals, names_an_archive
 from gateway.archive.location import ArchiveLocation, parse_location
 from gateway.errors import ArchiveError, first_line
 
@@ -40,6 +42,17 @@ def named_storage(archive: str, failed: str = "cannot be read") -> Iterator[Stor
         yield open_storage(location)
     except OSError as error:
         raise ArchiveError(f"archive {location}: {failed}: {first_line(error)}") from error
+
+
+def check_written(archive: str, storage: Storage, buffer: Path | None = None) -> None:
+    """Check that a gateway has written to the archive, or to its `buffer`.
+
+    Raises:
+        ArchiveError: none has.
+        OSError: the archive cannot be read.
+    """
+    if not names_an_archive(storage.names(Path())) and not (buffer and journals(buffer)):
+        raise ArchiveError(f"archive {parse_location(archive)}: {NEVER_WRITTEN}")
 
 
 def parse_date(text: str | None) -> date | None:

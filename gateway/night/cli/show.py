@@ -11,8 +11,9 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any, Final
 
+from gateway.archive.layout import journals
 from gateway.cli.parsers import ARCHIVE, CommandParser
-from gateway.night.cli.arguments import named_storage, parse_date
+from gateway.night.cli.arguments import check_written, named_location, named_storage, parse_date
 from gateway.terminal.text import shortened
 
 _HEADLINE: Final = ("time", "gateway", "route", "leg", "target")  # shown in the first line of a row
@@ -32,6 +33,7 @@ def run(args: argparse.Namespace) -> int:
 
     day = parse_date(args.date)
     with named_storage(args.archive) as storage:
+        check_written(args.archive, storage)
         rows = list(message_rows(storage, args.id, day))
     for row in sorted(rows, key=lambda each: each["time"]):
         values = {
@@ -43,7 +45,10 @@ def run(args: argparse.Namespace) -> int:
         for line in _lines({name: str(value) for name, value in values.items()}):
             print(shortened(line, limit=_MAX_VALUE))
     if not rows:
-        print(shortened(f"{args.id}: is in no row of {args.archive}", limit=_MAX_VALUE))
+        location = named_location(args.archive)
+        is_open = not location.url and journals(location.local)
+        more = "; rows of the last minutes may still be in an open journal" if is_open else ""
+        print(shortened(f"{args.id}: is in no row of {args.archive}{more}", limit=_MAX_VALUE))
     return int(not rows)
 
 

@@ -15,7 +15,7 @@ from gateway.archive.findings import Weight
 from gateway.archive.location import ArchiveLocation
 from gateway.cli.parsers import ARCHIVE, JSON_RESULT, SEAL_KEY, CommandParser, seal_key
 from gateway.clock import moment, now
-from gateway.night.cli.arguments import named_location, named_storage, parse_date
+from gateway.night.cli.arguments import check_written, named_location, named_storage, parse_date
 from gateway.terminal.text import print_line
 
 if TYPE_CHECKING:
@@ -50,7 +50,12 @@ def run(args: argparse.Namespace) -> int:
     errors = sum(finding.weight is Weight.ERROR for finding in verified.findings)
     if verified.unproven:
         print(f"{verified.unproven} more rows, which seals list, are absent or changed")
-    print(f"not proven: {errors} errors" if errors else "proven: nothing is missing or changed")
+    if verified.journals:
+        print(f"{len(verified.journals)} journals are still open: their rows are not proven yet")
+    if errors:
+        print(f"not proven: {errors} errors")
+    elif verified.seals or not verified.journals:
+        print("proven: nothing is missing or changed")
     return int(not verified.complete)
 
 
@@ -60,6 +65,7 @@ def _facts(verified: Verified) -> dict[str, object]:
         "version": 1,
         "proven": verified.complete,
         "seals": verified.seals,
+        "open_journals": len(verified.journals),
         "segments": len(verified.segments),
         "rows": sum(segment.rows for segment in verified.segments),
         "unproven": verified.unproven,
@@ -86,6 +92,7 @@ def _verify(args: argparse.Namespace) -> Verified:
     day, journals = parse_date(args.date), _journals(named_location(args.archive), args.buffer)
     key = seal_key(args)
     with named_storage(args.archive) as storage:
+        check_written(args.archive, storage, journals)
         if day is None:
             return verify_archive(storage, key, journals=journals)
         return verify_day(storage, day, key, journals=journals)

@@ -213,6 +213,19 @@ def test_a_wrong_answer_writes_nothing(
     assert list(tmp_path.iterdir()) == []
 
 
+def test_the_help_names_the_port_of_a_second_broker(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        main(["init", "--help"])
+    shown = " ".join(capsys.readouterr().out.split())
+
+    assert init(tmp_path, "--from", "mqtt", "--to", "mqtt", "--names", "a") == 0
+
+    assert "port: 1884" in (tmp_path / "gateway.yaml").read_text()
+    assert "or the next one where the source has the same system" in shown
+
+
 def test_an_existing_file_is_not_overwritten(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -119,3 +119,11 @@ def test_a_bridge_of_another_form_is_listed(text: str) -> None:
     assert lost(document)[0].startswith(
         "bridges.script:1: this bridge: not carried over; it does not read source=TYPE:NAME"
     )
+
+
+@pytest.mark.parametrize("selector", ["", ' selector="n > 1"'], ids=["plain", "selector"])
+def test_a_bridge_from_a_queue_is_listed_once(selector: str) -> None:
+    document = imported(f"create bridge source=queue:Q1 target=topic:T1{selector}\n")
+
+    (line,) = lost(document)
+    assert "bridge from queue 'Q1'" in line

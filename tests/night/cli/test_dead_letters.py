@@ -75,6 +75,18 @@ def test_dead_letters_are_shown_beside_a_broken_configuration(
     assert main(["dead-letters", "list", "gateway.yaml"]) != 0
 
 
+@pytest.mark.parametrize("inside", [".journal", "_seals", "date=2026-03-14"])
+def test_an_archive_is_no_configuration(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], inside: str
+) -> None:
+    (tmp_path / inside).mkdir()
+
+    assert main(["dead-letters", "list", str(tmp_path)]) != 0
+
+    text = "the folder has no .yaml file; it is an archive: give the configuration of its gateway"
+    assert text in capsys.readouterr().err
+
+
 def test_a_list_says_for_each_rule_what_to_do(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

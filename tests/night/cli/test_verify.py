@@ -106,6 +106,7 @@ def test_another_key_proves_nothing(tmp_path: Path, capsys: pytest.CaptureFixtur
     ("arguments", "reason"),
     [
         (["{}/absent"], "is not a folder"),
+        (["{}"], "no gateway has written to it; check the path"),
         (["{}", "--date", "yesterday"], "write YYYY-MM-DD"),
         (["{}", "--seal-key", "{}/absent"], "cannot be read"),
         (["{}", "--seal-key", "/dev/null"], "is empty; write the value of archive.seal_key"),
@@ -132,6 +133,40 @@ def test_an_archive_in_a_bucket_is_verified_with_its_buffer(
     assert verify(bucket.url, "--buffer", tmp_path, "--date", DAY) == 1
 
     assert "[unconverted-journal]" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("sealed", [False, True])
+def test_an_open_journal_is_not_proven(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], sealed: bool
+) -> None:
+    if sealed:
+        sealed_day(tmp_path)
+    config = tmp_path / "gateway.yaml"
+    config.write_text(
+        "gateway: {name: live}\n"
+        "endpoints: {a: {kind: memory, dialect: mqtt, broker: open}}\n"
+        "routes: {r: {from: {endpoint: a, pattern: x}, to: {endpoint: a, template: y}}}\n"
+        "archive: {path: .}\n"
+    )
+    gateway = Gateway(load(config))
+    gateway.start()
+    try:
+        assert verify(tmp_path) == 0
+        out = capsys.readouterr().out
+        assert main(["archive", "show", str(tmp_path), "absent"]) == 1
+    finally:
+        gateway.stop(PATIENCE)
+
+    assert "1 journals are still open: their rows are not proven yet" in out
+    assert ("proven: nothing" in out) == sealed
+    assert "may still be in an open journal" in capsys.readouterr().out
+
+
+def test_no_message_is_shown_of_a_folder_that_is_no_archive(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["archive", "show", str(tmp_path), "absent"]) == 2
+    assert "no gateway has written to it; check the path" in capsys.readouterr().err
 
 
 def test_every_row_of_a_message_is_shown(

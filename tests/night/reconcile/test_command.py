@@ -313,6 +313,7 @@ def test_an_archive_that_no_gateway_wrote_to_is_not_clean(
     for _ in range(2):
         assert main(["reconcile", str(tmp_path)]) == 2
         assert "no gateway has written to it; check the path" in capsys.readouterr().err
+        assert list(tmp_path.iterdir()) == []
 
 
 def test_the_running_session_is_used(spark: SparkSession) -> None:

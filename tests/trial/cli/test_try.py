@@ -88,6 +88,16 @@ def test_a_mapping_is_tried_without_its_secrets_brokers_and_folders(
     assert [*tmp_path.iterdir()] == [config]
 
 
+def test_an_illegal_name_is_no_message(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shown = typed("a/#/b 1\n", monkeypatch, capsys)
+
+    assert shown[0] == "plant a/#/b"
+    assert shown[1].startswith("  no message: mqtt: 'a/#/b' at 2: ")
+    assert len(shown) == 2
+
+
 def test_the_source_can_be_chosen(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -12,7 +12,7 @@ from time import monotonic
 from typing import Final, TypeAlias
 
 from gateway.archive.durable import make_folders
-from gateway.archive.layout import NIGHTS, day_of, days_in
+from gateway.archive.layout import NEVER_WRITTEN, NIGHTS, day_of, days_in, names_an_archive
 from gateway.archive.storage import open_storage
 from gateway.errors import GatewayError, ReconcileError
 from gateway.model.copy_class import CopyClass
@@ -68,7 +68,11 @@ def run_night(job: Job, show_step: ShowStep, expect: str | None = None) -> Night
         OSError: the archive cannot be read or written.
     """
     location, storage = job.location, open_storage(job.location)
+    never_written = ReconcileError(f"archive {location}: {NEVER_WRITTEN}")
     if not location.url:
+        names = storage.names(Path())
+        if not names_an_archive(names) and NIGHTS.name not in names:
+            raise never_written  # a wrong folder stays as it is
         make_folders(location.local / NIGHTS)
     conflict = "another gateway reconcile writes the next night; wait for its end"
     with exclusive_in(location, _LOCK, conflict) as check_held:
@@ -79,8 +83,7 @@ def run_night(job: Job, show_step: ShowStep, expect: str | None = None) -> Night
         removed = frozenset(day for dates in forgotten.values() for day in dates)
         world = world_of(job, chain.newest, at, removed, read)
         if not (chain.last or world.there or world.heads or world.named):
-            text = "no gateway has written to it; check the path, and whether its volume is mounted"
-            raise ReconcileError(f"archive {location}: {text}")
+            raise never_written
         link = plan_night(chain.newest, world, at=at, spooled_days=job.spooled_days)
         findings = (*chain.findings, *forged_markers(storage), *link.findings)
         shown = with_acknowledged(storage, findings, job.key)
