@@ -65,6 +65,7 @@ STATUS = {  # other exit statuses than 0
     "gateway import nanomq nanomq.conf -o edge.yaml": 1,
     "gateway import rabbitmq definitions.json -o orders.yaml": 1,
     "gateway import mosquitto mosquitto.conf -o plant.yaml": 1,
+    "gateway withdraw gateway.yaml --yes --losing plant-1-office": 2,  # it has a dead letter
 }
 
 
