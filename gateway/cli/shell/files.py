@@ -1,8 +1,8 @@
 """`gateway files DIR`: write the files that come with the gateway: units, rules, mappings.
 
-They are the units of systemd, the rules and dashboards of Prometheus and Grafana, the lock files of
-the packages, `spark-submit.sh`, and a mapping for each pair of systems. DIR is a new or empty
-folder.
+They are the units of systemd, the Helm chart, the same for kustomize, the rules and dashboards of
+Prometheus and Grafana, the lock files of the packages, `spark-submit.sh`, and a mapping for each
+pair of systems. DIR is a new or empty folder.
 """
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ FILES: Final = (  # as in a checkout; pyproject.toml names them for the wheel
     "deploy/grafana-nights.json",
     "deploy/prometheus-alerts.yaml",
     "deploy/prometheus.yaml",
+    "deploy/helm",
+    "deploy/kubernetes",
     "deploy/spark-submit.sh",
     "mappings",
 )
