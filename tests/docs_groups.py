@@ -64,7 +64,7 @@ STATUS = {  # other exit statuses than 0
     "gateway import ems bridges.script tibemsd.json -o server.yaml": 1,
     "gateway import nanomq nanomq.conf -o edge.yaml": 1,
     "gateway import rabbitmq definitions.json -o orders.yaml": 1,
-    "gateway import mosquitto mosquitto.conf -o plant.yaml": 1,
+    "gateway import mosquitto mosquitto.conf -o plant.yaml": 2,  # the file is there
     "gateway withdraw gateway.yaml --yes --losing plant-1-office": 2,  # it has a dead letter
 }
 

@@ -186,7 +186,7 @@ def test_a_frame_beyond_max_packet_in_ends_the_connection_and_is_never_kept(web:
 def test_a_packet_beyond_max_packet_in_ends_the_connection_before_it_came(web: WebPeer) -> None:
     web.settings = replace(web.settings, max_packet_in=LIMIT)
     source = listening(web)
-    web.raw(frame(BINARY & NOT_LAST, b"\x30\xff\xff\xff\x7f\x00\x01t\x00"))
+    web.raw(frame(BINARY & NOT_LAST, b"\x90\xff\xff\xff\x7f\x00\x01t\x00"))
 
     assert "a packet of 268435460 bytes" in str(lost(source))
 
