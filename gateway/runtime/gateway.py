@@ -37,7 +37,7 @@ from gateway.runtime.monitor.state_announcer import StateAnnouncer
 from gateway.runtime.monitor.tracing import Tracer, open_span_recorder
 from gateway.runtime.monitor.watchdog import Watchdog
 from gateway.runtime.outbound.dead_letters import DeadLetters
-from gateway.runtime.outbound.spool import Spool
+from gateway.runtime.outbound.spool import Spool, stranded
 from gateway.runtime.outbound.spool_db import SpoolDatabase
 from gateway.runtime.record.connection_log import ConnectionLog
 from gateway.runtime.record.counters import EndpointState, RouteCounters
@@ -52,6 +52,10 @@ if TYPE_CHECKING:  # its SDK is optional
     from gateway.tracing.spans import SpanRecorder
 
 log = logging.getLogger(__name__)
+STRANDED: Final = (
+    "the spool holds %s messages for %r, to which no route sends; they are sent as soon as an"
+    " endpoint of this name is a target again"
+)
 CLOSE_TIMEOUT: Final = 2.0  # seconds of a stop that are reserved for closing files
 RESTART_SECTIONS: Final = ("standby", "archive", "spool", "dead_letters", "web", "tracing")
 
@@ -227,6 +231,7 @@ class Gateway:
         self.reloaded = now()
         self._active.apply(change, self._context, {})
         self._announcer.renew()
+        self._warn_of_stranded()
 
     def _state_changed(self, name: str) -> None:
         """Tell the state of a connection, and restore what its broker has lost."""
@@ -304,12 +309,17 @@ class Gateway:
         self.spool_database = database = SpoolDatabase(Path(spool.path))
         self.dead_letters = DeadLetters(database, self.configuration.dead_letters.bytes)
         self.dead_letters.publish = self._publish_dead_letters
-        waiting = {str(row[0]) for row in database.rows("SELECT DISTINCT endpoint FROM batches")}
-        for name in sorted(waiting - set(wiring.target_endpoints(self.configuration))):
-            log.warning(
-                "the spool holds messages for an endpoint that no route sends to",
-                extra={"endpoint": name},
-            )
+        self._warn_of_stranded()
+
+    def _warn_of_stranded(self) -> None:
+        for name, number in self.stranded():
+            log.warning(STRANDED, number, name, extra={"endpoint": name})
+
+    def stranded(self) -> tuple[tuple[str, int], ...]:
+        """Return the messages on disk, by endpoint, for which no target is left."""
+        if self.spool_database is None:
+            return ()
+        return stranded(self.spool_database, {*wiring.target_endpoints(self.configuration)})
 
     def _find_route(self, name: str) -> Route | None:
         return next((each for each in self.configuration.routes if each.name == name), None)

@@ -100,6 +100,7 @@ class Status:
     pair: PairStatus | None = None  # None for a gateway alone
     reload_refused: str = ""  # why the last one was
     suspected_loops: tuple[SuspectedLoop, ...] = ()
+    stranded: tuple[tuple[str, int], ...] = ()  # endpoints without a route: messages on disk
     journals: Backlog = Backlog()  # noqa: RUF009  # a frozen value
 
 
@@ -130,6 +131,7 @@ def take_status(running: Gateway) -> Status:
         pair=None if running.lease is None else _pair_status(running.lease),
         reload_refused=running.reload_refused,
         suspected_loops=running.suspicions.current(),
+        stranded=running.stranded(),
         journals=archive.backlog if archive else Backlog(),
     )
 

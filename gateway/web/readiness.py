@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Final
 
+from gateway.runtime.gateway import STRANDED
 from gateway.runtime.monitor.watchdog import MAX_MISSED
 from gateway.runtime.record.counters import ConnectionState
 from gateway.runtime.status import EndpointStatus, Status
@@ -39,6 +40,8 @@ def warnings(status: Status) -> Iterator[str]:
             "the last reload was refused, and the configuration before it runs:"
             f" {status.reload_refused[:MAX_TEXT]}"
         )
+    for name, number in status.stranded:
+        yield STRANDED % (number, name)
     for loop in status.suspected_loops:
         since = datetime.fromtimestamp(loop.since / MICROSECONDS, UTC)
         yield (

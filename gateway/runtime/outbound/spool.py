@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Final, TypeAlias
@@ -65,6 +65,10 @@ _NEXT: Final = (  # likewise
     " WHERE endpoint = ? AND number > ? AND number < ? ORDER BY number"
 )
 _MARK: Final = "SELECT COALESCE(CAST(number AS INTEGER), 0) FROM marks WHERE endpoint = ?"
+_WAITING: Final = (
+    "SELECT CAST(endpoint AS TEXT), COALESCE(SUM(CAST(messages AS INTEGER)), 0) FROM batches"
+    " GROUP BY endpoint ORDER BY endpoint"
+)
 _ROUTES: Final = "SELECT route FROM batch_routes WHERE number = ?"
 
 
@@ -191,6 +195,18 @@ class Spool:
         ]
         with suppress(SpoolError):  # closed: the next run reads them again
             self._database.put(changes, lambda: None)
+
+
+def stranded(database: SpoolDatabase, targets: Container[str]) -> tuple[tuple[str, int], ...]:
+    """Return the endpoints that are no target now, with their messages on disk.
+
+    They stay there until a route sends to an endpoint of that name again.
+    """
+    with suppress(SpoolError):  # reported where the spool is written
+        return tuple(
+            (name, number) for name, number in database.rows(_WAITING) if name not in targets
+        )
+    return ()
 
 
 def _pack_unsettled(batch: OutboundBatch) -> Packed:

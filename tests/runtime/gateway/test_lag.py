@@ -12,6 +12,7 @@ from gateway.model.message import Message
 from gateway.runtime.gateway import Gateway
 from gateway.runtime.status import take_status
 from gateway.trial.brokers.listening import free_port
+from gateway.web.readiness import warnings
 from gateway.web.snapshot import StatusSnapshot, snapshot_json
 from tests.runtime.gateway.running import PLANT_AND_EMS, BrokerClient, configured
 from tests.waiting import PATIENCE, until
@@ -68,3 +69,22 @@ def test_a_route_lags_only_by_its_own_messages(plant: BrokerClient, ems: BrokerC
         assert [each.address for each in ems.receive(1)] == ["alarms.1"]
         until(lambda: lags(gateway)["alarms"] > 0)
         assert lags(gateway)["orders"] >= lags(gateway)["alarms"]
+
+
+def test_messages_of_a_target_that_left_are_a_warning(
+    plant: BrokerClient, caplog: pytest.LogCaptureFixture
+) -> None:
+    yaml = _configuration()
+    renamed = yaml.replace("  away:", "  far:").replace("endpoint: away", "endpoint: far")
+    with started(yaml) as gateway:
+        plant.publish(Message("orders/1", b"x"))
+        until(lambda: gateway.counters["orders"].spooled == 1)
+        assert [*warnings(take_status(gateway))] == []
+
+        gateway.reload(configured(renamed))
+        (said,) = warnings(take_status(gateway))
+        assert said.startswith("the spool holds 1 messages for 'away', to which no route sends;")
+        assert said in caplog.messages
+
+        gateway.reload(configured(yaml))
+        assert [*warnings(take_status(gateway))] == []
