@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, Literal, get_args, get_origin
@@ -48,15 +49,45 @@ class ReferenceValues:
         """Return what to do about a reference without a value."""
         if found[1] == "env":
             return "set the variable before the gateway starts"
-        return f"create or mount the file {self.folder / found[2]} before the gateway starts"
+        path = self.folder / found[2]
+        try:
+            _content(path)
+        except UnicodeDecodeError:
+            return f"the file {path} is not UTF-8"
+        except ValueError as error:
+            return f"the file {path} {error}"
+        except FileNotFoundError:
+            pass
+        except OSError as error:
+            return f"the file {path} cannot be read: {error.strerror}"
+        return f"create or mount the file {path} before the gateway starts"
 
     def _content(self, name: str) -> str | None:
         try:
-            with (self.folder / name).open("rb") as file:
-                data = file.read(MAX_SECRET + 1)
-            return None if len(data) > MAX_SECRET else data.decode().rstrip("\r\n")
+            return _content(self.folder / name)
         except (OSError, ValueError):
             return None
+
+
+def _content(path: Path) -> str:
+    """Return the text of a file without its last line end; a pipe is never waited for.
+
+    Raises:
+        OSError: it cannot be read.
+        ValueError: it is no regular file, too long, or not UTF-8.
+    """
+    at_once = int(getattr(os, "O_NONBLOCK", 0))  # Windows has none
+    descriptor = os.open(path, os.O_RDONLY | at_once)
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise ValueError("is no regular file")
+        with os.fdopen(descriptor, "rb", closefd=False) as file:
+            data = file.read(MAX_SECRET + 1)
+    finally:
+        os.close(descriptor)
+    if len(data) > MAX_SECRET:
+        raise ValueError(f"is longer than {MAX_SECRET} bytes")
+    return data.decode().rstrip("\r\n")
 
 
 def has_reference(text: str) -> bool:

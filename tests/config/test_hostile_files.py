@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -98,6 +99,32 @@ def test_a_secret_has_a_maximum_size(tmp_path: Path) -> None:
     secret.write_bytes(b"x" * (MAX_SECRET + 1))
 
     assert [each.rule for each in findings(written(tmp_path, text + ROUTE))] == ["missing-secret"]
+
+
+def _pipe(path: Path) -> None:
+    os.mkfifo(path)
+
+
+@pytest.mark.parametrize(
+    ("make", "reason"),
+    [
+        pytest.param(_pipe, "is no regular file", id="pipe-without-writer"),
+        pytest.param(Path.mkdir, "is no regular file", id="folder"),
+        pytest.param(lambda path: path.write_bytes(b"\xff"), "is not UTF-8", id="bytes"),
+        pytest.param(lambda path: path.write_bytes(b"x" * (1 << 21)), "is longer than", id="long"),
+        pytest.param(lambda _path: None, "create or mount the file", id="absent"),
+    ],
+)
+def test_an_unreadable_secret_has_its_reason(
+    tmp_path: Path, make: Callable[[Path], object], reason: str
+) -> None:
+    make(tmp_path / "secret")
+    text = "endpoints: {a: {kind: mqtt, host: x, password: '${file:secret}'}}\n"
+
+    (found,) = findings(written(tmp_path, text + ROUTE))
+
+    assert reason in str(found)
+    assert str(tmp_path / "secret") in str(found)
 
 
 def test_a_file_that_two_others_include_is_read_once(tmp_path: Path) -> None:
