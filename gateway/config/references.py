@@ -74,13 +74,13 @@ def _content(path: Path) -> str:
 
     Raises:
         OSError: it cannot be read.
-        ValueError: it is no regular file, too long, or not UTF-8.
+        ValueError: it is a pipe, too long, or not UTF-8.
     """
     at_once = int(getattr(os, "O_NONBLOCK", 0))  # Windows has none
     descriptor = os.open(path, os.O_RDONLY | at_once)
     try:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise ValueError("is no regular file")
+        if stat.S_ISFIFO(os.fstat(descriptor).st_mode):
+            raise ValueError("is a pipe")
         with os.fdopen(descriptor, "rb", closefd=False) as file:
             data = file.read(MAX_SECRET + 1)
     finally:

@@ -108,8 +108,8 @@ def _pipe(path: Path) -> None:
 @pytest.mark.parametrize(
     ("make", "reason"),
     [
-        pytest.param(_pipe, "is no regular file", id="pipe-without-writer"),
-        pytest.param(Path.mkdir, "is no regular file", id="folder"),
+        pytest.param(_pipe, "is a pipe", id="pipe-without-writer"),
+        pytest.param(Path.mkdir, "Is a directory", id="folder"),
         pytest.param(lambda path: path.write_bytes(b"\xff"), "is not UTF-8", id="bytes"),
         pytest.param(lambda path: path.write_bytes(b"x" * (1 << 21)), "is longer than", id="long"),
         pytest.param(lambda _path: None, "create or mount the file", id="absent"),

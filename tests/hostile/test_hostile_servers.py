@@ -16,10 +16,16 @@ from tests.hostile.wires import WIRES
 MOST: Final = 256 << 20  # bytes that a hostile server may make a process take
 MOST_SECONDS: Final = 1.0  # of all but one message in a hundred of a neighbour
 MOST_LINES: Final = 20  # that a hostile server may make a process log
+SHARE: Final = 4  # one behaviour in so many runs with every change; at night all do
 CASES: Final = [
-    pytest.param(wire, each, id=f"{wire.name}-{each.name}")
+    pytest.param(
+        wire,
+        each,
+        id=f"{wire.name}-{each.name}",
+        marks=[pytest.mark.nightly] if number % SHARE else [],
+    )
     for wire in WIRES
-    for each in wire.behaviours
+    for number, each in enumerate(wire.behaviours)
 ]
 
 
