@@ -489,4 +489,5 @@ PLACES: dict[str, Callable[[pytest.FixtureRequest], System]] = {
     "nats-core": _nats_core,
     "rabbitmq-stream": _rabbitmq_stream,
 }
-NIGHTLY = frozenset({"mqtt-rabbitmq", "mqtt-web-rabbitmq"})
+# Their mechanisms have rows of other systems, or tests with brokers, in each run.
+NIGHTLY = frozenset({"mqtt-rabbitmq", "mqtt-web-rabbitmq", "mqtt-websocket", "mqtt-5-retained"})
