@@ -17,19 +17,13 @@ MOST: Final = 256 << 20  # bytes that a hostile server may make a process take
 MOST_SECONDS: Final = 1.0  # of all but one message in a hundred of a neighbour
 MOST_LINES: Final = 20  # that a hostile server may make a process log
 SHARE: Final = 4  # one behaviour in so many runs with every change; at night all do
-FAULTS: Final = {  # by wire and behaviour: which one still costs too much, depending on its speed
-    ("yami4", "updates-instead-of-an-answer"): "a YAMI4 source reads on while it subscribes",
-}
-
-
-def marks(wire: HostileWire, number: int) -> list[pytest.MarkDecorator]:
-    fault = FAULTS.get((wire.name, wire.behaviours[number].name))
-    found = [pytest.mark.nightly] if number % SHARE else []
-    return [*found, pytest.mark.xfail(reason=fault, strict=False)] if fault else found
-
-
 CASES: Final = [
-    pytest.param(wire, each, id=f"{wire.name}-{each.name}", marks=marks(wire, number))
+    pytest.param(
+        wire,
+        each,
+        id=f"{wire.name}-{each.name}",
+        marks=[pytest.mark.nightly] if number % SHARE else [],
+    )
     for wire in WIRES
     for number, each in enumerate(wire.behaviours)
 ]

@@ -141,36 +141,46 @@ class Yami4Intake:
             EndpointError: the broker refuses the subscription.
             NotConnectedError: the subscription does not work now.
         """
+        name, held = self._settings.name, self._queue.held
         deadline = time.monotonic() + self._settings.answer_timeout
         while True:
-            answer = self._await(connection, self._request_subscription(connection), deadline)
+            request = self._request_subscription(connection)
+            answer = self._await(connection, request, deadline, held)
             if answer.kind is MessageKind.EXCEPTION:
                 reason = answer.reason.decode("utf-8", "replace")
                 kind = NotConnectedError if reason == _TABLE_FULL else SubscriptionRefusedError
-                raise kind(f"{self._settings.name}: subscription refused: {reason}")
+                raise kind(f"{name}: subscription refused: {reason}")
             if not self._settings.probe:
                 return
-            self._await(connection, self._ask(connection), deadline)
-            if self._probe_seen or self._update_seen:
-                return
+            self._await(connection, self._ask(connection), deadline, held)
             next_attempt = time.monotonic() + _PROBE_INTERVAL
-            if next_attempt >= deadline:
-                raise NotConnectedError(
-                    f"{self._settings.name}: the broker accepted the subscription and does not"
-                    " serve it; its table may be full, or it is warming up"
-                )
-            while (left := next_attempt - time.monotonic()) > 0:
+            while not (self._probe_seen or self._update_seen):
+                if next_attempt >= deadline:
+                    raise NotConnectedError(
+                        f"{name}: the broker accepted the subscription and does not serve it; its"
+                        " table may be full, or it is warming up"
+                    )
+                if (left := next_attempt - time.monotonic()) <= 0:
+                    break
                 self._decode(connection.read(left) or ())
+            else:
+                return
 
     def _await(
-        self, connection: Yami4Connection, message_id: int, deadline: float
+        self, connection: Yami4Connection, message_id: int, deadline: float, held: int
     ) -> MessageHeading:
+        """Return the answer to a request; nobody takes messages yet, so a window is the most.
+
+        `held` is what the queue has of earlier connections.
+        """
         while message_id not in self._answers:
+            if self._queue.held - held >= self._settings.receive_window_bytes:
+                reason = "messages fill the window before the broker answers"
+                raise NotConnectedError(f"{self._settings.name}: {reason}")
             left = deadline - time.monotonic()
             if left <= 0:
                 raise NotConnectedError(f"{self._settings.name}: the broker does not answer")
             self._decode(connection.read(left) or ())
-        self._asked = None
         return self._answers.pop(message_id)
 
     def _check_broker(self, connection: Yami4Connection) -> None:
