@@ -87,6 +87,7 @@ class Gateway:
         self.taps, self.heartbeats = self._active.taps, self._active.heartbeats
         self.archive: ArchiveWriter | None = None
         self.spool_database: SpoolDatabase | None = None
+        self.stranded: tuple[tuple[str, int], ...] = ()  # endpoints without a route: messages
         self.dead_letters: DeadLetters | None = None
         self.thread_failure = ""  # why a thread ended, which ends the process
         self._names: NameStore | None = None
@@ -231,7 +232,7 @@ class Gateway:
         self.reloaded = now()
         self._active.apply(change, self._context, {})
         self._announcer.renew()
-        self._warn_of_stranded()
+        self._find_stranded()
 
     def _state_changed(self, name: str) -> None:
         """Tell the state of a connection, and restore what its broker has lost."""
@@ -309,17 +310,15 @@ class Gateway:
         self.spool_database = database = SpoolDatabase(Path(spool.path))
         self.dead_letters = DeadLetters(database, self.configuration.dead_letters.bytes)
         self.dead_letters.publish = self._publish_dead_letters
-        self._warn_of_stranded()
+        self._find_stranded()
 
-    def _warn_of_stranded(self) -> None:
-        for name, number in self.stranded():
+    def _find_stranded(self) -> None:
+        """Look for messages on disk without a target; only a start or a reload changes them."""
+        if self.spool_database is not None:
+            targets = wiring.target_endpoints(self.configuration)
+            self.stranded = stranded(self.spool_database, targets)
+        for name, number in self.stranded:
             log.warning(STRANDED, number, name, extra={"endpoint": name})
-
-    def stranded(self) -> tuple[tuple[str, int], ...]:
-        """Return the messages on disk, by endpoint, for which no target is left."""
-        if self.spool_database is None:
-            return ()
-        return stranded(self.spool_database, {*wiring.target_endpoints(self.configuration)})
 
     def _find_route(self, name: str) -> Route | None:
         return next((each for each in self.configuration.routes if each.name == name), None)

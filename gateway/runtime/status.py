@@ -131,7 +131,7 @@ def take_status(running: Gateway) -> Status:
         pair=None if running.lease is None else _pair_status(running.lease),
         reload_refused=running.reload_refused,
         suspected_loops=running.suspicions.current(),
-        stranded=running.stranded(),
+        stranded=running.stranded,
         journals=archive.backlog if archive else Backlog(),
     )
 
