@@ -138,10 +138,11 @@ def shared_server(file: str) -> str:
 def untouched_log() -> Iterator[None]:
     """Give the log of the product back as it was: tests may set it up as a command does."""
     root = logging.getLogger("gateway")
-    before = (root.handlers[:], root.level, root.propagate)
+    handlers, level, propagate = root.handlers[:], root.level, root.propagate
     resort = logging.lastResort
     yield
-    root.handlers[:], root.level, root.propagate = before
+    root.handlers[:], root.propagate = handlers, propagate
+    root.setLevel(level)  # an assignment leaves what the loggers below remember of the level
     logging.lastResort = resort
 
 

@@ -26,9 +26,10 @@ SECRETS = ["hunter2", 'quo"te\\d', "päss wörd", "a.b*c", "new\nline"]
 @pytest.fixture(autouse=True)
 def untouched() -> Iterator[None]:
     root = logging.getLogger("gateway")
-    before = (root.handlers[:], root.level, root.propagate)
+    handlers, level, propagate = root.handlers[:], root.level, root.propagate
     yield
-    root.handlers[:], root.level, root.propagate = before
+    root.handlers[:], root.propagate = handlers, propagate
+    root.setLevel(level)  # an assignment leaves what the loggers below remember of the level
 
 
 def start_log(form: str = "json", repeats: float = 0.0) -> tuple[LogControl, io.StringIO]:
