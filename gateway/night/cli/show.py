@@ -11,7 +11,8 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any, Final
 
-from gateway.archive.layout import journals
+from gateway.archive.layout import is_instance, journals
+from gateway.archive.routes import routes_files
 from gateway.cli.parsers import ARCHIVE, CommandParser
 from gateway.night.cli.arguments import check_written, named_location, named_storage, parse_date
 from gateway.terminal.text import shortened
@@ -19,6 +20,10 @@ from gateway.terminal.text import shortened
 _HEADLINE: Final = ("time", "gateway", "route", "leg", "target")  # shown in the first line of a row
 _HEXADECIMAL: Final = ("id", "trace", "hash")
 _MAX_VALUE: Final = 2_000  # characters
+_ONE_GATEWAY: Final = (
+    "The path has rows of {} only. A target without `add_message_id` ends it: at the next gateway"
+    " the message has another id."
+)
 
 
 def add_options(parser: CommandParser) -> None:
@@ -35,6 +40,7 @@ def run(args: argparse.Namespace) -> int:
     with named_storage(args.archive) as storage:
         check_written(args.archive, storage)
         rows = list(message_rows(storage, args.id, day))
+        writers = {file.writer for file in routes_files(storage)}
     for row in sorted(rows, key=lambda each: each["time"]):
         values = {
             name: _shown(name, value) for name, value in row.items() if value not in (None, "", [])
@@ -44,12 +50,19 @@ def run(args: argparse.Namespace) -> int:
             continue
         for line in _lines({name: str(value) for name, value in values.items()}):
             print(shortened(line, limit=_MAX_VALUE))
+    passed = {str(row["gateway"]) for row in rows}
+    if len(passed) == 1 and not args.json and _of_others(writers, *passed):
+        print(_ONE_GATEWAY.format(*passed))
     if not rows:
         location = named_location(args.archive)
         is_open = not location.url and journals(location.local)
         more = "; rows of the last minutes may still be in an open journal" if is_open else ""
         print(shortened(f"{args.id}: is in no row of {args.archive}{more}", limit=_MAX_VALUE))
     return int(not rows)
+
+
+def _of_others(writers: set[str], gateway: str) -> bool:
+    return any(not is_instance(each, gateway) for each in writers)
 
 
 def _lines(values: Mapping[str, str]) -> Iterator[str]:

@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from time import monotonic, sleep
 
+import pyarrow.compute as pc
 from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
@@ -22,6 +23,9 @@ from gateway.cli.parsers import CommandParser
 from gateway.clock import today
 from gateway.config.load import Configuration, load
 from gateway.logs.lines import set_up_logging
+from gateway.night.archive.lookup.message import message_rows
+from gateway.night.archive.lookup.reader import find_rows, row_days, row_files
+from gateway.night.cli.arguments import named_storage
 from gateway.night.reconcile.report.report import REPORT_PAGE
 from gateway.routing.router import Router
 from gateway.runtime.gateway import Gateway
@@ -66,6 +70,7 @@ def run(args: argparse.Namespace) -> int:
             day = today()
             arrived, settled = _bridge(configuration, names, args.messages, wanted, console)
     _print("messages at the targets", _target_table(wanted, arrived))
+    _print("one message over both gateways", _path_table(archive))
     console.rule("reconciliation")
     command = ["reconcile", str(archive), "--date", day.isoformat(), "--hops"]
     console.print(f"[dim]gateway {' '.join(command)}[/dim]")
@@ -167,6 +172,19 @@ def _target_table(wanted: Mapping[str, int], arrived: Mapping[str, int]) -> Tabl
         style = "" if arrived[level] == count else "bold red"
         cells = (f"{level}/#", f"{count:,}", f"{arrived[level]:,}")
         table.add_row(*(Text(cell, style) for cell in cells))
+    return table
+
+
+def _path_table(archive: Path) -> Table:
+    """Return the rows of one order, by time: what `gateway archive show` prints of its id."""
+    columns = ("gateway", "route", "leg", "name")
+    table = Table(*(Column(name, key=name == "gateway", note=name == "name") for name in columns))
+    with named_storage(str(archive)) as storage:
+        files = (path for day in row_days(storage) for path in row_files(storage, day))
+        wanted = (pc.field("route") == "orders-in") & (pc.field("leg") == "delivered")
+        order = next(find_rows(storage, files, wanted, 1, ["id", "route", "leg"]))
+        for row in sorted(message_rows(storage, order["id"].hex()), key=lambda each: each["time"]):
+            table.add_row(*(str(row[name]) for name in columns))
     return table
 
 

@@ -32,6 +32,13 @@ def test_the_demo_ends_with_a_clean_night_as_the_readme_shows(tmp_path: Path) ->
 
     assert done.returncode == 0, done.stdout + done.stderr
     assert "<-> ems, yami4, jms, solace, nats, rabbitmq ─" in done.stdout
+    path = done.stdout.partition("one message over both gateways")[2].partition("\n\n")[0]
+    assert sorted(line.split()[:3] for line in path.strip().splitlines()[1:]) == [
+        [gateway, f"{topic}-{way}", leg]
+        for gateway, way in (("office", "out"), ("plant", "in"))
+        for topic in ("billing", "orders", "shipping", "trades")
+        for leg in ("delivered", "received")
+    ]
     shown = README.read_text().partition("`make demo` ends with its totals:\n\n")[2]
     wanted = [shape(line) for line in shown.partition("\n\n")[0].splitlines()]
     assert "verdict: clean" in wanted
