@@ -14,7 +14,7 @@ from gateway.config.section_checks import is_loopback
 from gateway.errors import GatewayError
 from gateway.lease.lease import Role
 from gateway.web.exchange import HttpError, HttpRequest, HttpResponse, as_json, as_text, parameters
-from gateway.web.lookup import look_up
+from gateway.web.lookup import look_up, propose_route
 from gateway.web.metrics import make_registry
 from gateway.web.readiness import warnings
 from gateway.web.route_details import names_json, route_details
@@ -184,6 +184,11 @@ class WebApplication:
         found: dict[str, Any] = look_up(
             query["text"], query["system"], kind, self._statuses.routes()
         )
+        if kind == "name" and (wanted := query.get("wanted")):
+            target, routes = query.get("target", ""), self._statuses.routes()
+            found["proposal"] = propose_route(
+                query["text"], query["system"], wanted, target, routes
+            )
         for route in found["routes"]:
             route |= {key: self._statuses.hide(route[key]) for key in ("pattern", "selector")}
         return as_json(found)

@@ -7,12 +7,13 @@ from dataclasses import asdict
 from time import monotonic
 from typing import Final
 
+from gateway.check.proposal import propose, route_yaml
 from gateway.dialects.advice import limit_usage, warnings_of
 from gateway.dialects.dialect import Dialect
 from gateway.dialects.names import check_name, render_subject
 from gateway.dialects.patterns import parse_pattern, read_pattern
 from gateway.dialects.registry import DIALECTS
-from gateway.errors import SearchBudgetExceeded, SubjectError, TranslationError
+from gateway.errors import GatewayError, SearchBudgetExceeded, SubjectError, TranslationError
 from gateway.model.pattern import Pattern
 from gateway.model.subject import Subject
 from gateway.model.subject_search import covers, intersection_example
@@ -63,6 +64,36 @@ def look_up(text: str, system: str, kind: str, routes: Sequence[Route]) -> Json:
     if kind == "name":
         return found | {"used": _used([text], dialect)} | _routes_of_name(text, system, routes)
     return found | _routes_of_pattern(text, dialect, routes)
+
+
+def propose_route(
+    name: str, system: str, wanted: str, target: str, routes: Sequence[Route]
+) -> Json:
+    """Return a pattern and a template that make `wanted` at system `target` of `name`, as YAML.
+
+    They are checked for these two names alone, and not beside the other routes. The endpoints are
+    the first ones of both systems that a route has.
+
+    Raises:
+        HttpError: a system is unknown, or a name is too long.
+    """
+    for each in (system, target):
+        if each not in DIALECTS:
+            raise HttpError(400, f"system: unknown {each[:40]!r}; known are {', '.join(DIALECTS)}")
+    if len(longest := max(name, wanted, key=len)) > MAX_TEXT:
+        raise HttpError(400, f"text: {len(longest)} characters, limit {MAX_TEXT}")
+    sources = (route.endpoint for route in routes if route.dialect.name == system)
+    targets = (each.endpoint for route in routes for each in route.targets if each.system == target)
+    ends = next(sources, "SOURCE"), next(targets, "TARGET")
+    try:
+        proposal = propose(name, wanted, DIALECTS[system], Renderer(DIALECTS[target]))
+    except GatewayError as error:
+        return {"refused": str(error)}
+    return {
+        "yaml": "\n".join(["routes:", *route_yaml(proposal, *ends)]),
+        "why_not_back": proposal.why_not_back,
+        "endpoints": ends,
+    }
 
 
 def _translation(text: str, source: Dialect, target: Dialect, kind: str) -> Json:

@@ -151,6 +151,15 @@ def test_a_name_is_looked_up_while_it_is_typed(
         where = "line/{line}/{rest...}, where amount > 100, not evaluated"
         assert where in page.find("#answer").text
 
+        Select(page.find("#target")).select_by_value("ems")
+        page.find("#wanted").send_keys("STATE.7.v1%2E2")
+        page.until(lambda: "Proposed route" in page.find("#answer").text)
+        assert 'pattern: "line/{rest...}"' in page.find("#answer pre").text
+        command = "gateway explain 'line/7/v1.2' --config CONFIG --from plant --to office --wanted"
+        assert f"{command} 'STATE.7.v1%2E2'" in page.find("#answer").text
+        page.find("#wanted").send_keys(HOSTILE)
+        page.until(lambda: HOSTILE in page.find("#answer").text)
+
         page.find("input[value=pattern]").click()
         page.until(lambda: "pattern in mqtt" in page.find("#answer").text)
 

@@ -11,8 +11,8 @@ from gateway.config.load import load
 from gateway.dialects.registry import DIALECTS
 from gateway.routing.route import Route
 from gateway.web.application import WebApplication
-from gateway.web.exchange import HttpRequest
-from gateway.web.lookup import look_up
+from gateway.web.exchange import HttpError, HttpRequest
+from gateway.web.lookup import look_up, propose_route
 from tests.web.status_samples import LOCAL, FakeStatus, status
 
 CONFIG = """\
@@ -101,6 +101,23 @@ def test_values_of_references_are_hidden(routes: Sequence[Route]) -> None:
 
     assert found["selector"] == "amount > ${env:LEAST}"
     assert found["pattern"].startswith("${env:SITE}/")
+
+
+def test_a_route_is_proposed_for_a_wanted_name(routes: Sequence[Route]) -> None:
+    made = propose_route("line/7/a", "mqtt", "STATE.7.a", "ems", routes)
+
+    assert str(made["yaml"]).splitlines() == [
+        "routes:",
+        "  proposed:",
+        '    from: {endpoint: plant, pattern: "line/{rest...}"}',
+        '    to: {endpoint: office, template: "STATE.{rest...}"}',
+    ]
+    refused = propose_route("line/7", "mqtt", "STATE.>", "ems", routes)["refused"]
+    assert "wildcard" in str(refused)
+    with pytest.raises(HttpError, match="unknown 'jms'"):
+        propose_route("line/7", "mqtt", "STATE", "jms", routes)
+    with pytest.raises(HttpError, match="limit 4096"):
+        propose_route("line/7", "mqtt", "x" * 5_000, "ems", routes)
 
 
 def test_invalid_text_has_no_translations_and_no_routes(routes: Sequence[Route]) -> None:

@@ -1,6 +1,7 @@
 """`gateway explain NAME --config CONFIG`: show the routes and the targets of a name.
 
-Exit status: 0 a target accepts the name, or the message, 1 no target does.
+Exit status: 0 a target accepts the name, or the message, 1 no target does. With `--wanted` it is
+0 when the proposed route has no error beside the other routes.
 """
 
 from __future__ import annotations
@@ -11,11 +12,14 @@ from collections.abc import Iterator
 from dataclasses import asdict, replace
 from functools import partial
 
+from gateway.check.proposal import findings_beside, propose, route_yaml
 from gateway.cli.mapping.explained_message import RouteMessage, TypedMessage, message_lines
 from gateway.cli.parsers import WITHOUT_SECRETS, CommandParser
-from gateway.config.load import load
+from gateway.config.load import Configuration, load
+from gateway.errors import GatewayError
 from gateway.routing.explain import RouteResult, TargetResult, explain
 from gateway.terminal.text import print_line
+from gateway.translate.names import Renderer
 
 _SELECTED = {
     None: "not evaluated; give the properties of the message with --property NAME=VALUE",
@@ -43,6 +47,9 @@ def add_options(parser: CommandParser) -> None:
         " each target is shown"
     )
     parser.add("--payload TEXT", text)
+    text = "propose the route that makes this name of NAME, and prove it beside the other routes"
+    parser.add("--wanted NAME", text)
+    parser.add("--to ENDPOINT", "with --wanted: the endpoint of the wanted name", dest="target")
     parser.add(*WITHOUT_SECRETS)
     parser.add("--json", "print JSON")
 
@@ -50,6 +57,8 @@ def add_options(parser: CommandParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print the result of every route; exit status 0 when a target accepts the name, else 1."""
     configuration = load(args.config, without_secrets=args.without_secrets)
+    if args.wanted is not None:
+        return _propose(args, configuration)
     hide = partial(configuration.hidden.hide, at=("routes",))
     given = TypedMessage(args, configuration)
     headers_of = given.headers_at if given else None
@@ -72,6 +81,32 @@ def run(args: argparse.Namespace) -> int:
         if not arrives:
             print_line(f"no target gets this {'message' if given else 'name'}")
     return 0 if arrives else 1
+
+
+def _propose(args: argparse.Namespace, configuration: Configuration) -> int:
+    """Print a route for the wanted name with its findings; exit status 0 without an error."""
+    for name, option in ((args.endpoint, "--from"), (args.target, "--to")):
+        if name not in configuration.endpoints:
+            known = ", ".join(configuration.endpoints)
+            raise GatewayError(f"--wanted: give {option} with one of the endpoints {known}")
+    here, there = (configuration.endpoints[each] for each in (args.endpoint, args.target))
+    renderer = Renderer(there.dialect, there.on_unmappable, there.on_too_long)
+    proposal = propose(args.name, args.wanted, here.dialect, renderer)
+    findings = findings_beside(proposal, configuration, args.endpoint, args.target)
+    if args.json:
+        shown = asdict(proposal) | {"findings": [asdict(each) for each in findings]}
+        print(json.dumps(shown, indent=2))
+    else:
+        for line in ["routes:", *route_yaml(proposal, args.endpoint, args.target)]:
+            print(line)
+        why = proposal.why_not_back
+        back = f"not back: {why}" if why else "and back"
+        print_line(f"{args.name} -> {args.wanted}, {back}")
+        for each in findings:
+            print_line(f"{each.severity}: route {each.route!r}: {each.text} [{each.rule}]")
+        if not findings:
+            print_line("no findings beside the other routes")
+    return int(any(each.severity == "error" for each in findings))
 
 
 def _as_json(result: RouteResult, message: RouteMessage) -> dict[str, object]:

@@ -34,6 +34,20 @@ function routeLine(route) {
   return row;
 }
 
+function quoted(text) { return `'${text.replaceAll("'", "'\\''")}'`; }
+
+function proposal({ text, proposal: made }) {
+  if (!made) return [];
+  const title = make("h3", "Proposed route");
+  if (made.refused) return [title, make("p", made.refused)];
+  const [from, to] = made.endpoints;
+  const back = made.why_not_back ? `It has no way back: ${made.why_not_back}.` : "The wanted name becomes this name again.";
+  const prove = make("p", `Checked for this name alone. ${back} Prove it beside the other routes: `);
+  const command = `gateway explain ${quoted(text)} --config CONFIG --from ${from} --to ${to} --wanted ${quoted(byId("wanted").value)}`;
+  prove.append(make("code", command));
+  return [title, make("pre", made.yaml, "mono"), prove];
+}
+
 function showAnswer(found) {
   const box = byId("answer");
   if (found.error) return box.replaceChildren(make("p", found.error));
@@ -52,7 +66,7 @@ function showAnswer(found) {
   for (const route of found.routes) selecting.append(routeLine(route));
   const none = found.routes.length ? [] : [make("p", "No route selects it.", "quiet")];
   const more = found.more ? [make("p", `${found.more} more routes were not examined or are not shown.`, "quiet")] : [];
-  box.replaceChildren(summary, make("h3", "Other systems"), systems, make("h3", "Routes"), selecting, ...none, ...more);
+  box.replaceChildren(summary, ...proposal(found), make("h3", "Other systems"), systems, make("h3", "Routes"), selecting, ...none, ...more);
   return undefined;
 }
 
@@ -62,6 +76,8 @@ async function lookUp() {
   if (!text) return byId("answer").replaceChildren();
   const kind = document.querySelector("input[name=kind]:checked").value;
   const query = new URLSearchParams({ system: byId("system").value, kind, text });
+  const wanted = byId("wanted").value;
+  if (wanted) for (const [name, value] of [["wanted", wanted], ["target", byId("target").value]]) query.set(name, value);
   try {
     const response = await request(`api/explain?${query}`);
     const found = response.headers.get("content-type") === "application/json" ? await response.json() : { error: `refused: ${response.status}` };

@@ -68,6 +68,25 @@ def test_explain_gives_the_reason_when_no_target_gets_a_name(
     assert out.endswith("no target gets this name\n")
 
 
+def test_explain_proposes_a_route_and_proves_it_beside_the_others(
+    config: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["explain", "--config", str(config), "--from", "plant", "--to", "ems"]
+    assert main([*words, "shop/7/a", "--wanted", "SHOP.7.a"]) == 0
+    first = capsys.readouterr().out.splitlines()
+    assert first[:3] == [
+        "routes:",
+        "  proposed:",
+        '    from: {endpoint: plant, pattern: "shop/{rest...}"}',
+    ]
+    assert "shop/7/a -> SHOP.7.a, and back" in first
+
+    assert main([*words, "shop/7", "--wanted", "SHOP.7", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["pattern"] == "shop/{level2}"
+    assert main([*words[:5], "shop/7", "--wanted", "SHOP.7"]) == 2
+    assert "give --to with one of the endpoints" in capsys.readouterr().err
+
+
 def test_explain_prints_json(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
     main(["explain", "plant/hall/x", "--config", str(config), "--json"])
 
