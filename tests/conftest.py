@@ -10,6 +10,7 @@ import sys
 from collections.abc import Generator, Iterator
 from functools import cache
 from pathlib import Path
+from zlib import crc32
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -50,6 +51,12 @@ SLOWEST = (  # files that begin first, so that no worker ends long after the oth
     "tests/brokers/", "tests/trial/", "tests/archive/", "tests/night/",
     "tests/runtime/", "tests/proofs/", "tests/web/",
 )  # fmt: skip
+
+SHARES = {  # of the rows of a table, one in so many runs with every change; at night all do
+    "tests/hostile/": 4, "tests/conformance/": 3, "tests/brokers/": 3, "tests/endpoints/": 3,
+    "tests/night/": 3, "tests/runtime/": 3, "tests/cli/": 3, "tests/proofs/": 3, "tests/web/": 3,
+    "tests/chaos/": 3, "tests/extension/": 3, "tests/archive/": 2, "tests/trial/": 2,
+}  # fmt: skip
 
 
 class ByFile(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no types
@@ -116,7 +123,15 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
                 terminalreporter.write_line(str(value))
 
 
+@pytest.hookimpl(tryfirst=True)  # marks come before the choice of `-m`
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    begun: set[str] = set()
+    for item in items:
+        table, _, row = item.nodeid.partition("[")
+        share = next((SHARES[part] for part in SHARES if table.startswith(part)), 1)
+        if row and table in begun and crc32(item.nodeid.encode()) % share:
+            item.add_marker(pytest.mark.nightly)
+        begun.add(table)
     items.sort(key=lambda item: rank(item.nodeid.partition("::")[0]))
 
 

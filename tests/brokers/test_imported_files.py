@@ -135,6 +135,7 @@ def shovels(url: str) -> str:
     return json.dumps({"parameters": parameters})
 
 
+@pytest.mark.nightly
 def test_the_shovels_of_rabbitmq(
     tmp_path: Path, rabbitmq: Vhost, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -173,6 +173,7 @@ def test_a_result_with_copied_user_properties_crosses(
 
 
 @pytest.mark.parametrize("unique", ["false", "true"], ids=["no-ids", "unique-ids"])
+@pytest.mark.nightly
 def test_a_redriven_dead_letter_queue_ends_among_the_dead_letters(
     tmp_path: Path, rabbitmq: Vhost, unique: str
 ) -> None:

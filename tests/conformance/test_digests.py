@@ -112,6 +112,7 @@ def test_a_copy_to_an_exchange_equals_no_digest_at_the_queue_that_gets_it(rabbit
     assert equal == [False, True]
 
 
+@pytest.mark.nightly
 def test_a_dot_in_a_topic_of_rabbitmqs_mqtt_changes_the_digest(
     request: pytest.FixtureRequest,
 ) -> None:

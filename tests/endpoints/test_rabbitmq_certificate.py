@@ -80,6 +80,7 @@ def certificate(folder: Path, name: str) -> TlsSettings:
 
 
 @pytest.mark.broker
+@pytest.mark.nightly
 def test_the_user_is_the_one_of_the_certificate(settings: RabbitmqSettings) -> None:
     source, sink = open_source(settings, (Subscription("plant.#"),)), open_sink(settings)
     with opened(source, sink):

@@ -16,16 +16,10 @@ from tests.hostile.wires import WIRES
 MOST: Final = 256 << 20  # bytes that a hostile server may make a process take
 MOST_SECONDS: Final = 1.0  # of all but one message in a hundred of a neighbour
 MOST_LINES: Final = 20  # that a hostile server may make a process log
-SHARE: Final = 4  # one behaviour in so many runs with every change; at night all do
 CASES: Final = [
-    pytest.param(
-        wire,
-        each,
-        id=f"{wire.name}-{each.name}",
-        marks=[pytest.mark.nightly] if number % SHARE else [],
-    )
+    pytest.param(wire, each, id=f"{wire.name}-{each.name}")
     for wire in WIRES
-    for number, each in enumerate(wire.behaviours)
+    for each in wire.behaviours
 ]
 
 

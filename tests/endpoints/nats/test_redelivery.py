@@ -291,6 +291,7 @@ def test_an_unsettled_message_is_not_delivered_again_after_the_wait(
         batch.settle([ACCEPTED])
 
 
+@pytest.mark.nightly
 def test_a_source_that_starts_in_the_middle_of_a_redelivery_keeps_the_order(
     settings: NatsSettings, tmp_path: Path
 ) -> None:
