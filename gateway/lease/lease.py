@@ -7,7 +7,8 @@ the store, another instance counts it from *after* it saw the last renewal, and 
 clocks that run at about the same speed, never the same time of day. `LeaseStore` is the seam of a
 store that keeps a lease.
 
-An instance has one lease: messages in its hands are older than those of the next holder.
+An instance has one lease. A holder may still have messages that it took before the next holder
+began.
 """
 
 from __future__ import annotations

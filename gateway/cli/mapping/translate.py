@@ -77,7 +77,7 @@ def _lines(found: Answer) -> Iterator[str]:
             yield from names
         case {"patterns": list(patterns), "exact": exact}:
             yield from patterns
-            yield "exact" if exact else f"residual: {found['residual']}"
+            yield "exact" if exact else f"filtered by the gateway: {found['residual']}"
             if "omits" in found:
                 yield f"not reached: {found['omits']}"
         case _:

@@ -38,7 +38,7 @@ def _run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str,
         (
             ("translate", "a.>", "--from", "ems", "--to", "mqtt", "--pattern"),
             0,
-            "a/#\nresidual: not 'a' itself\n",
+            "a/#\nfiltered by the gateway: not 'a' itself\n",
         ),
         (("translate", "a,b", "--from", "yami4", "--to", "ems", "--each"), 0, "a\nb\n"),
     ],
