@@ -37,7 +37,7 @@ def advice(arguments: Sequence[str], lines: Sequence[str]) -> list[str]:
     del arguments, lines
     rows = ["| class | the deliveries | action |", "|---|---|---|"]
     for name, facts in CLASSES.items():
-        command = f" `{facts.command}`" if facts.command else ""
+        command = f" `{facts.command.format(NAME='NAME')}`" if facts.command else ""
         if facts.advice:
             rows.append(f"| {name} | {facts.meaning} | {facts.advice}{command} |")
     return rows

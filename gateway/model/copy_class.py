@@ -30,7 +30,7 @@ class ClassFacts:
     condition: str  # completes "a copy is in this class when ..."
     meaning: str  # completes "the deliveries ..."
     advice: str = ""
-    command: str = ""  # of the advice
+    command: str = ""  # of the advice; {NAME} is the name of a message
     arrived: bool = False  # the message was received, and the target's subscribers got it
     timed: bool = False  # its delivery has a latency
     dead_letter: bool = False
@@ -140,7 +140,8 @@ class CopyClass(Enum):
         condition="a rule that blames the message dead-lettered it: its name, headers, payload or"
         " size",
         meaning="break a rule of the target (a name, a limit, a payload) and are dead letters",
-        advice="The report lists the rules. Correct the mapping; gateway explain shows each name.",
+        advice="The report lists the rules. Correct the mapping, or the sender.",
+        command="gateway explain {NAME} --config CONFIG",
         dead_letter=True,
         chart_style="note",
     )

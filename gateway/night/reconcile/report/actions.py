@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
+from pathlib import Path
 from typing import Final
 
 from gateway.model.copy_class import CLASSES, UNPROVEN, CopyClass
@@ -100,7 +101,10 @@ def _for_class(report: Report, name: str) -> Iterator[Action]:
     """Yield the steps for a class: with a replay, and without one where payloads are absent."""
     facts, total = CLASSES[name], report.total(name)
     if not facts.replayable:
-        commands = [facts.command] if facts.command else []
+        names = (word(row, "name") for row in report.samples if word(row, "class") == name)
+        whole = (each for each in names if shortened(each) == each)
+        example = shlex.quote(next(whole, "NAME"))
+        commands = [facts.command.format(NAME=example)] if facts.command else []
         yield Action(f"{name.capitalize()} ({amount(total)}): {facts.advice}", commands)
         return
     affected = [row for row in report.routes if count(row, name)]
@@ -171,7 +175,7 @@ def _asking(report: Report, text: str, name: str, samples: Rows, section: str) -
 
 
 def _command(report: Report, name: str) -> str:
-    return f"gateway {name} {_quoted(report.archive)} --date {report.day}"
+    return f"gateway {name} {_archive(report)} --date {report.day}"
 
 
 def _replay(report: Report, name: str, routes: Sequence[str]) -> list[str]:
@@ -187,14 +191,20 @@ def _replay(report: Report, name: str, routes: Sequence[str]) -> list[str]:
         ("--class", name),
     ]
     words = " ".join(f"{option} {_quoted(value)}" for option, value in options)
-    replay = f"gateway replay {_quoted(report.archive)} {words}"
+    replay = f"gateway replay {_archive(report)} {words}"
     return [f"{replay} --dry-run", replay, _command(report, "reconcile")]
 
 
 def _show(report: Report, rows: Iterable[Row]) -> str:
     """Return the command that shows every row of the first message of `rows`."""
     found = (word(row, "id") for row in rows)
-    return f"gateway archive show {_quoted(report.archive)} {_quoted(next(found, 'ID'))}"
+    return f"gateway archive show {_archive(report)} {_quoted(next(found, 'ID'))}"
+
+
+def _archive(report: Report) -> str:
+    """Return the archive as a command names it from any folder."""
+    is_local = "://" not in report.archive
+    return _quoted(str(Path(report.archive).absolute()) if is_local else report.archive)
 
 
 def _quoted(value: str) -> str:

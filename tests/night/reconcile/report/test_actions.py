@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from dataclasses import replace
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 
@@ -41,6 +42,31 @@ def test_a_command_has_ten_routes_at_most() -> None:
 
     assert routes == [f"route-{number}" for number in range(12, 2, -1)]
     assert "repeat them for 2 more" in text
+
+
+def test_refused_names_are_explained_by_one_that_stands_whole() -> None:
+    routes = [{"route": "orders", "target": "erp", **counted(100, refused=2)}]
+    samples = [{"class": "refused", "name": name} for name in ("x" * 9_000, "a b/$7")]
+    report = Report(archive="/archive", day=DAY.date(), routes=routes, samples=samples)
+
+    assert [each.commands for each in actions(report)] == [
+        ["gateway explain 'a b/$7' --config CONFIG"]
+    ]
+    (action,) = actions(replace(report, samples=samples[:1]))
+    assert action.commands == ["gateway explain NAME --config CONFIG"]
+
+
+def test_a_command_names_the_archive_from_any_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    routes = [{"route": "orders", "target": "erp", **counted(100, missing=1)}]
+
+    (here,) = actions(Report(archive="archive", day=DAY.date(), routes=routes))
+    (there,) = actions(Report(archive="s3://nights/a", day=DAY.date(), routes=routes))
+
+    assert f"gateway reconcile {tmp_path / 'archive'} --date" in here.commands[-1]
+    assert "gateway reconcile s3://nights/a --date" in there.commands[-1]
 
 
 @pytest.mark.parametrize(
