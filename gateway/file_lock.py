@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import Final, Self
 
@@ -77,19 +78,29 @@ class FileLock:
             FileLockedError: another process, or another lock of this one, holds the lock.
             OSError: the file cannot be opened.
         """
-        self._file = open(path, "ab", opener=_open_closed_to_others)  # noqa: SIM115  # `Path.open` has no opener
-        try:
-            if not try_lock(self._file.fileno()):
-                raise FileLockedError(f"{path}: {conflict}")
-        except OSError:
-            self._file.close()
-            raise
+        self._path = path
+        is_there = False
+        while not is_there:  # its holder may remove the file after it was opened here
+            self._file = open(path, "ab", opener=_open_closed_to_others)  # noqa: SIM115  # `Path.open` has no opener
+            try:
+                if not try_lock(self._file.fileno()):
+                    raise FileLockedError(f"{path}: {conflict}")
+                is_there = os.fstat(self._file.fileno()).st_nlink > 0
+            finally:
+                if not is_there:
+                    self._file.close()
 
     def write(self, text: str) -> None:
         """Replace the content of the locked file, also where its name leads elsewhere by now."""
         self._file.truncate(0)
         self._file.write(text.encode())
         self._file.flush()
+
+    def remove(self) -> None:
+        """Remove the file, and release the lock."""
+        with suppress(OSError):  # its folder is gone, or is no longer ours
+            self._path.unlink()
+        self.close()
 
     def close(self) -> None:
         """Release the lock; the file stays."""

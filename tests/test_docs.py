@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 import shlex
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -123,3 +124,9 @@ def test_a_list_of_systems_has_every_kind_of_endpoint(page: str, line: str) -> N
         if not kind.in_process:
             names = {kind.name, WORDS.get(kind.name, kind.name).lower()}
             assert any(each in shown for each in names), kind.name
+
+
+def test_a_line_of_the_changelog_stands_once() -> None:
+    lines = re.findall(r"^- .+$", (ROOT / "CHANGELOG.md").read_text("utf-8"), re.MULTILINE)
+
+    assert [each for each, count in Counter(lines).items() if count > 1] == []

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from gateway import file_lock
 from gateway.file_lock import FileLock, FileLockedError, try_lock, try_share, wait_lock
 
 HOLD = """
@@ -52,6 +53,22 @@ def test_a_killed_process_holds_no_lock(tmp_path: Path) -> None:
         process.kill()
 
     FileLock(path, "in use").close()
+
+
+def test_a_lock_file_that_its_holder_removes_is_no_lock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The holder ends after the next one has opened the file."""
+    path = tmp_path / "lock"
+    ends = iter([FileLock(path, "in use").remove])
+
+    def lock_late(file: int) -> bool:
+        next(ends, lambda: None)()
+        return try_lock(file)
+
+    monkeypatch.setattr(file_lock, "try_lock", lock_late)
+    with FileLock(path, "in use"), pytest.raises(FileLockedError):
+        FileLock(path, "in use")
 
 
 def test_a_lock_file_that_cannot_be_opened_raises_os_error(tmp_path: Path) -> None:

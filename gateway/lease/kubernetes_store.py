@@ -12,13 +12,11 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import ssl
-import threading
 import zlib
 from base64 import b64decode, b64encode
 from collections.abc import Mapping
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
@@ -28,6 +26,7 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias, cast
 from urllib.parse import urlsplit
 
+from gateway.deadline import answered_within
 from gateway.lease.lease import NO_RECORD, LeaseError, Record
 
 Json: TypeAlias = dict[str, Any]
@@ -100,18 +99,10 @@ class ApiServer:
         data = None if body is None else json.dumps(body).encode()
         with closing(self._connection()) as connection:
             connection.connect()
-            late = threading.Event()
-            end = threading.Timer(self.timeout, _shut_down, [connection.sock, late])
-            end.daemon = True
-            end.start()  # the time-out of the socket begins again with each byte
-            try:
+            with answered_within(self.timeout, connection.sock):
                 connection.request(method, path, data, headers)
                 answer = connection.getresponse()
                 text = answer.read(MAX_ANSWER + 1)
-            finally:
-                if late.is_set():  # whatever was read then is a part
-                    raise TimeoutError(f"no whole answer within {self.timeout:g} s")
-                end.cancel()
         if not HTTPStatus.OK <= answer.status < HTTPStatus.MULTIPLE_CHOICES:
             return answer.status, None
         if len(text) > MAX_ANSWER:
@@ -125,12 +116,6 @@ class ApiServer:
         return HTTPSConnection(
             parts.hostname or "", parts.port, timeout=self.timeout, context=self.tls
         )
-
-
-def _shut_down(peer: socket.socket, late: threading.Event) -> None:
-    late.set()
-    with suppress(OSError):
-        peer.shutdown(socket.SHUT_RDWR)
 
 
 class KubernetesLeaseStore:

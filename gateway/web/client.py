@@ -4,21 +4,15 @@ from __future__ import annotations
 
 import json
 import ssl
+from contextlib import closing, suppress
 from dataclasses import dataclass
-from http.client import HTTPException
+from http import HTTPStatus
+from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from pathlib import Path
 from typing import Final, cast
-from urllib.error import HTTPError, URLError
-from urllib.parse import urlsplit
-from urllib.request import (
-    HTTPRedirectHandler,
-    HTTPSHandler,
-    OpenerDirector,
-    ProxyHandler,
-    Request,
-    build_opener,
-)
+from urllib.parse import SplitResult, urlsplit
 
+from gateway.deadline import answered_within
 from gateway.errors import NoAnswerError, WebError
 from gateway.web.snapshot import Json
 
@@ -47,15 +41,10 @@ class StatusClient:
     """
 
     def __init__(self, options: ConnectionOptions) -> None:
-        try:
-            scheme = urlsplit(options.url).scheme
-        except ValueError:  # brackets without an IPv6 address between them
-            scheme = ""
-        if scheme not in {"http", "https"}:
-            raise WebError(f"{options.url}: not the URL of a gateway; write http:// or https://")
         self._url = options.url.rstrip("/")
+        self._parts = _split(options.url)
         self._token = _read_token(options.token_file) or options.token
-        self._opener = _make_opener(options)
+        self._tls = _make_context(options)
 
     def status(self) -> Json:
         """Return the response of `/api/status`.
@@ -63,42 +52,52 @@ class StatusClient:
         Raises:
             WebError: there is no response, or its status is an error.
         """
-        headers = {"Authorization": f"Bearer {self._token}"} if self._token else {}
-        request = Request(f"{self._url}/api/status", headers=headers)  # noqa: S310  # checked above
-        try:
-            with self._opener.open(request, timeout=RESPONSE_TIMEOUT) as response:
-                found = json.loads(response.read(MAX_RESPONSE_BYTES))
-        except HTTPError as error:
-            raise WebError(f"{self._url}: {_describe(error, token=self._token)}") from error
-        except URLError as error:
-            hint = "is it running, with a section `web` in its configuration?"
-            reason = getattr(error.reason, "strerror", None) or error.reason
-            raise NoAnswerError(f"{self._url}: no answer: {reason}; {hint}") from error
-        except (OSError, HTTPException, ValueError, RecursionError) as error:
-            raise WebError(f"{self._url}: not the answer of a gateway: {error}") from error
+        with closing(self._connected()) as connection:
+            try:
+                with answered_within(RESPONSE_TIMEOUT, connection.sock):
+                    response, content = self._ask(connection)
+                found = json.loads(content) if response.status == HTTPStatus.OK else None
+            except (OSError, HTTPException, ValueError, RecursionError) as error:
+                raise WebError(f"{self._url}: not the answer of a gateway: {error}") from error
+        if response.status != HTTPStatus.OK:
+            raise WebError(f"{self._url}: {_describe(response, token=self._token)}")
         if not isinstance(found, dict) or "routes" not in found:
             raise WebError(f"{self._url}: not the answer of a gateway: it has no routes")
         return cast("Json", found)
 
+    def _connected(self) -> HTTPConnection:
+        """Raises NoAnswerError when nobody answers at the address."""
+        host, port = self._parts.hostname or "", self._parts.port
+        connection = (
+            HTTPConnection(host, port, timeout=RESPONSE_TIMEOUT)
+            if self._parts.scheme == "http"
+            else HTTPSConnection(host, port, timeout=RESPONSE_TIMEOUT, context=self._tls)
+        )
+        try:
+            connection.connect()
+        except OSError as error:
+            hint = "is it running, with a section `web` in its configuration?"
+            reason = error.strerror or error
+            raise NoAnswerError(f"{self._url}: no answer: {reason}; {hint}") from error
+        return connection
 
-class _NoRedirects(HTTPRedirectHandler):
-    """Follows no redirect: the token is for the gateway at the URL, and for no other server."""
+    def _ask(self, connection: HTTPConnection) -> tuple[HTTPResponse, bytes]:
+        """Return the answer. No redirect is followed: the token is for this server only."""
+        headers = {"Authorization": f"Bearer {self._token}"} if self._token else {}
+        connection.request("GET", f"{self._parts.path.rstrip('/')}/api/status", headers=headers)
+        response = connection.getresponse()
+        return response, response.read(MAX_RESPONSE_BYTES)
 
-    def redirect_request(self, *_: object) -> None:
-        """Return no request; the redirect becomes an HTTPError."""
 
-
-def _describe(error: HTTPError, *, token: str) -> str:
-    with error:
-        if error.code in REDIRECTS:
-            return f"the answer is a redirect ({error.code}); write the address of the gateway"
-        if error.code == 401:  # noqa: PLR2004  # Unauthorized
-            reason = "the token is wrong" if token else "it needs a token"
-            return (
-                f"{reason}; give the file that `web.token` of its configuration names with"
-                " --token-file"
-            )
-        return f"the gateway answers {error.code} {error.reason}"
+def _describe(response: HTTPResponse, *, token: str) -> str:
+    if response.status in REDIRECTS:
+        return f"the answer is a redirect ({response.status}); write the address of the gateway"
+    if response.status == HTTPStatus.UNAUTHORIZED:
+        reason = "the token is wrong" if token else "it needs a token"
+        return (
+            f"{reason}; give the file that `web.token` of its configuration names with --token-file"
+        )
+    return f"the gateway answers {response.status} {response.reason}"
 
 
 def _read_token(path: Path | None) -> str:
@@ -110,7 +109,15 @@ def _read_token(path: Path | None) -> str:
         raise WebError(f"{path}: cannot read the token: {error}") from error
 
 
-def _make_opener(options: ConnectionOptions) -> OpenerDirector:
+def _split(url: str) -> SplitResult:
+    with suppress(ValueError):  # an IPv6 address without its brackets, a port that is no number
+        parts = urlsplit(url)
+        if parts.scheme in {"http", "https"} and parts.hostname and parts.port != 0:
+            return parts
+    raise WebError(f"{url}: not the URL of a gateway; write http:// or https://")
+
+
+def _make_context(options: ConnectionOptions) -> ssl.SSLContext:
     try:
         context = ssl.create_default_context(cafile=options.ca_file)
         if options.cert_file is not None:
@@ -119,4 +126,4 @@ def _make_opener(options: ConnectionOptions) -> OpenerDirector:
         raise WebError(
             f"{options.ca_file or options.cert_file}: cannot be used: {error}"
         ) from error
-    return build_opener(ProxyHandler({}), HTTPSHandler(context=context), _NoRedirects())
+    return context

@@ -12,13 +12,15 @@ import paho.mqtt.client as paho
 import pytest
 from paho.mqtt.enums import CallbackAPIVersion
 
-from gateway.endpoints.base import Statement
+from gateway.endpoints.base import Statement, Subscription
 from gateway.endpoints.mqtt.sink import MqttSink
+from gateway.endpoints.registry import make_source
 from gateway.endpoints.settings.mqtt import MqttSettings
 from tests.archived import archived
-from tests.brokers.mosquitto import Mosquitto, StartMosquitto
+from tests.brokers.mosquitto import OPEN, Mosquitto, StartMosquitto
 from tests.brokers.running import Process
 from tests.brokers.wire import Wire
+from tests.endpoints.exchange import QUIET, opened
 from tests.waiting import until
 
 pytestmark = pytest.mark.broker
@@ -194,3 +196,43 @@ def test_the_will_of_a_frozen_holder_comes_before_the_state_of_the_next_one(
         for sink, wire in frozen:
             wire.close()
             sink.close()
+
+
+def test_a_reader_that_was_away_is_told_the_last_state(
+    tmp_path: Path, start_mosquitto: StartMosquitto
+) -> None:
+    """Its session is kept, and it does not subscribe again: it gets what the broker kept for it."""
+    plant, hub = start_mosquitto(), start_mosquitto()
+    config = write_config(tmp_path, plant.port, hub.port)
+    kept = MqttSettings(host="127.0.0.1", port=hub.port, client_id="away", session_expiry=600)
+    with opened(reader := make_source(kept, [Subscription(TOPIC, exclude_retained=True)])):
+        assert reader.receive(QUIET) is None
+    process = Process(config)
+    until(lambda: retained(hub) == b"1")
+    process.end(signal.SIGKILL)
+    until(lambda: retained(hub) == b"0")
+    process = Process(config)
+    told_then: list[object] = []
+    try:
+        until(lambda: retained(hub) == b"1")
+        with opened(reader := make_source(kept, [Subscription(TOPIC, exclude_retained=True)])):
+            while (batch := reader.receive(QUIET)) is not None:
+                told_then += [each.payload for each in batch.messages]
+    finally:
+        process.end(signal.SIGKILL)
+
+    assert told_then[-1] == b"1"
+    assert b"1" in told_then[:-1]
+
+
+def test_a_broker_that_refuses_the_state_is_named(
+    tmp_path: Path, start_mosquitto: StartMosquitto
+) -> None:
+    rules = tmp_path / "rules"
+    rules.write_text("topic readwrite line/#\ntopic read bridge/#\n")
+    plant, hub = start_mosquitto(), start_mosquitto(*OPEN, f"acl_file {rules}")
+    process = Process(write_config(tmp_path, plant.port, hub.port))
+    try:
+        process.wait_for("hub: the broker refuses the state 'bridge/plant-1/state': ")
+    finally:
+        process.end(signal.SIGKILL)

@@ -1,16 +1,20 @@
 """A session of its own at a target's broker, which shows whether the broker began empty.
 
-Measured with mosquitto 2.0.11, 3.1.1 and 5: a broker with its database has the session after a
-restart and a kill, with what it retained; one without has neither. A clean session never tells. The
-session is made when the retained messages are restored: a gateway that ends before restores again.
+Measured with mosquitto 2.0.11 and RabbitMQ 3.10.8: a broker with its database has the session after
+a restart and a kill, with what it retained; one without has neither. A clean session never tells.
+RabbitMQ keeps a session only with a subscription of QoS 1: its queue. The session is made when the
+retained messages are restored: a gateway that ends before restores again.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 
 from gateway.endpoints.mqtt.connection import ConnectionOwner, MqttConnection
+from gateway.endpoints.mqtt.subscription_state import RequestedSubscription
 from gateway.endpoints.settings.base import U32
 from gateway.endpoints.settings.mqtt import MqttSettings
 from gateway.errors import GatewayError
@@ -18,10 +22,13 @@ from gateway.wire.mqtt.packets import DecodedPackets
 
 
 class MemorySession(ConnectionOwner):
-    """The session: without subscriptions, and connected for a moment only."""
+    """The session: subscribed to its own client id, and connected for a moment only.
+
+    A broker that refuses the subscription has the session nevertheless, except RabbitMQ.
+    """
 
     def __init__(self, settings: MqttSettings, client_id: str) -> None:
-        self._settings = replace(settings, session_expiry=U32)
+        self._settings = replace(settings, session_expiry=U32, qos=1)
         self._client_id = f"{client_id}-restore"
 
     def is_present(self) -> bool:
@@ -38,11 +45,11 @@ class MemorySession(ConnectionOwner):
     def make(self) -> None:
         """Make the session. Never raises: without it, the next connection restores again."""
         with suppress(GatewayError):
-            self._connect(clean=False)
+            self._connect(clean=False, wanted=[(re.sub(r"[^\w-]", "-", self._client_id), 1)])
 
-    def _connect(self, *, clean: bool) -> bool:
+    def _connect(self, *, clean: bool, wanted: Sequence[RequestedSubscription] = ()) -> bool:
         connection = MqttConnection(self._settings, self._client_id, clean=clean, owner=self)
-        connection.open(lambda _present: ())
+        connection.open(lambda _present: wanted)
         present = connection.session.present
         connection.close()
         return present

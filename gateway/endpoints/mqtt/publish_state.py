@@ -2,6 +2,7 @@
 
 Nothing is sent again here: when the connection is lost, every message without an answer is settled
 `RETRY`, and the broker may get it twice. The answer to a message of QoS 0 is that to a later ping.
+The state of a connection is one more message, for which one packet id is kept free.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import threading
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
 from itertools import chain, filterfalse, islice
 
 from gateway import clock
@@ -21,9 +23,10 @@ from gateway.endpoints.mqtt.publish_encoder import PublishEncoder
 from gateway.endpoints.settings.mqtt import MqttSettings
 from gateway.errors import GatewayError, NotConnectedError
 from gateway.model.message import Message
-from gateway.model.outcome import ACCEPTED, RETRY
+from gateway.model.outcome import ACCEPTED, RETRY, Outcome, Settlement
 from gateway.wire.mqtt.packets import PUBCOMP, PUBREC, DecodedPackets, encode_pubrel
 from gateway.wire.mqtt.reasons import FAILURE, publish_settlement
+from gateway.wire.mqtt.session_packets import encode_retained
 
 log = logging.getLogger(__name__)
 
@@ -42,8 +45,8 @@ class PublishState(ConnectionOwner):
 
     connection: MqttConnection
 
-    def __init__(self, settings: MqttSettings) -> None:
-        self._settings = settings
+    def __init__(self, settings: MqttSettings, *, tells: bool = False) -> None:
+        self._settings, self._tells = settings, tells
         self._sending = threading.Lock()
         self._changed = threading.Condition()
         self._owners: dict[int, PublishBatch] = {}  # by packet id
@@ -53,6 +56,8 @@ class PublishState(ConnectionOwner):
         self._lost: GatewayError | None = None
         self._progress: tuple[PublishBatch | None, int, int] = (None, 0, 0)
         self._progress_since = 0.0
+        self._telling: PublishBatch | None = None  # the state that has no answer yet
+        self._to_tell: tuple[str, bytes] | None = None  # the next one
 
     def apply_limits(self) -> None:
         """Apply the limits of the broker, once the connection is open."""
@@ -63,6 +68,8 @@ class PublishState(ConnectionOwner):
                 self._settings.name, limits.qos, self._settings.qos,
             )  # fmt: skip
         self._window = min(self._settings.send_window, limits.receive_maximum)
+        self._tells &= limits.qos > 0 and self._window > 1
+        self._window -= self._tells
         self._encoder = PublishEncoder(self._settings, limits)
 
     def send(self, messages: Sequence[Message], settled: Settle) -> None:
@@ -85,6 +92,47 @@ class PublishState(ConnectionOwner):
                 self._in_flight.pop(batch, None)
         if finished:
             settled(batch.settlements)
+
+    def tell(self, name: str, payload: bytes, *, last: bool = False) -> None:
+        """Publish a retained state; one that follows before the answer is published after it.
+
+        It has QoS 1, so that the broker keeps it for a session that is away, as it keeps the will.
+        It has QoS 0 where the broker accepts no more, and as the `last` one before the log-out, if
+        the one before has no answer yet.
+
+        Raises:
+            NotConnectedError: the connection is over; the broker publishes the will.
+        """
+        packet_id = 0
+        with self._changed:
+            if self._lost is not None:
+                raise self._lost
+            if self._telling is not None and not last:
+                self._to_tell = name, payload
+                return
+            if self._tells and self._telling is None:
+                (packet_id,) = self._free_ids(1)
+                self._last_id = packet_id
+                batch = self._telling = PublishBatch(1, partial(self._told, name))
+                batch.positions[packet_id] = 0
+                batch.settle(1)  # it is written as a whole
+                self._owners[packet_id] = batch
+                self._in_flight[batch] = None
+        five = self._settings.version == "5"
+        self.connection.write(encode_retained(name, payload, packet_id, five=five))
+
+    def _told(self, name: str, settlements: Sequence[Settlement]) -> None:
+        """Note the answer for a state, and publish the next one."""
+        with self._changed:
+            self._telling, following, self._to_tell = None, self._to_tell, None
+        if settlements[0].outcome is Outcome.REJECTED:
+            reason = settlements[0].reason
+            log.warning(
+                "%s: the broker refuses the state %r: %s", self._settings.name, name, reason
+            )
+        if following is not None:
+            with suppress(NotConnectedError):
+                self.tell(*following)
 
     def _write_all(self, batch: PublishBatch, messages: Sequence[Message]) -> None:
         encoder = self._encoder

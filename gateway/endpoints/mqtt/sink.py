@@ -15,7 +15,6 @@ from gateway.endpoints.settings.mqtt import MqttSettings
 from gateway.endpoints.source_shell import not_open
 from gateway.errors import NotConnectedError
 from gateway.model.message import Message
-from gateway.wire.mqtt.session_packets import encode_retained
 
 
 class MqttSink:
@@ -48,7 +47,8 @@ class MqttSink:
     def _open(self, settings: MqttSettings) -> PublishState:
         if settings.restore_retained:
             self.began_empty = not MemorySession(settings, self._client_id).is_present()
-        state, said = PublishState(settings), self.statement
+        said = self.statement
+        state = PublishState(settings, tells=said is not None)
         will = None if said is None else (said.name, said.down)
         state.connection = MqttConnection(
             settings, self._client_id, clean=True, owner=state, closed=self._closed, will=will
@@ -79,21 +79,23 @@ class MqttSink:
         while not state.all_answered():
             if not self.addresses.leave_in_time():
                 return
-        self.tell(connected=False)
+        self._tell(connected=False, last=True)
         state.connection.close(self.addresses.return_to_first())
 
     def tell(self, *, connected: bool) -> None:
+        self._tell(connected=connected)
+
+    def _tell(self, *, connected: bool, last: bool = False) -> None:
         state, said = self._state, self.statement
         if state is None or said is None or connected is self._told:
             return
-        payload, five = said.up if connected else said.down, self._settings.version == "5"
         with suppress(NotConnectedError):  # the broker tells the will
-            state.connection.write(encode_retained(said.name, payload, five=five))
+            state.tell(said.name, said.up if connected else said.down, last=last)
             self._told = connected
 
     def close(self) -> None:
         self.addresses.close()
-        self.tell(connected=False)  # a log-out takes the will back
+        self._tell(connected=False, last=True)  # a log-out takes the will back
         state, self._state = self._state, None
         if state is not None:
             state.connection.close()

@@ -53,7 +53,7 @@ def exclusive_in(location: ArchiveLocation, path: Path, conflict: str) -> Iterat
 
 @contextmanager
 def exclusive(path: Path, conflict: str) -> Iterator[None]:
-    """Hold the lock file `path`, which names its holder.
+    """Hold the lock file `path`, which names its holder; it is removed at the end.
 
     `conflict` completes the error text when it is locked: what is running, and what to do.
 
@@ -66,9 +66,11 @@ def exclusive(path: Path, conflict: str) -> Iterator[None]:
         raise ReconcileError(f"{error}{_named_holder(path)}") from error
     except OSError as error:
         raise ReconcileError(f"{path}: cannot be locked: {error.strerror}") from error
-    with lock:
+    try:
         lock.write(f"{_holder()}\n")
         yield
+    finally:
+        lock.remove()
 
 
 def _held() -> None:

@@ -55,6 +55,17 @@ def check_written(archive: str, storage: Storage, buffer: Path | None = None) ->
         raise ArchiveError(f"archive {parse_location(archive)}: {NEVER_WRITTEN}")
 
 
+def written_location(archive: str) -> ArchiveLocation:
+    """Return the location of an archive to which a gateway has written.
+
+    Raises:
+        ArchiveError: it is no such one, or cannot be reached.
+    """
+    with named_storage(archive) as storage:
+        check_written(archive, storage)
+    return named_location(archive)
+
+
 def parse_date(text: str | None) -> date | None:
     """Return the date of an option; None without one.
 

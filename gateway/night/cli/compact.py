@@ -21,7 +21,7 @@ from gateway.archive.findings import Finding, Weight
 from gateway.cli.parsers import ARCHIVE, JSON_RESULT, MASTER, SEAL_KEY, CommandParser, seal_key
 from gateway.clock import today
 from gateway.errors import ArchiveError
-from gateway.night.cli.arguments import named_location, named_storage, parse_date
+from gateway.night.cli.arguments import named_storage, parse_date, written_location
 from gateway.night.cli.forget import first_kept_day, remove_old_days
 from gateway.night.reconcile.spark_requirements import check_driver
 from gateway.terminal.console import open_console
@@ -46,12 +46,13 @@ def add_options(parser: CommandParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Merge segments, remove old days, then build the dictionary from the kept days."""
-    location, errors = named_location(args.archive), open_console(stderr=True)
+    errors = open_console(stderr=True)
     if args.size < 1:
         raise ArchiveError(f"--size {args.size}: is not 1 or more")
     day = parse_date(args.date) or today() - timedelta(days=1)
     key = seal_key(args)
     oldest = None if args.keep_days is None else first_kept_day(args.keep_days)
+    location = written_location(args.archive)
     check_driver()
     from gateway.night.archive.compaction.compact_day import CompactionReport  # noqa: PLC0415  # Arrow
     from gateway.night.reconcile.maintenance.compact import compact  # noqa: PLC0415  # may be absent

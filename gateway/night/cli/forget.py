@@ -14,7 +14,7 @@ from gateway.archive.seal_key import key_from_environment
 from gateway.cli.parsers import ARCHIVE, CommandParser
 from gateway.clock import today
 from gateway.errors import ArchiveError
-from gateway.night.cli.arguments import named_storage
+from gateway.night.cli.arguments import check_written, named_storage
 
 if TYPE_CHECKING:
     from gateway.night.archive.retention import RemovedDays
@@ -43,6 +43,7 @@ def remove_old_days(archive: str, oldest: date) -> RemovedDays:
     from gateway.night.archive.retention import remove_days  # noqa: PLC0415  # loads PyArrow
 
     with named_storage(archive, "old days were not removed") as storage:
+        check_written(archive, storage)
         return remove_days(storage, oldest, key_from_environment())
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from gateway.archive.location import ArchiveLocation
 from gateway.cli.parsers import ARCHIVE, JSON_RESULT, CommandParser
-from gateway.night.cli.arguments import named_location, named_storage
+from gateway.night.cli.arguments import named_storage, written_location
 from gateway.night.cli.compact import names_facts, print_findings, print_json, print_names
 from gateway.terminal.console import open_console
 from gateway.terminal.progress import progress
@@ -33,7 +33,7 @@ def add_options(parser: CommandParser) -> None:
 def run(args: argparse.Namespace) -> int:
     if args.find is not None:
         return _print_entries(args.archive, args.find, as_json=args.json)
-    return _build(named_location(args.archive), as_json=args.json)
+    return _build(written_location(args.archive), as_json=args.json)
 
 
 def _build(location: ArchiveLocation, *, as_json: bool) -> int:

@@ -21,7 +21,7 @@ from gateway.archive.layout import SPOOLED_DAYS
 from gateway.cli.parsers import ARCHIVE, MASTER, SEAL_KEY, CommandParser, options_of, seal_key
 from gateway.config.load import load
 from gateway.errors import ArchiveError, GatewayError, ReconcileError
-from gateway.night.cli.arguments import named_location, parse_date
+from gateway.night.cli.arguments import named_location, parse_date, written_location
 from gateway.night.cli.follow import run_follow
 from gateway.night.reconcile.report.metrics import write_metrics
 from gateway.night.reconcile.report.report import NO_ANSWER, Report
@@ -134,9 +134,9 @@ def _reconcile(args: argparse.Namespace, errors: Console) -> Run:
     days = _days(args)
     if args.expect is not None and (days or args.output is not None):
         raise ReconcileError("--expect needs a run without dates and --output")
-    named_location(args.archive)
     if min(args.in_flight, args.late, args.spooled_days) < 0:
         raise ReconcileError("--in-flight-seconds, --late and --spooled-days are 0 or more")
+    (written_location if days else named_location)(args.archive)
     check_driver()
     from gateway.night.reconcile.job import Job  # noqa: PLC0415  # the extra may be absent
     from gateway.night.reconcile.nights.run import closed_dates, run_dates, run_night  # noqa: PLC0415

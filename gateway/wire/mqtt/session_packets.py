@@ -79,9 +79,15 @@ def encode_connect(connect: Connect, *, five: bool) -> bytes:
     return _packet(0x10, header + payload)
 
 
-def encode_retained(topic: str, payload: bytes, *, five: bool) -> bytes:
-    """Return a PUBLISH of QoS 0 with RETAIN (MQTT 5.0, 3.3). Raises as `encode_connect` does."""
-    return _packet(0x31, encode_text(topic, "topic") + (b"\0" if five else b"") + payload)
+def encode_retained(topic: str, payload: bytes, packet_id: int = 0, *, five: bool) -> bytes:
+    """Return a PUBLISH with RETAIN (MQTT 5.0, 3.3): of QoS 1 with a packet id, else of QoS 0.
+
+    Raises:
+        TranslationError: the topic is not legal text.
+    """
+    first, number = (0x33, U16.pack(packet_id)) if packet_id else (0x31, b"")
+    body = encode_text(topic, "topic") + number + (b"\0" if five else b"") + payload
+    return _packet(first, body)
 
 
 def encode_subscribe(packet_id: int, filters: Sequence[tuple[str, int]], *, five: bool) -> bytes:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,7 @@ from gateway.lease.file_store import FileLeaseStore
 from tests.runtime.one_route import ONE_ROUTE
 from tests.waiting import PATIENCE
 
+ROOT = Path(__file__).parents[3]
 PROGRAM = """\
 import os, signal, sys
 from gateway.cli import main
@@ -28,6 +31,21 @@ sys.exit(main(sys.argv[1:]))
 """
 
 
+LOADING = """\
+import os, runpy, signal, sys
+
+class Hangup:
+    "Sends the signals when the first module of the command is about to be loaded."
+
+    def find_spec(self, name, path, target=None):
+        if name == "gateway.cli":
+            sys.meta_path.remove(self)
+            for number in (signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2):
+                os.kill(os.getpid(), number)
+
+sys.meta_path.insert(0, Hangup())
+runpy.run_module("gateway", run_name="__main__", alter_sys=True)
+"""
 HANGUPS = """\
 import logging, os, signal, sys
 from pathlib import Path
@@ -91,6 +109,28 @@ def test_a_wrong_configuration_does_not_end_the_gateway(
     assert logged in done.stderr
     assert '"stopped"' in done.stderr
     assert done.returncode == 0
+
+
+def test_a_hangup_while_the_modules_load_is_ignored(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", LOADING, "run", str(tmp_path / "absent.yaml")]
+    done = subprocess.run(  # noqa: S603
+        command, capture_output=True, text=True, timeout=PATIENCE, check=False
+    )
+
+    assert (done.returncode, "absent.yaml" in done.stderr) == (1, True), done
+
+
+def test_a_hangup_ends_a_command_that_handles_none() -> None:
+    command = [sys.executable, "-c", LOADING, "names"]
+    done = subprocess.run(command, capture_output=True, timeout=PATIENCE, check=False)  # noqa: S603
+
+    assert done.returncode == -signal.SIGHUP
+
+
+def test_the_installed_command_begins_where_the_module_does() -> None:
+    scripts = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]
+
+    assert scripts == {"gateway": "gateway.__main__:main"}
 
 
 def test_a_hangup_during_the_start_reloads(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import json
 import socket
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import ClassVar
@@ -16,6 +17,7 @@ from gateway.cli import main
 from gateway.config.process import WebSettings
 from gateway.errors import GatewayError
 from gateway.trial.brokers.listening import free_port
+from gateway.web import client
 from gateway.web.snapshot import StatusSnapshot
 from tests.waiting import PATIENCE, until
 from tests.web.status_samples import FakeStatus, endpoint, refusal, route, served, status
@@ -210,6 +212,8 @@ def test_only_the_right_token_gives_access(
     ("arguments", "reason"),
     [
         (["--url", "ftp://127.0.0.1"], "ftp://127.0.0.1: not the URL of a gateway"),
+        (["--url", "http://"], "http://: not the URL of a gateway"),
+        (["--url", "http://host:x"], "http://host:x: not the URL of a gateway"),
         (["--url", "http://[::1"], "http://[::1: not the URL of a gateway"),
         (["--token-file", "/nowhere/token"], "/nowhere/token: cannot read the token"),
         (["--ca-file", "/nowhere/ca.pem"], "/nowhere/ca.pem: cannot be used"),
@@ -263,6 +267,29 @@ def test_a_proxy_of_the_environment_gets_no_token(
     monkeypatch.setenv("no_proxy", "")
     with served(FakeStatus(status()), WebSettings(port=0, token=TOKEN)) as server:
         assert main(["status", "--json", "--url", server.url, "--token-file", str(token)]) == 0
+
+
+def test_an_answer_that_comes_byte_by_byte_is_an_error(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each byte comes within the time, and the answer does not."""
+    monkeypatch.setattr(client, "RESPONSE_TIMEOUT", 0.4)
+    ended = threading.Event()
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        port = listening.getsockname()[1]
+
+        def answer() -> None:
+            peer, _ = listening.accept()
+            with peer, suppress(OSError):
+                peer.sendall(b"HTTP/1.0 200 OK\r\nX: ")
+                while not ended.wait(0.1):
+                    peer.sendall(b"x")
+
+        threading.Thread(target=answer, daemon=True).start()
+        assert main(["status", "--url", f"http://127.0.0.1:{port}"]) == 2
+        ended.set()
+
+    assert "no whole answer within 0.4 s" in capsys.readouterr().err
 
 
 def test_an_answer_that_nests_too_deep_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:

@@ -154,12 +154,15 @@ def test_an_open_journal_is_not_proven(
     try:
         assert verify(tmp_path) == 0
         out = capsys.readouterr().out
+        assert verify(tmp_path, "--json") == 0
+        facts = json.loads(capsys.readouterr().out)
         assert main(["archive", "show", str(tmp_path), "absent"]) == 1
     finally:
         gateway.stop(PATIENCE)
 
     assert "1 journals are still open: their rows are not proven yet" in out
-    assert ("proven: nothing" in out) == sealed
+    assert ("proven: nothing" in out) == facts["proven"] == sealed
+    assert facts["open_journals"] == 1
     assert "may still be in an open journal" in capsys.readouterr().out
 
 

@@ -15,6 +15,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from gateway.archive.journal.records import Cell, Rows
+from gateway.archive.layout import journal_folder
 from gateway.cli import main, make_parser
 from gateway.night.cli import reconcile
 from gateway.night.reconcile import job
@@ -258,7 +259,7 @@ def test_an_unexpected_error_replaces_the_verdict_of_the_last_night(
         raise ZeroDivisionError("a [division]")
 
     root, metrics = tmp_path / "archive", tmp_path / "night.prom"
-    root.mkdir()
+    journal_folder(root).mkdir(parents=True)
     metrics.write_text("gateway_reconcile_status 0\n")
     monkeypatch.setattr(job, "judge", broken)
 
@@ -314,6 +315,26 @@ def test_an_archive_that_no_gateway_wrote_to_is_not_clean(
         assert main(["reconcile", str(tmp_path)]) == 2
         assert "no gateway has written to it; check the path" in capsys.readouterr().err
         assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "reconcile {} --date 2026-03-14",
+        "reconcile {} --from 2026-03-14 --to 2026-03-15",
+        "archive compact {}",
+        "archive names {}",
+        "archive forget {} --keep-days 3",
+    ],
+)
+def test_a_folder_that_is_no_archive_stays_as_it_is(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    (tmp_path / "notes.txt").touch()
+
+    assert main(command.format(tmp_path).split()) == 2
+    assert "no gateway has written to it; check the path" in capsys.readouterr().err
+    assert [each.name for each in tmp_path.iterdir()] == ["notes.txt"]
 
 
 def test_the_running_session_is_used(spark: SparkSession) -> None:

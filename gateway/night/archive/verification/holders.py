@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby, pairwise
 
 from gateway.archive.findings import Finding, error
@@ -20,10 +20,11 @@ from gateway.night.archive.seals.store import seal_path
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """An instance, and a time in which its targets took copies; `lease` is 0 without a lease.
+    """An instance, and a time in which it was active; `lease` is 0 without a lease.
 
-    `overlap` is the time for which another instance handed over beside it, at its begin.
-    Units: microseconds since 1970-01-01 UTC.
+    It is active while it writes journals, also without a message, and until another instance takes
+    the next lease. `overlap` is the time for which targets took copies from another instance beside
+    it, at its begin. Units: microseconds since 1970-01-01 UTC.
     """
 
     gateway: str
@@ -34,12 +35,20 @@ class Holder:
     overlap: int = 0
 
 
-def holders(seals: Iterable[Seal]) -> list[Holder]:
-    """Return the holders of each gateway with several instances, or with a lease, by time."""
+def holders(seals: Iterable[Seal], begin: int, end: int) -> list[Holder]:
+    """Return the holders of each gateway with several instances, or with a lease, by time.
+
+    A turn is cut at `begin` and `end`.
+    """
     found: list[Holder] = []
-    for own in _by_gateway(seals, handed=True):
+    within = (seal for seal in seals if seal.opened < end and seal.closed >= begin)
+    for own in _by_gateway(within, handed=False):
         if len({seal.writer for seal in own}) > 1 or own[-1].lease.number:
-            found += _turns(own)
+            turns = _turns(sorted(own, key=lambda seal: seal.opened))
+            found += (
+                replace(each, begin=max(each.begin, begin), end=min(each.end, end))
+                for each in turns
+            )
     return found
 
 
@@ -82,13 +91,20 @@ def _by_gateway(seals: Iterable[Seal], *, handed: bool) -> Iterator[list[Seal]]:
 
 
 def _turns(own: Sequence[Seal]) -> Iterator[Holder]:
-    ends: dict[str, int] = {}
+    handed: dict[str, int] = {}  # by writer: when targets took its last copy
+    leases = {seal.lease for seal in own}
     for (writer, lease), group in groupby(own, key=lambda seal: (seal.writer, seal.lease.number)):
         turn = list(group)
-        begin, end = _times(turn[0]).first, max(_times(each).last for each in turn)
-        other = max((at for each, at in ends.items() if each != writer), default=0)
-        ends[writer] = max(end, ends.get(writer, 0))
-        yield Holder(turn[0].gateway, writer, lease, begin, end, max(0, min(other, end) - begin))
+        begin, end = turn[0].opened, max(each.closed for each in turn)
+        if (taken := taken_over(turn[0].lease, leases)) is not None:
+            end = max(begin, min(end, taken))
+        overlap = 0
+        if times := [each.handed for each in turn if each.handed]:
+            first, last = min(each.first for each in times), max(each.last for each in times)
+            other = max((at for each, at in handed.items() if each != writer), default=0)
+            overlap = max(0, min(other, last) - first)
+            handed[writer] = max(last, handed.get(writer, 0))
+        yield Holder(turn[0].gateway, writer, lease, begin, end, overlap)
 
 
 def _order_findings(own: Sequence[Seal]) -> Iterator[Finding]:

@@ -79,8 +79,13 @@ class Verified:
 
     @property
     def complete(self) -> bool:
-        """Whether it is proven that no row is missing, added or changed."""
+        """Whether nothing shows that a row is missing, added or changed."""
         return not any(finding.weight is Weight.ERROR for finding in self.findings)
+
+    @property
+    def proven(self) -> bool:
+        """Whether seals prove that; nothing proves the rows of journals that are open."""
+        return self.complete and (self.seals > 0 or not self.journals)
 
 
 def verify_day(  # noqa: PLR0913  # the archive, its key, and the means
@@ -189,7 +194,7 @@ class _Verifier:
             journals=tuple(facts.waiting),
             seals=sum(each.path.parent.name == f"date={day}" for each in evidence),
             unproven=unproven,
-            holders=tuple(holders(_within(seals, period))),
+            holders=tuple(holders(seals, period.begin, period.end)),
             writers=writers,
         )
 
@@ -233,13 +238,6 @@ class _Verifier:
         if content is None:
             content = self.storage.read(path)
         return (None if content is None else parsed(path, content).head) != head
-
-
-def _within(seals: Sequence[Seal], period: Period) -> Iterator[Seal]:
-    """Yield the seals of journals with deliveries in the period."""
-    for seal in seals:
-        if seal.handed and seal.handed.first < period.end and seal.handed.last >= period.begin:
-            yield seal
 
 
 def _nothing_known(seals: Sequence[Seal], period: Period, files: int) -> str:

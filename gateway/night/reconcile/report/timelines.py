@@ -69,7 +69,7 @@ def clock(at: datetime, day: date) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """A time in which the targets of an instance took copies; `lease` is 0 without a lease.
+    """A time in which an instance was active; `lease` is 0 without a lease.
 
     `overlap` is for how long another instance handed over beside it, in seconds by their clocks.
     """

@@ -125,13 +125,25 @@ def test_nothing_is_said_to_have_been_still_while_a_journal_is_not_read(
 def test_the_summary_says_who_was_active_when(tmp_path: Path) -> None:
     made = taken_over(LocalStorage(tmp_path), End.STOPPED)
 
-    begin = NOON + 2 * SECOND
     assert made.verify().holders == (
-        Holder("plant", "plant@b", 3, NOON - HOUR, NOON - HOUR),
-        Holder("plant", "plant@a", 4, begin, begin + HOUR),
+        Holder("plant", "plant@b", 3, MIDNIGHT, NOON),
+        Holder("plant", "plant@a", 4, NOON + 2 * SECOND, MIDNIGHT + 24 * HOUR),
     )
     alone = Chained(LocalStorage(tmp_path / "alone")).day(("east", "west"))
     assert alone.verify().holders == ()
+
+
+def test_an_instance_is_active_without_a_message_and_until_the_next_lease(tmp_path: Path) -> None:
+    """A frozen instance wakes up when another one has the lease, and closes its journal then."""
+    made = Chained(LocalStorage(tmp_path))
+    made.add("plant", NOON - HOUR, NOON + HOUR, instance="b", lease=FIRST, rows=0, end=End.STOPPED)
+    since = SECOND_LEASE.since
+    made.add("plant", since, END, instance="a", lease=SECOND_LEASE, rows=0, end=End.STOPPED)
+
+    assert made.verify().holders == (
+        Holder("plant", "plant@b", 3, NOON - HOUR, since),
+        Holder("plant", "plant@a", 4, since, MIDNIGHT + 24 * HOUR),
+    )
 
 
 @pytest.mark.parametrize("remote", [False, True])
