@@ -19,7 +19,7 @@ proof: an application may copy properties to another message, and anybody may wr
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Final
@@ -33,6 +33,9 @@ HOPS_AT: Final = 65  # with the dots around them
 DIGEST_AT: Final = 69
 MAX_HOPS: Final = 0xFF
 SIGNATURE_SIZE: Final = 13  # bytes
+# Returns the digest of a copy: of its canonical name, then the 16 bytes of its payload's hash.
+content_digest: Final[Callable[[bytes], str]] = xxh3_128_hexdigest
+_HOPS: Final = {hops: f"{hops:02x}" for hops in range(MAX_HOPS)}  # others are "ff"
 _FORM: Final = re.compile(
     r"([0-9a-f]{32})\.([0-9a-f]{32})\.([0-9a-f]{2})\.([0-9a-f]{32})(?:\.([0-9a-f]{26}))?"
 )
@@ -63,13 +66,8 @@ def parse_proof(text: str) -> CopyProof | None:
     return CopyProof(found[1], found[2], int(found[3], 16), found[4], found[5] or "")
 
 
-def content_digest(name: bytes, payload_hash: bytes) -> str:
-    """Return the digest of a copy: its canonical name, and the 16 bytes of its payload's hash."""
-    return xxh3_128_hexdigest(name + payload_hash)
-
-
 def render_proof(first: str, last: str, hops: int, digest: str) -> str:
-    return f"{first}.{last}.{min(hops, MAX_HOPS):02x}.{digest}"
+    return f"{first}.{last}.{_HOPS.get(hops, 'ff')}.{digest}"
 
 
 def signature(key: bytes, name: bytes, payload_hash: bytes, proof: str, path: Sequence[str]) -> str:

@@ -36,15 +36,17 @@ def cut_proof(data: bytes, start: int, end: int, marks: Sequence[bytes]) -> tupl
     `marks` are those of the PROOF_SIZES. The text is empty, and nothing is cut, where it is no
     proof of this size.
     """
-    for mark, size in zip(marks, PROOF_SIZES, strict=True):
-        at = data.find(mark, start, end)
-        if at >= 0:
-            at += len(mark)
-            stop = at + size
-            proof = data[at:stop]
-            if stop <= end and proof.translate(_DIGITS) == proof:
-                return data[start:at] + data[stop:end], proof.decode()
-            break
+    which = 0
+    at = data.find(marks[0], start, end)
+    if at < 0:
+        which = 1
+        at = data.find(marks[1], start, end)
+    if at >= 0:
+        at += len(marks[which])
+        stop = at + PROOF_SIZES[which]
+        proof = data[at:stop]
+        if stop <= end and proof.translate(_DIGITS) == proof:
+            return data[start:at] + data[stop:end], proof.decode()
     return data[start:end], ""
 
 

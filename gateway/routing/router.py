@@ -28,6 +28,18 @@ _NAME_OVERHEAD: Final = 200  # bytes of a name and its canonical form beside the
 NOBODY: Final = GatewayIdentity("")  # where no copy is sent
 
 
+class WireNames(LimitedCache[str, bytes]):
+    """The canonical names of one dialect, for the digests of copies. Mutable: of one thread."""
+
+    def __init__(self, dialect: Dialect) -> None:
+        super().__init__(MAX_CACHE_SIZE // 4)
+        self._dialect = dialect
+
+    def __missing__(self, name: str) -> bytes:
+        made = wire_name(name, self._dialect).encode("utf-8", "surrogatepass")
+        return self.add(name, made, text_size(name) + len(made) + _NAME_OVERHEAD)
+
+
 @dataclass(frozen=True, slots=True)
 class Delivery:
     """One copy of a message for one target: the name it gets, or the rule that refuses it.
@@ -83,7 +95,7 @@ class Router(LimitedCache[str, tuple[RouteMatch, ...]]):
         super().__init__(MAX_CACHE_SIZE)
         self.dialect = dialect
         self.identity = identity
-        self._wire_names: LimitedCache[str, bytes] = LimitedCache(MAX_CACHE_SIZE // 4)
+        self.wire_names = WireNames(dialect)
         self.routes = tuple(routes)
         self.selective = any(route.selector is not None for route in routes)
         self._dictionary = dictionary
@@ -112,14 +124,6 @@ class Router(LimitedCache[str, tuple[RouteMatch, ...]]):
         except Exception:  # noqa: BLE001  # of a selector on one value; admission refuses it
             return ""
         return "".join("01"[each] for each in taken)
-
-    def wire_name(self, name: str) -> bytes:
-        """Return the canonical form of a name at the source, for the digest of a copy."""
-        if (known := self._wire_names.get(name)) is not None:
-            return known
-        made = wire_name(name, self.dialect).encode("utf-8", "surrogatepass")
-        self._wire_names.add(name, made, text_size(name) + len(made) + _NAME_OVERHEAD)
-        return made
 
     def __missing__(self, name: str) -> tuple[RouteMatch, ...]:
         matches = self._matches(name)

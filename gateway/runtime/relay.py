@@ -164,7 +164,7 @@ class Relay:
             repeat = self._repeat_watch.add(received.messages, in_flight.arrived)
             if repeat is not None:
                 self._suspect(repeat)
-        for each in self._admission.same_addresses - self._asked:
+        for each in self._admission.path_check.same_addresses - self._asked:
             self._ask_for_broker_id(each.endpoint)
             self._asked.add(each)
         for route, reason in received.left_out:

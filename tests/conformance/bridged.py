@@ -129,6 +129,6 @@ class Bridged:
         """Return the message as a gateway, or a forger, sends it to `there`."""
         dialect = self.configuration.endpoints["there"].dialect
         name = wire_name(message.address, dialect).encode()
-        digest = content_digest(name, fingerprint(message.payload)[1])
+        digest = content_digest(name + fingerprint(message.payload)[1])
         proof = render_proof(FIRST, LAST, hops, digest)
         return replace(message, headers=replace(message.headers, origin=(*origin,)), proof=proof)

@@ -47,7 +47,7 @@ def digest(settings: EndpointSettings, message: Message) -> str:
     """The digest that a gateway computes of a message at an endpoint."""
     dialect = DIALECTS[settings.dialect].with_kinds(settings.kind_prefixes)
     name = wire_name(message.address, dialect).encode("utf-8", "surrogatepass")
-    return content_digest(name, fingerprint(message.payload)[1])
+    return content_digest(name + fingerprint(message.payload)[1])
 
 
 @pytest.fixture(params=systems())

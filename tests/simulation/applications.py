@@ -94,7 +94,7 @@ def _with_digest(world: World, message: Message, place: str) -> Message:
     if found is None or not isinstance(message.payload, bytes):
         return message
     name = wire_name(message.address, world.brokers[place].dialect).encode()
-    digest = content_digest(name, xxh3_128_digest(message.payload))
+    digest = content_digest(name + xxh3_128_digest(message.payload))
     return replace(message, proof=render_proof(found.first, found.last, found.hops, digest))
 
 

@@ -34,11 +34,11 @@ from gateway.model.outcome import ACCEPTED, NO_ROOM, REPEAT, RETRY, Outcome
 from gateway.night.archive.segments.journal_facts import JournalFacts
 from gateway.routing.origin_path import GatewayIdentity
 from gateway.runtime import relay
-from gateway.runtime.delivery import admission
+from gateway.runtime.delivery import admission, path_check
 from gateway.runtime.delivery.actions import Step
 from gateway.runtime.delivery.admission import Admission, never
 from gateway.runtime.delivery.backlog import MemoryBacklog, SpoolBacklog
-from gateway.runtime.delivery.copy_paths import NO_PATH, CopyPath, PathCheck, PathRules
+from gateway.runtime.delivery.copy_paths import PathRules
 from gateway.runtime.delivery.duplicates import DuplicateFilter
 from gateway.runtime.delivery.echoes import Echoes
 from gateway.runtime.delivery.isolation import Isolation, Search
@@ -301,19 +301,20 @@ def _cut_rows(kept: int) -> Callable[[Method], Method]:
 
 def _without_first_ids(real: Method) -> Method:
     def find(self: Admission, batch: ReceivedBatch, *arguments: Any) -> Any:  # noqa: ANN401
-        paths, batch.paths = batch.paths, {}
+        firsts, batch.firsts = batch.firsts, [""] * len(batch.messages)
         try:
             return real(self, batch, *arguments)
         finally:
-            batch.paths = paths
+            batch.firsts = firsts
 
     return find
 
 
 def _believe(_real: Method) -> Method:
-    def read(_self: PathCheck, message: Message, _name: bytes, _hash: bytes) -> CopyPath:
-        proof = parse_proof(message.proof)
-        return NO_PATH if proof is None else CopyPath(proof.first, proof.hops)
+    def read(_rules: PathRules, batch: ReceivedBatch, _names: Any) -> None:  # noqa: ANN401
+        proofs = [parse_proof(each.proof) for each in batch.messages]
+        batch.firsts = ["" if each is None else each.first for each in proofs]
+        batch.hops = [0 if each is None else each.hops for each in proofs]
 
     return read
 
@@ -422,7 +423,7 @@ MUTATIONS: Final = (
              "find_or_add", _instead(lambda *_arguments: None), stream_plan),
     Mutation("echoes of the last run are recovered", recovery_from_journals, "saved_echoes",
              _instead(lambda _root, _gateway: [])),
-    Mutation("only a message that equals its digest has a path", PathCheck, "read",
+    Mutation("only a message that equals its digest has a path", path_check, "read_paths",
              _believe, copy_plan),
     Mutation("a loop is a dead letter where the source had the only message", admission,
              "_left_out", _leave_in_queues, copy_plan),

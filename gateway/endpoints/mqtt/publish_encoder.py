@@ -18,7 +18,7 @@ from gateway.model.dead_letter_rule import (
     WILDCARD_IN_NAME,
 )
 from gateway.model.limited_cache import LimitedCache
-from gateway.model.message import NO_HEADERS, Headers, Message
+from gateway.model.message import Headers, Message
 from gateway.wire.mqtt.packet_fields import (
     MAX_TEXT,
     U16,
@@ -26,7 +26,7 @@ from gateway.wire.mqtt.packet_fields import (
     refuse_closing,
     unsendable_error,
 )
-from gateway.wire.mqtt.publish_properties import encode_proof, encode_properties
+from gateway.wire.mqtt.publish_properties import encode_properties, proof_mark
 
 MAX_CACHED_TOPICS, MAX_CACHED_FIXED_HEADERS = 16 << 20, 1 << 20  # bytes
 MAX_CACHED_PROPERTIES = 8 << 20  # bytes, with their headers
@@ -49,10 +49,10 @@ class PublishEncoder:
         self._topics: LimitedCache[str, bytes] = LimitedCache(MAX_CACHED_TOPICS)
         # by size and first byte
         self._fixed_headers: LimitedCache[int, bytes] = LimitedCache(MAX_CACHED_FIXED_HEADERS)
-        # by id() and text; the value keeps a reference to the headers, so that id() is not reused
-        self._properties: LimitedCache[tuple[int, bool], tuple[Headers, bytes]] = LimitedCache(
-            MAX_CACHED_PROPERTIES
-        )
+        # by id(), text and the length of the proof; a value keeps its headers, so that no others
+        # get their id()
+        self._properties: LimitedCache[tuple[int, bool, int], tuple[Headers, bytes]]
+        self._properties = LimitedCache(MAX_CACHED_PROPERTIES)
         self._parts: list[bytes] = []
         self._pieces: list[bytes] = []
         self.now = 0  # microseconds, from which expiry is counted
@@ -82,7 +82,10 @@ class PublishEncoder:
             raise unsendable_error(RETAIN, "the broker keeps no retained messages")
         tail = packet_id.to_bytes(2, "big") if qos else b""
         if self._five:
-            tail += self._encode_properties(headers, message.proof, text=text)
+            proof = message.proof
+            known = self._properties.get((id(headers), text, len(proof)))
+            tail += known[1] if known else self._encode_properties(headers, len(proof), text=text)
+            tail += proof.encode()
         elif headers.expiry is not None and headers.expiry <= self.now:
             raise unsendable_error(EXPIRED, "the message expired before it could be sent")
         size = len(topic) + len(tail) + len(payload)
@@ -107,23 +110,17 @@ class PublishEncoder:
         self._parts, self._pieces, self.size = [], [], 0
         return pieces
 
-    def _encode_properties(self, headers: Headers, proof: str, *, text: bool) -> bytes:
-        """Return the properties with their length."""
-        properties = self._shared_properties(headers, text=text)
-        if proof:
-            properties += encode_proof(proof)
-        return encode_length(len(properties)) + properties
+    def _encode_properties(self, headers: Headers, proof_size: int, *, text: bool) -> bytes:
+        """Return the properties with their length, up to the text of a proof of this size.
 
-    def _shared_properties(self, headers: Headers, *, text: bool) -> bytes:
-        """Return the properties that messages with these headers share: all but the proof."""
-        if headers is NO_HEADERS and not text:
-            return b""
-        key = (id(headers), text)
-        known = self._properties.get(key)
-        if known is not None:
-            return known[1]
+        Messages with these headers differ in that text only.
+        """
         encoded = encode_properties(headers, text=text, now=self.now)
+        if proof_size:
+            encoded += proof_mark(proof_size)
+        encoded = encode_length(len(encoded) + proof_size) + encoded
         if headers.expiry is None and headers.is_shared:
+            key = (id(headers), text, proof_size)
             self._properties.add(key, (headers, encoded), 4 * len(encoded))
         return encoded
 

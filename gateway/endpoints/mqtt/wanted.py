@@ -53,7 +53,7 @@ class WantedSession:
 
         A message does not tell which subscription it came by.
         """
-        return any_selects(self._shares, address)
+        return bool(self._shares) and any_selects(self._shares, address)
 
     def session_at(self, settings: MqttSettings) -> Made:
         """Return the session that a connection to the one address of `settings` makes.

@@ -168,8 +168,8 @@ def numbers_of(reply: str) -> tuple[int, ...]:
     """
     parts = reply.split(".")
     at = 4 if len(parts) < 11 else 6  # noqa: PLR2004  # with the domain, eleven tokens or more
-    found = tuple(checked(each) for each in parts[at : at + 4])
-    if len(found) < 4:  # noqa: PLR2004  # as above
+    found = tuple(map(int, parts[at : at + 4]))
+    if len(found) < 4 or not (min(found) >= 0 and max(found) < MAX_NUMBER):  # noqa: PLR2004
         raise ValueError(f"a delivery without numbers: {reply!r:.80}")
     return found
 

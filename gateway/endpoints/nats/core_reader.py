@@ -9,12 +9,12 @@ from typing import Any
 
 from gateway.endpoints.continuity import Continuity
 from gateway.endpoints.nats.connection import NatsConnection
-from gateway.endpoints.nats.headers import read_headers
+from gateway.endpoints.nats.headers import HeaderReader
 from gateway.endpoints.nats.intake import Inbox
 from gateway.endpoints.nats.subjects import selects
 from gateway.endpoints.received_messages import ReceivedMessage
 from gateway.endpoints.settings.nats import NatsSettings
-from gateway.model.message import Headers, Message
+from gateway.model.message import Message
 
 
 class CoreReader:
@@ -26,6 +26,7 @@ class CoreReader:
         self._settings, self._patterns, self._continuity = settings, patterns, continuity
         self.queue: Inbox = Inbox(settings.receive_window_bytes)
         self._connection: NatsConnection | None = None
+        self._headers = HeaderReader()
         self._live: list[Any] = []  # the library's subscriptions
 
     async def start(self, connection: NatsConnection) -> None:
@@ -58,7 +59,7 @@ class CoreReader:
         if self.queue.full:
             self._continuity.report_loss("the gateway dropped messages of core NATS", 1)
             return
-        own = Headers(self._settings.mode, reply_to=message.reply or None)
-        found = Message(message.subject, message.data, *read_headers(message.headers, own))
+        own = {"mode": self._settings.mode, "reply_to": message.reply or None}
+        found = Message(message.subject, message.data, *self._headers.read(message.headers, own))
         self._continuity.heard = self._continuity.clock()
         self.queue.put([ReceivedMessage(found, "")])

@@ -11,12 +11,13 @@ import json
 import re
 from base64 import b64decode, b64encode
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, Final
 
 from gateway.endpoints.header_fields import read_fields
 from gateway.errors import TranslationError
 from gateway.model.dead_letter_rule import PROPERTY
+from gateway.model.limited_cache import LimitedCache
+from gateway.model.memory_size import headers_size
 from gateway.model.message import Headers, Value
 from gateway.model.proof_text import read_proof
 
@@ -28,10 +29,29 @@ _VALUE: Final = re.compile(r"(?:[!-~](?:[ -~]*[!-~])?)?")  # the library strips 
 _PLAIN: Final = (
     "priority", "expiry", "time", "content_type", "reply_to", "source_id",
 )  # fmt: skip
+_OF_ONE_MESSAGE: Final = ("expiry", "time", "source_id", "correlation_id", "properties")
+MAX_CACHED: Final = 8 << 20  # bytes of a reader or a writer
 FIELD_NAMES: Final = (*_PLAIN, "correlation_id", "origin", "properties", "retained")
 
 
-def write_headers(headers: Headers, proof: str = "") -> dict[str, str]:
+class HeaderWriter:
+    """Writes headers of NATS, and keeps those that messages share. Mutable: used by one sender."""
+
+    def __init__(self) -> None:
+        # by id(); a value keeps its headers, so that no others get their id()
+        self._shared: LimitedCache[int, tuple[Headers, dict[str, str]]] = LimitedCache(MAX_CACHED)
+
+    def write(self, headers: Headers, proof: str = "") -> dict[str, str]:
+        """Return the headers of NATS. Raises as `write_headers` does."""
+        known = self._shared.get(id(headers))
+        if known is None:
+            known = headers, write_headers(headers)
+            if headers.is_shared:
+                self._shared.add(id(headers), known, 2 * headers_size(headers))
+        return {**known[1], PROOF: proof} if proof else known[1].copy()
+
+
+def write_headers(headers: Headers) -> dict[str, str]:
     """Return the headers of NATS.
 
     Raises:
@@ -56,29 +76,42 @@ def write_headers(headers: Headers, proof: str = "") -> dict[str, str]:
     }
     if fields:
         found[FIELDS] = json.dumps(fields, separators=(",", ":"))
-    if proof:
-        found[PROOF] = proof
     return found
 
 
-def read_headers(found: Mapping[str, str] | None, own: Headers) -> tuple[Headers, str]:
-    """Return `own` with the headers of a received message, which come first, and the proof.
+class HeaderReader:
+    """Reads headers of NATS, and keeps the fields that many messages share.
 
-    A malformed `Gateway-Fields` is a property.
+    Mutable: owned by one thread.
     """
-    if not found:
-        return own, ""
-    properties: dict[str, Value] = {
-        name: value for name, value in found.items() if not name.startswith("Nats-")
-    }
-    proof = read_proof(properties.pop(PROOF, None))
-    fields: dict[str, Any] = {}
-    if (text := properties.get(FIELDS)) is not None:
-        fields = _read_fields(str(text))
-        if fields:
+
+    def __init__(self) -> None:
+        self._shared: LimitedCache[str, dict[str, Any]] = LimitedCache(MAX_CACHED)
+
+    def read(self, found: Mapping[str, str] | None, own: Mapping[str, Any]) -> tuple[Headers, str]:
+        """Return the headers of a received message, which come before its `own`, and the proof.
+
+        A malformed `Gateway-Fields` is a property.
+        """
+        if not found:
+            return Headers(**own), ""
+        properties: dict[str, Value] = {
+            name: value for name, value in found.items() if not name.startswith("Nats-")
+        }
+        proof = read_proof(properties.pop(PROOF, None))
+        if (text := properties.get(FIELDS)) is not None and (fields := self._read(str(text))):
             del properties[FIELDS]
-            properties |= fields.pop("properties", {})
-    return replace(own, properties=properties, **fields), proof
+            properties |= fields.get("properties", {})
+            own = {**own, **fields}
+        return Headers(**{**own, "properties": properties}), proof
+
+    def _read(self, text: str) -> dict[str, Any]:
+        if (known := self._shared.get(text)) is not None:
+            return known
+        fields = _read_fields(text)
+        if fields.keys().isdisjoint(_OF_ONE_MESSAGE):
+            self._shared.add(text, fields, 4 * len(text))
+        return fields
 
 
 def _read_fields(text: str) -> dict[str, Any]:

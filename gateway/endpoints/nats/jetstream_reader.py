@@ -28,14 +28,14 @@ from gateway.endpoints.nats.consumer import (
     return_left,
     told_as_new,
 )
-from gateway.endpoints.nats.headers import read_headers
+from gateway.endpoints.nats.headers import HeaderReader
 from gateway.endpoints.nats.intake import Inbox, NatsMessage
 from gateway.endpoints.nats.removed_messages import RemovedMessages
 from gateway.endpoints.nats.subjects import selects
 from gateway.endpoints.received_messages import OVERHEAD, ReceivedMessage
 from gateway.endpoints.settings.nats import NatsSettings
 from gateway.endpoints.source_memory import Position, SourceMemory
-from gateway.model.message import Headers, Message
+from gateway.model.message import Message
 
 ACK, PROGRESS = b"+ACK", b"+WPI"
 AHEAD: Final = 10_000  # messages that may be received before the memory of them is written again
@@ -70,6 +70,7 @@ class JetStreamReader:
     ) -> None:
         self._settings, self._patterns, self._name = settings, patterns, name
         self._memory, self._continuity = memory, continuity
+        self._headers = HeaderReader()
         self.queue: Inbox = Inbox(settings.receive_window_bytes, self._confirm)
         self._removed = RemovedMessages(memory, continuity)
         self._connection: NatsConnection
@@ -83,6 +84,7 @@ class JetStreamReader:
         self._returned = 0  # messages returned that have not come
         self._held: list[NatsMessage] = []
         self._held_bytes = 0
+        self._puts = False  # what is held, as soon as nothing more is to be read
         self._last_delivery = self._last_message = 0
 
     async def start(self, connection: NatsConnection) -> None:
@@ -186,7 +188,7 @@ class JetStreamReader:
             self._connection.run(self._answer([arrival]))
         # Returned messages come before new ones, and are not more than a server may have sent.
         if self._returned <= 0 or again == 1 or self._held_bytes > 2 * self._most_bytes:
-            self._put_held()
+            self._put_soon()
 
     def _fault_of(self, delivery: int) -> str:
         """Return why the connection ends at this delivery; "" when it does not."""
@@ -205,13 +207,16 @@ class JetStreamReader:
         self._last_message = max(number, self._last_message)
         # restored streams repeat numbers
         identity = f"nats {self._consumer.stream} {nanoseconds} {number}"
-        own = Headers(
-            self._settings.mode,
-            redelivered=again > 1 or was_seen,
-            time=nanoseconds // 1_000,
-            source_id=identity,
+        headers, proof = self._headers.read(
+            message.headers,
+            {
+                "mode": self._settings.mode,
+                "redelivered": again > 1 or was_seen,
+                "time": nanoseconds // 1_000,
+                "source_id": identity,
+            },
         )
-        found = Message(message.subject, message.data, *read_headers(message.headers, own))
+        found = Message(message.subject, message.data, headers, proof)
         self._continuity.heard = self._continuity.clock()
         return ReceivedMessage(found, message.reply, number, identity)
 
@@ -228,8 +233,16 @@ class JetStreamReader:
             return True
         return any(each.number == number for each in (*self._held, *tuple(self.queue.unanswered)))
 
+    def _put_soon(self) -> None:
+        """Put what has come once all of it is read: the queue is locked, and wakes, once."""
+        self._returned = 0
+        if not self._puts:
+            self._puts = True
+            asyncio.get_running_loop().call_soon(self._put_held)
+
     def _put_held(self) -> None:
         """Put what has come in order; of the returned messages the stream may have lost some."""
+        self._puts = False
         self._returned = self._held_bytes = 0
         arrivals, self._held = sorted(self._held, key=lambda each: each.number), []
         self.queue.put(arrivals)

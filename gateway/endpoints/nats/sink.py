@@ -17,7 +17,7 @@ from nats.js.errors import NotFoundError
 
 from gateway.endpoints.base import NamesAnswer, Settle
 from gateway.endpoints.nats.connection import NatsConnection
-from gateway.endpoints.nats.headers import MESSAGE_ID, write_headers
+from gateway.endpoints.nats.headers import MESSAGE_ID, HeaderWriter
 from gateway.endpoints.nats.subjects import refuse_long_line, refuse_reply, refuse_subject
 from gateway.endpoints.sent_messages import CHECK_INTERVAL, SendWindow, SentBatch, write_each
 from gateway.endpoints.settings.nats import NatsSettings
@@ -79,6 +79,7 @@ class NatsSink:
         self._connection: NatsConnection | None = None
         self._window: SendWindow[_Outgoing] = SendWindow(settings.send_window)
         self.id_key = token_bytes(32)
+        self._headers = HeaderWriter()
         self._inbox = ""
         self._order = asyncio.Lock()
         self.counts = {"repeats": 0}  # messages that the stream knew by their id
@@ -106,7 +107,7 @@ class NatsSink:
             return
         await connection.make_stream()
         self._inbox = connection.client.new_inbox()
-        take = partial(self._take_answer, connection, window)
+        take = partial(self._take_answer, connection, window, [])
         await connection.client.subscribe(f"{self._inbox}.*", cb=take)
         await connection.client.flush(self._settings.answer_timeout)
         connection.run(self._look(connection, window))
@@ -162,7 +163,7 @@ class NatsSink:
             payload = payload.encode()
         if not isinstance(payload, bytes):
             raise TranslationError("nats", subject, PAYLOAD_KIND, "NATS carries bytes or text")
-        headers = write_headers(message.headers, message.proof)
+        headers = self._headers.write(message.headers, message.proof)
         reply = ""
         if self._settings.jetstream:
             if (identity := identity_of(message.headers)) is not None:
@@ -212,8 +213,10 @@ class NatsSink:
         self,
         connection: NatsConnection,
         window: SendWindow[_Outgoing],
+        accepted: list[int],
         message: Any,  # noqa: ANN401  # the driver's
     ) -> None:
+        """Settle by an answer; what is `accepted` is settled once all answers are read."""
         name, _, token = message.subject.rpartition(".")[2].partition("-")
         number = int(name) if name.isdecimal() and len(name) <= MAX_DIGITS else 0
         outgoing = window.content(number)
@@ -231,6 +234,11 @@ class NatsSink:
                 connection.run(self._publish_one(connection, number, outgoing))
                 return
             self.counts["repeats"] += settlement is REPEATED
+            if settlement is ACCEPTED:
+                if not accepted:
+                    asyncio.get_running_loop().call_soon(_accept, window, accepted)
+                accepted.append(number)
+                return
         window.settle((number,), settlement)
 
     async def _explain(self, connection: NatsConnection, subject: str) -> Settlement:
@@ -279,6 +287,12 @@ class NatsSink:
             connection.end(f"no answer for {self._settings.answer_timeout} s")
 
 
+def _accept(window: SendWindow[_Outgoing], accepted: list[int]) -> None:
+    numbers = accepted.copy()
+    accepted.clear()
+    window.settle(numbers, ACCEPTED)
+
+
 def _message_id(key: bytes, identity: str, message: Message, payload: bytes) -> str:
     """Return an id that is equal for copies of one message alone, and that only `key` tells.
 
@@ -295,7 +309,7 @@ def _message_id(key: bytes, identity: str, message: Message, payload: bytes) -> 
 def _read_answer(data: bytes) -> dict[str, Any] | None:
     """Return an answer of a stream; any subscriber of a subject may give others."""
     try:
-        answer = json.loads(data)
+        answer = json.loads(data.decode())  # of bytes it would guess the encoding first
     except ValueError:
         return None
     ours = isinstance(answer, dict) and (

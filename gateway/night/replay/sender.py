@@ -20,6 +20,7 @@ from gateway.config.load import Configuration
 from gateway.endpoints.base import Sink
 from gateway.errors import ArchiveError, GatewayError
 from gateway.file_lock import FileLock
+from gateway.model.copy_proof import content_digest, render_proof
 from gateway.model.message import Message
 from gateway.model.outcome import RETRY, Outcome, Settlement
 from gateway.routing.payload_conversion import convert_payload
@@ -154,12 +155,16 @@ class ReplaySender:
             payload = convert_payload(payload, target.conversion)
         proof = ""
         if "origin" in carries:
-            own, digest = secrets.token_hex(_ID_SIZE), fingerprint(payload)[1]
-            proof = self._path_rules.prove(own, own, 1, delivery.wire_name, digest, headers)
-        made = Message(delivery.address, payload, headers, proof)
+            own, name, payload_hash = (
+                secrets.token_hex(_ID_SIZE),
+                delivery.wire_name,
+                fingerprint(payload)[1],
+            )
+            proof = render_proof(own, own, 1, content_digest(name + payload_hash))
+            proof = self._path_rules.sign(proof, name, payload_hash, headers)
         if target.add_message_id:
-            made = with_ids(made, message, source, message_id, trace=trace)
-        return made
+            headers = with_ids(headers, message, source, message_id, trace=trace)
+        return Message(delivery.address, payload, headers, proof)
 
     def send(self, endpoint: str, messages: Sequence[Message]) -> Sequence[Settlement]:
         """The settlements of `endpoint`; RETRY for each message if it does not answer.

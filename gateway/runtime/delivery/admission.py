@@ -8,6 +8,7 @@ removes what it reads has the only one: there it becomes a dead letter.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple, TypeAlias
 
@@ -22,18 +23,18 @@ from gateway.model.dead_letter_rule import (
     DeadLetterRule,
 )
 from gateway.model.message import Headers, Message, identity_of
-from gateway.routing.origin_path import BrokerAddress, GatewayIdentity
+from gateway.routing.origin_path import GatewayIdentity
 from gateway.routing.route import Route
 from gateway.routing.router import Delivery, RouteMatch, Router
-from gateway.runtime.delivery.copy_paths import DEFAULT_RULES, NO_PATH, PathCheck, PathRules
+from gateway.runtime.delivery.copy_paths import DEFAULT_RULES, PathRules
 from gateway.runtime.delivery.duplicates import DuplicateFilter
 from gateway.runtime.delivery.earlier_batch import EarlierBatch
+from gateway.runtime.delivery.path_check import PathCheck
 from gateway.runtime.delivery.received_batch import ReceivedBatch
 from gateway.runtime.delivery.rows import Cut
 
 DUPLICATE: Final = "duplicate"
 IGNORED: Final = "ignored"  # retained, and its route takes no such message
-MAX_SEEN: Final = 1_000  # paths that were looked at for the address of a broker
 
 TakeOrigin: TypeAlias = Callable[[str, Message], tuple[str, ...]]  # of an echo from a broker
 
@@ -86,12 +87,10 @@ class Admission:
         take_origin: TakeOrigin,
         path_rules: PathRules = DEFAULT_RULES,
     ) -> None:
-        self._gateway = gateway
+        self.path_check = PathCheck(gateway, path_rules)
         self._duplicates = duplicates
         self._take_origin = take_origin
         self._path_rules = path_rules
-        self._seen: set[tuple[str, ...]] = set()  # paths
-        self.same_addresses: set[BrokerAddress] = set()  # that another gateway reads, too
 
     def recognise(
         self, batch: ReceivedBatch, rules: AdmissionRules, known_as: EarlierBatch
@@ -102,29 +101,56 @@ class Admission:
         duplicate is marked as redelivered; later ones find this batch as `known_as`. Waits for the
         answers to copies that equal a message.
         """
-        self._check_paths(batch, rules.router)
-        messages, identities = batch.messages, batch.identities
-        changed: dict[int, Message] = {}
-        recognisable = batch.paths or identities or rules.echo_broker or rules.echo_window
+        messages = batch.messages
+        carried = any(each.proof or each.headers.origin for each in messages)
+        if carried:
+            self.path_check.check(batch, rules.router)
+        recognisable = carried or rules.echo_broker or rules.echo_window
         distinct = {id(message.headers): message.headers for message in messages}
-        if recognisable or any(map(identity_of, distinct.values())):
-            for position, message in enumerate(messages):
-                headers = message.headers
-                if rules.echo_broker and not headers.origin:
-                    origin = self._take_origin(rules.echo_broker, message)
-                    if origin:
-                        headers = replace(headers, origin=origin)
-                        changed[position] = replace(message, headers=headers)
-                        continue
-                earlier = same = self._find_earlier(batch, position, rules, known_as)
-                if rules.removes(message.address):
-                    same = self._find_same_copy(batch, position, earlier, known_as)
-                if same is not None:
-                    batch.earlier[position] = same
-                if earlier is not None:
-                    changed[position] = replace(message, headers=replace(headers, redelivered=True))
+        has_ids = bool(batch.identities) or any(map(identity_of, distinct.values()))
+        if not (recognisable or has_ids) or self._are_new(batch, rules, known_as, has_ids=has_ids):
+            return
+        messages = batch.messages
+        changed: dict[int, Message] = {}
+        for position, message in enumerate(messages):
+            headers = message.headers
+            if rules.echo_broker and not headers.origin:
+                origin = self._take_origin(rules.echo_broker, message)
+                if origin:
+                    headers = replace(headers, origin=origin)
+                    changed[position] = replace(message, headers=headers)
+                    continue
+            earlier = same = self._find_earlier(batch, position, rules, known_as)
+            if rules.removes(message.address):
+                same = self._find_same_copy(batch, position, earlier, known_as)
+            if same is not None:
+                batch.earlier[position] = same
+            if earlier is not None:
+                changed[position] = replace(message, headers=replace(headers, redelivered=True))
         if changed:
             batch.messages = [changed.get(at, message) for at, message in enumerate(messages)]
+
+    def _are_new(
+        self, batch: ReceivedBatch, rules: AdmissionRules, known_as: EarlierBatch, *, has_ids: bool
+    ) -> bool:
+        """Remember a batch that has no echo and no duplicate, which is usual; else return False."""
+        if rules.echo_broker or rules.echo_window:
+            return False
+        messages = batch.messages
+        names = [message.address for message in messages]
+        if any(map(rules.removes, names)):
+            return False
+        firsts: Sequence[str] = batch.firsts
+        if self._path_rules.keys or rules.router.selective:
+            firsts = [self._original_of(batch, at, rules.router) for at in range(len(messages))]
+        keys = [*zip(names, firsts, batch.hashes, strict=True)]
+        if has_ids:
+            numbers = batch.identities or [""] * len(messages)
+            headers = [message.headers for message in messages]
+            ids = [identity_of(*each) or "" for each in zip(headers, numbers, strict=True)]
+            keys = [key for key, own in zip(keys, ids, strict=True) if key[1] != own]
+            keys += zip(names, ids, batch.hashes, strict=True)
+        return self._duplicates.add_new([key for key in keys if key[1]], known_as)
 
     def match(self, batch: ReceivedBatch, rules: AdmissionRules) -> None:
         """Route the messages of a batch and admit them."""
@@ -138,59 +164,18 @@ class Admission:
         if rules.admits_reply is not None:
             _refuse_unasked(batch, rules.admits_reply)
         distinct = {id(message.headers): message.headers for message in messages}
-        plain = not any(each.origin or each.retained for each in distinct.values())
-        if plain and not batch.earlier and not batch.paths and not router.selective:
-            return
+        plain = not any(each.retained for each in distinct.values())
+        passed = {mark for each in distinct.values() for mark in each.origin}
+        if plain and not batch.earlier and not router.selective:
+            ends = any(batch.hops) and self._path_rules.ends(max(batch.hops))
+            if not ends and not (passed and _come_back(passed, batch.matches)):
+                return
         for position in range(len(messages)):
-            if not router.selective and self._goes_on(batch, position):
-                continue
             try:
                 kept = self._admit(batch, position, rules)
             except Exception as error:  # noqa: BLE001  # of a selector on one value
                 kept = _refuse(error, batch)
             batch.matches[position] = kept
-
-    def _goes_on(self, batch: ReceivedBatch, position: int) -> bool:
-        """Whether no rule concerns any copy of a message: usual, and without a call of ours."""
-        headers = batch.messages[position].headers
-        if headers.retained or position in batch.earlier:
-            return False
-        path, limit = batch.paths.get(position), self._path_rules.max_hops
-        if path is not None and 0 < limit <= path.hops:
-            return False
-        if origin := headers.origin:
-            for match in batch.matches[position]:
-                for each in match.deliveries:
-                    if each.target_mark in origin or each.source_mark in origin:
-                        return False
-        return True
-
-    def _check_paths(self, batch: ReceivedBatch, router: Router) -> None:
-        """Take the path from each message that equals no digest, and note the hops of all."""
-        messages = batch.messages
-        if not any(each.proof or each.headers.origin for each in messages):
-            return
-        check = PathCheck(self._path_rules)
-        begun: dict[int, Message] = {}
-        for position, message in enumerate(messages):
-            path = NO_PATH
-            if message.proof:
-                name = router.wire_name(message.address)
-                path = batch.paths[position] = check.read(message, name, batch.hashes[position])
-            if not path.first and (headers := check.begin(message.headers)) is not message.headers:
-                begun[position] = replace(message, headers=headers)
-            elif path.first and message.headers.origin not in self._seen:
-                self._look_for_same_broker(message.headers.origin, router)
-        if begun:
-            batch.messages = [begun.get(at, message) for at, message in enumerate(messages)]
-
-    def _look_for_same_broker(self, origin: tuple[str, ...], router: Router) -> None:
-        """Note the addresses of brokers in a path that are addresses of brokers here, too."""
-        if len(self._seen) >= MAX_SEEN:
-            self._seen.clear()
-        self._seen.add(origin)
-        elsewhere = self._gateway.addresses_elsewhere(origin)
-        self.same_addresses |= {each for each in router.addresses if each.hash in elsewhere}
 
     def _admit(
         self, batch: ReceivedBatch, position: int, rules: AdmissionRules
@@ -224,7 +209,7 @@ class Admission:
         self, onward: list[RouteMatch], batch: ReceivedBatch, position: int
     ) -> list[RouteMatch]:
         """The matches; refused where too many gateways have sent the message on."""
-        hops = batch.paths.get(position, NO_PATH).hops
+        hops = batch.hops[position]
         if not self._path_rules.ends(hops):
             return onward
         limit = self._path_rules.max_hops
@@ -258,12 +243,12 @@ class Admission:
 
         A message that a selector leaves out was not taken: a copy with other properties may be.
         """
-        path = batch.paths.get(position, NO_PATH)
-        if not path.first or (self._path_rules.keys and not path.signed):
+        first = batch.firsts[position]
+        if not first or (self._path_rules.keys and position not in batch.signed):
             return ""
         if not router.selective:
-            return path.first
-        return f"{path.first} {router.selection(batch.messages[position].headers)}"
+            return first
+        return f"{first} {router.selection(batch.messages[position].headers)}"
 
     def _find_same_copy(
         self,
@@ -285,6 +270,16 @@ class Admission:
         if earlier is None or not message.headers.redelivered:
             return None
         return None if earlier.is_over_for(known_as) else earlier
+
+
+def _come_back(passed: AbstractSet[str], found: Sequence[tuple[RouteMatch, ...]]) -> bool:
+    """Return whether a delivery begins or ends at a place that one of the messages has passed."""
+    for matches in found:
+        for match in matches:
+            for each in match.deliveries:
+                if each.source_mark in passed or each.target_mark in passed:
+                    return True
+    return False
 
 
 def _reason_against(match: RouteMatch, headers: Headers) -> str:
@@ -337,7 +332,7 @@ def _left_out(
             yield _refused(match, UNSELECTED, _NOT_WANTED)
         elif match.route is not None:
             why = RETAINED if message.headers.retained else ""
-            signed = batch.paths.get(position, NO_PATH).signed
+            signed = position in batch.signed
             route = match.route.name
             batch.cuts += [
                 Cut(position, route, each.label, reason, why, signed, each.address * at_target)

@@ -7,7 +7,7 @@ For an endpoint with `echo_window`, name and payload alone are the identity for 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Final, TypeAlias
@@ -68,6 +68,15 @@ class DuplicateFilter:
         for identity in identities:
             self.find_or_add(identity, batch)
 
+    def add_new(self, identities: Sequence[Identity], batch: EarlierBatch) -> bool:
+        """Add the identities of a batch if no batch had one of them, and return whether."""
+        new = dict.fromkeys(identities, batch)
+        if len(new) < len(identities) or not self._batches.keys().isdisjoint(new):
+            return False
+        self._batches.update(new)
+        self._grow(sum(map(_size, identities)))
+        return True
+
     def find_or_add(
         self, identity: Identity, batch: EarlierBatch, seconds: float = FOR_EVER
     ) -> EarlierBatch | None:
@@ -83,12 +92,16 @@ class DuplicateFilter:
                     self._batches[identity] = batch
                 return found
             del self._batches[identity]
+            self._batches[identity] = batch
         else:
-            self._size += _size(identity)
-        self._batches[identity] = batch
+            self._batches[identity] = batch
+            self._grow(_size(identity))
+        return None
+
+    def _grow(self, size: int) -> None:
+        self._size += size
         if self._size >= MAX_SIZE + EVICTED_SIZE:
             self._evict()
-        return None
 
     def _evict(self) -> None:
         """Drop the oldest identities, many at once.

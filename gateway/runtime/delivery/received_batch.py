@@ -13,7 +13,6 @@ from gateway.archive.schema import Leg, RowOutcome
 from gateway.model.message import GATEWAY_ID, Message, identity_of
 from gateway.model.outcome import ACCEPTED, Outcome, Settlement, rejected
 from gateway.routing.router import Delivery, RouteMatch
-from gateway.runtime.delivery.copy_paths import CopyPath
 from gateway.runtime.delivery.dead_letter import DeadLetter
 from gateway.runtime.delivery.earlier_batch import EarlierBatch
 from gateway.runtime.delivery.outbound_batch import OutboundBatch, PendingRow
@@ -57,9 +56,12 @@ Counted: TypeAlias = Count | DeadLetter
 class ReceivedBatch:
     """The messages of one source, with the marks of their admission, and their rows.
 
+    `ids` are the 16-byte ids of the messages: the run, then the number in it.
     Admission sets the messages that it marks, their `matches` and what became of the others:
-    `earlier` has the batch that had a duplicate before, by its position, and `paths` what gateways
-    say of the messages that they sent. `cuts` are the copies that routes leave out: loops, dropped
+    `earlier` has the batch that had a duplicate before, by its position. Columns say what gateways
+    proved of the messages that they sent: `firsts` has the ids of the originals, empty where a
+    message equals no digest, `hops` the gateways so far, and `signed` the positions of paths with a
+    known key. `cuts` are the copies that routes leave out: loops, dropped
     duplicates, unwanted messages, and equal ones beyond a limit; each has its row. `left_out` are
     pairs of a route and the reason why it has no copy. `failures` are faults of ours, each on one
     message.
@@ -85,7 +87,9 @@ class ReceivedBatch:
         self.identities = identities  # those that the broker gave, or none
         self.origin = origin
         self.earlier: dict[int, EarlierBatch] = {}
-        self.paths: dict[int, CopyPath] = {}  # of the messages with a proof
+        self.ids = message_ids(origin.run, origin.first, len(messages))
+        self.firsts, self.hops = [""] * len(messages), [0] * len(messages)
+        self.signed: set[int] = set()
         self.matches: list[tuple[RouteMatch, ...]] = []
         self.cuts: list[Cut] = []
         self.left_out: list[tuple[str, str]] = []
@@ -103,12 +107,12 @@ class ReceivedBatch:
         if self._archived:
             self.rows.append(self.received_rows(positions, matches))
         sizes = self._hashed[0] if self._hashed else payload_sizes(self._payloads)
-        messages, size = Counter[str](), Counter[str]()
-        for position, match in zip(positions, matches, strict=True):
-            if match.route is not None:
-                messages[match.route.name] += 1
-                size[match.route.name] += sizes[position]
-        return [Count(name, received=messages[name], size=size[name]) for name in messages]
+        routes = [match.route.name if match.route else "" for match in matches]
+        messages = Counter(routes)
+        size = dict.fromkeys(messages, 0)
+        for route, position in zip(routes, positions, strict=True):
+            size[route] += sizes[position]
+        return [Count(each, received=messages[each], size=size[each]) for each in messages if each]
 
     def record_cuts(self) -> None:
         """Routes left these messages out: their rows say so. No dropped duplicate is kept."""
@@ -161,7 +165,6 @@ class ReceivedBatch:
         positions = self._as_range(positions)
         messages = _at(positions, self.messages)
         columns = self._columns(positions)
-        columns["name"] = [message.address for message in messages]
         common = self._common(Leg.RECEIVED, RowOutcome.RECEIVED, self.origin.time)
         common["attempt"] = 1
         headers = [message.headers for message in messages]
@@ -187,7 +190,6 @@ class ReceivedBatch:
         common |= {"route": route, "target": target, "attempt": 1}
         columns = self._columns(range(len(self.messages)))
         given = [message.headers.properties.get(GATEWAY_ID) for message in self.messages]
-        columns["name"] = [message.address for message in self.messages]
         columns["origin_id"] = [each if isinstance(each, str) else None for each in given]
         columns["redelivered"] = [message.headers.redelivered for message in self.messages]
         return Rows(len(self.messages), common, columns)
@@ -211,8 +213,8 @@ class ReceivedBatch:
         if rule:
             common["rule"] = rule
         columns = self._columns(positions)
+        columns["source_name"] = columns["name"]  # the same list, which a record has once
         columns["name"] = [message.address for message in sent]
-        columns["source_name"] = [each.address for each in _at(positions, self.messages)]
         payloads = [message.payload for message in sent]
         if not self._immutable or not all(map(is_, payloads, _at(positions, self._payloads))):
             columns["size"], columns["hash"] = fingerprints(payloads)
@@ -226,10 +228,6 @@ class ReceivedBatch:
                 for each in deliveries
             ],
         )  # fmt: skip
-
-    def message_id(self, position: int) -> bytes:
-        """The 16-byte id of the message at `position`: the run, then its number in the run."""
-        return message_ids(self.origin.run, self.origin.first + position, 1)[0]
 
     @property
     def hashes(self) -> Sequence[bytes]:
@@ -274,7 +272,7 @@ class ReceivedBatch:
         letter = DeadLetter(
             number=0,
             time=at,
-            id=self.message_id(position),
+            id=self.ids[position],
             route=delivery.route.name if delivery.route else "",
             source=self.origin.endpoint,
             source_name=received.address,
@@ -311,7 +309,6 @@ class ReceivedBatch:
         positions, first = [each.position for each in cuts], cuts[0]
         messages = _at(positions, self.messages)
         columns = self._columns(positions) | header_columns([each.headers for each in messages])
-        columns["name"] = [message.address for message in messages]
         outcome = RowOutcome.SIGNED if first.signed else RowOutcome.CUT
         common = self._common(Leg.CUT, outcome, self.origin.time)
         common |= {"rule": first.rule, "attempt": 1}
@@ -337,11 +334,11 @@ class ReceivedBatch:
     def _columns(self, positions: Sequence[int]) -> Columns:
         """The columns that all legs share, of the messages at `positions`; computed once."""
         if self._shared_columns is None:
-            messages, origin = self.messages, self.origin
-            hashes = self.hashes
+            messages, hashes = self.messages, self.hashes
             sizes = self._hashed[0] if self._hashed else ()
             self._shared_columns = {
-                "id": message_ids(origin.run, origin.first, len(messages)),
+                "id": self.ids,
+                "name": [message.address for message in messages],
                 "size": sizes,
                 "hash": hashes,
                 "mode": [message.headers.mode for message in messages],

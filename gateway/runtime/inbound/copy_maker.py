@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Final, TypeAlias
 
@@ -12,6 +12,7 @@ from xxhash import xxh3_128_hexdigest
 from gateway.clock import now
 from gateway.dialects.base import Dialect
 from gateway.errors import TranslationError
+from gateway.model.copy_proof import content_digest, render_proof
 from gateway.model.dead_letter_rule import INTERNAL, MESSAGE_BYTES
 from gateway.model.limited_cache import LimitedCache
 from gateway.model.memory_size import headers_size, text_size
@@ -78,16 +79,16 @@ class HeaderMapper:
             TranslationError: a rule of the target gives a value that its field cannot hold.
         """
         key = id(headers), id(delivery)
-        if (cached := self._cache.get(key)) is not None:
-            mapped, lost = cached[0]
+        known = self._cache.get(key)
+        if known is not None:
+            mapped, lost = known[0]
         else:
             mapped, lost = self._map(headers, delivery, carries)
             if headers.is_shared and delivery.rules is NO_RULES:  # rules may read the clock
                 size = _OVERHEAD + 2 * headers_size(headers) + 2 * text_size(delivery.address)
                 self._cache.add(key, ((mapped, lost), headers, delivery), size)
-        there = delivery.target
-        if mapped.reply_to is not None and there is not None and "reply_to" not in lost:
-            self._hand_out(there.broker, mapped.reply_to)
+        if mapped.reply_to is not None and delivery.target is not None and "reply_to" not in lost:
+            self._hand_out(delivery.target.broker, mapped.reply_to)
         if lost and delivery.route is not None:
             for field in lost:
                 self._counters[delivery.route.name].count_lost_field(field)
@@ -110,42 +111,6 @@ class HeaderMapper:
 log = logging.getLogger(__name__)
 
 
-Prove: TypeAlias = Callable[[int, Payload, Delivery, Headers], str]
-
-
-def _no_proof(_position: int, _payload: Payload, _delivery: Delivery, _headers: Headers) -> str:
-    return ""
-
-
-class _Proofs:
-    """Makes the proofs of the copies of one batch: `model.copy_proof` has their form.
-
-    The first id is a hash with the secret of the gateway: nobody can name the next one.
-    """
-
-    __slots__ = ("_hashes", "_next", "_received", "_rules", "_run", "_secret")
-
-    def __init__(self, received: ReceivedBatch, rules: PathRules, secret: bytes) -> None:
-        self._secret = secret
-        self._received, self._rules = received, rules
-        self._hashes = received.hashes
-        self._run, self._next = f"{received.origin.run:016x}", received.origin.first
-
-    def prove(self, position: int, payload: Payload, delivery: Delivery, headers: Headers) -> str:
-        """Return the proof of a copy of the message at `position`."""
-        same = payload is self._received.messages[position].payload
-        payload_hash = self._hashes[position] if same else fingerprint(payload)[1]
-        own, path = f"{self._run}{self._next + position:016x}", self._received.paths.get(position)
-        if path is None and not self._rules.keys:  # the usual case, without a call of ours
-            digest = xxh3_128_hexdigest(delivery.wire_name + payload_hash)
-            return f"{xxh3_128_hexdigest(self._secret + own.encode())}.{own}.01.{digest}"
-        hops = path.hops if path else 0
-        first = (
-            path.first if path and path.first else xxh3_128_hexdigest(self._secret + own.encode())
-        )
-        return self._rules.prove(first, own, hops + 1, delivery.wire_name, payload_hash, headers)
-
-
 def make_copies(
     mapper: HeaderMapper,
     in_flight: InFlightBatch,
@@ -160,27 +125,22 @@ def make_copies(
     """
     received, map_headers = in_flight.received, mapper.map_headers
     endpoint = received.origin.endpoint
-    prove: Prove = _no_proof
-    if "origin" in carries:
-        prove = _Proofs(received, mapper.path_rules, mapper.identity.id.encode()).prove
     positions: list[int] = []
     deliveries: list[Delivery] = []
-    messages: list[Message] = []
+    payloads: list[Payload] = []
+    headers: list[Headers] = []
     for position, delivery in zip(*copies, strict=True):
         original, target = received.messages[position], delivery.target
         try:
-            headers = map_headers(original.headers, delivery, carries)
+            mapped = map_headers(original.headers, delivery, carries)
             payload = original.payload
             if isinstance(payload, DroppedPayload):
                 _refuse_dropped(received.origin.system, original.address, payload)
             if target is not None and target.conversion is not None:
                 payload = convert_payload(payload, target.conversion)
-            proof = prove(position, payload, delivery, headers)
-            message = Message(delivery.address, payload, headers, proof)
             if target is not None and target.add_message_id:
                 number = received.identities[position] if received.identities else ""
-                own = received.message_id(position)
-                message = with_ids(message, original, endpoint, own, number)
+                mapped = with_ids(mapped, original, endpoint, received.ids[position], number)
         except TranslationError as error:
             in_flight.refuse(position, replace(delivery, rule=error.rule, reason=str(error)))
             continue
@@ -191,8 +151,37 @@ def make_copies(
             continue
         positions.append(position)
         deliveries.append(delivery)
-        messages.append(message)
+        payloads.append(payload)
+        headers.append(mapped)
+    made = zip(positions, deliveries, payloads, headers, strict=True)
+    proofs = _prove(mapper, received, made) if "origin" in carries else [""] * len(positions)
+    addresses = [each.address for each in deliveries]
+    messages = [*map(Message, addresses, payloads, headers, proofs)]
     return OutboundBatch(in_flight, when_full, messages, positions, deliveries)
+
+
+def _prove(
+    mapper: HeaderMapper,
+    received: ReceivedBatch,
+    made: Iterable[tuple[int, Delivery, Payload, Headers]],
+) -> list[str]:
+    """Return the proofs of copies that are `made` of the messages at some positions.
+
+    The first id is a hash with the secret of the gateway: nobody can name the next one.
+    """
+    rules, secret = mapper.path_rules, mapper.identity.id.encode()
+    ids, hashes = received.ids, received.hashes
+    firsts, hops = received.firsts, received.hops
+    proofs: list[str] = []
+    for position, delivery, payload, headers in made:
+        same = payload is received.messages[position].payload
+        payload_hash = hashes[position] if same else fingerprint(payload)[1]
+        own, name = ids[position], delivery.wire_name
+        first = firsts[position] or xxh3_128_hexdigest(secret + own)
+        digest = content_digest(name + payload_hash)
+        proof = render_proof(first, own.hex(), hops[position] + 1, digest)
+        proofs.append(rules.sign(proof, name, payload_hash, headers) if rules.keys else proof)
+    return proofs
 
 
 def _refuse_dropped(system: str, address: str, payload: DroppedPayload) -> None:
@@ -204,14 +193,14 @@ def _refuse_dropped(system: str, address: str, payload: DroppedPayload) -> None:
 
 
 def with_ids(  # noqa: PLR0913, PLR0917  # a copy, and all that its ids follow from
-    copy: Message,
+    mapped: Headers,
     received: Message,
     endpoint: str,
     message_id: bytes,
     number: str = "",
     trace: bytes | None = None,
-) -> Message:
-    """Add the properties `gateway_id` and `gateway_trace` to a copy of a received message.
+) -> Headers:
+    """Return the `mapped` headers of a copy with the properties `gateway_id` and `gateway_trace`.
 
     Its id follows from the identity that its source `endpoint` gave the message, or from the
     `number` that the broker gave it; without one it is the `message_id` of the gateway. `trace` is
@@ -220,6 +209,5 @@ def with_ids(  # noqa: PLR0913, PLR0917  # a copy, and all that its ids follow f
     identity = identity_of(received.headers, number)
     own = copy_id(endpoint, identity, received) if identity else message_id.hex()
     trace = trace or trace_of(received.headers.properties) or message_id
-    properties = {**copy.headers.properties, GATEWAY_ID: own, GATEWAY_TRACE: trace.hex()}
-    headers = copy.headers.with_properties(properties)
-    return Message(copy.address, copy.payload, headers, copy.proof)
+    properties = {**mapped.properties, GATEWAY_ID: own, GATEWAY_TRACE: trace.hex()}
+    return mapped.with_properties(properties)

@@ -25,7 +25,7 @@ PUBLISH, PUBACK, PUBREC, PUBREL, PUBCOMP, PINGRESP = 3, 4, 5, 6, 7, 13  # packet
 PUBACK_PREFIX = 0x4002_0000  # a successful PUBACK without its packet id
 ACK_PREFIXES = {0: 0, 1: PUBACK_PREFIX, 2: 0x5002_0000}  # QoS -> PUBACK or PUBREC without the id
 PINGREQ = b"\xc0\x00"
-MAX_CACHED_TOPICS, MAX_CACHED_HEADERS = 16 << 20, 1 << 20  # bytes
+MAX_CACHED_TOPICS, MAX_CACHED_HEADERS = 16 << 20, 16 << 20  # bytes
 LARGE = 16_384  # bytes of a packet that is not to be copied twice
 MAX_PACKET = 268_435_460  # bytes (MQTT 5.0, 2.1.4)
 _TOO_SHORT = "mqtt: a PUBLISH is shorter than its fields or has QoS 3"
@@ -228,7 +228,7 @@ class PacketDecoder:
             first, size, length = _START(buffer, stop)
             body = stop + 2
             if size > 127:  # noqa: PLR2004  # as in `_decode`
-                size, body = _decode_size(buffer, stop)
+                size, body = decode_length(buffer, stop + 1, end)
                 length = int.from_bytes(buffer[body : body + 2], "big")
             if first >> 4 != PUBLISH or not body or body + size > end:
                 break
@@ -275,7 +275,7 @@ class PacketDecoder:
         known = headers, _, proof = decode_headers(first, properties, self._now)
         keeps = headers.expiry is None and headers.is_shared
         if keeps and is_shared(properties, PROOF_NAME, cut, proof):
-            self._headers.add(key, known, 4 * size)
+            self._headers.add(key, known, 4 * len(rest))
         return (*known, end)
 
 

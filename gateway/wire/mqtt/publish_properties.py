@@ -122,9 +122,9 @@ def encode_properties(headers: Headers, *, text: bool, now: int) -> bytes:
     return bytes(out)
 
 
-def encode_proof(proof: str) -> bytes:
-    """Return the property of a proof, which stands behind the others."""
-    return PROOF_NAME + U16.pack(len(proof)) + proof.encode()
+def proof_mark(size: int) -> bytes:
+    """Return what stands before the text of a proof of this size, behind the other properties."""
+    return PROOF_NAME + U16.pack(size)
 
 
 def _encode_reply_to(topic: str) -> bytes:

@@ -12,7 +12,9 @@ from gateway.model.message import DeliveryMode, Headers, Value
 from tests.copy_proofs import PROOF, PROOFS
 
 headers = pytest.importorskip("gateway.endpoints.nats.headers")
-OWN = Headers(DeliveryMode.AT_LEAST_ONCE, time=1, source_id="nats T 1")
+MODE = DeliveryMode.AT_LEAST_ONCE
+OWN = {"mode": MODE, "time": 1, "source_id": "nats T 1"}
+READER, WRITER = headers.HeaderReader(), headers.HeaderWriter()
 FIELDS, PROOF_NAME = headers.FIELDS, headers.PROOF
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 NUMBERS = st.integers(-(2**63) + 1, 2**63 - 1)
@@ -45,7 +47,7 @@ JSON = st.recursive(
 
 @given(WRITTEN, PROOFS)
 def test_headers_and_proof_come_back_equal(written: Headers, proof: str) -> None:
-    assert headers.read_headers(headers.write_headers(written, proof), OWN) == (written, proof)
+    assert READER.read(WRITER.write(written, proof), OWN) == (written, proof)
 
 
 @pytest.mark.parametrize(
@@ -60,23 +62,23 @@ def test_headers_and_proof_come_back_equal(written: Headers, proof: str) -> None
     ],
 )
 def test_a_header_is_read_as_a_proof_or_none(found: dict[str, str] | None, proof: str) -> None:
-    read, got = headers.read_headers(found, OWN)
+    read, got = READER.read(found, OWN)
 
     assert got == proof
     assert PROOF_NAME not in read.properties
 
 
 def test_a_property_with_the_name_of_the_proof_stands_in_the_fields() -> None:
-    named = Headers(OWN.mode, time=1, source_id="i", properties={PROOF_NAME: "x"})
-    written = headers.write_headers(named, PROOF)
+    named = Headers(MODE, time=1, source_id="i", properties={PROOF_NAME: "x"})
+    written = WRITER.write(named, PROOF)
 
     assert written[PROOF_NAME] == PROOF
-    assert headers.read_headers(written, OWN) == (named, PROOF)
+    assert READER.read(written, OWN) == (named, PROOF)
 
 
 @given(JSON.map(json.dumps) | TEXTS)
 def test_fields_of_a_stranger_never_raise_and_have_their_types(text: str) -> None:
-    found, _ = headers.read_headers({FIELDS: text, "plain": "x"}, OWN)
+    found, _ = READER.read({FIELDS: text, "plain": "x"}, OWN)
 
     assert found.properties["plain"] == "x"
     numbers = (found.priority, found.time, found.expiry)
@@ -84,3 +86,15 @@ def test_fields_of_a_stranger_never_raise_and_have_their_types(text: str) -> Non
     assert isinstance(found.source_id, str | None)
     assert all(isinstance(each, str) for each in found.origin)
     assert found.mode is DeliveryMode.AT_LEAST_ONCE
+
+
+def test_what_messages_share_is_read_and_written_once() -> None:
+    shared = Headers(MODE, priority=4, origin=("@1:2", "one~3/r"))
+    written = WRITER.write(shared, PROOF)
+    read, _ = READER.read(written, OWN)
+
+    again, got = READER.read(WRITER.write(shared), {**OWN, "source_id": "nats T 2"})
+
+    assert (read.origin, read.priority, read.source_id) == (shared.origin, 4, "nats T 1")
+    assert (again.origin, again.priority, again.source_id) == (shared.origin, 4, "nats T 2")
+    assert got == ""

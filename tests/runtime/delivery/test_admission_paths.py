@@ -90,12 +90,19 @@ class Source:
         )
 
     def wire(self, name: str) -> bytes:
-        return self.rules.router.wire_name(name)
+        return self.rules.router.wire_names[name]
+
+
+def proof_of(source: Source, rules: PathRules, headers: Headers, *, last: str = LAST) -> str:
+    """The proof of a copy that a gateway with these rules sends to `a/1`."""
+    name, payload_hash = source.wire("a/1"), fingerprint(b"on")[1]
+    proof = render_proof(FIRST, last, 1, content_digest(name + payload_hash))
+    return rules.sign(proof, name, payload_hash, headers)
 
 
 def copy(source: Source, origin: Sequence[str], *, hops: int = 1, first: str = FIRST) -> Message:
     """A copy as another gateway sends it to `a/1`."""
-    digest = content_digest(source.wire("a/1"), fingerprint(b"on")[1])
+    digest = content_digest(source.wire("a/1") + fingerprint(b"on")[1])
     proof = render_proof(first, LAST, hops, digest)
     return Message("a/1", b"on", Headers(origin=(*origin,)), proof)
 
@@ -339,9 +346,8 @@ def test_a_signed_path_is_told_from_one_that_anybody_can_write(tmp_path: Path) -
     keyed = PathRules(keys=(b"new", b"old"))
     source = Source(tmp_path, path_rules=keyed)
     headers = Headers(origin=(HERE,))
-    digest = fingerprint(b"on")[1]
     proofs = {
-        name: rules.prove(FIRST, LAST, 1, source.wire("a/1"), digest, headers)
+        name: proof_of(source, rules, headers)
         for name, rules in {
             "signed": keyed, "before": PathRules(keys=(b"old",)), "plain": PathRules(),
             "another key": PathRules(keys=(b"x",)),
@@ -378,10 +384,8 @@ def test_with_a_key_only_a_signed_path_says_what_was_taken(tmp_path: Path, *, si
     keyed = PathRules(keys=(b"key",))
     source = Source(tmp_path, path_rules=keyed)
     rules = keyed if signed else DEFAULT_RULES
-    headers, digest = Headers(origin=ROUND), fingerprint(b"on")[1]
-    proofs = [
-        rules.prove(FIRST, last * 32, 1, source.wire("a/1"), digest, headers) for last in "de"
-    ]
+    headers = Headers(origin=ROUND)
+    proofs = [proof_of(source, rules, headers, last=last * 32) for last in "de"]
 
     found = [source.admit(Message("a/1", b"on", headers, each)) for each in proofs]
 

@@ -122,3 +122,18 @@ def test_evictions_do_not_slow_the_filter() -> None:
         find_all(duplicates, range(first, first + MAX_IDENTITIES), batch)
         spent.append(time.thread_time() - began)
     assert spent[-1] < 8 * spent[0]
+
+
+@pytest.mark.parametrize(
+    "added",
+    [
+        pytest.param([4, 2], id="one-was-there"),
+        pytest.param([4, 5, 4], id="twice-in-the-batch"),
+    ],
+)
+def test_a_batch_is_new_as_a_whole_or_adds_nothing(added: list[int]) -> None:
+    duplicates = DuplicateFilter()
+    assert duplicates.add_new([identity(number) for number in (1, 2, 3)], SettledBatch())
+
+    assert not duplicates.add_new([identity(number) for number in added], SettledBatch())
+    assert duplicates.find_or_add(identity(4), SettledBatch()) is None
