@@ -13,7 +13,7 @@ from gateway.endpoints.mqtt.memory_session import MemorySession
 from gateway.endpoints.mqtt.publish_state import PublishState
 from gateway.endpoints.settings.mqtt import MqttSettings
 from gateway.endpoints.source_shell import not_open
-from gateway.errors import NotConnectedError
+from gateway.errors import EndpointError
 from gateway.model.message import Message
 from gateway.wire.mqtt.session_packets import encode_retained
 
@@ -87,7 +87,7 @@ class MqttSink:
         if state is None or said is None or connected is self._told:
             return
         payload, five = said.up if connected else said.down, self._settings.version == "5"
-        with suppress(NotConnectedError):  # the broker tells the will
+        with suppress(EndpointError):  # the broker tells the will, or another client its state
             state.connection.write(encode_retained(said.name, payload, five=five))
             self._told = connected
 
