@@ -212,11 +212,11 @@ class FileReader:
                 continue
             place = self._settings[name][1]["was"]
             if was in self.endpoint_names:
-                reason = f"`was: {was}` names an endpoint that goes on with its own memory"
+                reason = f"`was: {was}` names an endpoint that goes on itself"
                 place.report("setting", reason, "write the name that no endpoint has any more")
             elif was in taken:
-                reason = f"the memory of {was!r} goes to {taken[was]!r} already"
-                place.report("setting", reason, "one endpoint goes on with a memory")
+                reason = f"{taken[was]!r} goes on as {was!r} already"
+                place.report("setting", reason, "one endpoint goes on with a memory and copies")
             taken.setdefault(was, name)
 
     def _read_defaults(self, place: Place, node: yaml.Node) -> None:

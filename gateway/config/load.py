@@ -71,6 +71,21 @@ class Configuration:
             found[name] = f"{key} {each.broker.space}".rstrip()
         return found
 
+    def first_name(self, name: str) -> str:
+        """Return the first name of the endpoint `name`: its memory and its spool have that one."""
+        return self.endpoints[name].was or name
+
+    def present_name(self, name: str) -> str:
+        """Return the name of the endpoint that was called `name` first; else `name` itself."""
+        if name in self.endpoints:
+            return name
+        return next((new for new, each in self.endpoints.items() if each.was == name), name)
+
+    def present_label(self, label: str) -> str:
+        """Return the label that a target has now, by one of a row in the archive."""
+        name = label.partition(":")[0].partition("#")[0]  # a further target, a further copy
+        return self.present_name(name) + label.removeprefix(name)
+
     def broker_selector(self, name: str) -> str:
         """Return the selector that the broker of the endpoint `name` evaluates; "" for none.
 

@@ -61,7 +61,7 @@ class CommonEndpointSettings:
     )
     was: str | None = optional(
         "earlier name of this endpoint: its source goes on with the memory of that one, and with"
-        " session, queue and consumer of that name"
+        " session, queue and consumer of that name, and its target with the copies in the spool"
     )
     broker_id: str | None = optional(
         "identifier of the broker, the same in the configurations of all gateways, to detect loops"

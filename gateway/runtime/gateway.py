@@ -53,8 +53,8 @@ if TYPE_CHECKING:  # its SDK is optional
 
 log = logging.getLogger(__name__)
 STRANDED: Final = (
-    "the spool holds %s messages for %r, to which no route sends; they are sent as soon as an"
-    " endpoint of this name is a target again"
+    "the spool holds %s messages for %r, to which no route sends; they are sent when it is a"
+    " target again, or from the next start on by a target with `was: %s`"
 )
 CLOSE_TIMEOUT: Final = 2.0  # seconds of a stop that are reserved for closing files
 RESTART_SECTIONS: Final = ("standby", "archive", "spool", "dead_letters", "web", "tracing")
@@ -152,6 +152,7 @@ class Gateway:
         self._echoes.remember(recovered.sent)
         change = self._active.prepare(running, running, context)
         self._active.apply(change, context, recovered.identities)
+        self._find_stranded()
         self._watchdog.start()
 
     def warm_up(self) -> None:
@@ -166,7 +167,7 @@ class Gateway:
     @property
     def states(self) -> list[EndpointState]:
         """The connection states of all lanes, pumps and taps."""
-        states = [lane.state for lane in self.lanes.values()]
+        states = [lane.state for lane in dict.fromkeys(self.lanes.values())]
         states += [pump.state for pump in self.pumps.values()]
         return states + [tap.state for tap in self.taps.values()]
 
@@ -310,15 +311,13 @@ class Gateway:
         self.spool_database = database = SpoolDatabase(Path(spool.path))
         self.dead_letters = DeadLetters(database, self.configuration.dead_letters.bytes)
         self.dead_letters.publish = self._publish_dead_letters
-        self._find_stranded()
 
     def _find_stranded(self) -> None:
         """Look for messages on disk without a target; only a start or a reload changes them."""
         if self.spool_database is not None:
-            targets = wiring.target_endpoints(self.configuration)
-            self.stranded = stranded(self.spool_database, targets)
+            self.stranded = stranded(self.spool_database, self._active.spooled_names)
         for name, number in self.stranded:
-            log.warning(STRANDED, number, name, extra={"endpoint": name})
+            log.warning(STRANDED, number, name, name, extra={"endpoint": name})
 
     def _find_route(self, name: str) -> Route | None:
         return next((each for each in self.configuration.routes if each.name == name), None)
@@ -335,7 +334,9 @@ class Gateway:
         if database is None or spool is None:
             return lambda _: None
         limits = SpoolLimits(spool.bytes, spool.messages, spool.seconds)
-        return lambda name: Spool(name, database, ledger, limits)
+        return lambda name: Spool(
+            name, database, ledger, limits, self.configuration.endpoints[name].was
+        )
 
     def _require_lease(self) -> None:
         """Do nothing while this instance may hand messages over.
@@ -397,6 +398,6 @@ def _warn_of_restart_sections(old: Configuration, wanted: Configuration) -> None
 
 def _earlier_names(wanted: Configuration, old: Configuration | None = None) -> dict[str, str]:
     """The earlier name of each source endpoint, or "": the one in `old`, or else the first one."""
-    last = {each.was or name: name for name, each in (old.endpoints if old else {}).items()}
+    last = {old.first_name(name): name for name in old.endpoints} if old else {}
     first = {each: wanted.endpoints[each].was for each in wiring.source_endpoints(wanted)}
     return {name: last.get(was, was) for name, was in first.items()}

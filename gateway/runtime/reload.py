@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from gateway.config.load import Configuration
+from gateway.errors import EndpointError
 from gateway.runtime import wiring
 from gateway.runtime.context import GatewayContext, SourceBinding
 from gateway.runtime.delivery.duplicates import Identity
@@ -26,10 +27,14 @@ from gateway.runtime.tap import Tap
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A change from one configuration to another, with every sink and source that it needs."""
+    """A change from one configuration to another, with every sink and source that it needs.
+
+    `renamed` has the earlier name of each target whose lane goes on under another one.
+    """
 
     old: Configuration
     wanted: Configuration
+    renamed: Mapping[str, str]
     sinks: Mapping[str, SinkBinding]  # of the targets that are new or have new settings
     sources: Mapping[str, SourceBinding]
 
@@ -54,6 +59,7 @@ class ActiveEndpoints:
         Raises:
             EndpointError: an endpoint cannot be created.
         """
+        renamed = self._renamed_targets(old, wanted)
         sinks = {
             name: wiring.make_sink_binding(wanted, name, context.echoes, context.identity)
             for name in wiring.target_endpoints(wanted)
@@ -62,6 +68,9 @@ class ActiveEndpoints:
             or wiring.echo_brokers(old).get(name) != wiring.echo_brokers(wanted).get(name)
             or wiring.statement_at(old, name) != wiring.statement_at(wanted, name)
         }
+        for name in sinks:
+            if name not in self.lanes and name not in renamed:
+                self._refuse_foreign_rows(wanted, name)
         unchanged = {
             name: pump.source
             for name in wiring.source_endpoints(wanted)
@@ -79,7 +88,7 @@ class ActiveEndpoints:
             )
             for name in wiring.source_endpoints(wanted)
         }
-        return Change(old, wanted, sinks, sources)
+        return Change(old, wanted, renamed, sinks, sources)
 
     def apply(
         self,
@@ -96,14 +105,13 @@ class ActiveEndpoints:
         for lane in self.lanes.values():
             lane.hasten()
         new: list[Lane | Pump] = []
-        late: list[Lane] = []  # with the client ids of lanes that are closed first
-        renamed = _renamed(change.old, change.wanted)
+        self._rebind_lanes(change, [name for name in change.sinks if name in self.lanes])
+        for name, was in change.renamed.items():  # by both names: the old routes still use one
+            self.lanes[name] = self.lanes[was]
         for name, sink in change.sinks.items():
-            if name in self.lanes:
-                self.lanes[name].rebind(sink)
-            else:
-                lane = self.lanes[name] = self._make_lane(name, sink, context)
-                (late if name in renamed else new).append(lane)
+            if name not in self.lanes:
+                self.lanes[name] = self._make_lane(name, sink, context)
+                new.append(self.lanes[name])
         self._update_heartbeats(change.wanted)
         self._update_taps(change, context)
         deadline = time.monotonic() + change.wanted.gateway.stop_seconds
@@ -119,14 +127,15 @@ class ActiveEndpoints:
                 self.pumps[name].duplicates.remember(received.get(name, ()))
                 new.append(self.pumps[name])
         self._changing = False
-        if renamed:  # both have the same session
+        if _renamed(change.old, change.wanted):  # both sources have the same session
             self._close_unused_sources(change.wanted, context)
+        for name in change.renamed:  # it has answered the copies of these sources
+            self.lanes[name].rename(name)
+        self._rebind_lanes(change, change.renamed)
         for each in new:  # the lanes first; each looks for the sources at its broker
             each.start()
         self._close_unused_sources(change.wanted, context)
         self._close_unused_targets(change.wanted)
-        for lane in late:
-            lane.start()
 
     def stop_receiving(self, deadline: float) -> bool:
         """Receive nothing more; return whether all batches were settled until `deadline`."""
@@ -142,14 +151,49 @@ class ActiveEndpoints:
     def close_sources(self) -> None:
         _run_in_parallel([pump.close for pump in self.pumps.values()])
 
+    def _rebind_lanes(self, change: Change, names: Iterable[str]) -> None:
+        seconds = change.wanted.gateway.stop_seconds
+        _run_in_parallel(
+            [partial(self.lanes[name].rebind, change.sinks[name], seconds) for name in names]
+        )
+
     def _make_lane(self, name: str, binding: SinkBinding, context: GatewayContext) -> Lane:
-        ready, hasten = partial(self._sources_ready, name), partial(self._hasten_sources, name)
-        state = _state(name, "sink", context)
+        state = _state(name, "sink", context)  # a reload may give it another name
+        ready, hasten = partial(self._sources_ready, state), partial(self._hasten_sources, state)
         return Lane(binding, state, context.make_spool(name), ready, hasten, context.require_lease)
 
-    def _sources_ready(self, name: str, since: float) -> bool:
-        """Return whether no source misses what the target `name`, connected `since`, is sent."""
-        return not any(pump.misses(since) for pump in self._sources_at(name))
+    def _renamed_targets(self, old: Configuration, wanted: Configuration) -> dict[str, str]:
+        """Return the earlier name of each target that is the same endpoint as one that leaves."""
+        left = {old.first_name(was): was for was in self.lanes if was not in wanted.endpoints}
+        return {
+            name: left[first]
+            for name in wiring.target_endpoints(wanted)
+            if name not in self.lanes and (first := wanted.first_name(name)) in left
+        }
+
+    def _refuse_foreign_rows(self, wanted: Configuration, name: str) -> None:
+        """Refuse a new target whose rows of the spool a running one sends, which is another one.
+
+        Raises:
+            EndpointError: there is one: only a restart gives rows to another target.
+        """
+        own = {name, wanted.first_name(name)}
+        for other, lane in self.lanes.items():
+            if lane.spool is not None and (shared := lane.spool.names & own):
+                raise EndpointError(
+                    f"endpoint {name!r}: the running target {other!r} sends the copies that the"
+                    f" spool has for {min(shared)!r}; restart the gateway to apply this"
+                )
+
+    @property
+    def spooled_names(self) -> frozenset[str]:
+        """The names whose rows of the spool a lane sends."""
+        spools = [lane.spool for lane in self.lanes.values() if lane.spool is not None]
+        return frozenset().union(*(each.names for each in spools))
+
+    def _sources_ready(self, state: EndpointState, since: float) -> bool:
+        """Return whether no source misses what a target, connected `since`, is sent."""
+        return not any(pump.misses(since) for pump in self._sources_at(state.name))
 
     def _readers_ready(self, targets: Sequence[str], deadline: float) -> bool:
         """Return whether no source of a change misses what routes to `targets` send there.
@@ -167,9 +211,9 @@ class ActiveEndpoints:
             for pump in self._sources_at(name)
         )
 
-    def _hasten_sources(self, name: str) -> None:
-        """Let the sources that miss something connect now: the broker of `name` is there."""
-        for pump in self._sources_at(name):
+    def _hasten_sources(self, state: EndpointState) -> None:
+        """Let the sources that miss something connect now: the broker of a target is there."""
+        for pump in self._sources_at(state.name):
             if pump.misses(0.0):
                 pump.state.hasten()
 
@@ -228,28 +272,29 @@ class ActiveEndpoints:
     def _close_unused_targets(self, wanted: Configuration) -> None:
         """Stop the lanes of endpoints that `wanted` no longer uses; their sources are closed."""
         seconds = wanted.gateway.stop_seconds
-        removed = self.lanes.keys() - {*wiring.target_endpoints(wanted)}
+        targets = {*wiring.target_endpoints(wanted)}
+        removed = self.lanes.keys() - targets
+        kept = {lane for name, lane in self.lanes.items() if name in targets}
         for name in removed:
-            if not self.lanes[name].direct:  # a source that waits for its room cannot rebind
-                self.lanes[name].remove(0.0)
+            lane = self.lanes[name]
+            if lane not in kept and not lane.direct:  # what waits for its room cannot rebind
+                lane.remove(0.0)
         wait_until(
             lambda: not any(pump.rebinding for pump in self.pumps.values()),
             time.monotonic() + seconds,
         )
         for name in removed:
-            if (lane := self.lanes.pop(name, None)) is not None:
+            if (lane := self.lanes.pop(name)) not in kept:  # else it has another name now
                 lane.remove(seconds)
 
 
 def _renamed(old: Configuration, wanted: Configuration) -> set[str]:
     """Return the new names of endpoints that go on under another one."""
-    left = {
-        each.was or name for name, each in old.endpoints.items() if name not in wanted.endpoints
-    }
+    left = {old.first_name(name) for name in old.endpoints if name not in wanted.endpoints}
     return {
         name
-        for name, each in wanted.endpoints.items()
-        if name not in old.endpoints and (each.was or name) in left
+        for name in wanted.endpoints
+        if name not in old.endpoints and wanted.first_name(name) in left
     }
 
 

@@ -109,7 +109,8 @@ def take_status(running: Gateway) -> Status:
     archive, database, letters = running.archive, running.spool_database, running.dead_letters
     configuration = running.configuration  # read once: a reload may replace it
     endpoints = [_source_status(pump, running) for _, pump in sorted(running.pumps.items())]
-    endpoints += [_sink_status(lane, running) for _, lane in sorted(running.lanes.items())]
+    lanes = {lane.state.name: lane for lane in running.lanes.values()}
+    endpoints += [_sink_status(lane, running) for _, lane in sorted(lanes.items())]
     endpoints += [_status(tap.state, tap.target.system) for tap in running.taps.values()]
     return Status(
         gateway=configuration.gateway.name,

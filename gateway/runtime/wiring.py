@@ -203,8 +203,8 @@ def make_restore_bindings(
 
 def _role_of(configuration: Configuration, name: str) -> str:
     """The role of the source of the endpoint `name`: an earlier name of it stays in its role."""
-    endpoint = configuration.endpoints[name]
-    return f"{find_kind(endpoint.settings).name} {endpoint.was or name}"
+    kind = find_kind(configuration.endpoints[name].settings).name
+    return f"{kind} {configuration.first_name(name)}"
 
 
 def _tap_role(configuration: Configuration, target: Watched) -> str:

@@ -41,7 +41,7 @@ def warnings(status: Status) -> Iterator[str]:
             f" {status.reload_refused[:MAX_TEXT]}"
         )
     for name, number in status.stranded:
-        yield STRANDED % (number, name)
+        yield STRANDED % (number, name, name)
     for loop in status.suspected_loops:
         since = datetime.fromtimestamp(loop.since / MICROSECONDS, UTC)
         yield (

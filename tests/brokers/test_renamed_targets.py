@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from gateway.config.load import load
 from gateway.runtime.gateway import Gateway
+from gateway.runtime.pump import Pump
 from tests.archived import archived
 from tests.brokers.mosquitto import Mosquitto
 from tests.brokers.running import Client
@@ -32,6 +34,10 @@ routes:
 """
 
 
+def is_connected(pump: Pump) -> bool:
+    return pump.state.connection.value == "connected"
+
+
 def test_the_connections_of_a_renamed_endpoint_do_not_end_each_other(
     tmp_path: Path, mosquitto: Mosquitto, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -46,7 +52,7 @@ def test_the_connections_of_a_renamed_endpoint_do_not_end_each_other(
     out, publisher = Client(mosquitto.port, "dst/#"), Client(mosquitto.port)
     gateway = Gateway(load(config))
     gateway.start()
-    until(lambda: gateway.pumps["site"].state.connection.value == "connected")
+    until(partial(is_connected, gateway.pumps["site"]))
     sent = 0
     for number in range(RENAMES + 1):
         for _ in range(COUNT):
@@ -55,6 +61,8 @@ def test_the_connections_of_a_renamed_endpoint_do_not_end_each_other(
         if number < RENAMES:
             rename(f"site{number}", "was: site")
             gateway.reload(load(config))
+            (pump,) = gateway.pumps.values()
+            until(partial(is_connected, pump))
     out.wait_for(lambda arrived: len({*arrived}) == sent)
     gateway.stop(PATIENCE)
     publisher.close()

@@ -54,9 +54,9 @@ def test_a_good_file_becomes_endpoints_and_routes(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("plant", "ems", "reason"),
     [
-        ("ems", "", "goes on with its own memory"),
-        ("plant", "", "goes on with its own memory"),
-        ("old", "old", "goes to 'plant' already"),
+        ("ems", "", "goes on itself"),
+        ("plant", "", "goes on itself"),
+        ("old", "old", "'plant' goes on as 'old' already"),
     ],
 )
 def test_an_earlier_name_whose_memory_is_taken_is_a_finding(

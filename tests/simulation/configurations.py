@@ -28,6 +28,7 @@ _ENDPOINTS: Final = {
     "rabbitmq": "kind: rabbitmq, url: 'amqp://{host}:5672/'",
 }
 _REMOVES: Final = {"solace": ", subscribe_queue: false"}  # of an endpoint
+_RENAMED: Final = "-renamed"  # the end of a name that a reload gave an endpoint
 _KEY_FILE: Final = "path.key"
 _SHARE: Final = "$share/all/"  # of a subscription over MQTT that removes
 # gateway -> routes: source, targets
@@ -56,6 +57,15 @@ DEAD_QUEUE: Final = "b.dead"  # the place of rejected messages at the broker b
 # The first level of the names that are sent to a broker, and of those that are read there.
 _SENT: Final = {("redrive", "b"): "work", ("circle", "b"): "there"}
 _READ: Final = {("redrive", "b"): "dead"}
+
+
+def place_of(endpoint: str) -> str:
+    """Return the broker that an endpoint, or the label of a target, is at."""
+    return endpoint.replace(_RENAMED, "")
+
+
+def _name(place: str, variant: str) -> str:
+    return place + _RENAMED if (variant, place) == ("rename", "b") else place
 
 
 def hops(plan: Plan) -> dict[str, dict[str, list[str]]]:
@@ -87,7 +97,7 @@ def first_level(plan: Plan, place: str) -> str:
 def configuration(plan: Plan, gateway: str, folder: Path, variant: str = "") -> Configuration:
     """The configuration of a gateway of the plan.
 
-    A `variant` has a removed target, another sink or another source.
+    A `variant` has a removed target, another sink, another source or another name of `b`.
     """
     cached = _load(_yaml(plan, gateway, variant))
     archive, spool = cached.archive, cached.spool
@@ -109,7 +119,7 @@ def _yaml(plan: Plan, gateway: str, variant: str) -> str:
         limits += f", seconds: {plan.spool_seconds}" if plan.spool_seconds else ""
         lines.append(f"spool: {{path: spool, bytes: 65536{limits}}}")
         if plan.dead_letter_endpoint:
-            lines.append(f"dead_letters: {{endpoint: b, name: {DEAD_LETTERS}}}")
+            lines.append(f"dead_letters: {{endpoint: {_name('b', variant)}, name: {DEAD_LETTERS}}}")
     if plan.is_pair:
         lines.append(f"standby: {{lease: {{kind: file, path: lease}}, seconds: {LEASE_SECONDS}}}")
     lines.append("routes:")
@@ -117,12 +127,12 @@ def _yaml(plan: Plan, gateway: str, variant: str) -> str:
         chosen = targets.replace("c", "") if variant == "remove" else targets
         lines += [
             f"  {_route_name(plan, gateway, number)}:",
-            f"    from: {{endpoint: {source}, {_selection(plan, source)}}}",
+            f"    from: {{endpoint: {_name(source, variant)}, {_selection(plan, source)}}}",
             f"    duplicates: {plan.duplicates}",
             *(["    direction: both"] if plan.shape in _BOTH else []),
             *([f"    heartbeat: {_heartbeat(plan, source)}"] if plan.heartbeat else []),
             "    to:",
-            *(f"      - {{endpoint: {each}, template: '{_pattern(plan, each)}'"
+            *(f"      - {{endpoint: {_name(each, variant)}, template: '{_pattern(plan, each)}'"
               f"{_tap(plan, each)}{_id(plan, source)}}}" for each in chosen),
         ]  # fmt: skip
     return "\n".join(lines) + "\n"
@@ -148,7 +158,8 @@ def _endpoint(plan: Plan, gateway: str, name: str, variant: str) -> str:
         text += f", qos: {plan.sink_qos}"
     text += f", broker_id: {name}" if plan.broker_ids else ""
     text += _REMOVES.get(system, "") if name in plan.removing else ""
-    return f"  {name}: {{{text}}}"
+    text += f", was: {name}" if _name(name, variant) != name else ""
+    return f"  {_name(name, variant)}: {{{text}}}"
 
 
 def _route_name(plan: Plan, gateway: str, number: int) -> str:

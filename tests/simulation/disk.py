@@ -32,6 +32,7 @@ from gateway.runtime.outbound.dead_letters import COLUMNS
 from gateway.runtime.outbound.spool_db import VERSION
 from tests.simulation import stand_ins
 from tests.simulation.books import each_row
+from tests.simulation.configurations import place_of
 from tests.simulation.scheduler import InjectedError, Process
 from tests.simulation.small_disk import SmallDisk
 
@@ -243,7 +244,7 @@ class Disk:
     def stored(self, table: str) -> list[tuple[str, bytes]]:
         """Endpoint and body of every committed row of `table`, in order."""
         query = f"SELECT endpoint, CAST(body AS BLOB) FROM {table} ORDER BY number"  # noqa: S608  # a constant
-        return [(str(endpoint), body or b"") for endpoint, body in self._query(query)]
+        return [(place_of(str(endpoint)), body or b"") for endpoint, body in self._query(query)]
 
     def letters(self) -> list[tuple[str, bytes]]:
         """Rule and body of every dead letter of the spool."""
@@ -267,9 +268,12 @@ class Disk:
             return []
 
     def rows(self) -> Iterator[dict[str, Any]]:
-        """All durable rows of all runs."""
+        """All durable rows of all runs, with places as endpoints and targets."""
         for journal in self.journals:
-            yield from journal.each_row()
+            for row in journal.each_row():
+                targets = row["targets"] and [place_of(each) for each in row["targets"]]
+                ends = {name: place_of(row[name] or "") for name in ("endpoint", "target")}
+                yield row | ends | {"targets": targets}
 
     def last_link(self) -> Previous | None:
         """The predecessor of a new journal."""

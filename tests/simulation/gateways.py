@@ -40,6 +40,7 @@ class RunningGateway:
     variant: str = ""
     wanted: bool = True  # whether it is started again
     stopping: bool = False
+    reloading: Process | None = None  # one thread reloads, one change after the other
     removed: set[str] = field(default_factory=set)
     lease: LeaseHolder | None = None  # of the process, in a pair
 
@@ -203,7 +204,8 @@ class Processes:
 
     def reload(self, each: RunningGateway, variant: str) -> None:
         process, gateway = each.process, each.gateway
-        if process is None or gateway is None or each.stopping:  # an operator tries again
+        busy = each.stopping or each.reloading is process
+        if process is None or gateway is None or busy:  # an operator tries again
             again = partial(self.reload, each, variant)
             self.scheduler.at(self.scheduler.now + RELOAD_INTERVAL, again)
             return
@@ -211,6 +213,7 @@ class Processes:
         def apply(wanted: str) -> None:
             each.variant = wanted
             gateway.reload(configuration(self.plan, each.name, each.disk.folder, wanted))
+            each.reloading = None
             self.log("reloaded", f"{process.name} {wanted}")
 
         if variant == "remove":
@@ -218,4 +221,5 @@ class Processes:
                 return
             each.removed.add("c")
         self.log("reload", f"{process.name} {variant}")
+        each.reloading = process
         self.scheduler.spawn("reload", process, partial(apply, variant))

@@ -5,6 +5,8 @@ Each function takes a seed, which gives the order of the steps only.
 
 from __future__ import annotations
 
+from random import Random
+
 from tests.simulation.plan import FOREVER, Fault, Plan, Publication
 from tests.simulation.scheduler import Policy
 
@@ -169,4 +171,23 @@ def echo_of_an_unanswered_copy(seed: int) -> Plan:
     return Plan(
         seed, "both", {"a": "mqtt311", "b": "mqtt311"}, (copy, message),
         (Fault(1.9, "retry", "a", seconds=0.4),), _POLICY, latency=0.2,
+    )  # fmt: skip
+
+
+def rename_with_copies_on_their_way(seed: int) -> Plan:
+    """A reload renames a target whose copies are on disk, unanswered or in memory."""
+    draw = Random(seed)  # noqa: S311  # no secret
+    at = 1.5 + draw.random() * 1.5
+    faults = [
+        Fault(at - draw.random(), draw.choice(("away", "silent-down", "slow")), "b",
+              seconds=draw.random() * 2),
+        Fault(at, "reload-rename", "g1"),
+        Fault(at + draw.random(), draw.choice(("kill", "power", "stop", "reload-sink")), "g1",
+              seconds=0.2),
+        Fault(4.5 + draw.random(), "reload-rename", "g1"),
+    ]  # fmt: skip
+    return Plan(
+        seed, draw.choice(("one", "both")), {"a": "mqtt5", "b": draw.choice(("mqtt5", "jms"))},
+        tuple(_steady("a", 60, 1.5, 0.05, 600)), tuple(sorted(faults, key=lambda each: each.at)),
+        _POLICY, spool=draw.random() < 0.8, batch=draw.choice((1, 5)), window=20, until=8.0,
     )  # fmt: skip

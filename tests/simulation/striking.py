@@ -184,4 +184,5 @@ _AT_GATEWAY: Final[Mapping[str, AtGateway]] = {
     "reload-remove": _reload("remove"),
     "reload-sink": _reload("sink"),
     "reload-source": _reload("source"),
+    "reload-rename": _reload("rename"),
 }

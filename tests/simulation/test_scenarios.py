@@ -26,10 +26,15 @@ SCENARIOS = [
     (scenarios.echo_of_a_failed_send, range(8)),
     (scenarios.gap_forgotten_by_a_kill, range(4)),
     (scenarios.echo_of_an_unanswered_copy, range(8)),
+    (scenarios.rename_with_copies_on_their_way, range(8)),
 ]
 CASES = [pytest.param(scenario, seeds, id=scenario.__name__) for scenario, seeds in SCENARIOS]
 CASES += [
-    pytest.param(scenarios.oldest_strands_rows_at_a_break, range(8, 40), marks=pytest.mark.nightly)
+    pytest.param(scenario, range(8, last), marks=pytest.mark.nightly)
+    for scenario, last in (
+        (scenarios.oldest_strands_rows_at_a_break, 40),
+        (scenarios.rename_with_copies_on_their_way, 200),
+    )
 ]
 
 

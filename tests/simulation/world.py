@@ -28,6 +28,7 @@ from tests.simulation.configurations import (
     hops,
     key_of,
     name_of,
+    place_of,
 )
 from tests.simulation.connections import Connection
 from tests.simulation.disk import Disk
@@ -438,6 +439,7 @@ class World:
         instance: str = "",
     ) -> SimulatedSource | ExactlyOnceSource:  # fmt: skip
         gateway = stand_ins.running_process().name.partition(".")[0]
+        settings = replace(settings, name=place_of(settings.name))  # type: ignore[call-arg]  # each kind has it
         system, plan = self.plan.brokers[settings.name], self.plan
         flavour = Flavour(window=plan.window, batch=plan.batch, capacity=plan.capacity,
                           **_FLAVOURS[system])  # type: ignore[arg-type]  # fmt: skip
@@ -453,6 +455,7 @@ class World:
         )
 
     def make_sink(self, settings: EndpointSettings, *, instance: str = "") -> Sink:
+        settings = replace(settings, name=place_of(settings.name))  # type: ignore[call-arg]  # each kind has it
         system = self.plan.brokers[settings.name]
         if self.plan.own_sinks and system in SINKS:
             return SINKS[system](settings)

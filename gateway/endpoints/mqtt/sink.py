@@ -13,7 +13,7 @@ from gateway.endpoints.mqtt.memory_session import MemorySession
 from gateway.endpoints.mqtt.publish_state import PublishState
 from gateway.endpoints.settings.mqtt import MqttSettings
 from gateway.endpoints.source_shell import not_open
-from gateway.errors import NotConnectedError
+from gateway.errors import EndpointError
 from gateway.model.message import Message
 
 
@@ -89,7 +89,7 @@ class MqttSink:
         state, said = self._state, self.statement
         if state is None or said is None or connected is self._told:
             return
-        with suppress(NotConnectedError):  # the broker tells the will
+        with suppress(EndpointError):  # the broker tells the will, or another client its state
             state.tell(said.name, said.up if connected else said.down, last=last)
             self._told = connected
 

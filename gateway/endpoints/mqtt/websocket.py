@@ -211,8 +211,8 @@ class WebSocketStream(NonBlockingSocket):
     def write(self, pieces: Sequence[bytes]) -> bool:
         try:
             with self._frame_lock:
-                frame = self._connection.send(BytesMessage(b"".join(pieces)))
-                return super().write([frame])
+                data = b"".join(pieces)  # mosquitto 2.1.2 takes an empty frame for the last packet
+                return super().write([self._connection.send(BytesMessage(data))] if data else [])
         except LocalProtocolError as error:
             raise BrokenPipeError("the WebSocket is closed") from error
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any, Final, TypeAlias
 
@@ -72,13 +72,19 @@ class Replay:
         if not routes:
             known = ", ".join(sorted({each.name for each in configuration.routes}))
             raise EndpointError(f"replay: no route {route!r} in the configuration; it has {known}")
+        self._configuration = configuration
         self._sender = ReplaySender(configuration, "replay", routes)
         self.counts: Counter[str] = Counter()
 
     def plan(self, row: ArchiveRow, choice: ReplayChoice) -> Iterator[ReplayCopy]:
         """The chosen copies of one row; those that are recovered are only counted."""
-        matches = self._sender.matches(row["endpoint"], row["name"])
-        made = [delivery for match in matches for delivery in match.deliveries]
+        labels = {self._configuration.present_label(each): each for each in row["targets"] or ()}
+        matches = self._sender.matches(self._source(row), row["name"])
+        made = [  # a target that has another name keeps its label in the archive
+            replace(delivery, label=labels.get(delivery.label, delivery.label))
+            for match in matches
+            for delivery in match.deliveries
+        ]
         if choice.wanted is not None:
             made = [each for each in made if each.label in choice.wanted[row["id"]]]
         if not made:
@@ -120,6 +126,9 @@ class Replay:
     def close(self) -> None:
         self._sender.close()
 
+    def _source(self, row: ArchiveRow) -> str:
+        return self._configuration.present_name(row["endpoint"])
+
     def _without_past_expiry(self, message: Message) -> Message:
         found = without_past_expiry(message)
         self.counts["without their expiry"] += found is not message
@@ -128,7 +137,7 @@ class Replay:
     def _copy(self, row: ArchiveRow, delivery: Delivery, message: Message) -> ReplayCopy:
         if delivery.target is None or delivery.rule:
             return ReplayCopy(row, delivery, None, delivery.reason)
-        source, ids = row["endpoint"], (row["id"], row["trace"])
+        source, ids = self._source(row), (row["id"], row["trace"])
         try:
             return ReplayCopy(row, delivery, self._sender.make(message, delivery, source, *ids))
         except TranslationError as error:

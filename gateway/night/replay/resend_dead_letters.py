@@ -102,8 +102,9 @@ class Resend:
         return {route: replayed_copies(storage, route, since) for route in routes}
 
     def _unchanged(self, letter: DeadLetter) -> ResendAttempt:
-        if letter.endpoint in self._configuration.endpoints:
-            return ResendAttempt(letter, letter.endpoint, without_past_expiry(letter.message))
+        endpoint = self._configuration.present_name(letter.endpoint)
+        if endpoint in self._configuration.endpoints:
+            return ResendAttempt(letter, endpoint, without_past_expiry(letter.message))
         reason = f"the configuration has no endpoint {letter.endpoint!r} any more"
         return ResendAttempt(letter, letter.endpoint, letter.message, rejected(NO_ENDPOINT, reason))
 
@@ -125,22 +126,24 @@ class Resend:
             return ResendAttempt(letter, "", letter.message, refusal)
         try:
             original = without_past_expiry(letter.message)
-            message = self._sender.make(original, delivery, letter.source, letter.id)
+            source = self._configuration.present_name(letter.source)
+            message = self._sender.make(original, delivery, source, letter.id)
         except TranslationError as error:
             return ResendAttempt(letter, "", letter.message, rejected(error.rule, str(error)))
-        letter = replace(letter, route=route.name if route else letter.route, target=delivery.label)
+        label = letter.target or delivery.label  # of an earlier name, as on its other rows
+        letter = replace(letter, route=route.name if route else letter.route, target=label)
         return ResendAttempt(letter, target.endpoint, message)
 
     def _deliveries(self, letter: DeadLetter) -> list[Delivery]:
         """The deliveries to the letter's target; to all targets if no route took it before."""
+        source = self._configuration.present_name(letter.source)
+        label = self._configuration.present_label(letter.target)
         return [
             delivery
-            for match in self._sender.matches(letter.source, letter.source_name)
+            for match in self._sender.matches(source, letter.source_name)
             for delivery in match.deliveries
             if not letter.route
-            or (
-                match.route and match.route.name == letter.route and delivery.label == letter.target
-            )
+            or (match.route and match.route.name == letter.route and delivery.label == label)
         ]
 
     def _record(self, answered: Sequence[tuple[ResendAttempt, Settlement]]) -> None:
@@ -159,7 +162,7 @@ class Resend:
             for route in self._configuration.routes
             if route.name == letter.route
             for target in route.targets
-            if target.label == letter.target
+            if target.label == self._configuration.present_label(letter.target)
         )
 
     def _row(self, attempt: ResendAttempt) -> Rows:

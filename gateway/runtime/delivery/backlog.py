@@ -86,7 +86,7 @@ class SpoolBacklog:
         self.limits = limits
         self.messages, self.bytes = totals.messages, totals.bytes
         self.next_number = next_number
-        self._name = name
+        self.name = name
         self._origin = origin
         self._last_tried = totals.marked
         self._marked = totals.marked  # as on disk
@@ -177,7 +177,7 @@ class SpoolBacklog:
         if not (self._returned or self._rows):
             return self._next_read()
         oldest = self._returned.pop(0) if self._returned else self._take_rows()
-        reason = f"the spool of {self._name} is full, and this was its oldest"
+        reason = f"the spool of {self.name} is full, and this was its oldest"
         oldest.settle_rest(rejected(SPOOL_FULL, reason))
         return Finish(oldest)
 
@@ -198,7 +198,7 @@ class SpoolBacklog:
         batch = self._returned[0]
         times = [row.time for row in batch.rows for _ in row.messages]
         expired = [each for each in batch.unsettled if times[each] < oldest]
-        reason = f"it waited longer than {self.limits.seconds:g} s for {self._name}"
+        reason = f"it waited longer than {self.limits.seconds:g} s for {self.name}"
         batch.settle(expired, [rejected(SPOOL_AGE, reason)] * len(expired))
         return None if batch.unsettled else Finish(self._returned.pop(0))
 

@@ -59,9 +59,9 @@ class LaneState:
         self._disk = backlog if isinstance(backlog, SpoolBacklog) else None
         self.phase = Phase.AWAY
         self.held = 0  # unanswered bytes in memory
-        self.stopping = False  # batches on disk stay there
+        self.stopping = False  # what waits is not sent over this connection
         self.opened_at = 0.0  # monotonic seconds
-        self._name = name
+        self.name = name
         self._backoff = Backoff()
         self._retry_at = self._check_at = self._last_answer = self._held_until = now
         self._hastened = False  # during an attempt, or before the pause behind a loss
@@ -166,6 +166,16 @@ class LaneState:
         if self.phase not in CONNECTED or not self._unanswered:
             return 0.0
         return now - self._last_answer
+
+    def prepare_loss(self) -> None:
+        """Send nothing more over this connection, which is about to be replaced."""
+        self._move(Event.PACED)
+        self.stopping = True
+
+    def owes_nothing(self) -> bool:
+        """Return whether all that was sent over this connection is answered, or it is lost."""
+        done = not self._unanswered and not self._rest and self._isolation is None
+        return done or self.phase not in CONNECTED
 
     def recover(self, now: float, jitter: float) -> None:
         """No send is in progress any more: put all that has no answer back, in order."""
@@ -282,7 +292,7 @@ class LaneState:
         if batch.when_full is WhenFull.OLDEST:
             return disk.take_oldest() or Wait(None)
         batch.number = self.backlog.next_number()
-        batch.settle_rest(rejected(SPOOL_FULL, f"the spool of {self._name} is full"))
+        batch.settle_rest(rejected(SPOOL_FULL, f"the spool of {self.name} is full"))
         return Finish(batch)
 
     def _pause(self, now: float, jitter: float, *, refused: bool) -> None:
@@ -383,7 +393,7 @@ class LaneState:
         if isolation.parts is None:
             if self._unanswered and now < isolation.until:
                 return Wait(isolation.until - now)
-            if reject_poisoned(batch, self._name):
+            if reject_poisoned(batch, self.name):
                 self._search.found(now)
             if not batch.unsettled:
                 self._isolation = None
@@ -401,6 +411,6 @@ class LaneState:
         return send
 
     def _refuse_removed(self, batch: OutboundBatch) -> Finish:
-        reason = f"a reload removed the target {self._name}"
+        reason = f"a reload removed the target {self.name}"
         batch.settle_rest(rejected(TARGET_REMOVED, reason))
         return Finish(batch)

@@ -21,7 +21,7 @@ from gateway.runtime.delivery.lane import LaneState
 from gateway.runtime.delivery.lane_phase import ENDED, Phase
 from gateway.runtime.delivery.outbound_batch import OutboundBatch
 from gateway.runtime.delivery.poisoned_names import PoisonedNames
-from gateway.runtime.outbound.sink_binding import NotedSends, SinkBinding
+from gateway.runtime.outbound.sink_binding import NotedSends, SinkBinding, open_sink
 from gateway.runtime.outbound.spool import Spool
 from gateway.runtime.record.counters import ConnectionState, EndpointState
 
@@ -132,12 +132,24 @@ class Lane:
             self._send_lock.release()
         return send is not None
 
-    def rebind(self, binding: SinkBinding) -> None:
-        """Replace the sink; unanswered batches are sent again through the new one."""
-        with self._lock:
+    def rebind(self, binding: SinkBinding, seconds: float) -> None:
+        """Replace the sink; what the target has not answered in `seconds` goes to the new one."""
+        with self._room:
+            self._lane.prepare_loss()
+            self._room.wait_for(self._lane.owes_nothing, timeout=seconds)
             old, self.binding, self._lane.limits = self.binding, binding, binding.limits
-        self._lose(NotConnectedError(f"{self.state.name}: its settings changed"), ours=True)
+            was_up = self._lane.broken(ours=True)
+            self._lane.stopping = False
+            self._notify()
+        if was_up:
+            self.state.lost(NotConnectedError(f"{self.state.name}: its settings changed"))
         old.sink.close()
+
+    def rename(self, name: str) -> None:
+        """Go on as the target `name`: its endpoint has another name now, and is the same one."""
+        self.state.name = self._lane.name = name
+        if self.spool is not None:
+            self.spool.rename(name)
 
     def hasten(self) -> None:
         """Try to connect without the rest of the pause."""
@@ -349,36 +361,26 @@ class Lane:
         """Connect the sink, and tell the state whether that worked."""
         binding = self.binding
         self.state.connection = ConnectionState.CONNECTING
-        try:
-            binding.sink.close()
-            self._require_lease()  # a connection of ours would close that of the new holder
-            binding.sink.open()
-        except GatewayError as failure:
-            error = failure
-        except Exception as failure:  # a driver's fault must not end this thread
-            log.exception("unexpected error in a driver", extra={"endpoint": self.state.name})
-            error = unexpected_error(self.state.name, failure)
-        else:
-            self.state.connected()
-            if not self._sources_ready(0.0):
-                self._hasten_sources()
-                name = self.state.name
-                log.info(
-                    "nothing is sent until our sources there subscribe", extra={"endpoint": name}
-                )
+        error = open_sink(binding, self.state.name, self._require_lease)
+        if error is not None:
+            self.state.lost(error)
+            refused = not error.retryable
             with self._lock:
-                close = self._lane.opened(monotonic())
-                self._notify()
-            if close is not None:
-                binding.sink.close()
-            if self.binding is not binding:  # a reload replaced it meanwhile
-                self._lose(NotConnectedError(f"{self.state.name}: its settings changed"), ours=True)
-                binding.sink.close()
+                self._lane.failed(monotonic(), random.random(), refused=refused)  # noqa: S311  # jitter
             return
-        self.state.lost(error)
-        refused = not error.retryable
+        self.state.connected()
+        if not self._sources_ready(0.0):
+            self._hasten_sources()
+            name = self.state.name
+            log.info("nothing is sent until our sources there subscribe", extra={"endpoint": name})
         with self._lock:
-            self._lane.failed(monotonic(), random.random(), refused=refused)  # noqa: S311  # jitter
+            close = self._lane.opened(monotonic())
+            self._notify()
+        if close is not None:
+            binding.sink.close()
+        if self.binding is not binding:  # a reload replaced it meanwhile
+            self._lose(NotConnectedError(f"{self.state.name}: its settings changed"), ours=True)
+            binding.sink.close()
 
     def _recover(self) -> None:
         self.binding.sink.close()  # ends a send that blocks

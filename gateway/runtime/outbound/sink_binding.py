@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from gateway.endpoints.base import Sink
+from gateway.errors import GatewayError, unexpected_error
 from gateway.model.message import Message
 from gateway.model.outcome import RETRY, Settlement
 from gateway.runtime.delivery.lane import LaneLimits
+
+log = logging.getLogger(__name__)
 
 AfterSend: TypeAlias = Callable[[Sequence[Settlement]], None]
 
@@ -27,6 +31,22 @@ class SinkBinding:
     carries: frozenset[str]
     limits: LaneLimits
     before_send: Callable[[Sequence[Message]], AfterSend] | None = None
+
+
+def open_sink(
+    binding: SinkBinding, name: str, require_lease: Callable[[], None]
+) -> GatewayError | None:
+    """Open the sink of the endpoint `name`; return why it is not open, None if it is."""
+    try:
+        binding.sink.close()
+        require_lease()  # a connection of ours would close that of the new holder
+        binding.sink.open()
+    except GatewayError as error:
+        return error
+    except Exception as error:  # a driver's fault must not end the thread of the lane
+        log.exception("unexpected error in a driver", extra={"endpoint": name})
+        return unexpected_error(name, error)
+    return None
 
 
 class NotedSends:

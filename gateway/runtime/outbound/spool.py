@@ -48,23 +48,29 @@ _INSERT_ROUTE: Final = (  # a damaged file may have a stale one
 )
 _DELETE: Final = "DELETE FROM batches WHERE number = ?"
 _DELETE_ROUTES: Final = "DELETE FROM batch_routes WHERE number = ?"
-_OLDEST: Final = (  # a damaged row may have values of other types
-    "SELECT CAST(time AS INTEGER) FROM batches WHERE endpoint = ? ORDER BY number LIMIT 1"
+# A damaged row may have values of other types.
+_OLDEST: Final = (
+    "SELECT CAST(number AS INTEGER), CAST(time AS INTEGER) FROM batches WHERE endpoint = ?"
+    " ORDER BY number LIMIT 1"
 )
 _OLDEST_OF_ROUTE: Final = (
-    "SELECT CAST(time AS INTEGER) FROM batch_routes WHERE endpoint = ? AND route = ?"
-    " ORDER BY number LIMIT 1"
+    "SELECT CAST(number AS INTEGER), CAST(time AS INTEGER) FROM batch_routes"
+    " WHERE endpoint = ? AND route = ? ORDER BY number LIMIT 1"
 )
 _TOTALS: Final = (
     "SELECT COALESCE(MAX(number), 0), COALESCE(SUM(CAST(messages AS INTEGER)), 0),"
-    " COALESCE(SUM(CAST(size AS INTEGER)), 0) FROM batches WHERE endpoint = ?"
+    " COALESCE(SUM(CAST(size AS INTEGER)), 0) FROM batches WHERE endpoint IN (?, ?)"
 )
-_NEXT: Final = (  # likewise
-    "SELECT number, COALESCE(CAST(time AS INTEGER), 0), COALESCE(CAST(messages AS INTEGER), 0),"
-    " checksum, COALESCE(CAST(body AS BLOB), x'') FROM batches"
-    " WHERE endpoint = ? AND number > ? AND number < ? ORDER BY number"
+_NEXT_OF_NAME: Final = (
+    "SELECT endpoint, number, COALESCE(CAST(time AS INTEGER), 0),"
+    " COALESCE(CAST(messages AS INTEGER), 0), checksum, COALESCE(CAST(body AS BLOB), x'')"
+    " FROM batches WHERE endpoint = ?{} AND number > ?3 AND number < ?4"
 )
-_MARK: Final = "SELECT COALESCE(CAST(number AS INTEGER), 0) FROM marks WHERE endpoint = ?"
+# The indexes of two names are merged: the rows are not sorted, and only those of the answer read.
+_NEXT: Final = f"{_NEXT_OF_NAME.format(1)} UNION ALL {_NEXT_OF_NAME.format(2)} ORDER BY number"
+_MARK: Final = (
+    "SELECT COALESCE(MAX(CAST(number AS INTEGER)), 0) FROM marks WHERE endpoint IN (?, ?)"
+)
 _WAITING: Final = (
     "SELECT CAST(endpoint AS TEXT), COALESCE(SUM(CAST(messages AS INTEGER)), 0) FROM batches"
     " GROUP BY endpoint ORDER BY endpoint"
@@ -77,20 +83,43 @@ class Spool:
 
     The spool is responsible for a batch from the moment its row is durable until the target's
     answer is recorded; the source is settled when the row is durable.
+
+    A row is under the name that the endpoint had first, its key. So a rename changes no row, and a
+    crash in it loses none. Rows under its present name are those of a run without `was`.
     Thread-safe: the database has its own lock; the backlog is guarded by that of the lane.
     """
 
     def __init__(
-        self, endpoint: str, database: SpoolDatabase, ledger: Ledger, limits: SpoolLimits
+        self,
+        endpoint: str,
+        database: SpoolDatabase,
+        ledger: Ledger,
+        limits: SpoolLimits,
+        first_name: str = "",
     ) -> None:
+        """`first_name` of the endpoint, where a rename gave it another one."""
         self._endpoint = endpoint
+        self._key = first_name or endpoint
+        self._second = endpoint if first_name else ""  # no endpoint has the name ""
         self._database = database
         self._ledger = ledger
-        marked = [number for (number,) in database.rows(_MARK, [endpoint])]
-        totals = SpoolTotals(*database.rows(_TOTALS, [endpoint])[0], *marked)
+        names = [self._key, self._second]
+        # The higher mark is for both: a row that was not tried may be marked without need.
+        ((marked,),) = database.rows(_MARK, names)
+        ((last, messages, size),) = database.rows(_TOTALS, names)
+        totals = SpoolTotals(last, messages, size, marked)
         self.backlog = SpoolBacklog(endpoint, limits, totals, database.next_number, self)
         self._stopping = False
         self._durable = threading.Event()  # of the last mark
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The names under which it has rows."""
+        return frozenset({self._key, self._second} - {""})
+
+    def rename(self, endpoint: str) -> None:
+        """Use another name of the endpoint in texts; its rows stay as they are."""
+        self._endpoint = self.backlog.name = endpoint
 
     def wait_for_disk(self) -> None:
         """Wait while many bytes are queued for the disk, as with a slow or full one."""
@@ -109,8 +138,8 @@ class Spool:
         if not self.backlog.messages:
             return 0.0
         query = _OLDEST_OF_ROUTE if route else _OLDEST
-        found = self._database.rows(query, [self._endpoint, *route])
-        since = found[0][0] if found else 0
+        found = [row for name in self.names for row in self._database.rows(query, [name, *route])]
+        _, since = min(found, default=(0, 0))
         return max(0.0, (now() - since) / 1_000_000) if since else 0.0
 
     def pack(self, batch: OutboundBatch) -> Packed:
@@ -126,16 +155,16 @@ class Spool:
     def write(self, number: int, messages: int, packed: Packed, durable: Durable) -> None:
         """Write a packed batch with so many messages, and call `durable` when it is on disk."""
         (body, routes), time = packed, now()
-        found = checksum(body, (number, self._endpoint, time, messages))
-        row = number, self._endpoint, messages, len(body), time, body, found
+        found = checksum(body, (number, self._key, time, messages))
+        row = number, self._key, messages, len(body), time, body, found
         changes: list[Change] = [(_INSERT, row)]
-        changes += [(_INSERT_ROUTE, (number, each, self._endpoint, time)) for each in routes]
+        changes += [(_INSERT_ROUTE, (number, each, self._key, time)) for each in routes]
         with suppress(SpoolError):  # closed: the source keeps the batch
             self._database.put(changes, durable, len(body))
 
     def read(self, request: Read) -> list[SpoolRow]:
         """The rows of a request, at least one if there is any."""
-        values = [self._endpoint, request.after, request.before]
+        values = [self._key, self._second, request.after, request.before]
         return [self._unpack(*row) for row in self._database.rows(_NEXT, values, size=READ_BYTES)]
 
     def mark(self, number: int) -> int:
@@ -146,7 +175,7 @@ class Spool:
         """
         durable = self._durable = threading.Event()
         with suppress(SpoolError):  # closed: the run ends
-            self._database.put([(_SET_MARK, (self._endpoint, number))], durable.set)
+            self._database.put([(_SET_MARK, (self._key, number))], durable.set)
         while not self._stopping and not durable.wait(DISK_TIMEOUT):
             log.warning("the spool of %s waits for the disk", self._endpoint)
         return number if durable.is_set() else 0
@@ -167,10 +196,12 @@ class Spool:
         """The rows of a batch that was on disk; it is never written again."""
         return [pending for row in batch.rows for pending in row.pending]
 
-    def _unpack(self, number: int, time: int, count: int, stored: bytes, body: bytes) -> SpoolRow:
+    def _unpack(  # noqa: PLR0913, PLR0917  # the columns of a row
+        self, name: str, number: int, time: int, count: int, stored: bytes, body: bytes
+    ) -> SpoolRow:
         at = self._ledger.clock()
         try:
-            check(body, (number, self._endpoint, time, count), stored)
+            check(body, (number, name, time, count), stored)
             messages, pending = unpack_batch(body)
         except SpoolError as error:
             reason = f"row {number} of {count} messages: {error}"

@@ -8,13 +8,15 @@ from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 
 import pytest
 
-from gateway.endpoints.base import Batch, Source, Subscription
+from gateway.endpoints.base import Batch, Sink, Source, Statement, Subscription
 from gateway.endpoints.mqtt import open_sink, open_source
 from gateway.endpoints.mqtt.receive_state import ReceiveState
 from gateway.endpoints.mqtt.session import MqttSession
+from gateway.endpoints.mqtt.sink import MqttSink
 from gateway.endpoints.mqtt.source import MqttSource
 from gateway.endpoints.settings.mqtt import MqttSettings, MqttTlsSettings
 from gateway.errors import (
@@ -31,6 +33,7 @@ from tests.endpoints.mqtt.peer import (
     WELCOME,
     WELCOME_BACK,
     Peer,
+    connected,
     listening,
     lost_after_qos_2,
     peer,
@@ -120,6 +123,30 @@ def test_a_takeover_is_seen_while_nothing_is_read(peer: Peer) -> None:
         receive(source)
     assert len(batch.messages) == 1
     source.close()
+
+
+def test_a_sink_that_was_replaced_closes_without_its_last_state(peer: Peer) -> None:
+    """Another client has its session, and tells a state of its own."""
+    sink = connected(peer)
+    assert isinstance(sink, MqttSink)
+    sink.statement = Statement("state", b"up", b"down")
+    sink.tell(connected=True)
+    peer.read()
+    peer.write(b"\xe0\x02\x8e\x00")
+    peer.hang_up()
+    until(partial(is_replaced, sink))
+
+    sink.close()
+    with pytest.raises(NotConnectedError, match="open it first"):
+        sink.send((), lambda _: None)
+
+
+def is_replaced(sink: Sink) -> bool:
+    try:
+        sink.send((), lambda _: None)
+    except TakenOverError:
+        return True
+    return False
 
 
 def close_each(server: socket.socket) -> None:

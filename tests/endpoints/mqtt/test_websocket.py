@@ -81,6 +81,16 @@ def test_a_packet_spans_frames_and_a_frame_has_many_packets(web: WebPeer) -> Non
     source.close()
 
 
+def test_a_sink_sends_no_empty_frame(web: WebPeer) -> None:
+    """mosquitto 2.1.2 takes its last packet again for an empty one, here the CONNECT."""
+    sink = connected(web)
+    sink.send([Message("t", b"a")], lambda _: None)
+
+    first, payload = web.frame()
+    assert (first, payload[:1]) == (BINARY, b"\x30")
+    sink.close()
+
+
 def test_packets_that_come_with_the_handshake_are_read(web: WebPeer) -> None:
     web.answer = lambda request: accepting(request) + frame(BINARY, WELCOME)
     sink = open_sink(web.settings)

@@ -132,6 +132,25 @@ def test_a_copy_that_a_replay_delivered_is_not_sent_again(
     assert "3 not sent again: an earlier replay delivered them; --again sends them, too" in told
 
 
+def test_a_copy_of_an_earlier_name_is_sent_to_the_present_one(tmp_path: Path) -> None:
+    with replay_rig(tmp_path) as rig:
+        rig.relay(Message("orders/1", b"one"), Message("orders/2", b"two"))
+        rig.reconciled(missing=[rig.rows("received")[1]["id"]])
+        text = rig.file.read_text()
+        for name, now in (("plant", "site"), ("erp", "sap")):
+            text = text.replace(f"{name}: {{", f"{now}: {{was: {name}, ")
+            text = text.replace(f"endpoint: {name},", f"endpoint: {now},")
+        rig.file.write_text(text)
+
+        assert rig.replay("--class", "missing") == 0
+        assert [message.address for message in collect(rig.out, 1)] == ["ORDERS.2"]
+        assert rig.replay("--class", "missing") == 0
+        assert rig.out.receive(0) is None
+
+    (again,) = (row for row in rig.rows("delivered") if row["replayed"])
+    assert (again["endpoint"], again["target"]) == ("sap", "erp")
+
+
 def test_a_compacted_replay_is_not_sent_again(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -115,6 +115,32 @@ def test_the_rows_are_replays_and_a_converted_copy_stays_converted(
     assert rows[1]["hash"] == fingerprint("converted before")[1]
 
 
+def test_the_letters_of_an_earlier_name_are_sent_to_the_present_one(
+    tmp_path: Path, config: Path, erp: Source
+) -> None:
+    """Their rows have the label that the dead row has, so that the night counts a recovery."""
+    keep(
+        tmp_path,
+        letter(1, "erp", "erp", Message("ORDERS.1", b"refused")),
+        letter(2, "erp:2", "", Message("orders/1", b"not translated")),
+    )
+    text = config.read_text()
+    for name, now in (("plant", "site"), ("erp", "sap")):
+        text = text.replace(f"{name}: {{", f"{now}: {{was: {name}, ")
+        text = text.replace(f"endpoint: {name},", f"endpoint: {now},")
+    config.write_text(text)
+
+    assert main(["dead-letters", "replay", str(config)]) == 0
+
+    sent = [(message.address, message.payload) for message in collect(erp, 2)]
+    assert sorted(sent, key=str) == [("ORDERS.1", b"refused"), ("TEXTS.1", "not translated")]
+    rows = sorted(archived(tmp_path), key=lambda row: row["id"])
+    assert [(row["endpoint"], row["target"], row["outcome"]) for row in rows] == [
+        ("sap", "erp", "accepted"),
+        ("sap", "erp:2", "converted"),
+    ]
+
+
 def test_a_letter_that_gateway_replay_delivered_is_not_sent_again(
     tmp_path: Path, config: Path, erp: Source, capsys: pytest.CaptureFixture[str]
 ) -> None:

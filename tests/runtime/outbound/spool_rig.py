@@ -34,7 +34,9 @@ LIMITS = SpoolLimits(1 << 30)
 class SpoolRig:
     """A lane with a spool that records settlements and rows."""
 
-    def __init__(self, folder: Path, limits: SpoolLimits, letters: int, capacity: int) -> None:
+    def __init__(
+        self, folder: Path, limits: SpoolLimits, letters: int, capacity: int, names: Sequence[str]
+    ) -> None:
         self.sink = ScriptedSink()
         self.sink.up = False
         self.settled: dict[str, Outcome] = {}  # as the source sees it
@@ -48,9 +50,10 @@ class SpoolRig:
             {"relay": self.counters}, self._archive, self.letters.put, clock=lambda: next(ticks),
             keeps_letters=True,
         )  # fmt: skip
-        self.spool = Spool("target", self.database, self.ledger, limits)
+        name, *first = names
+        self.spool = Spool(name, self.database, self.ledger, limits, *first)
         binding = SinkBinding(self.sink, "mqtt", frozenset(), LaneLimits(BACKOFF, capacity))
-        self.lane = Lane(binding, EndpointState("target", "sink"), self.spool)
+        self.lane = Lane(binding, EndpointState(name, "sink"), self.spool)
         self.lane.start()
 
     def deliver(self, *names: str, payload: bytes = b"x", when: WhenFull = WhenFull.SLOW) -> None:
@@ -123,8 +126,10 @@ def spool_rig(
     limits: SpoolLimits = LIMITS,
     letters: int = 1 << 20,
     capacity: int = MAX_HELD_BYTES,
+    names: Sequence[str] = ("target",),
 ) -> Iterator[SpoolRig]:
-    rig = SpoolRig(folder, limits, letters, capacity)
+    """`names` of the endpoint: the present one, and the first one where that is another."""
+    rig = SpoolRig(folder, limits, letters, capacity, names)
     try:
         yield rig
     finally:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -231,11 +232,30 @@ def test_a_new_sink_gets_the_unanswered_batches() -> None:
         until(lambda: lane.direct)
         old.mute = True
         lane.deliver(answers.batch("a", "b"))
-        lane.rebind(SinkBinding(new, "mqtt", frozenset(), LaneLimits(BACKOFF)))
+        lane.rebind(SinkBinding(new, "mqtt", frozenset(), LaneLimits(BACKOFF)), 0.0)
         lane.deliver(answers.batch("c"))
         until(lambda: len(answers.outcomes) == 3)
 
     assert [message.address for message in new.received] == ["a", "b", "c"]
+
+
+def test_a_replaced_sink_answers_what_it_got_and_gets_no_more() -> None:
+    old, new, answers = ScriptedSink(), ScriptedSink(), RecordedAnswers()
+    binding = SinkBinding(new, "mqtt", frozenset(), LaneLimits(BACKOFF))
+    with open_lane(old) as lane, ThreadPoolExecutor(1) as pool:
+        until(lambda: lane.direct)
+        old.mute = True
+        lane.deliver(answers.batch("a"))
+        rebound = pool.submit(lane.rebind, binding, PATIENCE)
+        until(lambda: not lane.direct)
+        lane.deliver(answers.batch("b"))
+        assert not answers.outcomes
+        old.answer_all()
+        rebound.result(PATIENCE)
+        until(lambda: len(answers.outcomes) == 2)
+
+    assert [message.address for message in old.received] == ["a"]
+    assert [message.address for message in new.received] == ["b"]
 
 
 @pytest.mark.parametrize("up", [True, False], ids=["up", "away"])
