@@ -15,15 +15,20 @@ from typing import Any, Final, TypeAlias
 from gateway.endpoints.rabbitmq.tables import MAX_SHORT, TableReader, encode_table, short_text
 from gateway.endpoints.settings.rabbitmq import QUEUE, RabbitmqSettings
 from gateway.errors import TranslationError, WireError
+from gateway.model.copy_proof import PROOF_SIZES
 from gateway.model.dead_letter_rule import PROPERTY_NAME
+from gateway.model.limited_cache import LimitedCache
 from gateway.model.message import DeliveryMode, Headers, Properties, Value, identity_of
-from gateway.model.proof_text import read_proof
+from gateway.model.proof_text import cut_proof, is_shared, read_proof
 
 ORIGIN, PROOF, TIME, EXPIRY = "gateway_origin", "gateway_proof", "gateway_time", "gateway_expiry"
 PROPERTIES: Final = "gateway_properties"
 PREFIX: Final = "amqp_"  # of properties that are fields of AMQP alone
 MALFORMED: Final = f"{PREFIX}malformed"  # property with the reason of unreadable headers
 STREAM_OFFSET: Final = "x-stream-offset"
+MAX_CACHED: Final = 16 << 20  # bytes of a reader or a writer
+_PROOF_NAME: Final = short_text(PROOF, "a header name")
+_PROOF_MARKS: Final = tuple(_PROOF_NAME + struct.pack(">cI", b"S", size) for size in PROOF_SIZES)
 _OWN: Final = frozenset({ORIGIN, PROOF, TIME, EXPIRY, PROPERTIES})
 _SERVER: Final = re.compile(r"CC|BCC|x-.*", re.DOTALL)  # headers that the server reads or sets
 _MICROSECONDS: Final = 1_000_000
@@ -46,6 +51,31 @@ _FIELDS: Final = (  # by their flags, from bit 15 down: AMQP 0-9-1, class basic
 )  # fmt: skip
 _EXTRA: Final = ("content_encoding", "type", "app_id")  # properties both ways, with the prefix
 _READ_ONLY: Final = ("user_id", "cluster_id")  # the server compares `user_id` with the log-in
+
+
+class PropertyWriter:
+    """Writes properties, and keeps those that differ in their proofs only.
+
+    Mutable: used by one sender at a time.
+    """
+
+    def __init__(self, settings: RabbitmqSettings) -> None:
+        self._settings = settings
+        # what stands before and behind a proof of this length, by the id() of headers; a value
+        # keeps its headers, so that no others get their id()
+        self._known: LimitedCache[tuple[int, int], tuple[Headers, bytes, bytes]]
+        self._known = LimitedCache(MAX_CACHED)
+
+    def write(self, headers: Headers, now: int, proof: str) -> bytes:
+        """Return and raise as `write_properties` does."""
+        text, key = proof.encode(), (id(headers), len(proof))
+        if (known := self._known.get(key)) is not None:
+            return known[1] + text + known[2]
+        data = write_properties(headers, self._settings, now, proof)
+        if text and headers.expiry is None and headers.is_shared and data.count(text) == 1:
+            before, _, behind = data.partition(text)
+            self._known.add(key, (headers, before, behind), 4 * len(data))
+        return data
 
 
 def write_properties(
@@ -78,6 +108,36 @@ def write_properties(
         table[PROOF] = proof
     fields["headers"] = table or None
     return _encode({name: value for name, value in fields.items() if value is not None})
+
+
+class PropertyReader:
+    """Reads properties, and keeps the headers of those that differ in their proofs only.
+
+    Mutable: owned by one thread.
+    """
+
+    def __init__(self, settings: RabbitmqSettings) -> None:
+        self._settings = settings
+        # by properties without a proof, and whether one was cut out
+        self._known: LimitedCache[tuple[bytes, bool], tuple[Headers, str]]
+        self._known = LimitedCache(MAX_CACHED)
+
+    def read(
+        self, data: bytes, place: Mapping[str, Value], *, now: int, redelivered: bool
+    ) -> tuple[Headers, str, Mapping[str, Value]]:
+        """Return as `read_properties` does."""
+        if place or redelivered:
+            return read_properties(data, self._settings, place, now=now, redelivered=redelivered)
+        rest, cut = cut_proof(data, 0, len(data), _PROOF_MARKS)
+        key = (rest, cut != "")
+        if (known := self._known.get(key)) is not None:
+            return known[0], cut or known[1], {}
+        found = read_properties(data, self._settings, place, now=now, redelivered=False)
+        headers, proof, of_server = found
+        keeps = headers.expiry is None and headers.is_shared and not of_server
+        if keeps and is_shared(data, _PROOF_NAME, cut, proof):
+            self._known.add(key, (headers, proof), 4 * len(rest))
+        return found
 
 
 def read_properties(

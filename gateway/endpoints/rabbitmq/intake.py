@@ -19,7 +19,7 @@ from gateway.endpoints.continuity import Retention
 from gateway.endpoints.made import Made
 from gateway.endpoints.rabbitmq import topology
 from gateway.endpoints.rabbitmq.connection import NOT_FOUND, RabbitmqConnection, refusal
-from gateway.endpoints.rabbitmq.headers import STREAM_OFFSET, read_properties
+from gateway.endpoints.rabbitmq.headers import STREAM_OFFSET, PropertyReader
 from gateway.endpoints.rabbitmq.stream_place import StreamPlace
 from gateway.endpoints.rabbitmq.wanted import WantedQueues
 from gateway.endpoints.received_messages import ReceivedMessage, ReceivedMessages
@@ -53,6 +53,7 @@ class RabbitmqIntake:
         self.queue: ReceivedMessages[Receipt] = ReceivedMessages(
             self._settings.receive_window_bytes, self._confirm
         )
+        self._properties = PropertyReader(self._settings)
         self._fresh: list[AmqpMessage] = []
         self._last_tag = self._pauses = 0
         self._connection: RabbitmqConnection | None = None
@@ -189,8 +190,8 @@ class RabbitmqIntake:
         origin: dict[str, Value] = {}
         if address:
             origin = {"amqp_exchange": _read_key(method.exchange), "amqp_routing_key": key}
-        headers, proof, of_server = read_properties(
-            properties.encoded, self._settings, origin, now=at, redelivered=method.redelivered
+        headers, proof, of_server = self._properties.read(
+            properties.encoded, origin, now=at, redelivered=method.redelivered
         )
         content = DroppedPayload(properties.dropped) if properties.dropped else payload
         message, offset, identity = Message(address or key, content, headers, proof), -1, ""
