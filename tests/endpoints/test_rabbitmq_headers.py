@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from gateway.endpoints.rabbitmq.headers import (
     MALFORMED,
     PropertyReader,
+    PropertyWriter,
     read_properties,
     write_properties,
 )
@@ -105,7 +106,7 @@ def test_a_deep_table_is_malformed_and_not_sent() -> None:
         TableReader(struct.pack(">I", len(table)) + table).table()
 
 
-READER = PropertyReader(SETTINGS)
+READER, WRITER = PropertyReader(SETTINGS), PropertyWriter(SETTINGS)
 HEADERS = st.builds(
     Headers,
     mode=st.sampled_from([DeliveryMode.AT_MOST_ONCE, DeliveryMode.AT_LEAST_ONCE]),
@@ -129,6 +130,7 @@ HEADERS = st.builds(
 def test_headers_and_proof_are_read_as_they_were_written(headers: Headers, proof: str) -> None:
     data = write_properties(headers, SETTINGS, 1_000, proof)
 
+    assert [WRITER.write(headers, 1_000, proof) for _ in range(2)] == [data, data]
     assert read_properties(data, SETTINGS, {}, now=2_000, redelivered=False) == (headers, proof, {})
     for _ in range(2):  # the second time from the headers that are kept
         assert READER.read(data, {}, now=2_000, redelivered=False) == (headers, proof, {})
@@ -139,8 +141,7 @@ def test_copies_that_differ_in_their_proofs_share_headers() -> None:
     proofs = [PROOF, PROOF.replace("a", "b"), ""]
 
     read = [
-        READER.read(write_properties(headers, SETTINGS, 0, each), {}, now=0, redelivered=False)
-        for each in proofs
+        READER.read(WRITER.write(headers, 0, each), {}, now=0, redelivered=False) for each in proofs
     ]
 
     assert [(found, proof) for found, proof, _ in read] == [(headers, each) for each in proofs]

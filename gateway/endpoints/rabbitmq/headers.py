@@ -26,7 +26,7 @@ PROPERTIES: Final = "gateway_properties"
 PREFIX: Final = "amqp_"  # of properties that are fields of AMQP alone
 MALFORMED: Final = f"{PREFIX}malformed"  # property with the reason of unreadable headers
 STREAM_OFFSET: Final = "x-stream-offset"
-MAX_CACHED: Final = 16 << 20  # bytes of a source
+MAX_CACHED: Final = 16 << 20  # bytes of a reader or a writer
 _PROOF_NAME: Final = short_text(PROOF, "a header name")
 _PROOF_MARKS: Final = tuple(_PROOF_NAME + struct.pack(">cI", b"S", size) for size in PROOF_SIZES)
 _OWN: Final = frozenset({ORIGIN, PROOF, TIME, EXPIRY, PROPERTIES})
@@ -51,6 +51,31 @@ _FIELDS: Final = (  # by their flags, from bit 15 down: AMQP 0-9-1, class basic
 )  # fmt: skip
 _EXTRA: Final = ("content_encoding", "type", "app_id")  # properties both ways, with the prefix
 _READ_ONLY: Final = ("user_id", "cluster_id")  # the server compares `user_id` with the log-in
+
+
+class PropertyWriter:
+    """Writes properties, and keeps those that differ in their proofs only.
+
+    Mutable: used by one sender at a time.
+    """
+
+    def __init__(self, settings: RabbitmqSettings) -> None:
+        self._settings = settings
+        # what stands before and behind a proof of this length, by the id() of headers; a value
+        # keeps its headers, so that no others get their id()
+        self._known: LimitedCache[tuple[int, int], tuple[Headers, bytes, bytes]]
+        self._known = LimitedCache(MAX_CACHED)
+
+    def write(self, headers: Headers, now: int, proof: str) -> bytes:
+        """Return and raise as `write_properties` does."""
+        text, key = proof.encode(), (id(headers), len(proof))
+        if (known := self._known.get(key)) is not None:
+            return known[1] + text + known[2]
+        data = write_properties(headers, self._settings, now, proof)
+        if text and headers.expiry is None and headers.is_shared and data.count(text) == 1:
+            before, _, behind = data.partition(text)
+            self._known.add(key, (headers, before, behind), 4 * len(data))
+        return data
 
 
 def write_properties(

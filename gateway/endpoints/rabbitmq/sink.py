@@ -15,7 +15,7 @@ from gateway.clock import now
 from gateway.endpoints.base import NamesAnswer, Settle
 from gateway.endpoints.rabbitmq.client import HEADER_START, Properties
 from gateway.endpoints.rabbitmq.connection import ACCESS_REFUSED, RabbitmqConnection
-from gateway.endpoints.rabbitmq.headers import write_properties
+from gateway.endpoints.rabbitmq.headers import PropertyWriter
 from gateway.endpoints.rabbitmq.topology import find_exchange
 from gateway.endpoints.sent_messages import CHECK_INTERVAL, SendWindow, SentBatch, write_each
 from gateway.endpoints.settings.rabbitmq import MAX_SHORT, QUEUE, RabbitmqSettings
@@ -68,6 +68,7 @@ class RabbitmqSink:
     def __init__(self, settings: RabbitmqSettings, instance: str = "") -> None:
         del instance  # its connection has no name
         self._settings = settings
+        self._properties = PropertyWriter(settings)
         self._places: LimitedCache[str, tuple[str, str]] = LimitedCache(_MAX_CACHED)
         self._refused: dict[tuple[str, str], tuple[float, str]] = {}  # until when, and why
         self._connection: RabbitmqConnection | None = None
@@ -153,7 +154,7 @@ class RabbitmqSink:
         if len(payload) > self._settings.max_message:
             reason = f"the payload is {len(payload)} bytes, limit {self._settings.max_message}"
             raise TranslationError("rabbitmq", address, MESSAGE_BYTES, reason)
-        properties = write_properties(message.headers, self._settings, at, message.proof)
+        properties = self._properties.write(message.headers, at, message.proof)
         size = len(properties) + HEADER_START
         if size > limit:
             reason = f"the headers are {size} bytes, and a frame has {limit}"
