@@ -25,7 +25,7 @@ from gateway.imports.mosquitto.config_file import (
 )
 from gateway.imports.mosquitto.endpoints import local_settings, remote_settings
 from gateway.imports.mosquitto.routes import RouteDraft, draft_routes
-from gateway.imports.mosquitto.states import BridgeDraft, state_of, without_states
+from gateway.imports.mosquitto.states import BridgeDraft, own_state, state_of, without_states
 from gateway.imports.mosquitto.topic_lines import Direction, with_captures
 from gateway.imports.route_checks import (
     find_brace_fault,
@@ -165,7 +165,7 @@ def _bridges(
             pair = _endpoints(connection, broker, names, drafts, omitted)
             own = state_names.make(*filter(None, (site, pair[1].name)))
             yield BridgeDraft(
-                connection, drafts, pair, state_of(connection, f"bridge/{own}/state", omitted)
+                connection, drafts, pair, state_of(connection, own_state(own), omitted)
             )
 
 

@@ -7,9 +7,10 @@ that would read its name excludes it.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, TypeAlias
 
 from gateway.dialects.base import parse_pattern, parse_subject
 from gateway.dialects.brokers import with_limits
@@ -22,6 +23,7 @@ from gateway.imports.mosquitto.topic_lines import Direction
 from gateway.imports.route_checks import fault_of, find_brace_fault, is_covered, may_overlap
 from gateway.imports.source_lines import OmittedLine
 from gateway.model.overlap_index import candidate_pairs
+from gateway.model.pattern import Pattern
 from gateway.translate.names import OnUnmappable, Renderer
 
 _RENDERER: Final = Renderer(with_limits(MQTT, NameLimits()), OnUnmappable.REJECT)
@@ -31,6 +33,9 @@ _NOT_RETAINED: Final = (
     " such a bridge may refuse; write a `state` for the other side if it keeps them"
 )
 
+MANY: Final = 20  # names of our own at one broker
+_NOBODY: Final = -1  # the number of no bridge
+
 
 @dataclass(frozen=True, slots=True)
 class BridgeState:
@@ -39,6 +44,10 @@ class BridgeState:
     name: str
     is_given: bool
     at_remote: bool
+
+
+_Told: TypeAlias = tuple[Pattern, tuple[int, BridgeState]]  # with the number of its bridge
+_Read: TypeAlias = tuple[Pattern, tuple[int, int, Direction]]  # by a bridge and its draft
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +67,11 @@ class BridgeDraft:
             if self.state.at_remote:
                 yield StateEntry(remote, local, self.state.name, f"{note}, at the other broker.")
             yield StateEntry(local, remote, self.state.name, f"{note}, at the broker of this file.")
+
+
+def own_state(connection: str) -> str:
+    """Return the name of the state of a connection that has none of its own."""
+    return f"bridge/{connection}/state"
 
 
 def state_of(
@@ -130,31 +144,48 @@ def _readings(
     bridges: Sequence[BridgeDraft],
 ) -> Iterator[tuple[tuple[int, BridgeState], tuple[int, int, Direction]]]:
     """Yield each state and its bridge, with a route that reads it, and the route's direction."""
-    told = [
-        (pattern, (number, side, bridge.state))
-        for number, bridge in enumerate(bridges)
-        if bridge.state is not None
-        for side in range(2 if bridge.state.at_remote else 1)
-        for pattern in parse_pattern(bridge.state.name, MQTT)
-    ]
-    read = [
-        (pattern, (number, at, direction))
-        for number, bridge in enumerate(bridges)
-        for at, draft in enumerate(bridge.drafts)
-        for direction in (Direction.OUT, Direction.IN)
-        if draft.crosses(direction)
-        for pattern in parse_pattern(draft.pattern_at(direction), MQTT)
-    ]
+    told, read = _by_broker(bridges)
     seen: set[object] = set()
-    for (teller, side, state), reading in candidate_pairs(told, read):
-        reader, at, direction = reading
-        broker = bridges[reader].pair[direction is Direction.IN].broker
-        pattern = bridges[reader].drafts[at].pattern_at(direction)
-        is_same = bridges[teller].pair[side].broker == broker
-        key = teller, reading
-        if is_same and key not in seen and may_overlap(state.name, pattern, MQTT):
-            seen.add(key)
-            yield (teller, state), reading
+    for broker, states in told.items():
+        for (teller, state), reading in candidate_pairs(states, read.get(broker, [])):
+            reader, at, direction = reading
+            pattern = bridges[reader].drafts[at].pattern_at(direction)
+            key = teller, reading
+            if key not in seen and may_overlap(state.name, pattern, MQTT):
+                seen.add(key)
+                yield (teller, state), reading
+
+
+def _by_broker(
+    bridges: Sequence[BridgeDraft],
+) -> tuple[dict[str, list[_Told]], dict[str, list[_Read]]]:
+    """Return the states at each broker, and the reading routes there: no other pair is compared."""
+    told: defaultdict[str, list[_Told]] = defaultdict(list)
+    read: defaultdict[str, list[_Read]] = defaultdict(list)
+    for number, bridge in enumerate(bridges):
+        brokers = [each.broker for each in bridge.pair]
+        if bridge.state is not None:
+            for pattern in parse_pattern(bridge.state.name, MQTT):
+                for broker in brokers[: 2 if bridge.state.at_remote else 1]:
+                    told[broker].append((pattern, (number, bridge.state)))
+        for at, draft in enumerate(bridge.drafts):
+            for direction, broker in zip((Direction.OUT, Direction.IN), brokers, strict=True):
+                if draft.crosses(direction):
+                    for pattern in parse_pattern(draft.pattern_at(direction), MQTT):
+                        read[broker].append((pattern, (number, at, direction)))
+    return {broker: _few(states) for broker, states in told.items()}, read
+
+
+def _few(states: list[_Told]) -> list[_Told]:
+    """Return the states of one broker, with one pattern in place of many names of our own.
+
+    Each route there excludes all of them: a list for each is the square of the connections.
+    """
+    given = [each for each in states if each[1][1].is_given]
+    if len(states) - len(given) <= MANY:
+        return states
+    every = BridgeState(own_state("+"), is_given=False, at_remote=True)
+    return [*given, *((each, (_NOBODY, every)) for each in parse_pattern(every.name, MQTT))]
 
 
 def _item(connection: BridgeConnection) -> str:

@@ -93,14 +93,17 @@ SHARED_PAIRS = 4_000  # pairs beyond these, for all flows together
 MAX_FINDINGS_PER_RULE = 3  # of one route; `more` says that there are others
 
 
-def prove_overlaps(flows: Sequence[Flow]) -> Iterator[RouteFinding]:
-    """Yield messages that arrive twice, and names of different routes or targets that collide."""
+def prove_overlaps(flows: Sequence[Flow], *, only_errors: bool = False) -> Iterator[RouteFinding]:
+    """Yield messages that arrive twice, and names of different routes or targets that collide.
+
+    `only_errors` omits names of different targets: that they collide is no error.
+    """
     pairs = _Pairs(flows)
     by_brokers: defaultdict[tuple[str, str], OverlapIndex[Flow]] = defaultdict(OverlapIndex)
-    by_target: defaultdict[str, OverlapIndex[Flow]] = defaultdict(OverlapIndex)
+    by_target: defaultdict[object, OverlapIndex[Flow]] = defaultdict(OverlapIndex)
     for flow in flows:
         same_source = by_brokers[flow.source.broker, flow.broker]
-        same_target = by_target[flow.broker]
+        same_target = by_target[(flow.source, flow.target_index) if only_errors else flow.broker]
         candidates = chain(
             same_source.candidates(flow.pattern), same_target.candidates(flow.target_pattern)
         )
