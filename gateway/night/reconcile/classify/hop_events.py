@@ -70,8 +70,13 @@ def run_events(scope: HopScope, segments: Segments) -> Iterator[pa.Table]:
     for segment in segments:
         for rows in row_groups(storage, segment.path, _READ):
             times = rows["time"].cast(pa.int64())
-            era = pa.array(np.searchsorted(bounds, times.to_numpy(), side="right"))
-            timed = rows.append_column("at", times).append_column("era", era)
+            timed = rows.append_column("at", times)
+            timed = timed.append_column(
+                "first", pc.coalesce(rows["received"].cast(pa.int64()), times)
+            )
+            for name, column in (("era", "at"), ("first_era", "first")):
+                era = np.searchsorted(bounds, timed[column].to_numpy(), side="right")
+                timed = timed.append_column(name, pa.array(era))
             yield from _deliveries(timed, scope)
             yield from _receipts(timed, scope)
 
@@ -81,10 +86,10 @@ def _deliveries(rows: pa.Table, scope: HopScope) -> Iterator[pa.Table]:
     hops = scope.hops
     own = rows.filter(pc.equal(rows["leg"], Leg.DELIVERED.value))
     found: dict[tuple[str, Reader], list[Numbers]] = defaultdict(list)
-    keys = ("gateway", "route", "target", "replayed", "era")
-    for (gateway, route, target, again, _), places in positions(own, keys):
-        at = own["at"][places[0]].as_py()
-        broker = hops.sent_to(gateway, route, target or "", at, replayed=bool(again))
+    keys = ("gateway", "route", "target", "replayed", "era", "first_era")
+    for (gateway, route, target, again, *_), places in positions(own, keys):
+        first, at = (own[name][places[0]].as_py() for name in ("first", "at"))
+        broker = hops.sent_to(gateway, route, target or "", first, at, replayed=bool(again))
         sent = own.take(pa.array(places)) if broker else own.slice(0, 0)
         for (name,), of_name in positions(sent, ["name"]):
             for reader in hops.readers(gateway, broker, name, at):
@@ -95,7 +100,7 @@ def _deliveries(rows: pa.Table, scope: HopScope) -> Iterator[pa.Table]:
 
 def _sent(rows: pa.Table, broker: str, reader: Reader, scope: HopScope) -> pa.Table:
     facts = scope.hops.brokers[broker]
-    begin = pc.coalesce(rows["received"].cast(pa.int64()), rows["at"])
+    begin = rows["first"]
     first, last = begin.to_numpy(), rows["at"].to_numpy()
     of_rows = ("gateway", "route", "target", "name", "id", "hash", "at", "attempt")
     columns = {

@@ -96,14 +96,22 @@ class Hops:
     history: RouteHistory = field(default_factory=RouteHistory)
     brokers: Mapping[str, Broker] = field(default_factory=dict)
 
-    def sent_to(self, gateway: str, route: str, label: str, at: int, *, replayed: bool) -> str:
-        """Return the broker between gateways that a target is at; empty where there is none."""
-        expected, _ = self.history.expected(gateway, at, at, replay=replayed)
-        targets = [parsed_rules(self.location, each).targets for each in expected]
+    def sent_to(  # noqa: PLR0913  # a copy: its target, and its times
+        self, gateway: str, route: str, label: str, first: int, at: int, *, replayed: bool
+    ) -> str:
+        """Return the broker between gateways that a target is at; empty where there is none.
+
+        The copy was received at `first` and sent `at` a time. A target that left its route or got
+        another name in between is known by the routes at the receipt.
+        """
         plain = label.rpartition("#")[0]  # of the further tags of a message
-        found = {each.get((route, label)) or each.get((route, plain), "") for each in targets}
-        broker = found.pop() if len(found) == 1 else ""
-        return broker if broker in self.brokers else ""
+        for time in (at, first):
+            expected, _ = self.history.expected(gateway, time, time, replay=replayed)
+            targets = [parsed_rules(self.location, each).targets for each in expected]
+            found = {each.get((route, label)) or each.get((route, plain), "") for each in targets}
+            if len(found) == 1 and (broker := found.pop()):
+                return broker if broker in self.brokers else ""
+        return ""
 
     def readers(self, sender: str, broker: str, name: str, at: int) -> list[Reader]:
         """Return the readers of other gateways that take `name` from `broker` at a time."""

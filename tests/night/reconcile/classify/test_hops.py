@@ -19,11 +19,13 @@ from gateway.archive.journal.records import Cell
 from gateway.archive.location import ArchiveLocation
 from gateway.archive.routes import write_routes
 from gateway.archive.storage import LocalStorage
+from gateway.config.load import load
 from gateway.night.reconcile.classify.hop_events import HopScope, run_events
 from gateway.night.reconcile.classify.hops import hop_table, judge, with_waiting
 from gateway.night.reconcile.input.hop_routes import find_hops
 from gateway.night.reconcile.input.inputs import day_range, find_inputs
 from gateway.night.reconcile.input.route_history import read_history
+from gateway.routing.name_rules import to_rules
 from tests.archive.samples import DAY, NOON, digest, identity
 from tests.night.reconcile.hop_chain import CLOSED, HOUR, SECOND, Chain
 
@@ -353,6 +355,22 @@ def test_a_receiver_is_expected_once_its_routes_are_in_force_for_long(tmp_path: 
     assert found(tmp_path / "archive") == Counter(
         {(*FIRST, "delivered", None): 1, (*FIRST, "missing", 3): 1}
     )
+
+
+def test_a_copy_that_waited_while_its_target_got_another_name_has_its_hop(tmp_path: Path) -> None:
+    """Its label is that of the routes at its receipt; those of its delivery do not have it."""
+    root, chain = tmp_path / "archive", Chain()
+    for number in (1, 2):
+        chain.deliver("plant", number, NOON + SECOND, received=NOON - HOUR)
+    chain.receive("core", 1, NOON + 2 * SECOND)
+    chain.write(root)
+    file = tmp_path / "plant.yaml"
+    renamed = file.read_text().replace("  bus: {", "  line: {was: bus, ")
+    file.write_text(renamed.replace("to: {endpoint: bus", "to: {endpoint: line"))
+    write_routes(root, "plant", to_rules(load(file).routes), NOON)
+
+    expected = Counter({(*FIRST, "delivered", None): 1, (*FIRST, "missing", 2): 1})
+    assert found(root) == expected
 
 
 def test_a_retired_receiver_is_expected_up_to_its_end(tmp_path: Path) -> None:
