@@ -68,7 +68,7 @@ def copies(
     if not routes:
         return
     router = Router(routes[0].dialect, routes, configuration.dictionary)
-    for match in router[message.address]:
+    for match in router.match(message):
         selector = match.route.selector if match.route is not None else None
         if selector is None or selector.matches(message.headers):
             for delivery in match.deliveries:

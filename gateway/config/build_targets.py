@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from gateway.config.build_endpoint import Endpoint, RouteContext, separator_hint
+from gateway.config.field_checks import field_faults
 from gateway.config.place import Place
 from gateway.config.schema import HeaderSettings, RouteSettings, TargetSettings
 from gateway.dialects.base import parse_pattern
@@ -129,6 +130,8 @@ def _target(  # noqa: PLR0913, PLR0917  # where it stands and what it may use
     with reported("encoding"):
         if settings.payload != "keep":
             conversion = parse_conversion(settings.payload, settings.encoding)
+    for rule, key, reason, hint in field_faults(templates, rules, endpoint.dialect, endpoint.allow):
+        place[key].report(rule, reason, hint)
     if faults:
         return None
     carries_id = "properties" in endpoint.settings.carries
@@ -140,7 +143,7 @@ def _target(  # noqa: PLR0913, PLR0917  # where it stands and what it may use
         endpoint.allow,
         rules=rules,
         conversion=conversion,
-        lossy=settings.lossy,
+        lossy=settings.lossy or any(each.fields for each in templates),
         when_full=WhenFull(settings.when_full) if settings.when_full else context.when_full,
         add_message_id=settings.add_message_id or (settings.observe is not None and carries_id),
         observe=settings.observe or "",

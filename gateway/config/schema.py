@@ -113,7 +113,8 @@ class HeaderSettings:
     drop: tuple[str, ...] = setting("names to remove; a name may end with '*'", ())
     keep: tuple[str, ...] = setting("exceptions from `drop`; a name may end with '*'", ())
     set: Mapping[str, Scalar] = setting(
-        "values to set, by name; text may use the captures", default_factory=dict
+        "values to set, by name; text may use captures and fields of the message",
+        default_factory=dict,
     )
 
 
@@ -138,8 +139,9 @@ class TargetSettings:
 
     endpoint: str = setting("name of an endpoint")
     template: tuple[str, ...] | None = optional(
-        "name of the copy, with captures; when absent, the name of the message. Several templates"
-        " make several tags, where the target has tag lists"
+        "name of the copy, with captures and fields of the message ({property.x}, {payload.x.y});"
+        " when absent, the name of the message. Several templates make several tags, where the"
+        " target has tag lists"
     )
     on_unmappable: UnmappableText | None = optional(
         "action on characters that the target's names cannot have: escape them, reject the"

@@ -128,9 +128,9 @@ class ReplaySender:
         self._sinks: dict[str, Sink] = {}
         self._writer: ArchiveWriter | None = None
 
-    def matches(self, source: str, name: str) -> Sequence[RouteMatch]:
-        """The matches of a name at the endpoint `source`; those of refused copies, too."""
-        return self._router(source)[name] if source in self._routes else ()
+    def matches(self, source: str, message: Message) -> Sequence[RouteMatch]:
+        """The matches of a message at the endpoint `source`; those of refused copies, too."""
+        return self._router(source).match(message) if source in self._routes else ()
 
     def make(
         self,
