@@ -26,6 +26,7 @@ STORIES = (
     "control-tags",
     "request-reply",
     "fields-to-names",
+    "picked-fields",
     "migration",
 )
 INDEX = (ROOT / "mappings/README.md").read_text(encoding="utf-8")

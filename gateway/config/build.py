@@ -108,6 +108,7 @@ def _check_targets(
     texts = [source.pattern]
     for target in settings.targets:
         texts += [*(target.template or ()), *map(str, target.headers.set.values())]
+        texts += map(str, target.payload.set.values())
     constants = {"@system": system, "@endpoint": source.endpoint}
     facts = SourceFacts(any_captures(texts), EACH_TAG, constants)
     build_targets(settings, facts, context, place)

@@ -17,7 +17,8 @@ from gateway.errors import GatewayError
 from gateway.routing.destination_kind import kind_chosen_by_mapping
 from gateway.routing.header_rules import NO_RULES, parse_header_rules
 from gateway.routing.payload_conversion import parse_conversion
-from gateway.routing.route import Target, WhenFull, for_templates
+from gateway.routing.payload_pick import PayloadPick, parse_pick
+from gateway.routing.route import Conversion, Target, WhenFull, for_templates
 from gateway.routing.source_pattern import SourcePattern
 from gateway.routing.tags import TagMode, TagRule
 from gateway.routing.template import parse_template
@@ -126,11 +127,13 @@ def _target(  # noqa: PLR0913, PLR0917  # where it stands and what it may use
     with reported("observe"):
         if settings.observe is not None:
             parse_pattern(settings.observe, dialect)
-    conversion = None
-    with reported("encoding"):
-        if settings.payload != "keep":
-            conversion = parse_conversion(settings.payload, settings.encoding)
-    for rule, key, reason, hint in field_faults(templates, rules, endpoint.dialect, endpoint.allow):
+    conversion: Conversion | None = None
+    with reported("payload" if settings.payload.picks else "encoding"):
+        conversion = _conversion(settings, source, place["payload"])
+    picked = conversion.fields if isinstance(conversion, PayloadPick) else ()
+    for rule, key, reason, hint in field_faults(
+        templates, rules, picked, endpoint.dialect, endpoint.allow
+    ):
         place[key].report(rule, reason, hint)
     if faults:
         return None
@@ -150,6 +153,29 @@ def _target(  # noqa: PLR0913, PLR0917  # where it stands and what it may use
         broker=endpoint.broker,
         kind=kind_chosen_by_mapping(templates, source.pattern, dialect),
         payload_encoding=find_kind(endpoint.settings).payload_encoding,
+    )
+
+
+def _conversion(settings: TargetSettings, source: SourceFacts, place: Place) -> Conversion | None:
+    """Return the conversion of a target, None to keep payloads; report a form beside a pick.
+
+    Raises:
+        SubjectError: a field or a text to set is illegal, or the encoding unknown.
+    """
+    wanted = settings.payload
+    if not wanted.picks:
+        keeps = wanted.form == "keep"
+        return None if keeps else parse_conversion(wanted.form, settings.encoding)
+    if wanted.form != "keep":
+        reason = f"`pick` and `set` make JSON, and `form` wants {wanted.form}"
+        place["form"].report("payload", reason, "leave `form` out")
+    return parse_pick(
+        pick=wanted.pick,
+        sets=wanted.set,
+        max_size=wanted.max,
+        encoding=settings.encoding,
+        source=source.pattern,
+        constants=source.constants,
     )
 
 

@@ -10,6 +10,7 @@ from gateway.dialects.base import Dialect
 from gateway.routing.header_draft import REPLY_TO
 from gateway.routing.header_rules import HeaderRules
 from gateway.routing.message_fields import is_payload_field, level_fault
+from gateway.routing.payload_pick import PayloadPick
 from gateway.routing.route import Route, names_inboxes
 from gateway.routing.source_pattern import SourcePattern
 from gateway.routing.template import FieldPlaceholder, Template, TextTemplate
@@ -23,17 +24,22 @@ _ALLOW_HINT: Final = "write `allow` at the endpoint: the patterns of the names t
 def field_faults(
     templates: Sequence[Template],
     rules: HeaderRules,
+    picked: Sequence[FieldPlaceholder],
     dialect: Dialect,
     allow: Sequence[SourcePattern],
 ) -> Iterator[Fault]:
-    """Yield the faults of the fields in the templates and the header rules of one target."""
+    """Yield the faults of the fields of one target.
+
+    They are in its templates, in its header rules and, `picked`, in what it sets in payloads.
+    """
     yield from _open_templates(templates, dialect, allow)
     for name, value in rules.sets:
         if name == REPLY_TO and isinstance(value, TextTemplate):
             for each in value.fields[:1]:
                 reason = f"{_shown(each)} would pick where replies go"
                 yield _OPEN, "headers", reason, "leave `reply_to` out of `set`"
-    for key, fields in (("template", _fields(templates)), ("headers", rules.fields)):
+    places = ("template", _fields(templates)), ("headers", rules.fields), ("payload", picked)
+    for key, fields in places:
         for each in fields:
             if each.default and (fault := level_fault(each.default, dialect)):
                 reason = f"the default of {_shown(each)} {fault}"
@@ -59,10 +65,14 @@ def check_route_fields(route: Route, place: Place, *, keeps_retained: bool) -> N
     `keeps_retained`: the broker of the source retains messages.
     """
     for index, target in enumerate(route.targets):
-        needed = [each for each in (*target.name_fields, *target.rules.fields) if not each.default]
+        needed = [each for each in (*target.name_fields, *target.other_fields) if not each.default]
         if route.heartbeat and needed:
             reason = f"a heartbeat has no {_shown(needed[0])}, which target {target.label!r} needs"
             hint = f"write {{{needed[0].name}|default:TEXT}}, or a route of its own for heartbeats"
+            place["heartbeat"].report("heartbeat", reason, hint)
+        if route.heartbeat and isinstance(target.conversion, PayloadPick):
+            reason = f"a heartbeat is no JSON, of which target {target.label!r} picks fields"
+            hint = "write a route of its own for heartbeats"
             place["heartbeat"].report("heartbeat", reason, hint)
         cleared = [each for each in (*target.name_fields, *needed) if is_payload_field(each.name)]
         if cleared and keeps_retained and route.take_retained:

@@ -37,6 +37,19 @@ class PayloadConversion:
     form: PayloadForm
     encoding: str = "utf-8"
 
+    @property
+    def text(self) -> str:
+        """The conversion as a configuration names it."""
+        return self.form.value
+
+    def convert(self, payload: Payload) -> Payload:
+        """Convert a payload; the same object when it has the form already.
+
+        Raises:
+            TranslationError: with the rule `payload`; its text never quotes the payload.
+        """
+        return _CONVERTERS[self.form](payload, self)
+
 
 def parse_conversion(form: str, encoding: str = "utf-8") -> PayloadConversion:
     """Parse a conversion as a configuration writes it.
@@ -55,15 +68,6 @@ def parse_conversion(form: str, encoding: str = "utf-8") -> PayloadConversion:
     if not fits:
         raise SubjectError("payload", encoding, 0, "encoding", "unknown encoding, or none of texts")
     return PayloadConversion(PayloadForm(form), encoding)
-
-
-def convert_payload(payload: Payload, conversion: PayloadConversion) -> Payload:
-    """Convert a payload; the same object when it has the form already.
-
-    Raises:
-        TranslationError: with the rule `payload`; its text never quotes the payload.
-    """
-    return _CONVERTERS[conversion.form](payload, conversion)
 
 
 def _text(payload: Payload, conversion: PayloadConversion) -> str:

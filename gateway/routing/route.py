@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cached_property
+from typing import TypeAlias
 
 from gateway.dialects.base import Dialect, parse_subject
 from gateway.dialects.names import names_system, system_fault
@@ -18,6 +19,7 @@ from gateway.routing.header_rules import NO_RULES, HeaderRules
 from gateway.routing.message_fields import FieldValues, field_levels
 from gateway.routing.origin_path import NO_BROKER, BrokerName
 from gateway.routing.payload_conversion import PayloadConversion
+from gateway.routing.payload_pick import PayloadPick
 from gateway.routing.selectors.selector import Selector
 from gateway.routing.source_pattern import SourcePattern
 from gateway.routing.tags import TagRule, join_tags
@@ -26,6 +28,7 @@ from gateway.translate.names import OnTooLong, Renderer
 from gateway.translate.shorten import ShortNamesInMemory
 
 EACH_TAG = TagRule()
+Conversion: TypeAlias = PayloadConversion | PayloadPick
 
 
 class WhenFull(Enum):
@@ -69,7 +72,7 @@ class Target:
     templates: tuple[Template, ...] = ()  # one; for a target with tag lists one for each tag
     allow: tuple[SourcePattern, ...] = ()  # other names are refused; empty: all names are allowed
     rules: HeaderRules = NO_RULES
-    conversion: PayloadConversion | None = None
+    conversion: Conversion | None = None
     lossy: bool = False  # the mapping allows that different names become one
     when_full: WhenFull = WhenFull.SLOW
     add_message_id: bool = False  # each copy carries the id of its message in a property
@@ -91,8 +94,14 @@ class Target:
 
     @cached_property
     def fields(self) -> tuple[str, ...]:
-        """The names of the fields of messages in its templates and header rules, each once."""
-        return tuple(dict.fromkeys(each.name for each in (*self.name_fields, *self.rules.fields)))
+        """The names of all fields of messages that it uses, each once."""
+        return tuple(dict.fromkeys(each.name for each in (*self.name_fields, *self.other_fields)))
+
+    @property
+    def other_fields(self) -> tuple[FieldPlaceholder, ...]:
+        """The fields of messages in its header rules and in what it sets in payloads."""
+        picked = self.conversion.fields if isinstance(self.conversion, PayloadPick) else ()
+        return (*self.rules.fields, *picked)
 
     def field_captures(self, values: FieldValues) -> dict[str, tuple[str, ...]]:
         """Return the fields of a message as captures; those that `values` lacks are no part of it.

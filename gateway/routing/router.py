@@ -27,7 +27,8 @@ from gateway.routing.message_fields import (
 )
 from gateway.routing.origin_path import BrokerAddress, GatewayIdentity, wire_name
 from gateway.routing.pattern_trie import PatternTrie
-from gateway.routing.route import Route, Target
+from gateway.routing.payload_pick import PayloadPick
+from gateway.routing.route import Conversion, Route, Target
 from gateway.routing.tags import Tag, TagMode, TagSelection, join_tags, parse_tags, select_tags
 from gateway.routing.template_functions import Levels
 from gateway.translate.shorten import ShortNames, resolved
@@ -38,6 +39,7 @@ _DELIVERY_OVERHEAD: Final = 800  # bytes of a delivery and its match beside thei
 _NAME_OVERHEAD: Final = 200  # bytes of a name and its canonical form beside their texts
 NO_FIELDS: Final[FieldValues] = MappingProxyType({})  # of a name without its message
 _FieldKey: TypeAlias = tuple[str, tuple[tuple[str, FieldValue], ...]]  # a name, and fields
+_Bound: TypeAlias = tuple[HeaderRules, Conversion | None]
 NOBODY: Final = GatewayIdentity("")  # where no copy is sent
 
 
@@ -68,6 +70,7 @@ class Delivery:
     rule: DeadLetterRule = NO_RULE
     reason: str = ""
     rules: HeaderRules = NO_RULES  # with the captures of the name and the unused tags
+    conversion: Conversion | None = None  # of the payload, with the captures of the name
     source_mark: str = ""  # of the source's broker and the name there, for the origin path
     target_mark: str = ""  # of the target's broker and the name there
     wire_name: bytes = b""  # the canonical name at the target, for the digest of a copy
@@ -232,7 +235,7 @@ def _deliveries_to(  # noqa: PLR0913, PLR0917  # the facts of one message for on
     values: FieldValues,
 ) -> Iterator[Delivery]:
     """Yield one delivery for each distinct name, and one for each refused tag."""
-    made: dict[str, HeaderRules] = {}
+    made: dict[str, _Bound] = {}
     refused: list[TranslationError] = []
     for selection in selections:
         try:
@@ -240,20 +243,21 @@ def _deliveries_to(  # noqa: PLR0913, PLR0917  # the facts of one message for on
             if target.fields:
                 captures = {**captures, **target.field_captures(values)}
             name = target.name_for(selection.tag.subject, captures)
-            made.setdefault(name, _rules(route, target, selection, captures))
+            made.setdefault(name, _bound(route, target, selection, captures))
         except TranslationError as error:
             refused.append(error)
     if made and route.tags.mode is TagMode.LIST:
         made = {join_tags(made): next(iter(made.values()))}
     labels = (f"{target.label}#{number}" if number > 1 else target.label for number in count(1))
     dialect = target.renderer.dialect
-    for name, rules in made.items():
+    for name, (rules, conversion) in made.items():
         yield Delivery(
             route,
             target,
             name,
             next(labels),
             rules=rules,
+            conversion=conversion,
             source_mark=source_mark,
             target_mark=identity.mark(target.broker, name, dialect),
             wire_name=wire_name(name, dialect).encode("utf-8", "surrogatepass"),
@@ -279,9 +283,14 @@ def _copies(match: RouteMatch) -> int:
     return len(match.deliveries)
 
 
-def _rules(
+def _bound(
     route: Route, target: Target, selection: TagSelection, captures: Mapping[str, Levels]
-) -> HeaderRules:
-    rules = target.rules.bind(captures)
+) -> _Bound:
+    """Return the header rules and the conversion with the captures of a name."""
+    rules, conversion = target.rules.bind(captures), target.conversion
+    if isinstance(conversion, PayloadPick):
+        conversion = conversion.bind(captures)
     name, unused = route.tags.unused_tags_property, selection.unused_tags
-    return rules.with_property(name, ",".join(unused)) if name and unused else rules
+    if name and unused:
+        rules = rules.with_property(name, ",".join(unused))
+    return rules, conversion

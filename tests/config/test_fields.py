@@ -1,4 +1,4 @@
-"""Findings about templates and header rules with fields of the message."""
+"""Findings about templates, header rules and picks with fields of the message."""
 
 from __future__ import annotations
 
@@ -62,6 +62,30 @@ WRONG = [
     ),
     pytest.param({}, "A.{property.s|default:a.b}", "template", "has '.'", id="default"),
     pytest.param({}, "A.{prop.s}", "template", "{property.name}", id="misspelled"),
+    pytest.param(
+        {"more": ", payload: {pick: a..b}"}, "A.{m}", "payload", "a key is empty", id="empty-key"
+    ),
+    pytest.param(
+        {"more": ", payload: {pick: a, form: json}"}, "A.{m}", "payload", "leave", id="pick-form"
+    ),
+    pytest.param(
+        {"more": ', payload: {pick: a, set: {b: "{n}"}}'}, "A.{m}", "unknown-capture", "", id="set"
+    ),
+    pytest.param(
+        {"more": ", payload: {pick: a}, encoding: x"}, "A.{m}", "encoding", "", id="pick-encoding"
+    ),
+    pytest.param(
+        {"more": ", payload: {pick: a}", "route": "heartbeat: plant/beat"},
+        "A.{m}", "heartbeat", "no JSON", id="heartbeat-pick",
+    ),
+    pytest.param(
+        {"more": ', payload: {set: {b: "{payload.c}"}}'},
+        "A.{m}", "retained-field", "", id="retained-set",
+    ),
+    pytest.param(
+        {"more": ', payload: {set: {b: "{property.c|default:a.b}"}}'},
+        "A.{m}", "template", "has '.'", id="default-set",
+    ),
 ]  # fmt: skip
 
 
@@ -86,6 +110,9 @@ RIGHT = [
     ),
     pytest.param({"more": ', headers: {set: {a: "{payload.t|default:none}"}}'}, "A.{m}", id="set"),
     pytest.param({"more": ', headers: {set: {a: "{property.t}"}}'}, "A.{m}", id="set-property"),
+    pytest.param({"more": ", payload: {pick: [a, b.c]}"}, "A.{m}", id="pick"),
+    pytest.param({"more": ', payload: {set: {b: "{property.c}-{m}"}}'}, "A.{m}", id="payload-set"),
+    pytest.param({"more": ", payload: {form: json}"}, "A.{m}", id="form"),
 ]  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""Names from fields of the message, to and from each kind, through a running gateway.
+"""Names from fields of the message, and picked fields, at each kind, through a running gateway.
 
 A field that is no level is a dead letter of the rule `field`, beside honest neighbours.
 """
@@ -31,6 +31,16 @@ ROUTES = """\
       headers: {{set: {{kind: "{{payload.order.kind|default:order}}"}}}}
     retained: ignore
 """
+PICK = """\
+  out:
+    from: {{endpoint: here, pattern: "out/{{m}}"}}
+    to:
+      endpoint: there
+      template: "{there}"
+      payload: {{pick: [order.price, id, order.id], set: {{machine: "{{m}}"}}, max: 100}}
+      lossy: true
+"""
+PICKED = b'{"order": {"price": 1.50, "id": 7}, "id": 1e2, "machine": "m"}'
 HOSTILE = {
     "separators": json.dumps({"site": "a/b.c:d"}),
     "wildcards": json.dumps({"site": "*#+>?"}),
@@ -106,3 +116,19 @@ def test_a_hostile_field_is_a_dead_letter_beside_honest_neighbours(
     dead = world.rows("dead", "rule", "route")
     assert dead == [("field", "back" if fixed else "out")] * len(hostile)
     assert world.audit.payloads() == [each.payload for each in neighbours]
+
+
+def test_a_pick_keeps_fields_in_at_each_kind(tmp_path: Path, system: System) -> None:
+    """A document that cannot be picked is a dead letter, and never sent whole."""
+    there = system.address("t", "{m}")
+    world = Bridged(tmp_path, system.settings, PICK.format(there=there), system.rest(("t",)))
+    secret = b'{"order": {"id": 7, "price": 1.50, "card": "4111"}, "card": "4111", "id": 1e2}'
+    refused = [secret[:-1], secret.replace(b"7", b"7" * 200), b'{"id": 1, "id": 2}']
+
+    with world.running(world.there):
+        world.here.publish(*[Message("out/m", each) for each in (*refused, secret)])
+        world.there.wait_for(PICKED)
+
+    assert world.there.payloads() == [PICKED]
+    assert world.rows("dead", "rule") == [("payload",)] * len(refused)
+    assert world.rows("delivered", "outcome") == [("converted",)]

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
 from gateway.proofs.finding import RouteFinding
+from gateway.routing.payload_pick import parse_pick
 from gateway.routing.route import Route
 from tests.proofs.routes import allowing, findings, only, route, rules
 
@@ -46,6 +48,17 @@ def test_a_name_that_no_field_makes_an_allowed_one_is_an_error(
     found = rules(to(template, allow))
 
     assert [each for each in found if each != "not-injective"] == expected
+
+
+def test_a_capture_in_a_set_of_the_payload_is_used() -> None:
+    plain = route("mqtt", "o/{m}", ("mqtt-2", "to"), lossy=True)
+    conversion = parse_pick(
+        pick=["a"], sets={"m": "{m}"}, max_size=9, encoding="utf-8", source=plain.source
+    )
+    picking = replace(plain, targets=(replace(plain.targets[0], conversion=conversion),))
+
+    assert "capture-unused" in [each.rule for each in findings(plain, quiet=frozenset())]
+    assert "capture-unused" not in [each.rule for each in findings(picking, quiet=frozenset())]
 
 
 def overlapping(*routes: Route) -> list[RouteFinding]:

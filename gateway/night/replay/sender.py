@@ -23,7 +23,6 @@ from gateway.file_lock import FileLock
 from gateway.model.copy_proof import content_digest, render_proof
 from gateway.model.message import Message
 from gateway.model.outcome import RETRY, Outcome, Settlement
-from gateway.routing.payload_conversion import convert_payload
 from gateway.routing.route import Route
 from gateway.routing.router import Delivery, RouteMatch, Router
 from gateway.runtime.delivery.expiry import without_expired
@@ -151,8 +150,8 @@ class ReplaySender:
         carries = self._configuration.endpoints[target.endpoint].settings.carries
         headers = self._header_mappers[source].map_headers(message.headers, delivery, carries)
         payload = message.payload
-        if target.conversion is not None:
-            payload = convert_payload(payload, target.conversion)
+        if delivery.conversion is not None:
+            payload = delivery.conversion.convert(payload)
         proof = ""
         if "origin" in carries:
             own, name, payload_hash = (
