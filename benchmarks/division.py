@@ -65,7 +65,7 @@ def measure(way: str, messages: int, limit: Limiter) -> dict[str, Any]:
             config = folder / f"{number}.yaml"
             head = CONFIG.replace("name: bench", f"name: bench-{number}").format(
                 source=ports[0], target=ports[1], version="5", qos=1,
-                archive=folder / f"archive-{number}", sync="batch",
+                archive=folder / f"archive-{number}", sync="batch", allow="",
             )  # fmt: skip
             routes = [ROUTE.format(n=n, share=share) for n in subtrees]
             config.write_text(head + "".join(routes))

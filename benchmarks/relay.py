@@ -42,7 +42,13 @@ CONFIG = """\
 gateway: {{name: bench}}
 endpoints:
   from: {{kind: mqtt, host: 127.0.0.1, port: {source}, version: "{version}", qos: {qos}}}
-  to: {{kind: mqtt, host: 127.0.0.1, port: {target}, version: "{version}", qos: {qos}}}
+  to:
+    kind: mqtt
+    host: 127.0.0.1
+    port: {target}
+    version: "{version}"
+    qos: {qos}
+    allow: [{allow}]
 archive: {{path: {archive}, sync: {sync}}}
 routes:
 """
@@ -50,6 +56,12 @@ SINGLE_ROUTE = """\
   relay:
     from: {endpoint: from, pattern: "src/{rest...}"}
     to: {endpoint: to, template: "dst/{rest...}"}
+"""
+FIELD_ROUTE = """\
+  relay:
+    from: {endpoint: from, pattern: "src/{rest...}"}
+    to: {endpoint: to, template: "dst/{payload.site.name}/{rest...}"}
+    retained: ignore
 """
 TOPIC_ROUTE = """\
   r{n}: {{from: {{endpoint: from, pattern: src/{n}}}, to: {{endpoint: to, template: dst/{n}}}}}
@@ -77,6 +89,8 @@ class Shape:
     sync: str = "batch"  # of the archive
     version: str = "3.1.1"  # of MQTT
     inflight: int = 0  # unacknowledged messages that the brokers allow; 0: no limit
+    json: bool = False  # payloads are JSON
+    field: bool = False  # a field of the JSON is a level of the name
 
     def messages(self, requested: int) -> int:
         return min(requested, MAX_VOLUME // self.size)
@@ -87,7 +101,8 @@ class Shape:
         window = max(16, min(MAX_OUTSTANDING, MAX_OUTSTANDING_BYTES // self.size))
         options = {"qos": self.qos, "size": self.size, "topics": self.topics, "window": window}
         options["start-timeout"] = 90
-        return [part for name, value in options.items() for part in (f"--{name}", str(value))]
+        parts = [part for name, value in options.items() for part in (f"--{name}", str(value))]
+        return [*parts, *(["--json"] if self.json else [])]
 
 
 SHAPES = {
@@ -96,6 +111,8 @@ SHAPES = {
     "relaxed": Shape(1, sync="interval"),
     "MQTT 5, 20 in flight": Shape(1, version="5", inflight=20),  # the default of mosquitto
     "1 KB": Shape(size=1 << 10),
+    "1 KB of JSON": Shape(size=1 << 10, json=True),
+    "1 KB of JSON, a field": Shape(size=1 << 10, json=True, field=True),
     "64 KB": Shape(size=1 << 16),
     "1 MB": Shape(size=1 << 20),
     "1,000 routes": Shape(routes=1_000),
@@ -200,9 +217,10 @@ def configuration(shape: Shape, source: int, target: int, archive: Path) -> str:
         qos=shape.qos,
         archive=archive,
         sync=shape.sync,
+        allow='"dst/#"' if shape.field else "",
     )
     routes = (
-        [SINGLE_ROUTE]
+        [FIELD_ROUTE if shape.field else SINGLE_ROUTE]
         if shape.routes == 1
         else [TOPIC_ROUTE.format(n=n) for n in range(shape.routes)]
     )

@@ -14,6 +14,7 @@ from gateway.runtime.inbound import copy_maker
 DOCS: Final = Path(__file__).parents[1] / "docs"
 CACHES: Final = (
     router.MAX_CACHE_SIZE,
+    router.MAX_FIELDS_SIZE,
     duplicates.MAX_SIZE,
     loop_limit.MAX_SIZE,
     copy_maker.MAX_CACHE_SIZE,

@@ -53,6 +53,7 @@ COLUMNS: Final[Mapping[str, str]] = {
     "targets": "list",  # the expected targets, without cuts; on received, on dead for all of them
     "name": "string",  # the name (or tag list) at that endpoint
     "source_name": "string",  # on delivered, dead: name at the source; on some cuts: at the target
+    "fields": "string",  # on delivered: fields of the message in `name`, as JSON; null for none
     "id": "binary",  # 16 bytes: start of the gateway in microseconds, then a counter
     "origin_id": "string",  # the message id of the source system, where it has one
     "identity": "string",  # on received: by what a repeat is known; null where it is `origin_id`
@@ -118,6 +119,7 @@ PAIRS: Final[Mapping[str, str]] = {
     "system": "string",  # dialect of `name`
     "source_name": "string",
     "name": "string",
+    "fields": "string",  # those of the message in `name`, as in the rows
     "count": "int64",
     "first_id": "binary",  # smallest and largest
     "last_id": "binary",

@@ -83,7 +83,7 @@ def _lacking(forward: Route, reverse: Route) -> Iterator[str]:
     if words := [f"`{word}`" for word, rules in parts if rules]:
         yield f"{' and '.join(words)} of `headers`"
     if target.conversion is not None:
-        yield f"`payload: {target.conversion.form.value}`"
+        yield f"`payload: {target.conversion.text}`"
 
 
 def unlimited_brokers(configuration: Configuration) -> Iterator[Doubt]:

@@ -11,7 +11,6 @@ from gateway.errors import TranslationError
 from gateway.model.message import NO_HEADERS, Headers, Message
 from gateway.routing.carried_headers import map_reply
 from gateway.routing.header_draft import MICROS_PER_SECOND
-from gateway.routing.payload_conversion import convert_payload
 from gateway.routing.route import Route, Target
 from gateway.routing.router import Delivery, Router
 
@@ -68,7 +67,7 @@ def copies(
     if not routes:
         return
     router = Router(routes[0].dialect, routes, configuration.dictionary)
-    for match in router[message.address]:
+    for match in router.match(message):
         selector = match.route.selector if match.route is not None else None
         if selector is None or selector.matches(message.headers):
             for delivery in match.deliveries:
@@ -91,8 +90,8 @@ def _copy(
     try:
         headers = delivery.rules.apply(message.headers, NOW)
         payload = message.payload
-        if target.conversion is not None:
-            payload = convert_payload(payload, target.conversion)
+        if delivery.conversion is not None:
+            payload = delivery.conversion.convert(payload)
     except TranslationError as error:
         return ResultCopy(endpoint, None, error.rule, str(error), target)
     headers, lost = map_reply(headers, target, router.dialect, carries)

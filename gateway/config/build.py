@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from gateway.config.build_endpoint import RouteContext, parse_pattern_at, parse_patterns
 from gateway.config.build_targets import SourceFacts, build_targets
+from gateway.config.field_checks import check_route_fields
 from gateway.config.place import Place
 from gateway.config.schema import RouteSettings, SourceSettings, TagSettings
 from gateway.dialects.base import Dialect, parse_subject
@@ -17,7 +18,7 @@ from gateway.routing.route import EACH_TAG, Route
 from gateway.routing.selectors.selector import parse_selector
 from gateway.routing.source_pattern import SourcePattern
 from gateway.routing.tags import TagMode, TagRule
-from gateway.routing.template import any_captures
+from gateway.routing.template import any_captures, field_in
 
 
 def build_routes(
@@ -73,7 +74,7 @@ def _build_route(
     if settings.heartbeat is not None and number == 0:
         heartbeat = settings.heartbeat
         _check_heartbeat(heartbeat, pattern, dialect, place["heartbeat"])
-    return Route(
+    route = Route(
         name,
         source.endpoint,
         dialect,
@@ -92,6 +93,8 @@ def _build_route(
         archive_payload_bytes=settings.archive_payload_bytes,
         archive_redact=settings.archive_redact,
     )
+    check_route_fields(route, place, keeps_retained="retained" in endpoint.settings.carries)
+    return route
 
 
 def _check_targets(
@@ -105,6 +108,7 @@ def _check_targets(
     texts = [source.pattern]
     for target in settings.targets:
         texts += [*(target.template or ()), *map(str, target.headers.set.values())]
+        texts += map(str, target.payload.set.values())
     constants = {"@system": system, "@endpoint": source.endpoint}
     facts = SourceFacts(any_captures(texts), EACH_TAG, constants)
     build_targets(settings, facts, context, place)
@@ -113,6 +117,10 @@ def _check_targets(
 def _is_reversible(settings: RouteSettings, place: Place) -> bool:
     """Report a route that has too many sources, targets or templates for a reverse route."""
     templates = [text for target in settings.targets for text in target.template or ()]
+    if field := next(filter(None, map(field_in, templates)), ""):
+        reason = f"no name that comes back tells {field}, which a message brought"
+        place.report("direction", reason, "write two routes")
+        return False
     if len(settings.sources) == len(settings.targets) == len(templates) == 1:
         return True
     reason = "a route in both directions has one source, and one target with one template"

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from gateway.config.build_endpoint import Endpoint, RouteContext, separator_hint
+from gateway.config.field_checks import field_faults
 from gateway.config.place import Place
 from gateway.config.schema import HeaderSettings, RouteSettings, TargetSettings
 from gateway.dialects.base import parse_pattern
@@ -16,7 +17,8 @@ from gateway.errors import GatewayError
 from gateway.routing.destination_kind import kind_chosen_by_mapping
 from gateway.routing.header_rules import NO_RULES, parse_header_rules
 from gateway.routing.payload_conversion import parse_conversion
-from gateway.routing.route import Target, WhenFull, for_templates
+from gateway.routing.payload_pick import PayloadPick, parse_pick
+from gateway.routing.route import Conversion, Target, WhenFull, for_templates
 from gateway.routing.source_pattern import SourcePattern
 from gateway.routing.tags import TagMode, TagRule
 from gateway.routing.template import parse_template
@@ -125,10 +127,14 @@ def _target(  # noqa: PLR0913, PLR0917  # where it stands and what it may use
     with reported("observe"):
         if settings.observe is not None:
             parse_pattern(settings.observe, dialect)
-    conversion = None
-    with reported("encoding"):
-        if settings.payload != "keep":
-            conversion = parse_conversion(settings.payload, settings.encoding)
+    conversion: Conversion | None = None
+    with reported("payload" if settings.payload.picks else "encoding"):
+        conversion = _conversion(settings, source, place["payload"])
+    picked = conversion.fields if isinstance(conversion, PayloadPick) else ()
+    for rule, key, reason, hint in field_faults(
+        templates, rules, picked, endpoint.dialect, endpoint.allow
+    ):
+        place[key].report(rule, reason, hint)
     if faults:
         return None
     carries_id = "properties" in endpoint.settings.carries
@@ -140,13 +146,36 @@ def _target(  # noqa: PLR0913, PLR0917  # where it stands and what it may use
         endpoint.allow,
         rules=rules,
         conversion=conversion,
-        lossy=settings.lossy,
+        lossy=settings.lossy or any(each.fields for each in templates),
         when_full=WhenFull(settings.when_full) if settings.when_full else context.when_full,
         add_message_id=settings.add_message_id or (settings.observe is not None and carries_id),
         observe=settings.observe or "",
         broker=endpoint.broker,
         kind=kind_chosen_by_mapping(templates, source.pattern, dialect),
         payload_encoding=find_kind(endpoint.settings).payload_encoding,
+    )
+
+
+def _conversion(settings: TargetSettings, source: SourceFacts, place: Place) -> Conversion | None:
+    """Return the conversion of a target, None to keep payloads; report a form beside a pick.
+
+    Raises:
+        SubjectError: a field or a text to set is illegal, or the encoding unknown.
+    """
+    wanted = settings.payload
+    if not wanted.picks:
+        keeps = wanted.form == "keep"
+        return None if keeps else parse_conversion(wanted.form, settings.encoding)
+    if wanted.form != "keep":
+        reason = f"`pick` and `set` make JSON, and `form` wants {wanted.form}"
+        place["form"].report("payload", reason, "leave `form` out")
+    return parse_pick(
+        pick=wanted.pick,
+        sets=wanted.set,
+        max_size=wanted.max,
+        encoding=settings.encoding,
+        source=source.pattern,
+        constants=source.constants,
     )
 
 

@@ -14,6 +14,7 @@ from gateway.config import process
 from gateway.config.state_settings import StateSettings
 from gateway.dialects.brokers import BROKERS
 from gateway.dialects.name_limits import FIELDS, NameLimits
+from gateway.routing.payload_pick import DEFAULT_MAX
 from gateway.setting import optional, seconds, setting, size
 
 Scalar: TypeAlias = str | int | float | bool | None
@@ -113,8 +114,36 @@ class HeaderSettings:
     drop: tuple[str, ...] = setting("names to remove; a name may end with '*'", ())
     keep: tuple[str, ...] = setting("exceptions from `drop`; a name may end with '*'", ())
     set: Mapping[str, Scalar] = setting(
-        "values to set, by name; text may use the captures", default_factory=dict
+        "values to set, by name; text may use captures and fields of the message",
+        default_factory=dict,
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PayloadSettings:
+    """Conversion of the payload: a form, or some fields of a JSON object."""
+
+    form: Literal["keep", "text", "bytes", "json", "map"] = setting(
+        "form of the payload; with `pick` or `set` it is JSON", "keep"
+    )
+    pick: tuple[str, ...] | None = optional(
+        "fields of a JSON object that the copy has, such as `a` and `b.c`; all when absent"
+    )
+    set: Mapping[str, Scalar] = setting(
+        "fields to set in the JSON object, by name; text may use captures and fields of the"
+        " message",
+        default_factory=dict,
+    )
+    max: int = size(
+        "bytes of a JSON object with `pick` or `set`; a larger one is a dead letter",
+        DEFAULT_MAX,
+        minimum=1,
+    )
+
+    @property
+    def picks(self) -> bool:
+        """Whether the copy has fields of a JSON object."""
+        return self.pick is not None or bool(self.set)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,15 +167,18 @@ class TargetSettings:
 
     endpoint: str = setting("name of an endpoint")
     template: tuple[str, ...] | None = optional(
-        "name of the copy, with captures; when absent, the name of the message. Several templates"
-        " make several tags, where the target has tag lists"
+        "name of the copy, with captures and fields of the message ({property.x}, {payload.x.y});"
+        " when absent, the name of the message. Several templates make several tags, where the"
+        " target has tag lists"
     )
     on_unmappable: UnmappableText | None = optional(
         "action on characters that the target's names cannot have: escape them, reject the"
         " message, or replace them by `replacement`; as the endpoint when absent"
     )
-    payload: Literal["keep", "text", "bytes", "json", "map"] = setting(
-        "conversion of the payload", "keep"
+    payload: PayloadSettings = setting(
+        "conversion of the payload: a `form`, or a pick of fields of JSON",
+        PayloadSettings(),
+        shorthand="form",
     )
     encoding: str = setting("character encoding between text and bytes", "utf-8")
     headers: HeaderSettings = setting("rules for headers and properties", HeaderSettings())

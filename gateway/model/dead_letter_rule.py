@@ -91,6 +91,7 @@ WILDCARD_IN_NAME: Final = _of_message("wildcard-in-name")
 
 # A name that a route makes, or does not take.
 DESTINATION_KIND: Final = _of_message("destination-kind")
+FIELD: Final = _of_message("field")
 HIDDEN: Final = _of_message("hidden")
 MISSING_PART: Final = _of_message("missing-part")
 MISSING_TAG: Final = _of_message("missing-tag")

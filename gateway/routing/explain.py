@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 from gateway.dialects.advice import LimitUsage, limit_usage
 from gateway.dialects.base import parse_subject
 from gateway.errors import SubjectError, TranslationError
-from gateway.model.message import Headers
+from gateway.model.message import Message
 from gateway.model.subject import Subject
+from gateway.routing.message_fields import FieldValues, read_fields
 from gateway.routing.route import Route, Target
 from gateway.routing.source_pattern import named
 from gateway.routing.template_functions import Levels
@@ -58,24 +59,27 @@ def explain(
     name: str,
     routes: Sequence[Route],
     endpoint: str | None = None,
-    headers_of: Callable[[Route], Headers] | None = None,
+    message_at: Callable[[Route], Message] | None = None,
 ) -> list[RouteResult]:
     """Return the result of every route, or of each route from `endpoint`, for a source name.
 
-    `headers_of` gives the headers with which a message has that name at the source of a route.
+    `message_at` gives the message that has that name at the source of a route.
     """
     found: list[RouteResult] = []
     for route in routes:
         if endpoint in (None, route.endpoint):
-            result = _route_result(name, route, routes)
+            message = message_at and message_at(route)
+            result = _route_result(name, route, routes, message)
             if route.selector is not None and not result.why_not:
-                selected = headers_of and route.selector.matches(headers_of(route))
+                selected = None if message is None else route.selector.matches(message.headers)
                 result = replace(result, selector=route.selector.text, selected=selected)
             found.append(result)
     return found
 
 
-def _route_result(name: str, route: Route, routes: Sequence[Route]) -> RouteResult:
+def _route_result(
+    name: str, route: Route, routes: Sequence[Route], message: Message | None
+) -> RouteResult:
     result = RouteResult(route.name, route.endpoint, route.source.text)
     try:
         levels = parse_subject(name, route.dialect).levels
@@ -86,15 +90,22 @@ def _route_result(name: str, route: Route, routes: Sequence[Route]) -> RouteResu
     captures = route.source.capture(levels)
     joined = route.dialect.separator.join
     shown = tuple((word, joined(taken)) for word, taken in named(captures).items())
-    made = tuple(_target_result(levels, captures, target, routes) for target in route.targets)
+    values = read_fields(route.fields, message) if message else {}
+    made = tuple(
+        _target_result(levels, captures, target, routes, values) for target in route.targets
+    )
     return replace(result, captures=shown, made=made)
 
 
 def _target_result(
-    levels: Levels, captures: dict[str, Levels], target: Target, routes: Sequence[Route]
+    levels: Levels,
+    captures: dict[str, Levels],
+    target: Target,
+    routes: Sequence[Route],
+    values: FieldValues,
 ) -> TargetResult:
     try:
-        name = target.name_for(Subject(levels), captures)
+        name = target.name_for(Subject(levels), captures | target.field_captures(values))
     except TranslationError as error:
         return TargetResult(target.endpoint, target.system, rule=error.rule, reason=str(error))
     used = tuple(limit_usage(name, target.renderer.dialect))

@@ -12,7 +12,12 @@ from gateway.model.dead_letter_rule import HEADER
 from gateway.model.message import NO_HEADERS, Headers, Value
 from gateway.routing.header_draft import HeaderDraft, HeaderName, parse_header_name, simple_text
 from gateway.routing.source_pattern import SourcePattern
-from gateway.routing.template import NO_CONSTANTS, TextTemplate, parse_text_template
+from gateway.routing.template import (
+    NO_CONSTANTS,
+    FieldPlaceholder,
+    TextTemplate,
+    parse_text_template,
+)
 from gateway.routing.template_functions import Levels, Report, TextLocation, refuse, reported
 
 ALWAYS_PRESENT = ("mode", "retained")  # fields that each message has
@@ -70,6 +75,12 @@ class HeaderRules:
         templates = (value for _, value in self.sets if isinstance(value, TextTemplate))
         return tuple(name for template in templates for name in template.names)
 
+    @property
+    def fields(self) -> tuple[FieldPlaceholder, ...]:
+        """The fields of messages in the values to set."""
+        templates = (value for _, value in self.sets if isinstance(value, TextTemplate))
+        return tuple(each for template in templates for each in template.fields)
+
     def own_text(self, name: HeaderName, value: str) -> str:
         """Return the beginning of a value of these rules that no message decides."""
         for each, wanted in self.sets:
@@ -83,7 +94,7 @@ class HeaderRules:
         """Fill in the captures of one name; the same object when no rule uses a capture.
 
         Raises:
-            TranslationError: a function does not find the part that it needs.
+            TranslationError: a function does not find its part, or the message lacks a field.
         """
         if not any(isinstance(value, TextTemplate) for _, value in self.sets):
             return self

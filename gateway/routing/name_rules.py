@@ -6,6 +6,7 @@ of them: the rules hold names, patterns, templates and limits, and the access of
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
@@ -16,10 +17,12 @@ from gateway.dialects.brokers import with_limits
 from gateway.dialects.name_limits import NameLimits
 from gateway.dialects.registry import find_dialect
 from gateway.errors import GatewayError
+from gateway.model.dead_letter_rule import FIELD
 from gateway.model.pattern import AnyMany, AnyOne, Glob, Literal, Pattern, WildcardExclusions
 from gateway.routing.destination_kind import kind_chosen_by_mapping
+from gateway.routing.message_fields import FieldValues
 from gateway.routing.route import BrokerAccess, Route, Target, for_templates
-from gateway.routing.router import Router
+from gateway.routing.router import NO_FIELDS, Router
 from gateway.routing.source_pattern import SourcePattern, parse_source
 from gateway.routing.tags import TagMode, TagRule
 from gateway.routing.template import parse_template
@@ -28,6 +31,7 @@ from gateway.translate.shorten import ShortNames
 
 Json: TypeAlias = Mapping[str, Any]
 
+NOT_RECORDED: Final = "(its fields are not recorded)"
 _MAX_CACHED: Final = 20_000  # names in the caches of all routers
 _LEVELS: Final = {kind.__name__: kind for kind in (Literal, Glob, AnyOne, AnyMany)}
 
@@ -47,26 +51,42 @@ class RouteNames:
             known = dictionary if route.endpoint in shortens else None
             self._routers.setdefault(route.name, []).append(Router(route.dialect, [route], known))
 
-    def names(self, route: str, target: str, name: str) -> list[str]:
+    def names(self, route: str, target: str, name: str, fields: str | None = None) -> list[str]:
         """Return the names at `target`, one for each source of the route that takes `name`.
 
-        Without any, the reason in parentheses.
+        `fields` are those of the message in the name, as a row has them. Without any name, the
+        reason in parentheses: `NOT_RECORDED` where the name needs fields that are absent.
         """
         if route not in self._routers:
             return ["(no such route)"]
         self._lookups += 1
-        if self._lookups % _MAX_CACHED == 0:  # each router has a large cache, and routes are many
+        if self._lookups % _MAX_CACHED == 0:  # each router has large caches, and routes are many
             for router in (each for same in self._routers.values() for each in same):
-                router.clear()
+                router.forget()
         made: list[str] = []
         refusals: list[str] = []
-        for match in (match for router in self._routers[route] for match in router[name]):
+        values = _recorded_fields(fields)
+        found = (router.match_fields(name, values) for router in self._routers[route])
+        for match in (match for matches in found for match in matches):
             for each in match.deliveries:
                 if each.address and each.label == target:
                     made.append(each.address)
+                elif each.rule is FIELD and each.label == target and not values:
+                    return [NOT_RECORDED]
                 elif each.rule and each.label in {target, ""}:
                     refusals.append(f"(refused: {each.rule})")
         return made or refusals or ["(not taken)"]
+
+
+def _recorded_fields(text: str | None) -> FieldValues:
+    """Return the fields in a row; none where it has none, or no such text."""
+    try:
+        found = json.loads(text or "{}")
+    except (ValueError, RecursionError):
+        return NO_FIELDS
+    if not isinstance(found, dict):
+        return NO_FIELDS
+    return {name: each for name, each in found.items() if each is None or isinstance(each, str)}
 
 
 def shortening_endpoints(routes: Iterable[Route]) -> set[str]:

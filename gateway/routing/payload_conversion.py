@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import codecs
 import json
-import math
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
@@ -16,12 +14,8 @@ from enum import Enum
 from gateway.errors import SubjectError, TranslationError
 from gateway.model.dead_letter_rule import PAYLOAD
 from gateway.model.message import Payload, Value
-from gateway.routing.selectors.ast import LONG_MAX, LONG_MIN
+from gateway.routing.json_payload import load_json, refuse_depth
 
-MAX_DEPTH = 64
-MAX_DIGITS = 19  # of a 64-bit integer
-_SURROGATE = re.compile("[\ud800-\udfff]")  # half a surrogate pair: no character, and without UTF-8
-_ESCAPED_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _UNSUPPORTED_ENCODINGS = frozenset(
     {"idna", "punycode", "raw-unicode-escape", "undefined", "unicode-escape", "utf-7"}
 )
@@ -43,6 +37,19 @@ class PayloadConversion:
     form: PayloadForm
     encoding: str = "utf-8"
 
+    @property
+    def text(self) -> str:
+        """The conversion as a configuration names it."""
+        return self.form.value
+
+    def convert(self, payload: Payload) -> Payload:
+        """Convert a payload; the same object when it has the form already.
+
+        Raises:
+            TranslationError: with the rule `payload`; its text never quotes the payload.
+        """
+        return _CONVERTERS[self.form](payload, self)
+
 
 def parse_conversion(form: str, encoding: str = "utf-8") -> PayloadConversion:
     """Parse a conversion as a configuration writes it.
@@ -61,15 +68,6 @@ def parse_conversion(form: str, encoding: str = "utf-8") -> PayloadConversion:
     if not fits:
         raise SubjectError("payload", encoding, 0, "encoding", "unknown encoding, or none of texts")
     return PayloadConversion(PayloadForm(form), encoding)
-
-
-def convert_payload(payload: Payload, conversion: PayloadConversion) -> Payload:
-    """Convert a payload; the same object when it has the form already.
-
-    Raises:
-        TranslationError: with the rule `payload`; its text never quotes the payload.
-    """
-    return _CONVERTERS[conversion.form](payload, conversion)
 
 
 def _text(payload: Payload, conversion: PayloadConversion) -> str:
@@ -101,7 +99,10 @@ def _json(payload: Payload, conversion: PayloadConversion) -> bytes:
         _load_json(text, conversion)
         made = text.encode()
         return payload if isinstance(payload, bytes) and payload == made else made
-    _refuse_depth(payload, conversion)
+    try:
+        refuse_depth(payload)
+    except ValueError as error:
+        raise _refused(conversion, str(error)) from None
     try:
         text = json.dumps(payload, ensure_ascii=False, allow_nan=False, default=_as_dict)
         return text.encode()
@@ -136,70 +137,9 @@ _CONVERTERS: Mapping[PayloadForm, Callable[[Payload, PayloadConversion], Payload
 
 def _load_json(text: str, conversion: PayloadConversion) -> Value:
     try:
-        found: Value = json.loads(
-            text,
-            object_pairs_hook=_object,
-            parse_constant=_no_number,
-            parse_float=_double,
-            parse_int=_long,
-        )
-        if _SURROGATE.search(text) is not None or _ESCAPED_SURROGATE.search(text) is not None:
-            json.dumps(found, ensure_ascii=False).encode()
-    except json.JSONDecodeError as error:
-        raise _refused(conversion, f"is not JSON: {error.msg} at {error.pos}") from None
-    except UnicodeEncodeError:
-        raise _refused(conversion, "holds half a character") from None
+        return load_json(text)
     except ValueError as error:
         raise _refused(conversion, str(error)) from None
-    except RecursionError:
-        raise _too_deep(conversion) from None
-    if text.count("[") + text.count("{") > MAX_DEPTH:
-        _refuse_depth(found, conversion)
-    return found
-
-
-def _object(pairs: list[tuple[str, Value]]) -> dict[str, Value]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        raise ValueError("an object has a key twice")
-    return found
-
-
-def _no_number(_: str) -> Value:
-    raise ValueError("NaN and infinities are not JSON")
-
-
-def _double(text: str) -> float:
-    number = float(text)
-    if math.isinf(number):
-        raise ValueError("a number is past what a double holds")
-    return number
-
-
-def _long(text: str) -> int:
-    if len(text) > MAX_DIGITS + 1 or not LONG_MIN <= int(text) <= LONG_MAX:
-        raise ValueError("a whole number is past 64 bits")
-    return int(text)
-
-
-def _refuse_depth(value: Value, conversion: PayloadConversion) -> None:
-    """Raise for a value nested too deep; iterates by level, because the depth has no bound."""
-    level: list[Value] = [value]
-    for _ in range(MAX_DEPTH + 1):
-        level = [inner for each in level for inner in _inside(each)]
-        if not level:
-            return
-    raise _too_deep(conversion)
-
-
-def _inside(value: Value) -> list[Value]:
-    if isinstance(value, Mapping):
-        return list(value.values())
-    return list(value) if isinstance(value, list | tuple) else []
-
-
-def _too_deep(conversion: PayloadConversion) -> TranslationError:
-    return _refused(conversion, f"is nested deeper than {MAX_DEPTH}")
 
 
 def _refused(conversion: PayloadConversion, reason: str) -> TranslationError:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cached_property
+from typing import TypeAlias
 
 from gateway.dialects.base import Dialect, parse_subject
 from gateway.dialects.names import names_system, system_fault
@@ -15,16 +16,19 @@ from gateway.model.subject import Subject
 from gateway.routing.destination_kind import refuse_kind_chosen_by_publisher
 from gateway.routing.header_draft import REPLY_TO
 from gateway.routing.header_rules import NO_RULES, HeaderRules
+from gateway.routing.message_fields import FieldValues, field_levels
 from gateway.routing.origin_path import NO_BROKER, BrokerName
 from gateway.routing.payload_conversion import PayloadConversion
+from gateway.routing.payload_pick import PayloadPick
 from gateway.routing.selectors.selector import Selector
 from gateway.routing.source_pattern import SourcePattern
 from gateway.routing.tags import TagRule, join_tags
-from gateway.routing.template import Template
+from gateway.routing.template import FieldPlaceholder, Template
 from gateway.translate.names import OnTooLong, Renderer
 from gateway.translate.shorten import ShortNamesInMemory
 
 EACH_TAG = TagRule()
+Conversion: TypeAlias = PayloadConversion | PayloadPick
 
 
 class WhenFull(Enum):
@@ -68,7 +72,7 @@ class Target:
     templates: tuple[Template, ...] = ()  # one; for a target with tag lists one for each tag
     allow: tuple[SourcePattern, ...] = ()  # other names are refused; empty: all names are allowed
     rules: HeaderRules = NO_RULES
-    conversion: PayloadConversion | None = None
+    conversion: Conversion | None = None
     lossy: bool = False  # the mapping allows that different names become one
     when_full: WhenFull = WhenFull.SLOW
     add_message_id: bool = False  # each copy carries the id of its message in a property
@@ -82,6 +86,35 @@ class Target:
     def template(self) -> Template | None:
         """Its first template; None when messages keep their name."""
         return self.templates[0] if self.templates else None
+
+    @cached_property
+    def name_fields(self) -> tuple[FieldPlaceholder, ...]:
+        """The fields of messages that its names are made of."""
+        return tuple(each for template in self.templates for each in template.fields)
+
+    @cached_property
+    def fields(self) -> tuple[str, ...]:
+        """The names of all fields of messages that it uses, each once."""
+        return tuple(dict.fromkeys(each.name for each in (*self.name_fields, *self.other_fields)))
+
+    @property
+    def other_fields(self) -> tuple[FieldPlaceholder, ...]:
+        """The fields of messages in its header rules and in what it sets in payloads."""
+        picked = self.conversion.fields if isinstance(self.conversion, PayloadPick) else ()
+        return (*self.rules.fields, *picked)
+
+    def field_captures(self, values: FieldValues) -> dict[str, tuple[str, ...]]:
+        """Return the fields of a message as captures; those that `values` lacks are no part of it.
+
+        Raises:
+            TranslationError: with the rule `field`; one is no level of the target's system.
+        """
+        dialect = self.renderer.dialect
+        return {
+            name: field_levels(name, values[name], dialect)
+            for name in self.fields
+            if name in values
+        }
 
     @property
     def system(self) -> str:
@@ -179,6 +212,11 @@ class Route:
                 return f"excluded by {exclude.text!r}"
         fault = system_fault(levels, self.dialect)
         return "" if fault is None or self.names_system else f"{fault[1]}; name them in the pattern"
+
+    @cached_property
+    def fields(self) -> tuple[str, ...]:
+        """The names of the fields of messages that its targets use, each once."""
+        return tuple(dict.fromkeys(name for target in self.targets for name in target.fields))
 
     @cached_property
     def names_system(self) -> bool:

@@ -2,29 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import count
-from typing import Final
+from types import MappingProxyType
+from typing import Final, TypeAlias
 
 from gateway.dialects.base import Dialect
 from gateway.errors import IllegalNameError, TranslationError
 from gateway.model.dead_letter_rule import NO_RULE, DeadLetterRule
 from gateway.model.limited_cache import LimitedCache
 from gateway.model.memory_size import text_size
-from gateway.model.message import Headers
+from gateway.model.message import Headers, Message
 from gateway.model.subject import Subject
 from gateway.routing.header_rules import NO_RULES, HeaderRules
+from gateway.routing.message_fields import (
+    FieldValue,
+    FieldValues,
+    is_payload_field,
+    is_redacted,
+    read_fields,
+)
 from gateway.routing.origin_path import BrokerAddress, GatewayIdentity, wire_name
 from gateway.routing.pattern_trie import PatternTrie
-from gateway.routing.route import Route, Target
+from gateway.routing.payload_pick import PayloadPick
+from gateway.routing.route import Conversion, Route, Target
 from gateway.routing.tags import Tag, TagMode, TagSelection, join_tags, parse_tags, select_tags
+from gateway.routing.template_functions import Levels
 from gateway.translate.shorten import ShortNames, resolved
 
 MAX_CACHE_SIZE: Final = 48 << 20  # bytes of the cached names and deliveries; then it is cleared
+MAX_FIELDS_SIZE: Final = 16 << 20  # bytes of those for names and fields of messages; likewise
 _DELIVERY_OVERHEAD: Final = 800  # bytes of a delivery and its match beside their texts
 _NAME_OVERHEAD: Final = 200  # bytes of a name and its canonical form beside their texts
+NO_FIELDS: Final[FieldValues] = MappingProxyType({})  # of a name without its message
+_FieldKey: TypeAlias = tuple[str, tuple[tuple[str, FieldValue], ...]]  # a name, and fields
+_Bound: TypeAlias = tuple[HeaderRules, Conversion | None]
 NOBODY: Final = GatewayIdentity("")  # where no copy is sent
 
 
@@ -55,9 +70,11 @@ class Delivery:
     rule: DeadLetterRule = NO_RULE
     reason: str = ""
     rules: HeaderRules = NO_RULES  # with the captures of the name and the unused tags
+    conversion: Conversion | None = None  # of the payload, with the captures of the name
     source_mark: str = ""  # of the source's broker and the name there, for the origin path
     target_mark: str = ""  # of the target's broker and the name there
     wire_name: bytes = b""  # the canonical name at the target, for the digest of a copy
+    fields: str = ""  # those of the message in the name, as JSON; empty for a name without any
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +95,10 @@ class Router(LimitedCache[str, tuple[RouteMatch, ...]]):
     The dict is a cache, so that a known name takes one look-up. A name that no route takes has no
     matches.
 
-    Mutable: the cache grows up to MAX_CACHE_SIZE bytes and is then cleared.
+    A name alone does not tell the copies of a route that uses fields of the message: by its name,
+    such a copy is refused with the rule `field`, and `match` has it.
+
+    Mutable: the caches grow up to a number of bytes and are then cleared.
     """
 
     def __init__(
@@ -98,6 +118,10 @@ class Router(LimitedCache[str, tuple[RouteMatch, ...]]):
         self.wire_names = WireNames(dialect)
         self.routes = tuple(routes)
         self.selective = any(route.selector is not None for route in routes)
+        self.uses_fields = any(route.fields for route in routes)
+        self._with_fields: LimitedCache[_FieldKey, tuple[RouteMatch, ...]] = LimitedCache(
+            MAX_FIELDS_SIZE
+        )
         self._dictionary = dictionary
         self._trie: PatternTrie[Route] = PatternTrie()
         for route in routes:
@@ -130,7 +154,30 @@ class Router(LimitedCache[str, tuple[RouteMatch, ...]]):
         self.add(name, matches, _cached_size(name, matches))
         return matches
 
-    def _matches(self, name: str) -> tuple[RouteMatch, ...]:
+    def forget(self) -> None:
+        """Clear the caches."""
+        self.clear()
+        self._with_fields.clear()
+
+    def match(self, message: Message) -> tuple[RouteMatch, ...]:
+        """Return the matches of a message; those of its name, unless a route uses its fields."""
+        matches = self[message.address]
+        names = [name for each in matches if each.route for name in each.route.fields]
+        if not names:
+            return matches
+        return self.match_fields(message.address, read_fields(dict.fromkeys(names), message))
+
+    def match_fields(self, name: str, values: FieldValues) -> tuple[RouteMatch, ...]:
+        """Return the matches of a message with this name and these fields."""
+        key = name, tuple(values.items())
+        if (known := self._with_fields.get(key)) is not None:
+            return known
+        made = self._matches(name, values)
+        used = sum(text_size(each) for each in values.values() if isinstance(each, str))
+        size = _cached_size(name, made) + used * (1 + sum(map(_copies, made)))
+        return self._with_fields.add(key, made, size)
+
+    def _matches(self, name: str, values: FieldValues = NO_FIELDS) -> tuple[RouteMatch, ...]:
         try:
             tags = [self._resolved(tag) for tag in parse_tags(name, self.dialect)]
         except (IllegalNameError, TranslationError) as error:
@@ -140,7 +187,8 @@ class Router(LimitedCache[str, tuple[RouteMatch, ...]]):
         found = (route for tag in tags for route in self._trie.find(tag.subject.levels))
         routes = {id(route): route for route in found}.values()
         matches = (
-            RouteMatch(route, _deliveries(route, name, tags, self.identity)) for route in routes
+            RouteMatch(route, _deliveries(route, name, tags, self.identity, values))
+            for route in routes
         )
         return tuple(match for match in matches if match.deliveries)
 
@@ -163,7 +211,7 @@ def _cached_size(name: str, matches: Sequence[RouteMatch]) -> int:
 
 
 def _deliveries(
-    route: Route, name: str, tags: Sequence[Tag], identity: GatewayIdentity
+    route: Route, name: str, tags: Sequence[Tag], identity: GatewayIdentity, values: FieldValues
 ) -> tuple[Delivery, ...]:
     try:
         selections = select_tags(tags, route.tags, route.source, route.takes)
@@ -174,46 +222,75 @@ def _deliveries(
     return tuple(
         each
         for target in route.targets
-        for each in _deliveries_to(route, target, selections, mark, identity)
+        for each in _deliveries_to(route, target, selections, mark, identity, values)
     )
 
 
-def _deliveries_to(
+def _deliveries_to(  # noqa: PLR0913, PLR0917  # the facts of one message for one target
     route: Route,
     target: Target,
     selections: Sequence[TagSelection],
     source_mark: str,
     identity: GatewayIdentity,
+    values: FieldValues,
 ) -> Iterator[Delivery]:
     """Yield one delivery for each distinct name, and one for each refused tag."""
-    made: dict[str, HeaderRules] = {}
+    made: dict[str, _Bound] = {}
     refused: list[TranslationError] = []
     for selection in selections:
         try:
-            name = target.name_for(selection.tag.subject, selection.captures)
-            made.setdefault(name, _rules(route, target, selection))
+            captures = selection.captures
+            if target.fields:
+                captures = {**captures, **target.field_captures(values)}
+            name = target.name_for(selection.tag.subject, captures)
+            made.setdefault(name, _bound(route, target, selection, captures))
         except TranslationError as error:
             refused.append(error)
     if made and route.tags.mode is TagMode.LIST:
         made = {join_tags(made): next(iter(made.values()))}
     labels = (f"{target.label}#{number}" if number > 1 else target.label for number in count(1))
     dialect = target.renderer.dialect
-    for name, rules in made.items():
+    for name, (rules, conversion) in made.items():
         yield Delivery(
             route,
             target,
             name,
             next(labels),
             rules=rules,
+            conversion=conversion,
             source_mark=source_mark,
             target_mark=identity.mark(target.broker, name, dialect),
             wire_name=wire_name(name, dialect).encode("utf-8", "surrogatepass"),
+            fields=_recorded(route, target, values) if target.name_fields else "",
         )
     for refusal in refused:
         yield Delivery(route, target, "", next(labels), refusal.rule, str(refusal))
 
 
-def _rules(route: Route, target: Target, selection: TagSelection) -> HeaderRules:
-    rules = target.rules.bind(selection.captures)
+def _recorded(route: Route, target: Target, values: FieldValues) -> str:
+    """Return the fields in a name for its row, in which a missing one is null.
+
+    Empty where the route redacts one of them.
+    """
+    names = sorted({each.name for each in target.name_fields})
+    properties = [each for each in names if not is_payload_field(each)]
+    if any(is_redacted(each, route.archive_redact) for each in properties):
+        return ""
+    return json.dumps({name: values[name] for name in names}, ensure_ascii=False)
+
+
+def _copies(match: RouteMatch) -> int:
+    return len(match.deliveries)
+
+
+def _bound(
+    route: Route, target: Target, selection: TagSelection, captures: Mapping[str, Levels]
+) -> _Bound:
+    """Return the header rules and the conversion with the captures of a name."""
+    rules, conversion = target.rules.bind(captures), target.conversion
+    if isinstance(conversion, PayloadPick):
+        conversion = conversion.bind(captures)
     name, unused = route.tags.unused_tags_property, selection.unused_tags
-    return rules.with_property(name, ",".join(unused)) if name and unused else rules
+    if name and unused:
+        rules = rules.with_property(name, ",".join(unused))
+    return rules, conversion

@@ -1,7 +1,7 @@
 """Target templates: `erp/{region|upper}/orders/{rest...}` makes a subject from captures.
 
-A placeholder in braces names a capture of the source pattern or a constant of the gateway
-(`{@system}`), with functions behind it.
+A placeholder in braces names a capture of the source pattern, a field of the message
+(`{property.site}`) or a constant of the gateway (`{@system}`), with functions behind it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ from typing import TypeAlias
 from gateway.dialects.base import Dialect, parse_subject
 from gateway.dialects.names import check_joined, split_levels
 from gateway.errors import SubjectError, TranslationError, quoted
+from gateway.model.dead_letter_rule import FIELD
 from gateway.model.subject import Subject
+from gateway.routing.message_fields import FIELD_PATTERN, is_field
 from gateway.routing.source_pattern import CaptureSpan, SourcePattern
 from gateway.routing.template_functions import (
     FUNCTION_CHAIN,
@@ -28,6 +30,7 @@ from gateway.routing.template_functions import (
     parse_functions,
     refuse,
     reported,
+    unescaped,
 )
 
 NO_CONSTANTS: Mapping[str, str] = MappingProxyType({})
@@ -35,8 +38,10 @@ MAX_PLACEHOLDERS = 1_000
 _FIRST_STAND_IN = 0xE000  # private use characters stand for captures while the text is parsed
 _STAND_IN = re.compile(f"[{chr(_FIRST_STAND_IN)}-\uf8ff]")
 _PLACEHOLDER = re.compile(
-    rf"\{{(@?[A-Za-z_][A-Za-z0-9_]*|[1-9][0-9]*)(\.\.\.)?({FUNCTION_CHAIN})\}}", re.DOTALL
+    rf"\{{({FIELD_PATTERN}|@?[A-Za-z_][A-Za-z0-9_]*|[1-9][0-9]*)(\.\.\.)?({FUNCTION_CHAIN})\}}",
+    re.DOTALL,
 )
+_DEFAULT = re.compile(r"\|default:((?:[^{}|\\]|\\.)*)", re.DOTALL)  # first of a field's chain
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +57,34 @@ class Placeholder:
 
 
 @dataclass(frozen=True, slots=True)
+class FieldPlaceholder:
+    """A field of the message within a level; `default` stands for a missing one."""
+
+    name: str
+    functions: tuple[TemplateFunction, ...] = ()
+    default: str | None = None
+
+    def fill(self, captures: Mapping[str, Levels]) -> str:
+        """Return the text of the field after its functions.
+
+        Raises:
+            TranslationError: with the rule `field`; there is no message, or no such field in it.
+        """
+        levels = captures.get(self.name)
+        if levels is None:
+            raise self._refused("is a field of a message, and there is only a name")
+        if not levels and self.default is None:
+            raise self._refused("is missing in the message")
+        made = apply_functions(self.functions, levels or (self.default or "",))[0]
+        if not made:
+            raise self._refused("is empty after its functions")
+        return made
+
+    def _refused(self, reason: str) -> TranslationError:
+        return TranslationError("template", f"{{{self.name}}}", FIELD, reason)
+
+
+@dataclass(frozen=True, slots=True)
 class RestPlaceholder:
     """A capture with any number of levels; it fills a level of its own."""
 
@@ -63,7 +96,7 @@ class RestPlaceholder:
         return (self.name,)
 
 
-LevelPart: TypeAlias = str | Placeholder
+LevelPart: TypeAlias = str | Placeholder | FieldPlaceholder
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +109,11 @@ class TextTemplate:
     def names(self) -> tuple[str, ...]:
         """The names of the captures in the template, in order."""
         return tuple(part.name for part in self.parts if not isinstance(part, str))
+
+    @property
+    def fields(self) -> tuple[FieldPlaceholder, ...]:
+        """The fields of messages in the template, in order."""
+        return tuple(part for part in self.parts if isinstance(part, FieldPlaceholder))
 
     def expand(self, captures: Mapping[str, Levels]) -> str:
         """Return the text for these captures.
@@ -102,6 +140,12 @@ class Template:
     def names(self) -> tuple[str, ...]:
         """The names of the captures in the template, in order."""
         return tuple(name for level in self.levels for name in level.names)
+
+    @property
+    def fields(self) -> tuple[FieldPlaceholder, ...]:
+        """The fields of messages in the template, in order."""
+        texts = (level for level in self.levels if isinstance(level, TextTemplate))
+        return tuple(each for level in texts for each in level.fields)
 
     def expand(self, captures: Mapping[str, Levels]) -> Subject:
         """Return the subject for these captures, each the levels of its wildcard.
@@ -196,9 +240,15 @@ def any_captures(texts: Iterable[str]) -> SourcePattern:
     spans: dict[str, CaptureSpan] = {}
     for found in (each for text in texts for each in _PLACEHOLDER.finditer(text)):
         name, rest = found[1], found[2] is not None
-        if not name.startswith("@"):
+        if not name.startswith("@") and not is_field(name):
             spans[name] = CaptureSpan(0, None, rest or (name in spans and spans[name].rest))
     return SourcePattern("", "", (), None, tuple(spans.items()))
+
+
+def field_in(text: str) -> str:
+    """Return the first field of a message in a text, with its braces; empty without one."""
+    found = (each for each in _PLACEHOLDER.finditer(text) if is_field(each[1]))
+    return next((f"{{{each[1]}}}" for each in found), "")
 
 
 def _original_offset(offset: int, found: Sequence[FoundPlaceholder]) -> int:
@@ -229,17 +279,24 @@ def find_placeholders(
             reason = f"more than {MAX_PLACEHOLDERS} captures"
             raise location.error("template", reason, found.start())
         name = found[1]
-        if name not in spans and name not in constants:
+        if name not in spans and name not in constants and not is_field(name):
             hint = _known(name, source, [*spans, *constants])
             reason = f"unknown capture {quoted(found[0])}; {hint}"
             report(location.error("unknown-capture", reason, found.start()))
         rest = spans.get(name, False)
-        chain = TextLocation(location.dialect, text, found.start(3))
+        default = _DEFAULT.match(found[3]) if is_field(name) else None
+        start = default.end() if default else 0
+        chain = TextLocation(location.dialect, text, found.start(3) + start)
         functions: tuple[TemplateFunction, ...] = ()
         with reported(report):
-            functions = parse_functions(found[3], chain, single_level=not rest)
+            functions = parse_functions(found[3][start:], chain, single_level=not rest)
         part: LevelPart | RestPlaceholder = Placeholder(name, functions)
-        if rest and not any(function.single_level for function in functions):
+        if is_field(name):
+            part = FieldPlaceholder(name, functions, unescaped(default[1]) if default else None)
+            if name.endswith("...") or part.default == "":
+                reason = "a field is one level, and its default is a text that is not empty"
+                report(location.error("template", reason, found.start()))
+        elif rest and not any(function.single_level for function in functions):
             part = RestPlaceholder(name, functions)
         elif name in constants:
             part = _constant(constants[name], functions, chain)
@@ -257,7 +314,10 @@ def _known(name: str, source: SourcePattern, names: Sequence[str]) -> str:
 
 def _refuse_braces(location: TextLocation, start: int, stop: int) -> None:
     if (brace := re.compile(r"[{}]").search(location.text, start, stop)) is not None:
-        reason = "a brace belongs to a capture: {name}, {name...} or {name|function}"
+        reason = (
+            "a brace belongs to a capture: {name}, {name...} or {name|function}; or to a field of"
+            " the message: {property.name} or {payload.key}"
+        )
         raise location.error("template", reason, brace.start())
 
 

@@ -102,7 +102,7 @@ def parse_functions(
     """
     found: list[TemplateFunction] = []
     for call in _CALL.finditer(chain):
-        words = [_ESCAPED.sub(r"\1", word) for word in _words(call[1])]
+        words = [unescaped(word) for word in _words(call[1])]
         at = TextLocation(location.dialect, location.text, location.offset + call.start(1))
         function = _function(words[0], words[1:], at, single_level=single_level)
         single_level = function.single_level
@@ -119,6 +119,11 @@ def apply_functions(functions: Sequence[TemplateFunction], levels: Levels) -> Le
     for function in functions:
         levels = function.run(levels)
     return levels
+
+
+def unescaped(word: str) -> str:
+    """Return an argument without its backslashes."""
+    return _ESCAPED.sub(r"\1", word)
 
 
 def _words(call: str) -> Iterator[str]:

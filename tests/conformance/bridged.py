@@ -34,7 +34,7 @@ archive: {{path: {folder}/archive}}
 endpoints:
   there: {there}
   here: {{kind: memory, broker: here-{number}}}
-  audit: {{kind: memory, broker: audit-{number}, broker_id: audit}}
+  audit: {{kind: memory, broker: audit-{number}, broker_id: audit, allow: ["#"]}}
 routes:
 """
 _numbers = count()
@@ -68,20 +68,22 @@ class Application:
 class Bridged:
     """A gateway of `routes` between the endpoints `there`, `here` and `audit`.
 
-    `reads` is what the application at `there` subscribes to. Mutable: its applications are.
+    `reads` is what the application at `there` subscribes to; `allow` are names that may be sent
+    there, all by default. Mutable: its applications are.
     """
 
     folder: Path
     settings: EndpointSettings
     routes: str
     reads: str
+    allow: tuple[str, ...] = ()
     number: int = field(default_factory=lambda: next(_numbers))
 
     def __post_init__(self) -> None:
         file = self.folder / "gateway.yaml"
         text = CONFIG.format(
             hops=MAX_HOPS, folder=self.folder, number=self.number,
-            there=written(self.settings, self.folder, backoff_max=1),
+            there=written(self.settings, self.folder, backoff_max=1, allow=self.allow),
         )  # fmt: skip
         file.write_text(text + self.routes)
         self.configuration = load(file)

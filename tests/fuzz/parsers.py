@@ -26,8 +26,10 @@ from gateway.errors import (
     TranslationError,
     WireError,
 )
-from gateway.model.message import DeliveryMode, Headers, Value
-from gateway.routing.payload_conversion import PayloadConversion, PayloadForm, convert_payload
+from gateway.model.message import DeliveryMode, Headers, Message, Value
+from gateway.routing.message_fields import read_fields
+from gateway.routing.payload_conversion import PayloadConversion, PayloadForm
+from gateway.routing.payload_pick import PayloadPick
 from gateway.routing.selectors.selector import MAX_CHARACTERS, parse_selector
 from gateway.routing.source_pattern import parse_source
 from gateway.routing.template import parse_template
@@ -150,10 +152,13 @@ def payloads() -> Parser:
         PayloadConversion(PayloadForm.TEXT),
         PayloadConversion(PayloadForm.MAP, "utf-16"),
         PayloadConversion(PayloadForm.TEXT, "latin-1"),
+        PayloadPick(None),
+        PayloadPick((("a",), ("b", "c"))),
     )
 
     def parse(data: bytes) -> None:
-        convert_payload(data, forms[len(data) % len(forms)])
+        forms[len(data) % len(forms)].convert(data)
+        read_fields(["payload.a", "payload.b.c"], Message("x", data))
 
     def large() -> Iterator[bytes]:
         for unit in (b"[", b'{"a":', b"9", b"[],", b'"\\ud800",', b"1e400,", b"{},"):

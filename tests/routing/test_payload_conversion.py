@@ -13,7 +13,6 @@ from gateway.model.message import Payload, Value
 from gateway.routing.payload_conversion import (
     PayloadConversion,
     PayloadForm,
-    convert_payload,
     parse_conversion,
 )
 
@@ -46,7 +45,7 @@ CONVERTED = [
 
 @pytest.mark.parametrize(("form", "encoding", "payload", "made"), CONVERTED)
 def test_a_payload_is_converted(form: str, encoding: str, payload: Payload, made: Payload) -> None:
-    found = convert_payload(payload, parse_conversion(form, encoding))
+    found = parse_conversion(form, encoding).convert(payload)
 
     assert found == made
     assert isinstance(found, type(made))
@@ -54,7 +53,7 @@ def test_a_payload_is_converted(form: str, encoding: str, payload: Payload, made
 
 @pytest.mark.parametrize(("form", "payload"), [("text", "x"), ("bytes", b"x"), ("map", {"a": 1})])
 def test_a_payload_that_has_the_form_is_not_touched(form: str, payload: Payload) -> None:
-    assert convert_payload(payload, parse_conversion(form)) is payload
+    assert parse_conversion(form).convert(payload) is payload
 
 
 REFUSED = [
@@ -92,7 +91,7 @@ def test_a_payload_that_cannot_become_it_is_refused(
     form: str, payload: Payload, reason: str
 ) -> None:
     with pytest.raises(TranslationError, match=reason) as caught:
-        convert_payload(payload, parse_conversion(form))
+        parse_conversion(form).convert(payload)
 
     assert caught.value.rule == "payload"
     assert len(str(caught.value)) < 200  # and never the payload
@@ -102,8 +101,7 @@ def test_json_up_to_the_depth_limit_is_accepted() -> None:
     text = '{"a":' * 64 + "1" + "}" * 64
 
     assert (
-        json.dumps(convert_payload(text, PayloadConversion(PayloadForm.MAP)), separators=(",", ":"))
-        == text
+        json.dumps(PayloadConversion(PayloadForm.MAP).convert(text), separators=(",", ":")) == text
     )
 
 
@@ -114,7 +112,7 @@ def test_a_map_deeper_than_the_stack_is_refused() -> None:
     assert isinstance(deep, dict)
 
     with pytest.raises(TranslationError, match="deeper than 64"):
-        convert_payload(deep, PayloadConversion(PayloadForm.JSON))
+        PayloadConversion(PayloadForm.JSON).convert(deep)
 
 
 @pytest.mark.parametrize("encoding", ["nope", "hex", "rot13", "utf-7", "idna", "", "\0", "ütf"])
@@ -144,9 +142,9 @@ MAPS = st.dictionaries(
 
 @given(MAPS)
 def test_a_map_survives_json(value: dict[str, Value]) -> None:
-    written = convert_payload(value, PayloadConversion(PayloadForm.JSON))
+    written = PayloadConversion(PayloadForm.JSON).convert(value)
 
-    assert convert_payload(written, PayloadConversion(PayloadForm.MAP)) == value
+    assert PayloadConversion(PayloadForm.MAP).convert(written) == value
 
 
 ODD = st.text(alphabet='{}[]",:\\u0dDcCfe1-+.NaIty \ud800', max_size=30)
@@ -161,7 +159,7 @@ def test_no_payload_raises_anything_but_its_error(
     form: str, encoding: str, payload: Payload
 ) -> None:
     try:
-        found = convert_payload(payload, parse_conversion(form, encoding))
+        found = parse_conversion(form, encoding).convert(payload)
     except TranslationError as error:
         assert error.rule == "payload"  # noqa: PT017  # the other way out is fine as well
     else:

@@ -129,6 +129,7 @@ def _yaml(plan: Plan, gateway: str, variant: str) -> str:
             f"  {_route_name(plan, gateway, number)}:",
             f"    from: {{endpoint: {_name(source, variant)}, {_selection(plan, source)}}}",
             f"    duplicates: {plan.duplicates}",
+            *(["    retained: ignore"] if plan.fields else []),
             *(["    direction: both"] if plan.shape in _BOTH else []),
             *([f"    heartbeat: {_heartbeat(plan, source)}"] if plan.heartbeat else []),
             "    to:",
@@ -157,6 +158,7 @@ def _endpoint(plan: Plan, gateway: str, name: str, variant: str) -> str:
     if system == "mqtt5" and plan.sink_qos is not None:
         text += f", qos: {plan.sink_qos}"
     text += f", broker_id: {name}" if plan.broker_ids else ""
+    text += f", allow: ['{_ALL[DIALECTS[system]]}']" if plan.fields else ""
     text += _REMOVES.get(system, "") if name in plan.removing else ""
     text += f", was: {name}" if _name(name, variant) != name else ""
     return f"  {_name(name, variant)}: {{{text}}}"
@@ -179,7 +181,8 @@ def _own_brokers(plan: Plan, gateway: str) -> list[str]:
 
 
 def _pattern(plan: Plan, broker: str) -> str:
-    return name_of(plan.brokers[broker], "{rest...}", _SENT.get((plan.shape, broker), "a"))
+    last = "{payload.key|default:beat}" if plan.fields else "{rest...}"
+    return name_of(plan.brokers[broker], last, _SENT.get((plan.shape, broker), "a"))
 
 
 def _selection(plan: Plan, broker: str) -> str:

@@ -110,6 +110,7 @@ class Plan:
     max_hops: int | None = None
     removing: str = ""  # brokers where sources remove what they read
     selector: bool = False  # of the routes that read removing sources: one key of two
+    fields: bool = False  # names are made of the field `key` of payloads
     message_ids: bool = False  # in the copies of what was published at a
     applications: tuple[Application, ...] = ()
     copies: int | None = None  # of a message at a broker, at most; None: exactly the required ones

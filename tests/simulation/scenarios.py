@@ -34,6 +34,25 @@ def echoes_of_lost_attempts(seed: int) -> Plan:
     )  # fmt: skip
 
 
+def names_from_fields(seed: int) -> Plan:
+    """A name comes from the payload, through a spool, a kill and a second gateway."""
+    said = [
+        Publication(
+            1.5 + 0.05 * at, "a", f"k{at % 3}", b'{"key": "k%d", "id": "<a%d>"}' % (at % 3, at)
+        )
+        for at in range(30)
+    ]
+    return Plan(
+        seed, "chain", _FAN | {"b": "nats"}, tuple(said),
+        (
+            Fault(1.6, "away", "b", seconds=1.5),
+            Fault(2.0, "kill", "g1", steps=seed),
+            Fault(3.4, "kill", "g2", steps=seed),
+        ),
+        _POLICY, fields=True,
+    )  # fmt: skip
+
+
 def spool_waits_for_itself(seed: int) -> Plan:
     """27.3: the spool's thread records dead letters, and waits for the room that it makes."""
     return Plan(

@@ -13,6 +13,7 @@ from tests.simulation.simulate import simulate
 # The scenario, and the seeds that found the fault in the code that had it.
 SCENARIOS = [
     (scenarios.echoes_of_lost_attempts, range(4)),
+    (scenarios.names_from_fields, range(4)),
     (scenarios.spool_waits_for_itself, range(6)),
     (scenarios.reload_removes_an_absent_target, range(4)),
     (scenarios.full_spool_blocks_its_own_deletes, range(4)),

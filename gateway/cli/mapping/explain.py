@@ -33,8 +33,8 @@ def add_options(parser: CommandParser) -> None:
     parser.add("--config CONFIG", "YAML file, or a folder of YAML files", required=True)
     parser.add("--from ENDPOINT", "show only routes from this endpoint", dest="endpoint")
     text = (
-        "property or JMS header of the message, for selectors: amount=150, JMSPriority=5;"
-        " repeatable"
+        "property or JMS header of the message, for selectors and `{property.NAME}`: amount=150,"
+        " JMSPriority=5; repeatable"
     )
     parser.add("--property NAME=VALUE", text, [], dest="properties", action="append")
     text = (
@@ -61,10 +61,10 @@ def run(args: argparse.Namespace) -> int:
         return _propose(args, configuration)
     hide = partial(configuration.hidden.hide, at=("routes",))
     given = TypedMessage(args, configuration)
-    headers_of = given.headers_at if given else None
+    message_at = given.message_at if given else None
     results = [
         replace(each, pattern=hide(each.pattern), selector=hide(each.selector))
-        for each in explain(args.name, configuration.routes, args.endpoint, headers_of)
+        for each in explain(args.name, configuration.routes, args.endpoint, message_at)
     ]
     routes = [each for each in configuration.routes if args.endpoint in (None, each.endpoint)]
     messages = list(map(given.at, routes))

@@ -68,6 +68,11 @@ class TypedMessage:
         carried = {name: value for name, value in self._fields.items() if name in settings.carries}
         return replace(headers, **carried)  # type: ignore[arg-type]  # fields of `parse_headers`
 
+    def message_at(self, route: Route) -> Message:
+        """Return the message as it arrives at the source of the route."""
+        payload = (self._payload or "").encode(errors="surrogateescape")
+        return Message(self._name, payload, self.headers_at(route))
+
     def at(self, route: Route) -> RouteMessage:
         """Return the message at the route, without values of references."""
         if not self:
@@ -78,10 +83,8 @@ class TypedMessage:
             assumed = assumed_values(route.selector, self._properties, settings)
         given = {**jms_fields(self._properties), **self._fields}
         names = [*given, *(["properties"] if any(map(is_property, self._properties)) else [])]
-        payload = (self._payload or "").encode(errors="surrogateescape")
-        message = Message(self._name, payload, self.headers_at(route))
         hide = partial(self._configuration.hidden.hide, at=("routes",))
-        found = list(copies([route], message, self._configuration))
+        found = list(copies([route], self.message_at(route), self._configuration))
         made = tuple(
             tuple(dict(copy_values(each, hide)) for each in found if each.target is target)
             for target in route.targets

@@ -78,8 +78,13 @@ class Replay:
 
     def plan(self, row: ArchiveRow, choice: ReplayChoice) -> Iterator[ReplayCopy]:
         """The chosen copies of one row; those that are recovered are only counted."""
+        message, fault = Message(row["name"], b""), ""
+        try:
+            message = restore(row)
+        except ArchiveError as error:
+            fault = str(error)
         labels = {self._configuration.present_label(each): each for each in row["targets"] or ()}
-        matches = self._sender.matches(self._source(row), row["name"])
+        matches = self._sender.matches(self._source(row), message)
         made = [  # a target that has another name keeps its label in the archive
             replace(delivery, label=labels.get(delivery.label, delivery.label))
             for match in matches
@@ -97,11 +102,10 @@ class Replay:
         if not deliveries:
             return
         self.counts["without a payload"] += row["payload"] is None
-        try:
-            message = self._without_past_expiry(restore(row))
-        except ArchiveError as error:
-            yield from (ReplayCopy(row, each, None, str(error)) for each in deliveries)
+        if fault:
+            yield from (ReplayCopy(row, each, None, fault) for each in deliveries)
             return
+        message = self._without_past_expiry(message)
         self.counts["without redacted values"] += has_redacted_values(row)
         for delivery in deliveries:
             yield self._copy(row, delivery, message)
@@ -173,6 +177,7 @@ def _row(copy: ReplayCopy) -> Rows:
         system=delivery.target.system,
         target=delivery.label,
         source_name=row["name"],
+        fields=delivery.fields or None,
         id=row["id"],
         trace=row["trace"],
         attempt=REPLAY_ATTEMPT,

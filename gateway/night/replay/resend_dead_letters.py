@@ -40,6 +40,7 @@ class ResendAttempt:
     endpoint: str
     message: Message
     settlement: Settlement | None = None
+    fields: str = ""  # those of the message in its name, where the mapping made it again
 
 
 class Resend:
@@ -132,15 +133,16 @@ class Resend:
             return ResendAttempt(letter, "", letter.message, rejected(error.rule, str(error)))
         label = letter.target or delivery.label  # of an earlier name, as on its other rows
         letter = replace(letter, route=route.name if route else letter.route, target=label)
-        return ResendAttempt(letter, target.endpoint, message)
+        return ResendAttempt(letter, target.endpoint, message, fields=delivery.fields)
 
     def _deliveries(self, letter: DeadLetter) -> list[Delivery]:
         """The deliveries to the letter's target; to all targets if no route took it before."""
         source = self._configuration.present_name(letter.source)
         label = self._configuration.present_label(letter.target)
+        original = replace(letter.message, address=letter.source_name)
         return [
             delivery
-            for match in self._sender.matches(source, letter.source_name)
+            for match in self._sender.matches(source, original)
             for delivery in match.deliveries
             if not letter.route
             or (match.route and match.route.name == letter.route and delivery.label == label)
@@ -176,6 +178,7 @@ class Resend:
             system=self._configuration.endpoints[attempt.endpoint].settings.dialect,
             target=letter.target,
             source_name=letter.source_name,
+            fields=attempt.fields or None,
             id=letter.id,
             trace=None if trace == letter.id else trace,
             attempt=letter.attempts + 1,

@@ -23,7 +23,6 @@ from gateway.file_lock import FileLock
 from gateway.model.copy_proof import content_digest, render_proof
 from gateway.model.message import Message
 from gateway.model.outcome import RETRY, Outcome, Settlement
-from gateway.routing.payload_conversion import convert_payload
 from gateway.routing.route import Route
 from gateway.routing.router import Delivery, RouteMatch, Router
 from gateway.runtime.delivery.expiry import without_expired
@@ -128,9 +127,9 @@ class ReplaySender:
         self._sinks: dict[str, Sink] = {}
         self._writer: ArchiveWriter | None = None
 
-    def matches(self, source: str, name: str) -> Sequence[RouteMatch]:
-        """The matches of a name at the endpoint `source`; those of refused copies, too."""
-        return self._router(source)[name] if source in self._routes else ()
+    def matches(self, source: str, message: Message) -> Sequence[RouteMatch]:
+        """The matches of a message at the endpoint `source`; those of refused copies, too."""
+        return self._router(source).match(message) if source in self._routes else ()
 
     def make(
         self,
@@ -151,8 +150,8 @@ class ReplaySender:
         carries = self._configuration.endpoints[target.endpoint].settings.carries
         headers = self._header_mappers[source].map_headers(message.headers, delivery, carries)
         payload = message.payload
-        if target.conversion is not None:
-            payload = convert_payload(payload, target.conversion)
+        if delivery.conversion is not None:
+            payload = delivery.conversion.convert(payload)
         proof = ""
         if "origin" in carries:
             own, name, payload_hash = (

@@ -154,6 +154,17 @@ class Flow:
         return [part for part in self.parts if isinstance(part, LossyCall)]
 
     @property
+    def has_fields(self) -> bool:
+        """Whether messages bring a part of the target name, which may then have any text."""
+        return bool(self.target.name_fields)
+
+    @property
+    def shown_fields(self) -> str:
+        """The fields in the target name, for a finding."""
+        names = dict.fromkeys(each.name for each in self.target.name_fields)
+        return " and ".join(f"{{{name}}}" for name in names)
+
+    @property
     def repeats_variable(self) -> bool:
         """Whether a variable stands twice in the target name."""
         return len(set(self.shown_variables)) < len(self.shown_variables)
@@ -225,6 +236,6 @@ def _shape(flow: Flow) -> object:
     renderer = target.renderer
     return (
         (flow.pattern, id(route.dialect), route.source, route.excludes, route.tags.require_tags),
-        (target.templates, target.allow, id(renderer.dialect)),
+        (target.templates, target.allow, id(renderer.dialect), flow.target_pattern),
         (renderer.on_unmappable, renderer.on_too_long, renderer.replacement, renderer.replies),
     )

@@ -21,7 +21,13 @@ from gateway.proofs.flows.flow import (
 )
 from gateway.routing.route import Route, Target
 from gateway.routing.source_pattern import CaptureSpan, SourcePattern
-from gateway.routing.template import Placeholder, RestPlaceholder, Template
+from gateway.routing.template import (
+    FieldPlaceholder,
+    LevelPart,
+    Placeholder,
+    RestPlaceholder,
+    Template,
+)
 
 Spans: TypeAlias = Mapping[str, CaptureSpan]  # by the name of the capture
 
@@ -100,12 +106,14 @@ def _target_levels(
 
 
 def _captured(
-    part: Placeholder | RestPlaceholder, known: Sequence[SourceLevel], spans: Spans
+    part: Placeholder | RestPlaceholder | FieldPlaceholder,
+    known: Sequence[SourceLevel],
+    spans: Spans,
 ) -> Sequence[SourceLevel | LossyCall]:
     """Return the levels of a capture, or the call of its functions when not all are injective."""
     span = spans.get(part.name)
-    if span is None:  # a capture of a required tag
-        return [LossyCall((), part.functions, single_level=isinstance(part, Placeholder))]
+    if span is None:  # a capture of a required tag, or a field of the message
+        return [LossyCall((), part.functions, single_level=not isinstance(part, RestPlaceholder))]
     captured = known[span.start : span.stop]
     if all(function.injective for function in part.functions):
         return captured
@@ -113,7 +121,7 @@ def _captured(
 
 
 def _level_parts(
-    level: Sequence[str | Placeholder], known: Sequence[SourceLevel], spans: Spans
+    level: Sequence[LevelPart], known: Sequence[SourceLevel], spans: Spans
 ) -> tuple[Part, ...]:
     parts: list[Part] = []
     for part in level:

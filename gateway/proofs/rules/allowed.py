@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
-from gateway.model.pattern import AnyMany, Glob, Literal, Pattern
+from gateway.model.pattern import AnyMany, AnyOne, Glob, Literal, Pattern
 from gateway.proofs.finding import RouteFinding
 from gateway.proofs.flows.flow import Flow
 from gateway.proofs.flows.target_expressions import make_flow, selected_patterns
 from gateway.proofs.search.equations import source_patterns
 from gateway.proofs.search.examples import exact_pattern, examples, find_example
 from gateway.proofs.search.samples import translate_towards
-from gateway.proofs.search.translated_name import RefusedName
+from gateway.proofs.search.translated_name import RefusedName, spell_subject
 from gateway.routing.route import Target
 
 MAX_ATTEMPTS = 4  # target names for which a source name is searched
@@ -46,6 +47,8 @@ def restrict_to_allowed(flow: Flow) -> tuple[list[Flow], RouteFinding | None]:
     inner = [*allowed, *refused_patterns(flow.target)]
     if not allowed or find_example([[flow.target_pattern]], inner) is None:
         return [flow], None
+    if flow.has_fields:
+        return _with_fields(flow, allowed)
     flows = [
         make_flow(flow.source, flow.target_index, flow.target, flow.broker, pattern)
         for goal in allowed
@@ -53,6 +56,41 @@ def restrict_to_allowed(flow: Flow) -> tuple[list[Flow], RouteFinding | None]:
         if find_example([[pattern]], flow.source.excludes) is not None
     ]
     return flows, _outside(flow, inner)
+
+
+def _with_fields(flow: Flow, allowed: Sequence[Pattern]) -> tuple[list[Flow], RouteFinding | None]:
+    """Return a flow for each allowed pattern that some value of its fields makes a name of.
+
+    The finding is about a name for which there is none; that other values are refused is what
+    `allow` is for.
+    """
+    by_goal = {goal: source_patterns(flow, goal) for goal in allowed}
+    fit = [pattern for patterns in by_goal.values() for pattern in patterns]
+    flows = [
+        replace(flow, target_pattern=_narrowed(flow.target_pattern, goal))
+        for goal, patterns in by_goal.items()
+        if patterns
+    ]
+    levels = find_example([[flow.pattern]], [*flow.source.excludes, *fit])
+    if levels is None:
+        return flows, None
+    route, endpoint = flow.source.route, flow.target.endpoint
+    name = spell_subject(levels, route.dialect) or route.dialect.separator.join(levels)
+    text = f"{endpoint!r} allows no name for {name!r}, whatever {flow.shown_fields} is"
+    return flows, flow.finding("outside-allow", "error", text, HINT, (name,))
+
+
+def _narrowed(made: Pattern, goal: Pattern) -> Pattern:
+    """Return a pattern of the names of `made` that match `goal`, possibly with further names."""
+    levels, wanted = made.levels, goal.levels
+    if wanted and isinstance(wanted[-1], AnyMany):
+        wanted = (*wanted[:-1], *[AnyOne()] * (len(levels) - len(wanted) + 1))
+    many = any(isinstance(level, AnyMany) for level in (*levels, *wanted))
+    if many or len(levels) != len(wanted):
+        return made
+    order = (Literal, Glob, AnyOne)
+    pairs = zip(levels, wanted, strict=True)
+    return Pattern(tuple(min(pair, key=lambda each: order.index(type(each))) for pair in pairs))
 
 
 def _outside(flow: Flow, patterns: Sequence[Pattern]) -> RouteFinding:

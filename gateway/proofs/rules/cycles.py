@@ -20,7 +20,7 @@ from gateway.proofs.budget import SEARCH_TOO_LONG, start_question
 from gateway.proofs.finding import RouteFinding, Severity
 from gateway.proofs.flows.flow import Flow, shape_numbers
 from gateway.proofs.search.equations import exact_source_patterns, source_patterns
-from gateway.proofs.search.examples import find_example
+from gateway.proofs.search.examples import exact_pattern, find_example
 from gateway.proofs.search.translated_name import TranslatedName, translate_name
 
 MAX_LAPS = 8  # laps of a name that changes and so never repeats
@@ -112,12 +112,16 @@ def _trace(cycle: Cycle, levels: tuple[str, ...]) -> Trace:
     """Translate a name hop by hop, until it repeats or is not sent on."""
     hops: list[TranslatedName] = []
     seen: set[tuple[int, tuple[str, ...]]] = set()
+    first = levels
     for number in range(MAX_LAPS * len(cycle)):
         at = number % len(cycle)
         if (at, levels) in seen:
             return Trace(tuple(hops), Ending.REPEATS)
         seen.add((at, levels))
-        found = translate_name(cycle[at].source.route, cycle[at].target, levels)
+        goals = [cycle[(at + 1) % len(cycle)].pattern]
+        if at == len(cycle) - 1:
+            goals.insert(0, exact_pattern(first))
+        found = translate_name(cycle[at].source.route, cycle[at].target, levels, goals)
         if not isinstance(found, TranslatedName):
             return Trace(tuple(hops), Ending.LEAVES if found is None else Ending.REFUSED)
         hops.append(found)

@@ -52,6 +52,8 @@ def _clause(
     found: TranslatedName | RefusedName, prefix: str, dialect: Dialect
 ) -> tuple[str, str] | None:
     """Return the consequence in a word and in a clause; None when there is none."""
+    if isinstance(found, RefusedName) and found.error.rule == "not-allowed":
+        return None  # by a field of the message, which `allow` is for
     if isinstance(found, RefusedName):
         word = "kind" if found.error.rule == "destination-kind" else "refused"
         return word, f"{found.source_name!r} is refused ({found.error.rule})"

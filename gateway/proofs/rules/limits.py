@@ -34,6 +34,14 @@ def prove_limits(flow: Flow, plain: TranslatedName, edges: KnownEdges) -> Iterat
         SearchBudgetExceeded: the search became too long.
     """
     dialect = flow.target.renderer.dialect
+    if flow.has_fields and dialect.limits:
+        room = _room(dialect)
+        text = (
+            f"{flow.shown_fields} may have any length: {flow.target.endpoint!r} refuses the names"
+            f" that become too long, where {room}"
+        )
+        yield flow.finding("past-limit", "warning", text, HINT)
+        return
     for filler in _fillers(flow):
         found: dict[str, tuple[str, str, str]] = {}  # a clause and two names, by rule
         for limit in dialect.limits:

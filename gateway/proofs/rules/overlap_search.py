@@ -67,6 +67,10 @@ def find_copies(one: Flow, other: Flow, trials: Trials) -> Translated | None:
     return _FlowPair(one, other, trials).copies()
 
 
+def _name_of(found: TranslatedName) -> list[Pattern]:
+    return [exact_pattern(found.target_levels)]
+
+
 def _arrive_alike(pair: Translated) -> bool:
     return pair[0].target_levels == pair[1].target_levels
 
@@ -83,7 +87,15 @@ class _FlowPair:
     @cached_property
     def may_overlap(self) -> bool:
         """Whether names may collide: both flows have names for it."""
-        return all(any(True for _ in self._names(flow)) for flow in (self.one, self.other))
+        flows = self.one, self.other
+        if any(flow.has_fields for flow in flows) and not self._share_a_name:
+            return False
+        return all(any(True for _ in self._names(flow)) for flow in flows)
+
+    @property
+    def _share_a_name(self) -> bool:
+        """Whether a target name of one flow may be one of the other."""
+        return find_example([[self.one.target_pattern], [self.other.target_pattern]]) is not None
 
     @property
     def _excludes(self) -> list[Pattern]:
@@ -109,22 +121,27 @@ class _FlowPair:
         if (levels := self._common) is None:
             return None
         first = self._translate(levels, levels)
-        pairs = chain([first], (self._translate(each, each) for each in self._common_names()))
+        pairs = chain(
+            [first], (self._translate(each, each, made) for each, made in self._common_names())
+        )
         return next((pair for pair in pairs if pair is not None and _arrive_alike(pair)), first)
 
-    def _common_names(self) -> Iterator[Levels]:
-        """Yield names that both flows may give one name; by trial where no equation is solved."""
+    def _common_names(self) -> Iterator[tuple[Levels, Pattern]]:
+        """Yield names that both flows may give one name, and that one.
+
+        By trial where no equation is solved.
+        """
         if not self.may_overlap:
             return
         for made in self._target_names():
             for left in source_patterns(self.one, made):
                 for right in source_patterns(self.other, made):
                     if (levels := find_example([[left], [right]], self._excludes)) is not None:
-                        yield levels
+                        yield levels, made
         flows = self.one, self.other
         if any(flow.repeats_variable or flow.lossy_calls for flow in flows):
-            tried = (names for flow in flows for names in self.trials(flow).values())
-            yield from chain.from_iterable(tried)
+            for arrived, names in (each for flow in flows for each in self.trials(flow).items()):
+                yield from ((levels, exact_pattern(arrived)) for levels in names)
 
     def collision(self) -> Translated | None:
         """Return two names that become one; from two brokers possibly the same name."""
@@ -132,8 +149,8 @@ class _FlowPair:
         same = None if levels is None else self._translate(levels, levels)
         if same is not None:
             return None if self.same_source else same
-        for first, second in self._pairs():
-            pair = self._translate(first, second)
+        for first, second, made in self._pairs():
+            pair = self._translate(first, second, made)
             if pair is None or not _arrive_alike(pair):
                 continue
             if first != second:
@@ -150,16 +167,19 @@ class _FlowPair:
             for flow in (self.one, self.other)
         )
 
-    def _pairs(self) -> Iterator[tuple[Levels, Levels]]:
-        """Yield pairs of names that may become one, different names first."""
+    def _pairs(self) -> Iterator[tuple[Levels, Levels, Pattern]]:
+        """Yield pairs of names that may become one, and that one; different names first."""
         yield from self._by_equations()
         if self.has_functions:
             yield from self._by_trial()
 
-    def _by_trial(self) -> Iterator[tuple[Levels, Levels]]:
+    def _by_trial(self) -> Iterator[tuple[Levels, Levels, Pattern]]:
         known, others = self.trials(self.one), self.trials(self.other)
-        pairs = (product(known.get(arrived, ()), seconds) for arrived, seconds in others.items())
-        same: tuple[Levels, Levels] | None = None
+        pairs = (
+            product(known.get(arrived, ()), seconds, [exact_pattern(arrived)])
+            for arrived, seconds in others.items()
+        )
+        same: tuple[Levels, Levels, Pattern] | None = None
         for pair in chain.from_iterable(pairs):
             if pair[0] == pair[1]:
                 same = same or pair  # one example is enough
@@ -168,30 +188,31 @@ class _FlowPair:
         if same is not None:
             yield same
 
-    def _by_equations(self) -> Iterator[tuple[Levels, Levels]]:
+    def _by_equations(self) -> Iterator[tuple[Levels, Levels, Pattern]]:
         """Yield the pairs that the equations give."""
         ones, others = self.one.source.excludes, self.other.source.excludes
         for made in self._target_names():
             rights = source_patterns(self.other, made)
             for left in source_patterns(self.one, made):
                 first = find_example([[left]], ones)
-                known = translate_by_flow(self.one, first)
+                known = translate_by_flow(self.one, first, [made])
                 if first is None or known is None or exact_pattern(known.target_levels) != made:
                     continue
                 for right in rights:
                     second = find_example([[right]], [*others, exact_pattern(first)])
                     if second is not None:
-                        yield first, second
+                        yield first, second, made
                     elif (second := find_example([[right]], others)) is not None:
                         unlike = [*ones, exact_pattern(second)]
-                        yield find_example([[left]], unlike) or first, second
+                        yield find_example([[left]], unlike) or first, second, made
 
     def _target_names(self) -> Iterator[Pattern]:
         """Yield target names of one flow that the other may make, then names that both may."""
         tried: dict[Pattern, None] = {}
         for flow in (self.one, self.other):
+            goal = self.other if flow is self.one else self.one
             for levels in self._names(flow):
-                found = translate_by_flow(flow, levels)
+                found = translate_by_flow(flow, levels, [goal.target_pattern])
                 made = None if found is None else exact_pattern(found.target_levels)
                 if made is not None and made not in tried:
                     tried[made] = None
@@ -199,8 +220,16 @@ class _FlowPair:
         every = [self.one.target_pattern], [self.other.target_pattern]
         yield from map(exact_pattern, examples(every, list(tried), MAX_ATTEMPTS))
 
-    def _translate(self, first: Levels, second: Levels) -> Translated | None:
-        left, right = translate_by_flow(self.one, first), translate_by_flow(self.other, second)
+    def _translate(
+        self, first: Levels, second: Levels, made: Pattern | None = None
+    ) -> Translated | None:
+        """Translate a name by each flow; fields of messages make the two alike, where they can."""
+        if self.one.has_fields and not self.other.has_fields:
+            right = translate_by_flow(self.other, second)
+            left = right and translate_by_flow(self.one, first, _name_of(right))
+        else:
+            left = translate_by_flow(self.one, first, [made or self.other.target_pattern])
+            right = left and translate_by_flow(self.other, second, _name_of(left))
         return None if left is None or right is None else (left, right)
 
     def _names(self, flow: Flow) -> Iterator[Levels]:

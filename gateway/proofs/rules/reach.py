@@ -13,6 +13,7 @@ from gateway.proofs.flows.target_expressions import selected_patterns
 from gateway.proofs.search.examples import find_example
 from gateway.proofs.search.samples import varied_names
 from gateway.proofs.search.translated_name import RefusedName, spell_subject, translate_name
+from gateway.routing.payload_pick import PayloadPick
 
 _NAME_DEPENDENT_RULES = frozenset({"not-allowed", "missing-part"})  # other names may keep them
 
@@ -84,7 +85,10 @@ def unused_captures(source: RouteSource) -> Iterator[RouteFinding]:
         if target.template is None:
             continue
         names = [name for template in target.templates for name in template.names]
-        used = {spans[name] for name in (*names, *target.rules.names) if name in spans}
+        names += target.rules.names
+        if isinstance(target.conversion, PayloadPick):
+            names += target.conversion.names
+        used = {spans[name] for name in names if name in spans}
         for name, span in spans.items():
             if not name.isdigit() and span not in used:
                 word = f"{{{name}...}}" if span.rest else f"{{{name}}}"

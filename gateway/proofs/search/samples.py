@@ -31,7 +31,7 @@ def translate_towards(flow: Flow, goal: Pattern) -> Iterator[TranslatedName | Re
         SearchBudgetExceeded: the search became too long.
     """
     for levels in names_of(flow, source_patterns(flow, goal)):
-        if (found := translate_name(flow.source.route, flow.target, levels)) is not None:
+        if (found := translate_name(flow.source.route, flow.target, levels, [goal])) is not None:
             yield found
 
 

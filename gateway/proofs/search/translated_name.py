@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
 from gateway.dialects.base import Dialect, parse_subject
 from gateway.errors import SubjectError, TranslationError
+from gateway.model.pattern import Pattern
 from gateway.model.subject import Subject
 from gateway.proofs.budget import STEPS_PER_TRANSLATION, spend
 from gateway.proofs.flows.flow import Flow
 from gateway.proofs.search.examples import find_example
+from gateway.proofs.search.field_values import choose_fields
 from gateway.routing.route import Route, Target
 from gateway.routing.source_pattern import SourcePattern, named
 
@@ -43,9 +46,11 @@ def spell_subject(levels: tuple[str, ...], dialect: Dialect) -> str | None:
 
 
 def translate_name(
-    route: Route, target: Target, levels: tuple[str, ...]
+    route: Route, target: Target, levels: tuple[str, ...], goals: Sequence[Pattern] = ()
 ) -> TranslatedName | RefusedName | None:
     """Translate a name by `route` for one target; None when the route does not take the name.
+
+    Fields of the message have values that make a name of one of `goals`, where they can.
 
     Raises:
         SearchBudgetExceeded: see `budget`.
@@ -58,6 +63,8 @@ def translate_name(
         tag, found = _required_tag(pattern, route.dialect.separator)
         name, captures = f"{name},{tag}", found | captures
     try:
+        if target.name_fields:
+            captures |= choose_fields(target, captures, goals)
         target_name = target.name_for(Subject(levels), captures)
     except TranslationError as error:
         return RefusedName(name, error)
@@ -75,9 +82,11 @@ def _required_tag(pattern: SourcePattern, separator: str) -> tuple[str, dict[str
     return separator.join(levels), named(pattern.capture(levels))
 
 
-def translate_by_flow(flow: Flow, levels: tuple[str, ...] | None) -> TranslatedName | None:
+def translate_by_flow(
+    flow: Flow, levels: tuple[str, ...] | None, goals: Sequence[Pattern] = ()
+) -> TranslatedName | None:
     """Translate a name by a flow; None also for a refused name and without levels."""
     if levels is None:
         return None
-    found = translate_name(flow.source.route, flow.target, levels)
+    found = translate_name(flow.source.route, flow.target, levels, goals)
     return found if isinstance(found, TranslatedName) else None

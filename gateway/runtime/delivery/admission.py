@@ -156,9 +156,12 @@ class Admission:
         """Route the messages of a batch and admit them."""
         messages, router = batch.messages, rules.router
         try:
-            batch.matches = [router[message.address] for message in messages]
+            if router.uses_fields:
+                batch.matches = [router.match(message) for message in messages]
+            else:
+                batch.matches = [router[message.address] for message in messages]
         except Exception:  # noqa: BLE001  # a fault of ours on one name; try each name alone
-            batch.matches = [_route_one(message.address, router, batch) for message in messages]
+            batch.matches = [_route_one(message, router, batch) for message in messages]
         if not all(batch.matches):
             _refuse_unrouted(batch, rules)
         if rules.admits_reply is not None:
@@ -372,9 +375,9 @@ def _refuse_unasked(batch: ReceivedBatch, admits: Callable[[Route, str], bool]) 
         batch.matches[position] = tuple(asked(each, address) for each in matches)
 
 
-def _route_one(name: str, router: Router, batch: ReceivedBatch) -> tuple[RouteMatch, ...]:
+def _route_one(message: Message, router: Router, batch: ReceivedBatch) -> tuple[RouteMatch, ...]:
     try:
-        return router[name]
+        return router.match(message)
     except Exception as error:  # noqa: BLE001  # of a dialect on one name
         return _refuse(error, batch)
 

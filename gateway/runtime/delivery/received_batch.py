@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from operator import is_
+from operator import attrgetter, is_
 from typing import Final, TypeAlias, TypeVar
 
 from gateway.archive.journal.records import Cell, Rows
@@ -31,6 +31,7 @@ from gateway.runtime.delivery.rows import (
 _IMMUTABLE: Final = frozenset({bytes, str})
 _ACCEPTED: Final = RowOutcome.ACCEPTED.value
 _CONVERTED: Final = RowOutcome.CONVERTED.value
+_FIELDS: Final = attrgetter("fields")  # of a delivery
 _FORGOTTEN: Final = Message("", b"")
 _T = TypeVar("_T")
 
@@ -219,6 +220,8 @@ class ReceivedBatch:
         if not self._immutable or not all(map(is_, payloads, _at(positions, self._payloads))):
             columns["size"], columns["hash"] = fingerprints(payloads)
         given: Columns = {"time": batch.answered_at(chosen, at)} if batch.times else {}
+        if any(map(_FIELDS, deliveries)):
+            given["fields"] = [each.fields or None for each in deliveries]
         return _rows(
             common, columns, **given,
             route=[each.route.name if each.route else "" for each in deliveries],

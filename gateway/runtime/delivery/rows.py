@@ -13,6 +13,7 @@ from xxhash import xxh3_128_digest
 
 from gateway.archive.journal.records import Cell
 from gateway.model.message import DroppedPayload, Headers, Message, Payload, Value, identity_of
+from gateway.routing.message_fields import is_redacted
 from gateway.routing.route import Route
 from gateway.tracing.context import trace_of
 
@@ -172,15 +173,8 @@ def archived_content(messages: Sequence[Message], route: Route | None) -> Column
 def _redacted(headers: Mapping[str, str], names: Sequence[str]) -> Mapping[str, str]:
     """`headers` with REDACTED for each field or property that `names` selects."""
     return {
-        name: REDACTED if any(_selects(each, name) for each in names) else value
-        for name, value in headers.items()
+        name: REDACTED if is_redacted(name, names) else value for name, value in headers.items()
     }
-
-
-def _selects(wanted: str, name: str) -> bool:
-    """Return whether `wanted`, perhaps with a final `*`, selects the header `name`."""
-    name = name.removeprefix(PROPERTY_PREFIX)
-    return name.startswith(wanted[:-1]) if wanted.endswith("*") else name == wanted
 
 
 def header_map(message: Message) -> Mapping[str, str]:

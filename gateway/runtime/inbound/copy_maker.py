@@ -29,7 +29,6 @@ from gateway.model.message import (
 from gateway.routing.carried_headers import MappedHeaders, map_reply, optional_values
 from gateway.routing.header_rules import NO_RULES
 from gateway.routing.origin_path import BrokerName, GatewayIdentity
-from gateway.routing.payload_conversion import convert_payload
 from gateway.routing.route import WhenFull
 from gateway.routing.router import Delivery
 from gateway.runtime.delivery.copy_paths import DEFAULT_RULES, PathRules
@@ -136,8 +135,8 @@ def make_copies(
             payload = original.payload
             if isinstance(payload, DroppedPayload):
                 _refuse_dropped(received.origin.system, original.address, payload)
-            if target is not None and target.conversion is not None:
-                payload = convert_payload(payload, target.conversion)
+            if delivery.conversion is not None:
+                payload = delivery.conversion.convert(payload)
             if target is not None and target.add_message_id:
                 number = received.identities[position] if received.identities else ""
                 mapped = with_ids(mapped, original, endpoint, received.ids[position], number)

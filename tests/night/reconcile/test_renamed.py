@@ -131,6 +131,32 @@ def test_copies_whose_routes_are_not_known_are_not_checked(tmp_path: Path) -> No
     ]
 
 
+def test_a_name_from_a_field_is_made_again_from_its_row(tmp_path: Path) -> None:
+    root = tmp_path / "archive"
+
+    def named(number: int, name: str, fields: str | None) -> Rows:
+        return delivered([number], name=name, source_name="a/x", fields=fields)
+
+    archive(
+        root,
+        named(1, "a.HALL", '{"property.s": "hall"}'),
+        named(2, "a.FORGED", '{"property.s": "hall"}'),
+        named(3, "a.NONE", '{"property.s": null}'),
+        named(4, "a.REDACTED", None),
+        named(5, "a.REDACTED", "no JSON"),
+    )
+    file = config(tmp_path)
+    text = file.read_text().replace("a.{rest...}", "a.{property.s|default:none|upper}")
+    file.write_text(text.replace("dialect: ems}", 'dialect: ems, allow: [">"]}'))
+    write_routes(root, "edge", to_rules(load(file).routes), START)
+
+    assert found(root) == [
+        ("edge", "erp", "a.FORGED", "a.HALL", 1),
+        ("edge", "erp", "a.REDACTED", None, 1),
+        ("edge", "erp", "a.REDACTED", None, 1),
+    ]
+
+
 def test_a_damaged_file_leaves_its_copies_unchecked(tmp_path: Path) -> None:
     root = tmp_path / "archive"
     archive(root, copy(1, "x.b1", NOON, NOON))

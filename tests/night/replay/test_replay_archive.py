@@ -85,6 +85,24 @@ def test_a_replayed_copy_has_the_ids_of_the_first_one(tmp_path: Path) -> None:
             assert one.headers.properties[name] == other.headers.properties[name] != ""
 
 
+def test_a_name_from_a_field_is_made_again_of_the_archived_message(tmp_path: Path) -> None:
+    """Its row has the fields, too; a payload that was not kept makes no name."""
+    with replay_rig(tmp_path) as rig:
+        text = rig.file.read_text().replace("dialect: ems", 'dialect: ems, allow: [">"]')
+        text = text.replace(".{rest...}", ".{payload.site}.{property.word}")
+        rig.file.write_text(
+            text.replace("archive_payload", "retained: ignore\n    archive_payload")
+        )
+        rig.relay(Message("orders/1", b'{"site": 7}', RICH))
+
+        assert rig.replay() == 0
+        (again,) = collect(rig.out, 1)
+
+    assert again.address == "ORDERS.7.3"
+    fields = {"payload.site": "7", "property.word": "3"}
+    assert [json.loads(row["fields"]) for row in rig.rows("delivered")] == [fields] * 2
+
+
 def test_a_dry_run_shows_the_changes_of_the_mapping_and_sends_nothing(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -13,7 +13,7 @@ from gateway.night.archive.segments.tables import schema_of
 MAX_PAIRS: Final = 20_000  # distinct pairs of one segment; past it readers use the rows
 PAIR_SCHEMA: Final = schema_of(PAIRS)
 
-_KEYS: Final = ("gateway", "route", "target", "leg", "system", "source_name", "name")
+_KEYS: Final = ("gateway", "route", "target", "leg", "system", "source_name", "name", "fields")
 _LEGS: Final = pa.array([Leg.DELIVERED.value, Leg.OBSERVED.value])
 
 

@@ -31,13 +31,17 @@ from gateway.night.reconcile.input.hop_routes import parsed_rules
 from gateway.night.reconcile.input.inputs import Segments
 from gateway.night.reconcile.input.route_history import RouteHistory
 from gateway.night.reconcile.input.row_reader import read_pairs, row_groups
+from gateway.routing.name_rules import NOT_RECORDED
 
-Copy: TypeAlias = tuple[str, ...]  # the values of `_COPY`
+Copy: TypeAlias = tuple[str | None, ...]  # the values of `_COPY`
 
-_NAMES: Final = ("route", "target", "source_name", "name")
+_NAMES: Final = ("route", "target", "source_name", "name", "fields")
 _TARGET: Final = ("route", "target")
 _COPY: Final = ("gateway", *_NAMES)
-RESULT: Final = {**dict.fromkeys((*_COPY, "now"), "string"), "copies": "int64"}
+# A copy that was not checked has no `now`; the archive does not have what is in `lack`.
+RESULT: Final = {**dict.fromkeys((*_COPY, "now", "lack"), "string"), "copies": "int64"}
+_ROUTES: Final = "the routes of {}"
+_FIELDS: Final = "the fields in the names of {} (`archive_redact`, or dead letters sent again)"
 _DISTINCT: Final = [*_COPY, "first_id", "last", "copies"]
 _TIMED: Final = (*_COPY, "leg", "time", "received", "replayed")
 _RUN_BYTES: Final = 8  # of a message id: the start of the process that received it
@@ -59,9 +63,13 @@ def renamed(
     rows = collect(spark, RESULT, tasks, partial(run_renames, location, history))
     wrong = summed(rows.filter(pc.is_valid(rows["now"])), [*_NAMES, "now"], ["copies"])
     wrong = wrong.sort_by(ascending("route", "target", "name", "source_name"))
-    unchecked = summed(rows.filter(pc.is_null(rows["now"])), ["gateway"], ["copies"]).to_pylist()
-    listed = ", ".join(f"{amount(row['copies'])} copies of {row['gateway']!r}" for row in unchecked)
-    return wrong, f"the archive does not have the routes of {listed}" if unchecked else ""
+    unchecked = summed(rows.filter(pc.is_null(rows["now"])), ["lack", "gateway"], ["copies"])
+    listed: dict[str, list[str]] = {}
+    for row in unchecked.to_pylist():
+        copies = f"{amount(row['copies'])} copies of {row['gateway']!r}"
+        listed.setdefault(row["lack"], []).append(copies)
+    lacks = [lack.format(", ".join(listed[lack])) for lack in sorted(listed, reverse=True)]
+    return wrong, f"the archive does not have {', nor '.join(lacks)}" if lacks else ""
 
 
 def renamed_findings(wrong: pa.Table, day: date, by: str) -> list[Finding]:
@@ -89,9 +97,15 @@ def run_renames(
     def judge(copies: Row, first: int, last: int, *, replay: bool | None) -> None:
         """Without `replay` there are several, of unknown times between `first` and `last`."""
         expected, complete = history.expected(copies["gateway"], first, last, replay=replay)
-        *key, name = (copies[each] for each in _NAMES)
-        made = [parsed_rules(location, rules).made.names(*key) for rules in expected]
+        route, target, source, name, fields = (copies[each] for each in _NAMES)
+        made = [
+            parsed_rules(location, rules).made.names(route, target, source, fields)
+            for rules in expected
+        ]
         right = [name in names for names in made]
+        if [NOT_RECORDED] in made:
+            found.append({**copies, "lack": _FIELDS})
+            return
         if made and (all(right) or (any(right) and replay is not None)):
             return
         if made and complete and not any(right):
@@ -99,7 +113,7 @@ def run_renames(
         elif made and replay is None:
             unsure.add(_copy(copies))
         else:
-            found.append(copies)  # the routes of its time are not known
+            found.append({**copies, "lack": _ROUTES})
 
     for pair in _rows(_distinct(storage, segments)):
         first = int.from_bytes((pair["first_id"] or b"")[:_RUN_BYTES], "big")
@@ -126,7 +140,7 @@ def _timed(
     storage: Storage, segments: Segments, bounds: Numbers, wanted: Collection[Copy]
 ) -> Iterator[Row]:
     """Yield the wanted copies, those of a row group together that have the same routes."""
-    names = pa.array({copy[-1] for copy in wanted}, pa.string())
+    names = pa.array({copy[_COPY.index("name")] for copy in wanted}, pa.string())
     for segment in segments:
         for group in row_groups(storage, segment.path, _TIMED):
             delivered = pc.equal(group["leg"], Leg.DELIVERED.value)

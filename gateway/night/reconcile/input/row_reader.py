@@ -61,7 +61,7 @@ JOIN_ROWS: Final[Mapping[str, str]] = {
 }
 JOIN_SCHEMA: Final = schema_of(JOIN_ROWS)
 _PAIRED: Final = (
-    "gateway", "route", "target", "source_name", "name", "leg", "system", "id", "time",
+    "gateway", "route", "target", "source_name", "name", "fields", "leg", "system", "id", "time",
 )  # fmt: skip
 
 
