@@ -19,6 +19,7 @@ from gateway.config.schema import (
     SourceSettings,
     TagSettings,
     TargetSettings,
+    ThinSettings,
 )
 from gateway.endpoints.registry import ENDPOINT_KINDS
 from gateway.endpoints.settings.base import TlsSettings
@@ -40,6 +41,7 @@ DECLARATIONS: Mapping[str, type] = {
     "tags": TagSettings,
     "to": TargetSettings,
     "headers": HeaderSettings,
+    "thin": ThinSettings,
     "given": GivenMessage,
     "expect": ExpectedCopy,
 }

@@ -20,7 +20,14 @@ DEPLOYED = sorted(
     if "\nroutes:" in file.read_text(encoding="utf-8")  # other files are for other programs
 )
 SYSTEMS = tuple(dict.fromkeys(starter.dialect for _, starter in starters().values()))
-STORIES = ("plant-telemetry", "market-data", "control-tags", "request-reply", "migration")
+STORIES = (
+    "plant-telemetry",
+    "market-data",
+    "control-tags",
+    "request-reply",
+    "migration",
+    "dashboards",
+)
 INDEX = (ROOT / "mappings/README.md").read_text(encoding="utf-8")
 
 
