@@ -20,6 +20,7 @@ from gateway.config.schema import (
     SourceSettings,
     TagSettings,
     TargetSettings,
+    ThinSettings,
 )
 from gateway.endpoints.registry import ENDPOINT_KINDS
 from gateway.endpoints.settings.base import TlsSettings
@@ -42,6 +43,7 @@ DECLARATIONS: Mapping[str, type] = {
     "to": TargetSettings,
     "payload": PayloadSettings,
     "headers": HeaderSettings,
+    "thin": ThinSettings,
     "given": GivenMessage,
     "expect": ExpectedCopy,
 }

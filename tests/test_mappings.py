@@ -27,6 +27,7 @@ STORIES = (
     "request-reply",
     "fields-to-names",
     "picked-fields",
+    "dashboards",
     "migration",
 )
 INDEX = (ROOT / "mappings/README.md").read_text(encoding="utf-8")

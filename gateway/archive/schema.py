@@ -19,7 +19,7 @@ class Leg(Enum):
     CUT = "cut"  # a route left the message out for a target, by the rule in `rule`
 
 
-NOT_COPIES: Final = (Leg.GAP.value, Leg.CUT.value)  # rows that no reconciliation compares
+NOT_COPIES: Final = (Leg.GAP.value, Leg.CUT.value)  # not compared; a cut by `thin` is
 
 
 class RowOutcome(Enum):
@@ -50,7 +50,7 @@ COLUMNS: Final[Mapping[str, str]] = {
     "endpoint": "string",  # the endpoint at which the message has `name`
     "system": "string",  # dialect of that endpoint
     "target": "string",  # the target; empty on received, and on dead for all `targets`
-    "targets": "list",  # the expected targets, without cuts; on received, on dead for all of them
+    "targets": "list",  # the expected ones, with cuts by `thin` only; also on dead for all of them
     "name": "string",  # the name (or tag list) at that endpoint
     "source_name": "string",  # on delivered, dead: name at the source; on some cuts: at the target
     "fields": "string",  # on delivered: fields of the message in `name`, as JSON; null for none

@@ -84,6 +84,8 @@ def _lacking(forward: Route, reverse: Route) -> Iterator[str]:
         yield f"{' and '.join(words)} of `headers`"
     if target.conversion is not None:
         yield f"`payload: {target.conversion.text}`"
+    if target.thin is not None:
+        yield "`thin`"
 
 
 def unlimited_brokers(configuration: Configuration) -> Iterator[Doubt]:
@@ -282,6 +284,21 @@ def open_replies(configuration: Configuration) -> Iterator[Doubt]:
             yield ("routes", route.name, "to"), reason, hint
 
 
+def thinned_without_spool(configuration: Configuration) -> Iterator[Doubt]:
+    """Yield a warning for each target that cannot get the latest message of an interval."""
+    if configuration.spool is not None:
+        return
+    for route in configuration.routes:
+        for target in route.targets:
+            if target.thin is not None and target.thin.seconds:
+                reason = (
+                    f"route {route.name!r}: without a spool {target.endpoint!r} gets the first"
+                    f" message of each {target.thin.seconds:g} s, and never the latest"
+                )
+                hint = "add a section `spool`, with `shared: true` in a pair"
+                yield ("routes", route.name, "to"), reason, hint
+
+
 DOUBTS: Final[Mapping[str, tuple[str, Callable[[Configuration], Iterator[Doubt]]]]] = {
     "not-on-the-way-back": ("warning", forward_only_rules),
     "memory-target": ("warning", memory_targets),
@@ -295,6 +312,7 @@ DOUBTS: Final[Mapping[str, tuple[str, Callable[[Configuration], Iterator[Doubt]]
     "changing-instance": ("warning", changing_instance),
     "new-copy-id": ("note", new_copy_ids),
     "open-replies": ("warning", open_replies),
+    "thin-without-spool": ("warning", thinned_without_spool),
 }
 
 

@@ -18,7 +18,7 @@ from gateway.routing.destination_kind import kind_chosen_by_mapping
 from gateway.routing.header_rules import NO_RULES, parse_header_rules
 from gateway.routing.payload_conversion import parse_conversion
 from gateway.routing.payload_pick import PayloadPick, parse_pick
-from gateway.routing.route import Conversion, Target, WhenFull, for_templates
+from gateway.routing.route import Conversion, Target, Thin, WhenFull, for_templates
 from gateway.routing.source_pattern import SourcePattern
 from gateway.routing.tags import TagMode, TagRule
 from gateway.routing.template import parse_template
@@ -153,6 +153,7 @@ def _target(  # noqa: PLR0913, PLR0917  # where it stands and what it may use
         broker=endpoint.broker,
         kind=kind_chosen_by_mapping(templates, source.pattern, dialect),
         payload_encoding=find_kind(endpoint.settings).payload_encoding,
+        thin=None if settings.thin is None else Thin(settings.thin.seconds or 0.0),
     )
 
 

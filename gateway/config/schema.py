@@ -162,6 +162,27 @@ class SourceSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ThinSettings:
+    """Less of what a target gets; one of the two."""
+
+    seconds: float | None = seconds(
+        "interval in which the target gets one message a name: the first at once, and the latest of"
+        " the others at its end, from the spool. Without a spool only the first",
+        None,
+        minimum=0.1,
+    )
+    on_change: bool = setting(
+        "send a message only if its payload is another one than the target accepted last under"
+        " this name",
+        False,
+    )
+
+    def __post_init__(self) -> None:
+        if (self.seconds is None) is not self.on_change:
+            raise ValueError("`thin` has one of `seconds: N` and `on_change: true`")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TargetSettings:
     """Target of a route."""
 
@@ -194,6 +215,10 @@ class TargetSettings:
     observe: str | None = optional(
         "subscription at this endpoint whose messages are archived as observed, to detect loss"
         " inside the broker; implies `add_message_id` where the system carries properties"
+    )
+    thin: ThinSettings | None = optional(
+        "leave messages out: one a name and interval, or those without a change; each has a row"
+        " `cut` with the rule `thinned`"
     )
     add_message_id: bool = setting(
         "add the properties `gateway_id`, a unique id, and `gateway_trace` to each copy", False

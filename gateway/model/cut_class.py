@@ -10,9 +10,13 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final, Self
 
+# Rule of the cut of a copy that another one of its name stands for, which `reason` names by its id.
+# The message has a received row with the target as well, and perhaps a spooled one.
+THINNED: Final = "thinned"
+
 # Rules of cut rows with which the mapping itself left a message out: a `retained: ignore`, a
-# selector, and a limit of equal messages that the route has because somebody wants it.
-LEFT_OUT_RULES: Final = ("ignored", "unselected", "loop-limit")
+# selector, a limit of equal messages, and `thin`, which a route has because somebody wants it.
+LEFT_OUT_RULES: Final = ("ignored", "unselected", "loop-limit", THINNED)
 
 # The reason of a cut row whose message its broker had retained.
 RETAINED: Final = "retained: a broker sends it again to each new subscription"

@@ -36,6 +36,7 @@ class TargetResult:
     reason: str = ""
     used: tuple[LimitUsage, ...] = ()
     back: tuple[OnwardName, ...] = ()
+    thin: str = ""  # the rule by which the target does not get every message
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +112,8 @@ def _target_result(
     used = tuple(limit_usage(name, target.renderer.dialect))
     onward = [route for route in routes if route.endpoint == target.endpoint]
     back = tuple(each for route in onward for each in _onward_names(name, route))
-    return TargetResult(target.endpoint, target.system, name, used=used, back=back)
+    thin = "" if target.thin is None else str(target.thin)
+    return TargetResult(target.endpoint, target.system, name, used=used, back=back, thin=thin)
 
 
 def _onward_names(name: str, route: Route) -> Iterator[OnwardName]:

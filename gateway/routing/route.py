@@ -40,6 +40,20 @@ class WhenFull(Enum):
 
 
 @dataclass(frozen=True, slots=True)
+class Thin:
+    """The rule by which a target gets less of each name.
+
+    With `seconds` it gets one copy in each interval, without them only a copy whose payload is
+    another one than the target accepted last.
+    """
+
+    seconds: float = 0.0
+
+    def __str__(self) -> str:
+        return f"one message a name in {self.seconds:g} s" if self.seconds else "changes only"
+
+
+@dataclass(frozen=True, slots=True)
 class BrokerAccess:
     """The facts by which another gateway's routes meet a source or a target at its broker.
 
@@ -81,6 +95,7 @@ class Target:
     kind: str = ""  # the kind prefix of its addresses, which the mapping's own text contains
     payload_encoding: str = ""  # how its driver changes payloads behind their hash, as a clause
     access: BrokerAccess = NO_ACCESS
+    thin: Thin | None = None  # None: every message is sent
 
     @property
     def template(self) -> Template | None:

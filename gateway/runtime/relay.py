@@ -8,7 +8,7 @@ import threading
 from collections.abc import Sequence
 from dataclasses import replace
 from time import monotonic
-from typing import Final
+from typing import Final, TypeAlias
 
 from gateway.endpoints.base import Batch
 from gateway.errors import ArchiveError
@@ -27,12 +27,15 @@ from gateway.runtime.delivery.repeat_watch import FastRepeat, RepeatWatch
 from gateway.runtime.delivery.rows import BatchOrigin
 from gateway.runtime.inbound.copy_maker import HeaderMapper, make_copies
 from gateway.runtime.inbound.in_flight import InFlightBatch
+from gateway.runtime.inbound.thinned_batch import HeldBack, thin_out
 from gateway.runtime.outbound.lane import Lane
 from gateway.runtime.record.counters import EndpointState
 from gateway.runtime.record.cut_log import CutLog
 from gateway.translate.shorten import ShortNames
 
 log = logging.getLogger(__name__)
+
+_Outbound: TypeAlias = tuple[Lane, OutboundBatch, Sequence[HeldBack]]  # copies to send, and to hold
 
 SILENCE: Final = 1.0  # seconds; what a broker delivers again comes first over a connection
 STORE_INTERVAL: Final = 1.0  # seconds between attempts to store short names
@@ -73,6 +76,8 @@ class Relay:
         self._binding = binding
         routes = binding.rules.router.routes
         self._is_limited = any(each.loop_limit for each in routes)
+        targets = (target for each in routes for target in each.targets)
+        self._thinned = {each.endpoint for each in targets if each.thin is not None}
         self.cut_log.two_way = {each.name for each in routes if each.inverse}
         counters = context.ledger.counters
         dialect = binding.rules.router.dialect
@@ -106,8 +111,8 @@ class Relay:
                 self._note_heartbeats(in_flight, positions, matches)
         for position, delivery in refused:
             in_flight.refuse(position, delivery)
-        for lane, made in outbound:
-            _hand_over(in_flight, lane, made, self._context.trace)
+        for lane, made, held in outbound:
+            _hand_over(in_flight, lane, made, held, self._context.trace)
         for positions, matches in groups.values():  # after sending: recording delays no message
             in_flight.record_received(positions, matches)
         if self._context.recent_names.views:
@@ -136,11 +141,9 @@ class Relay:
         for each in self.in_flight.copy():
             each.stop_waiting()
 
-    def _copy(
-        self, in_flight: InFlightBatch, by_lane: ByLane, refused: Refused
-    ) -> list[tuple[Lane, OutboundBatch]]:
-        """Make the copies of every lane, which may shorten names."""
-        outbound: list[tuple[Lane, OutboundBatch]] = []
+    def _copy(self, in_flight: InFlightBatch, by_lane: ByLane, refused: Refused) -> list[_Outbound]:
+        """Make the copies of every lane, which may shorten names; some wait for their interval."""
+        outbound: list[_Outbound] = []
         for (endpoint, when_full), copies in by_lane.items():
             lane = self._context.lanes.get(endpoint)
             if lane is None:  # a reload removed it while this thread waited
@@ -149,8 +152,12 @@ class Relay:
                     refused.append((at, replace(each, rule=TARGET_REMOVED, reason=reason)))
                 continue
             made = make_copies(self._mapper, in_flight, copies, when_full, lane.binding.carries)
-            if made.messages:
-                outbound.append((lane, made))
+            held: Sequence[HeldBack] = ()
+            if endpoint in self._thinned or lane.thinning.names:
+                counters = self._context.ledger.counters
+                made, held = thin_out(made, in_flight, lane.thinning, self.in_flight, counters)
+            if made.messages or held:
+                outbound.append((lane, made, held))
         return outbound
 
     def _admit(self, in_flight: InFlightBatch) -> None:
@@ -253,14 +260,26 @@ def _wait_for_originals(in_flight: InFlightBatch) -> None:
 
 
 def _hand_over(
-    in_flight: InFlightBatch, lane: Lane, batch: OutboundBatch, trace: TraceBatch | None
+    in_flight: InFlightBatch,
+    lane: Lane,
+    batch: OutboundBatch,
+    held: Sequence[HeldBack],
+    trace: TraceBatch | None,
 ) -> None:
-    """Deliver the copies, in parts that a nearly full disk takes one after the other."""
+    """Deliver the copies, in parts that a nearly full disk takes one after the other.
+
+    Those that are held are newer than a copy of their name that was delivered.
+    """
     if batch.size > MAX_PART_BYTES and len(batch.messages) > 1:
         for half in batch.halves():
-            _hand_over(in_flight, lane, half, trace)
-        return
-    if trace is not None:
-        trace(batch, lane.binding.carries)
-    in_flight.expect_answer()
-    lane.deliver(batch)
+            _hand_over(in_flight, lane, half, (), trace)
+    elif batch.messages:
+        if trace is not None:
+            trace(batch, lane.binding.carries)
+        in_flight.expect_answer()
+        lane.deliver(batch)
+    for each in held:
+        if trace is not None:
+            trace(each.batch, lane.binding.carries)
+        in_flight.expect_answer()
+        lane.thinning.hold(each.copy, each.batch, each.cut)

@@ -132,6 +132,7 @@ class ActiveEndpoints:
         for name in change.renamed:  # it has answered the copies of these sources
             self.lanes[name].rename(name)
         self._rebind_lanes(change, change.renamed)
+        self._thin_lanes(change.wanted)
         for each in new:  # the lanes first; each looks for the sources at its broker
             each.start()
         self._close_unused_sources(change.wanted, context)
@@ -156,6 +157,10 @@ class ActiveEndpoints:
         _run_in_parallel(
             [partial(self.lanes[name].rebind, change.sinks[name], seconds) for name in names]
         )
+
+    def _thin_lanes(self, wanted: Configuration) -> None:
+        for name in wiring.target_endpoints(wanted):
+            self.lanes[name].thinning.use(wiring.thinned(wanted, name))
 
     def _make_lane(self, name: str, binding: SinkBinding, context: GatewayContext) -> Lane:
         state = _state(name, "sink", context)  # a reload may give it another name

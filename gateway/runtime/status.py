@@ -174,8 +174,9 @@ def _sink_status(lane: Lane, running: Gateway) -> EndpointStatus:
 
 def _used_share(spool: SpoolBacklog) -> float:
     limits = spool.limits
-    used = spool.bytes / limits.bytes
-    return max(used, spool.messages / limits.messages) if limits.messages else used
+    messages = spool.messages + spool.held_messages
+    used = (spool.bytes + spool.held_bytes) / limits.bytes
+    return max(used, messages / limits.messages) if limits.messages else used
 
 
 def _connected_status(
@@ -210,11 +211,12 @@ def _route_status(route: Route, running: Gateway, configuration: Configuration) 
     counters = running.counters.get(route.name) or RouteCounters()  # None while a reload adds it
     heartbeat = running.heartbeats.get(route.name)
     modes = {effective_mode(route, each, configuration) for each in route.targets}
+    thinned = any(each.thin is not None for each in route.targets)
     return RouteStatus(
         name=route.name,
         source=f"{route.endpoint} {route.source.text}",
         targets=tuple(target.label for target in route.targets),
-        guarantee=min(modes).name.lower() if modes else "",
+        guarantee="thinned" if thinned else min(modes).name.lower() if modes else "",
         totals=counters.totals(),
         heartbeat_age=heartbeat.age if heartbeat else None,
         lag=_lag(route, running),

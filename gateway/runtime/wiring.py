@@ -65,6 +65,16 @@ def target_endpoints(configuration: Configuration) -> list[str]:
     return sorted(names)
 
 
+def thinned(configuration: Configuration, name: str) -> set[tuple[str, bool]]:
+    """Return the routes of which the target `name` gets less, and whether by intervals."""
+    return {
+        (route.name, bool(target.thin.seconds))
+        for route in configuration.routes
+        for target in route.targets
+        if target.endpoint == name and target.thin is not None
+    }
+
+
 def echo_brokers(configuration: Configuration) -> dict[str, str]:
     """Map each endpoint that receives echoes without an origin path to the key of its broker."""
     brokers = configuration.brokers
@@ -181,7 +191,7 @@ def make_restore_bindings(
             replace(route, targets=to, take_retained=True)
             for route in configuration.routes
             if route.endpoint == name and route.take_retained and not route.source.share
-            if (to := tuple(each for each in route.targets if each.endpoint == target))
+            if (to := tuple(replace(e, thin=None) for e in route.targets if e.endpoint == target))
         ]
         if not routes or not kind.retains or kind.observer is None:
             continue

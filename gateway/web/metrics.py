@@ -37,6 +37,7 @@ _ROUTE_METRICS: Final[Sequence[_RouteMetric]] = (
     ("gateway_route_spooled_messages_total", "Copies spooled to disk.", lambda r: r.spooled),
     ("gateway_route_ignored_messages_total", "Retained messages ignored.", lambda r: r.ignored),
     ("gateway_route_unselected_messages_total", "Messages not selected.", lambda r: r.unselected),
+    ("gateway_route_thinned_messages_total", "Copies left out by `thin`.", lambda r: r.thinned),
     ("gateway_route_loops_total", "Looped messages dropped.", lambda r: r.loops),
     ("gateway_route_duplicates_total", "Duplicates dropped.", lambda r: r.duplicates),
     ("gateway_route_refused_messages_total", "Messages refused.", lambda r: r.dead),

@@ -21,9 +21,9 @@ MAX_REFUSALS: Final = 50  # the latest of all routes
 SHOWN: Final = ("name", "side", "system", "connection", "address", "gap", "reconnects", "held")
 COUNTS: Final = (  # of a route
     "received", "received_bytes", "delivered", "spooled", "ignored", "unselected", "loops",
-    "duplicates", "rules", "lost_fields",
+    "duplicates", "thinned", "rules", "lost_fields",
 )  # fmt: skip
-GUARANTEES: Final = ("at_most_once", "at_least_once", "exactly_once")  # the weakest first
+GUARANTEES: Final = ("thinned", "at_most_once", "at_least_once", "exactly_once")  # weakest first
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,6 +38,7 @@ ONE_WAY = [
     pytest.param("", ", headers: {rename: {a: mode}}", "`rename` of `headers`", id="mode"),
     pytest.param("", ", headers: {rename: {a: property.mode}}", "", id="property-of-that-name"),
     pytest.param("", ", payload: text", "`payload: text`", id="payload"),
+    pytest.param("", ", thin: {seconds: 9}", "`thin`", id="thin"),
     pytest.param(', selector: "a = 1"', "", "`selector`", id="selector"),
     pytest.param(
         ', selector: "a = 1"', ", payload: map, headers: {drop: [a]}",

@@ -17,6 +17,7 @@ from tests.simulation.plan import Plan
 from tests.simulation.shrink import shrink
 from tests.simulation.simulate import Result, simulate
 from tests.simulation.stream_plans import stream_plan
+from tests.simulation.thin_plans import thin_plan
 
 
 def main() -> int:
@@ -30,6 +31,9 @@ def main() -> int:
     )  # fmt: skip
     parser.add_argument(
         "--copies", dest="make", action="store_const", const=copy_plan, help="worlds of copies"
+    )
+    parser.add_argument(
+        "--thin", dest="make", action="store_const", const=thin_plan, help="thinned targets"
     )
     parser.add_argument("--trace", action="store_true", help="print every event")
     parser.add_argument("--shrink", action="store_true", help="find a smaller plan first")

@@ -6,13 +6,14 @@ They see only the brokers, the disk and the archive's rows, never the state of t
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from xxhash import xxh3_128_digest
 
 from gateway.archive.journal.records import Rows
+from gateway.model.cut_class import THINNED
 from gateway.model.message import Message, Payload
 from gateway.model.outcome import REPEAT
 
@@ -60,6 +61,8 @@ class Books:
     latest: dict[tuple[str, str, str], int] = field(default_factory=dict)
     overtaken: list[tuple[bytes, str]] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
+    thins: bool = False  # the newest message of a name may stand for the others
+    last: dict[tuple[str, str], int] = field(default_factory=dict)  # arrived last: key, target
 
     def report(self, rule: str, text: str) -> None:
         self.findings.append(Finding(rule, text))
@@ -105,11 +108,12 @@ class Books:
             return  # a heartbeat or a notice of a dead letter
         found = self.arrivals[payload, broker]
         found.append(now)
+        key, number = self.keys[payload]
+        self.last[key, broker] = number
         self.senders[payload, broker].add(gateway)
         origins = self.origins(payload)
         if len(found) > 1 or len(origins) > 1 or broker in origins:
             return
-        key, number = self.keys[payload]
         place = (origins[0], key, broker)
         if self.latest.get(place, -1) > number:
             self.overtaken.append((payload, broker))
@@ -118,6 +122,24 @@ class Books:
     def known(self, payload: Payload) -> bytes | None:
         """Return the payload of an application's message; None for a heartbeat."""
         return payload if isinstance(payload, bytes) and payload in self.keys else None
+
+    def newer(self, payload: bytes) -> list[bytes]:
+        """The newer messages of the same name, which may stand for it where a target is thinned."""
+        key, number = self.keys[payload]
+        newer = [each for each, (name, at) in self.keys.items() if name == key and at > number]
+        return newer if self.thins else []
+
+    def stale(self) -> list[tuple[bytes, str]]:
+        """The newest arrived messages of each name and target after which an older one came."""
+        newest: dict[tuple[str, str], tuple[int, bytes]] = {}
+        for payload, target in [place for place, times in self.arrivals.items() if times]:
+            key, number = self.keys[payload]
+            newest[key, target] = max(newest.get((key, target), (-1, b"")), (number, payload))
+        return [
+            (payload, place[1])
+            for place, (number, payload) in newest.items()
+            if self.thins and self.last[place] != number
+        ]
 
     def is_damaged(self, payload: bytes) -> bool:
         """Whether a changed bit on a disk may cost the message."""
@@ -136,7 +158,10 @@ class Books:
                 continue
             for target in sorted({t for o in self.origins(payload) for t in self.reach[o]}):
                 arrived = len(self.arrivals.get((payload, target), ()))
-                if (count := self.required(payload, target) - arrived) > 0:
+                count = self.required(payload, target) - arrived
+                if count > 0 and not any(
+                    self.arrivals.get((each, target)) for each in self.newer(payload)
+                ):
                     found.append((payload, target, count))
         return found
 
@@ -182,6 +207,7 @@ def compare_archive(books: Books, view: ArchiveView, *, gentle: bool) -> None:
     payloads = {xxh3_128_digest(payload): payload for payload in books.keys}
     received: dict[bytes, dict[str, Any]] = {}
     outcomes: dict[tuple[bytes, str], list[dict[str, Any]]] = defaultdict(list)
+    thinned: set[tuple[bytes, str]] = set()
     for row in view.rows:
         if row["hash"] not in payloads:
             continue
@@ -192,9 +218,11 @@ def compare_archive(books: Books, view: ArchiveView, *, gentle: bool) -> None:
                 received[row["id"]] = row | {"targets": sorted(targets)}
             case "delivered" | "dead" | "spooled":
                 outcomes[row["id"], row["target"]].append(row)
+            case "cut" if row["rule"] == THINNED:
+                thinned.add((row["id"], row["target"]))
             case _:
                 pass
-    _find_missing(books, view, payloads, received, outcomes)
+    _find_missing(books, view, payloads, received, outcomes, thinned)
     _find_unexpected(books, view, payloads, received, outcomes)
     _compare_deliveries(books, view, payloads, received, outcomes, gentle=gentle)
     _compare_cuts(books, view, payloads)
@@ -208,7 +236,8 @@ def _compare_cuts(books: Books, view: ArchiveView, payloads: Mapping[bytes, byte
     """
     receipts, places = Counter[tuple[str, str, bytes]](), Counter[tuple[object, ...]]()
     for row in view.rows:
-        if row["leg"] not in {"received", "cut"} or row["hash"] not in payloads:
+        thinned = row["rule"] == THINNED  # it was received as well
+        if row["leg"] not in {"received", "cut"} or thinned or row["hash"] not in payloads:
             continue
         if row["outcome"] == "signed" and payloads[row["hash"]] in books.forged:
             books.report("forgery-believed", f"{view.gateway}: {short(payloads[row['hash']])}")
@@ -256,11 +285,14 @@ def _find_missing(
     payloads: Mapping[bytes, bytes],
     received: Mapping[bytes, dict[str, Any]],
     outcomes: Mapping[tuple[bytes, str], list[dict[str, Any]]],
+    thinned: Container[tuple[bytes, str]],
 ) -> None:
     for identity, row in received.items():
         payload = payloads[row["hash"]]
         for target in () if books.is_damaged(payload) else row["targets"] or ():
             legs = {each["leg"] for each in outcomes.get((identity, target), ())}
+            if (identity, target) in thinned:
+                continue
             if legs & {"delivered", "dead"} or (identity, "") in outcomes:
                 continue
             if any(payload in body for endpoint, body in view.spooled if endpoint == target):

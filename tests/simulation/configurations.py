@@ -134,7 +134,8 @@ def _yaml(plan: Plan, gateway: str, variant: str) -> str:
             *([f"    heartbeat: {_heartbeat(plan, source)}"] if plan.heartbeat else []),
             "    to:",
             *(f"      - {{endpoint: {_name(each, variant)}, template: '{_pattern(plan, each)}'"
-              f"{_tap(plan, each)}{_id(plan, source)}}}" for each in chosen),
+              f"{_tap(plan, each)}{_id(plan, source)}{_thin(plan, variant)}}}"
+              for each in chosen),
         ]  # fmt: skip
     return "\n".join(lines) + "\n"
 
@@ -196,6 +197,10 @@ def _selection(plan: Plan, broker: str) -> str:
 
 def _id(plan: Plan, source: str) -> str:
     return ", add_message_id: true" if plan.message_ids and source == "a" else ""
+
+
+def _thin(plan: Plan, variant: str) -> str:
+    return f", thin: {{seconds: {plan.thin}}}" if plan.thin and variant != "thin" else ""
 
 
 def _tap(plan: Plan, broker: str) -> str:

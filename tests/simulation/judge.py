@@ -51,8 +51,10 @@ class Judge:
         gentle = gentle and plan.copies is None
         for payload, broker in books.overtaken:
             may_be = self._may_be_overtaken(payload) or payload in unordered
-            if not may_be and plan.copies is None:
+            if not may_be and plan.copies is None and not plan.thin:  # `stale` holds there
                 books.report("order", f"{short(payload)} arrived at {broker} after a newer one")
+        for payload, broker in books.stale():
+            books.report("stale", f"an older message came to {broker} after {short(payload)}")
         calm = settled and not plan.heartbeat and kinds <= HARMLESS | {"stop"}
         calm = calm and (plan.archive or "stop" not in kinds)  # it keeps what is on its way
         if plan.copies is None and (calm or "mqtt311" not in plan.brokers.values()):

@@ -47,9 +47,11 @@ from gateway.runtime.delivery.lane_phase import Phase
 from gateway.runtime.delivery.outbound_batch import OutboundBatch
 from gateway.runtime.delivery.received_batch import ReceivedBatch
 from gateway.runtime.delivery.rows import Cut
-from gateway.runtime.inbound import recovery_from_journals
+from gateway.runtime.delivery.thinning import Thinning
+from gateway.runtime.inbound import recovery_from_journals, thinned_batch
 from gateway.runtime.inbound.in_flight import InFlightBatch
 from gateway.runtime.outbound import spool, spool_codec, spool_db
+from gateway.runtime.outbound.held_copies import HeldCopies
 from gateway.runtime.outbound.spool import Spool
 from gateway.runtime.outbound.spool_db import SpoolDatabase
 from gateway.runtime.record.gap_recorder import GapRecorder
@@ -61,6 +63,7 @@ from tests.simulation.faults import make_plan
 from tests.simulation.plan import Plan
 from tests.simulation.simulate import simulate
 from tests.simulation.stream_plans import stream_plan
+from tests.simulation.thin_plans import thin_plan
 
 MAX_SEEDS: Final = 2_000
 Method: TypeAlias = Callable[..., Any]  # of any class of the product
@@ -224,6 +227,17 @@ def _hand_over_whole(real: Method) -> Method:
         real(*arguments)
 
     return hand_over
+
+
+def _held_in_memory(real: Method) -> Method:
+    def write(*arguments: Any, held: bool = False) -> None:  # noqa: ANN401
+        *_, durable = arguments
+        if held:
+            durable()
+        else:
+            real(*arguments)
+
+    return write
 
 
 def _raise_errors_of_disks(real: Method) -> Method:
@@ -440,6 +454,17 @@ MUTATIONS: Final = (
     Mutation("a source takes an original once", Admission, "_find_earlier", _without_first_ids,
              copy_plan),
     Mutation("two brokers may have one address", GatewayIdentity, "mark", _anonymous, copy_plan),
+    Mutation("the latest of an interval is in the spool", Spool, "write", _held_in_memory,
+             thin_plan),
+    Mutation("a held copy is settled after the first of its interval", thinned_batch,
+             "_wait_for_first", _instead(lambda *_: None), thin_plan),
+    Mutation("no copy passes one that was held", Thinning, "handed_over",
+             _instead(lambda self, keys: self.deleted(keys)), thin_plan),
+    Mutation("a copy that is replaced has a row", HeldCopies, "_cut",
+             _instead(lambda self, spool, _newer, replaced:
+                      self._delete(spool, {replaced.number: replaced.size}, ())), thin_plan),
+    Mutation("a held copy is read at the next start", spool_db, "_END_INTERVALS",
+             _instead("SELECT 1;"), thin_plan),
 )  # fmt: skip
 
 

@@ -117,6 +117,7 @@ class Plan:
     backoff: tuple[float, float] = (0.05, 0.4)  # seconds, of every endpoint
     queued: int = 3_000  # bytes that wait for the disk of the spool at most
     disk: int | None = None  # bytes of the disk of the spool; unlimited without
+    thin: float = 0.0  # seconds of the interval in which a target gets one message a name; 0: all
     bound: float | None = None  # seconds in which each message must arrive that no fault concerns
 
     @property

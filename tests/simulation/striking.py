@@ -183,6 +183,7 @@ _AT_GATEWAY: Final[Mapping[str, AtGateway]] = {
     "reload-same": lambda world, _fault, each: world.processes.reload(each, each.variant),
     "reload-remove": _reload("remove"),
     "reload-sink": _reload("sink"),
+    "reload-thin": _reload("thin"),
     "reload-source": _reload("source"),
     "reload-rename": _reload("rename"),
 }

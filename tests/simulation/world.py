@@ -77,7 +77,7 @@ class World:
         self.log = RunLog(self.scheduler)
         self.outside = Process("world")
         routes = hops(plan)
-        self.books = Books(_reach(plan, routes))
+        self.books = Books(_reach(plan, routes), thins=bool(plan.thin))
         self.applications = Applications(self)
         self.brokers = {
             name: Broker(self.scheduler, name, DIALECTS[system], self.outside, self.log,
@@ -217,7 +217,8 @@ class World:
                 continue
             if self.books.arrivals.get((payload, target)) or self.books.is_damaged(payload):
                 continue
-            if not any(self.outcomes.is_on_disk(each, target, payload) for each in instances):
+            kept = any(self.outcomes.is_on_disk(each, target, payload) for each in instances)
+            if not kept and not self._is_stood_for(payload, target, owner, broker.name):
                 text = f"{short(payload)} of {client} is nowhere for {target}"
                 self.books.report("settled-too-early", text)
         if self._has_changed_rows():
@@ -226,6 +227,15 @@ class World:
         archived = any(each.disk.has_hash(digest) for each in instances)
         if expected and self.plan.archive and not archived:
             self.books.report("settled-without-row", f"{short(payload)} of {client}")
+
+    def _is_stood_for(self, payload: bytes, target: str, owner: str, source: str) -> bool:
+        """Whether a newer message of its name arrived, is on the disk, or still at its broker."""
+        return any(
+            self.books.arrivals.get((each, target))
+            or not self.books.settled[owner, source, each]
+            or any(self.outcomes.is_on_disk(one, target, each) for one in self.gateways.values())
+            for each in self.books.newer(payload)
+        )
 
     # The faults.
 

@@ -36,7 +36,7 @@ def test_every_number_of_the_status_has_a_series() -> None:
         routes=(
             route(
                 received=100, received_bytes=9_000, delivered=90, spooled=4, ignored=1,
-                unselected=2, loops=3, duplicates=5, rules={"too-long": 6},
+                unselected=2, loops=3, duplicates=5, thinned=8, rules={"too-long": 6},
                 lost_fields={"reply_to": 7}, latencies=latency, latency_sum=2.5, heartbeat_age=1.5,
                 lag=4.5,
             ),
@@ -84,6 +84,7 @@ def test_every_number_of_the_status_has_a_series() -> None:
         ("gateway_route_unselected_messages_total", "telemetry"): 2,
         ("gateway_route_loops_total", "telemetry"): 3,
         ("gateway_route_duplicates_total", "telemetry"): 5,
+        ("gateway_route_thinned_messages_total", "telemetry"): 8,
         ("gateway_route_refusals_total", "telemetry", "too-long"): 6,
         ("gateway_route_lost_fields_total", "reply_to", "telemetry"): 7,
         ("gateway_route_heartbeat_age_seconds", "telemetry"): 1.5,

@@ -123,6 +123,8 @@ def _route_lines(route: Route, configuration: Configuration) -> Iterator[str]:
         template = hidden(target.template.text) if target.template else "the same name"
         yield f"  -> {target.endpoint} ({target.system}) {template}"
         mode = GUARANTEES[effective_mode(route, target, configuration)]
+        if target.thin is not None:
+            mode = f"not every message: {target.thin}, and these {mode}"
         lost = ", ".join(lost_fields(route, target, configuration))
         window = repeat_window(route, target, configuration)
         once = f", and once within {window:g} s" if window else ""

@@ -146,6 +146,8 @@ def _made_lines(made: TargetResult) -> Iterator[str]:
     yield f"  -> {made.target} ({made.system}) {made.name}"
     if made.used:
         yield "     uses " + ", ".join(f"{u.actual} of {u.maximum} {u.unit}" for u in made.used)
+    if made.thin:
+        yield f"     not every message: {made.thin}"
     for back in made.back:
         yield f"     from there {back.route} makes it {back.name} at {back.endpoint}"
     if not made.back:

@@ -85,6 +85,7 @@ class SpoolBacklog:
         """`origin` gets the answers of the batches that were on disk."""
         self.limits = limits
         self.messages, self.bytes = totals.messages, totals.bytes
+        self.held_messages = self.held_bytes = 0  # that wait for the end of an interval
         self.next_number = next_number
         self.name = name
         self._origin = origin
@@ -99,9 +100,10 @@ class SpoolBacklog:
         self._pending: dict[int, OutboundBatch] = {}  # put, and not durable yet
 
     def fits(self, batch: OutboundBatch) -> bool:
-        maximum = self.limits.messages
-        too_many = maximum is not None and self.messages + len(batch.messages) > maximum
-        return not self.messages or not (too_many or self.bytes + batch.size > self.limits.bytes)
+        maximum, messages = self.limits.messages, self.messages + self.held_messages
+        too_many = maximum is not None and messages + len(batch.messages) > maximum
+        size = self.bytes + self.held_bytes + batch.size
+        return not self.messages or not (too_many or size > self.limits.bytes)
 
     def put(self, batch: OutboundBatch) -> Store:
         self._pending[batch.number] = batch

@@ -117,9 +117,9 @@ class ReceivedBatch:
 
     def record_cuts(self) -> None:
         """Routes left these messages out: their rows say so. No dropped duplicate is kept."""
-        groups: dict[tuple[str, str, bool], list[Cut]] = {}
+        groups: dict[tuple[str, bool], list[Cut]] = {}
         for each in self.cuts if self._archived else ():
-            groups.setdefault((each.rule, each.reason, each.signed), []).append(each)
+            groups.setdefault((each.rule, each.signed), []).append(each)
         self.rows += [self._cut_rows(chosen) for chosen in groups.values()]
         dropped = {at for at in self.earlier if not self.matches[at]}
         self.messages = [
@@ -307,16 +307,20 @@ class ReceivedBatch:
                 common |= {"endpoint": delivery.target.endpoint, "system": delivery.target.system}
         return Rows(1, common, columns)
 
+    def later_cut(self, cut: Cut) -> Rows | None:
+        """The row of a copy that is held now, for the case that it is cut; None without archive."""
+        return self._cut_rows([cut]) if self._archived else None
+
     def _cut_rows(self, cuts: Sequence[Cut]) -> Rows:
-        """The rows of cuts of one rule, for one reason."""
+        """The rows of cuts of one rule."""
         positions, first = [each.position for each in cuts], cuts[0]
         messages = _at(positions, self.messages)
         columns = self._columns(positions) | header_columns([each.headers for each in messages])
         outcome = RowOutcome.SIGNED if first.signed else RowOutcome.CUT
         common = self._common(Leg.CUT, outcome, self.origin.time)
         common |= {"rule": first.rule, "attempt": 1}
-        if first.reason:
-            common["reason"] = first.reason
+        if any(each.reason for each in cuts):
+            columns["reason"] = [each.reason or None for each in cuts]
         if any(each.name for each in cuts):
             columns["source_name"] = [each.name or None for each in cuts]
         targets = [each.target for each in cuts]

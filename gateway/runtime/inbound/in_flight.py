@@ -31,8 +31,8 @@ class InFlightBatch:
     """
 
     __slots__ = (
-        "_callbacks", "_count", "_ledger", "_lock", "_on_settled", "_references", "_settle_source",
-        "_waits", "arrived", "part", "received", "received_at",
+        "__weakref__", "_callbacks", "_count", "_ledger", "_lock", "_on_settled", "_references",
+        "_settle_source", "_waits", "arrived", "part", "received", "received_at",
     )  # fmt: skip
 
     def __init__(
@@ -100,6 +100,8 @@ class InFlightBatch:
     def wait_for(self, original: EarlierBatch) -> None:
         """Settle the source no sooner than `original`, which has a message of this batch, too."""
         with self._lock:
+            if id(original) in self._waits:
+                return
             self._references += 1
             self._waits.add(id(original))
         original.when_settled(partial(self._end_wait, id(original)))

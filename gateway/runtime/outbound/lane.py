@@ -21,6 +21,7 @@ from gateway.runtime.delivery.lane import LaneState
 from gateway.runtime.delivery.lane_phase import ENDED, Phase
 from gateway.runtime.delivery.outbound_batch import OutboundBatch
 from gateway.runtime.delivery.poisoned_names import PoisonedNames
+from gateway.runtime.outbound.held_copies import HeldCopies
 from gateway.runtime.outbound.sink_binding import NotedSends, SinkBinding, open_sink
 from gateway.runtime.outbound.spool import Spool
 from gateway.runtime.record.counters import ConnectionState, EndpointState
@@ -56,6 +57,7 @@ class Lane:
         backlog = MemoryBacklog() if spool is None else spool.backlog
         self._sources_ready, self._hasten_sources = sources_ready, hasten_sources
         self._require_lease = require_lease
+        self.thinning = HeldCopies(state, spool, self.deliver)
         self._lane = LaneState(state.name, binding.limits, backlog, monotonic())
         dialect = DIALECTS.get(binding.system)
         self._poisoned = PoisonedNames("/" if dialect is None else dialect.separator)
@@ -173,10 +175,12 @@ class Lane:
 
         Unanswered batches stay at their source or on disk, and are sent again later.
         """
+        self.thinning.stop()
         with self._room:
             self._lane.prepare_stop()
             self._room.wait_for(self._lane.idle, timeout=seconds)
         self._end(self._lane.stop)
+        self.thinning.join()
 
     def remove(self, seconds: float) -> None:
         """Stop because a reload removed the target.
@@ -184,10 +188,12 @@ class Lane:
         A connected target has `seconds` to answer. Batches that are not on disk then become dead
         letters.
         """
+        self.thinning.stop()
         if self.direct:
             with self._room:
                 self._room.wait_for(self._lane.idle, timeout=seconds)
         self._end(self._lane.remove)
+        self.thinning.join(removed=True)
 
     def _end(self, event: Callable[[], list[Action]]) -> None:
         with self._lock:

@@ -25,7 +25,7 @@ from gateway.runtime.outbound.spool_codec import (
     select_pending,
     unpack_batch,
 )
-from gateway.runtime.outbound.spool_db import Change, Durable, SpoolDatabase
+from gateway.runtime.outbound.spool_db import MARK_TRIED, Change, Durable, SpoolDatabase
 from gateway.runtime.record.ledger import Ledger
 
 log = logging.getLogger(__name__)
@@ -51,20 +51,30 @@ _DELETE_ROUTES: Final = "DELETE FROM batch_routes WHERE number = ?"
 # A damaged row may have values of other types.
 _OLDEST: Final = (
     "SELECT CAST(number AS INTEGER), CAST(time AS INTEGER) FROM batches WHERE endpoint = ?"
-    " ORDER BY number LIMIT 1"
+    " AND number NOT IN (SELECT number FROM held) ORDER BY number LIMIT 1"
 )
 _OLDEST_OF_ROUTE: Final = (
     "SELECT CAST(number AS INTEGER), CAST(time AS INTEGER) FROM batch_routes"
-    " WHERE endpoint = ? AND route = ? ORDER BY number LIMIT 1"
+    " WHERE endpoint = ? AND route = ? AND number NOT IN (SELECT number FROM held)"
+    " ORDER BY number LIMIT 1"
 )
 _TOTALS: Final = (
     "SELECT COALESCE(MAX(number), 0), COALESCE(SUM(CAST(messages AS INTEGER)), 0),"
     " COALESCE(SUM(CAST(size AS INTEGER)), 0) FROM batches WHERE endpoint IN (?, ?)"
 )
-_NEXT_OF_NAME: Final = (
+_ROWS: Final = (
     "SELECT endpoint, number, COALESCE(CAST(time AS INTEGER), 0),"
     " COALESCE(CAST(messages AS INTEGER), 0), checksum, COALESCE(CAST(body AS BLOB), x'')"
-    " FROM batches WHERE endpoint = ?{} AND number > ?3 AND number < ?4"
+    " FROM batches WHERE endpoint = ?"
+)
+_NEXT_OF_NAME: Final = (
+    _ROWS + "{} AND number > ?3 AND number < ?4 AND number NOT IN (SELECT number FROM held)"  # noqa: S608  # constants
+)
+_HOLD: Final = "INSERT INTO held (number) VALUES (?)"
+_TRY_HELD: Final = "UPDATE held SET tried = 1 WHERE number = ?"
+_END_HOLD: Final = "DELETE FROM held WHERE number = ?"
+_END_HOLDS: Final = (
+    "DELETE FROM held WHERE number IN (SELECT number FROM batches WHERE endpoint = ?)"
 )
 # The indexes of two names are merged: the rows are not sorted, and only those of the answer read.
 _NEXT: Final = f"{_NEXT_OF_NAME.format(1)} UNION ALL {_NEXT_OF_NAME.format(2)} ORDER BY number"
@@ -102,7 +112,7 @@ class Spool:
         self._key = first_name or endpoint
         self._second = endpoint if first_name else ""  # no endpoint has the name ""
         self._database = database
-        self._ledger = ledger
+        self.ledger = ledger
         names = [self._key, self._second]
         # The higher mark is for both: a row that was not tried may be marked without need.
         ((marked,),) = database.rows(_MARK, names)
@@ -111,6 +121,8 @@ class Spool:
         self.backlog = SpoolBacklog(endpoint, limits, totals, database.next_number, self)
         self._stopping = False
         self._durable = threading.Event()  # of the last mark
+        self._tried = threading.Event()  # of the last held copies that are sent
+        self._stopping_held = False
 
     @property
     def names(self) -> frozenset[str]:
@@ -129,6 +141,12 @@ class Spool:
         """End a wait for a mark."""
         self._stopping = True
         self._durable.set()
+        self._tried.set()
+
+    def stop_held(self) -> None:
+        """End a wait for held copies that are sent."""
+        self._stopping_held = True
+        self._tried.set()
 
     def waited(self, *route: str) -> float:
         """The seconds for which the oldest batch, or that with a message of a route, has waited.
@@ -152,13 +170,19 @@ class Spool:
             batch.settle(unstorable, [rejected(UNSTORABLE, reason)] * len(unstorable))
             return _pack_unsettled(batch)
 
-    def write(self, number: int, messages: int, packed: Packed, durable: Durable) -> None:
-        """Write a packed batch with so many messages, and call `durable` when it is on disk."""
+    def write(
+        self, number: int, messages: int, packed: Packed, durable: Durable, *, held: bool = False
+    ) -> None:
+        """Write a packed batch with so many messages, and call `durable` when it is on disk.
+
+        One that is `held` is not among those that `read` returns.
+        """
         (body, routes), time = packed, now()
         found = checksum(body, (number, self._key, time, messages))
         row = number, self._key, messages, len(body), time, body, found
         changes: list[Change] = [(_INSERT, row)]
         changes += [(_INSERT_ROUTE, (number, each, self._key, time)) for each in routes]
+        changes += [(_HOLD, (number,))] * held
         with suppress(SpoolError):  # closed: the source keeps the batch
             self._database.put(changes, durable, len(body))
 
@@ -176,9 +200,46 @@ class Spool:
         durable = self._durable = threading.Event()
         with suppress(SpoolError):  # closed: the run ends
             self._database.put([(_SET_MARK, (self._key, number))], durable.set)
+        return number if self._wait_for(durable) else 0
+
+    def _wait_for(self, durable: threading.Event) -> bool:
         while not self._stopping and not durable.wait(DISK_TIMEOUT):
             log.warning("the spool of %s waits for the disk", self._endpoint)
-        return number if durable.is_set() else 0
+        return durable.is_set()
+
+    # Copies that wait for the end of an interval
+
+    def read_held(self, numbers: Sequence[int]) -> list[SpoolRow]:
+        """The held rows with these numbers, in their order.
+
+        Raises:
+            SpoolError: the file cannot be read.
+        """
+        query = f"{_ROWS} AND number IN ({', '.join('?' * len(numbers))}) ORDER BY number"
+        found = self._database.rows(query, [self._key, *numbers])
+        return [self._unpack(*row) for row in found]
+
+    def try_held(self, numbers: Sequence[int]) -> bool:
+        """Note on disk that held rows are about to be sent; return whether it is there.
+
+        Without the note a later run could not tell that their copies are repeated ones.
+        """
+        tried = self._tried = threading.Event()
+        if self._stopping_held:
+            return False
+        with suppress(SpoolError):  # closed: the run ends
+            self._database.put([(_TRY_HELD, (each,)) for each in numbers], tried.set)
+        return self._wait_for(tried) and not self._stopping_held
+
+    def delete_held(self, numbers: Sequence[int], then: Durable) -> None:
+        """Delete held rows, which have their outcome; `then` is called when they are gone."""
+        self._delete(numbers, then, (_END_HOLD, _DELETE, _DELETE_ROUTES))
+
+    def end_holds(self) -> None:
+        """Let all held rows wait like others: this run sends none of them any more."""
+        with suppress(SpoolError):  # closed: the next run does it
+            changes: list[Change] = [(MARK_TRIED, ()), (_END_HOLDS, (self._key,))]
+            self._database.put(changes, lambda: None)
 
     def answered(self, batch: OutboundBatch) -> None:
         """Record the answers of a batch that was on disk, then delete its rows."""
@@ -187,10 +248,10 @@ class Spool:
                 reason = row.letter.reason
                 log.error("a row is damaged and is not sent: %s", reason,
                           extra={"endpoint": self._endpoint})  # fmt: skip
-                self._ledger.record_damaged(row.letter, partial(self._delete, [row.number]))
+                self.ledger.record_damaged(row.letter, partial(self._delete, [row.number]))
         whole = [row.number for row in batch.rows if row.letter is None]
         if whole:
-            self._ledger.record_spooled(batch, partial(self._delete, whole))
+            self.ledger.record_spooled(batch, partial(self._delete, whole))
 
     def pending_rows(self, batch: OutboundBatch) -> list[PendingRow]:
         """The rows of a batch that was on disk; it is never written again."""
@@ -199,7 +260,7 @@ class Spool:
     def _unpack(  # noqa: PLR0913, PLR0917  # the columns of a row
         self, name: str, number: int, time: int, count: int, stored: bytes, body: bytes
     ) -> SpoolRow:
-        at = self._ledger.clock()
+        at = self.ledger.clock()
         try:
             check(body, (number, name, time, count), stored)
             messages, pending = unpack_batch(body)
@@ -220,12 +281,15 @@ class Spool:
             self._endpoint, SPOOL_DAMAGED, reason, 0, Message("", body),
         )  # fmt: skip
 
-    def _delete(self, numbers: Sequence[int]) -> None:
-        changes: list[Change] = [
-            (delete, (number,)) for number in numbers for delete in (_DELETE, _DELETE_ROUTES)
-        ]
+    def _delete(
+        self,
+        numbers: Sequence[int],
+        then: Durable = lambda: None,
+        deletes: Sequence[str] = (_DELETE, _DELETE_ROUTES),
+    ) -> None:
+        changes: list[Change] = [(delete, (number,)) for number in numbers for delete in deletes]
         with suppress(SpoolError):  # closed: the next run reads them again
-            self._database.put(changes, lambda: None)
+            self._database.put(changes, then)
 
 
 def stranded(database: SpoolDatabase, targets: Container[str]) -> tuple[tuple[str, int], ...]:

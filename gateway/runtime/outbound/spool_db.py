@@ -40,8 +40,9 @@ _EMPTY_LOG: Final = "PRAGMA wal_checkpoint(TRUNCATE)"
 
 VERSION: Final = 1
 
-# `batch_routes` has the routes of the messages of the `batches`; `marks` the last batch that was
-# read for sending, by endpoint; `letters` are dead letters.
+# `batch_routes` has the routes of the messages of the `batches`; `held` the numbers of those that
+# wait for the end of an interval, and whether they may have been sent; `marks` the last batch that
+# was read for sending, by endpoint; `letters` are dead letters.
 _SCHEMA: Final = """
 CREATE TABLE IF NOT EXISTS batches (
     number INTEGER PRIMARY KEY, endpoint TEXT NOT NULL, messages INTEGER NOT NULL,
@@ -51,6 +52,7 @@ CREATE TABLE IF NOT EXISTS batch_routes (
     number INTEGER, route TEXT, endpoint TEXT NOT NULL, time INTEGER NOT NULL,
     PRIMARY KEY (number, route)) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS oldest_of ON batch_routes (endpoint, route, number, time);
+CREATE TABLE IF NOT EXISTS held (number INTEGER PRIMARY KEY, tried INTEGER NOT NULL DEFAULT 0);
 CREATE TABLE IF NOT EXISTS marks (endpoint TEXT PRIMARY KEY, number INTEGER NOT NULL);
 CREATE TABLE IF NOT EXISTS letters (
     number INTEGER PRIMARY KEY, time INTEGER NOT NULL, id BLOB NOT NULL, route TEXT NOT NULL,
@@ -59,6 +61,12 @@ CREATE TABLE IF NOT EXISTS letters (
     body BLOB NOT NULL, checksum BLOB NOT NULL);
 CREATE INDEX IF NOT EXISTS sizes ON letters (size);
 """
+# A run begins with no interval: what was held waits like any other batch, in its place.
+MARK_TRIED: Final = """
+INSERT INTO marks (endpoint, number) SELECT endpoint, MAX(number) FROM batches
+    WHERE number IN (SELECT number FROM held WHERE tried) GROUP BY endpoint
+    ON CONFLICT (endpoint) DO UPDATE SET number = MAX(number, excluded.number)"""
+_END_INTERVALS: Final = f"BEGIN IMMEDIATE; {MARK_TRIED}; DELETE FROM held; COMMIT;"  # noqa: S608  # constants
 
 
 def connect(folder: Path, *, create: bool = False) -> sqlite3.Connection:
@@ -89,7 +97,7 @@ def connect(folder: Path, *, create: bool = False) -> sqlite3.Connection:
                 f"spool {path}: has version {version}, and this gateway reads {VERSION}; send its"
                 " messages with the gateway that wrote it"
             )
-        database.executescript(_SCHEMA)
+        database.executescript(_SCHEMA + _END_INTERVALS * create)
     except (*_FAULTS, OSError) as error:
         raise SpoolError(f"spool {path}: {error}") from error
     return database

@@ -15,6 +15,7 @@ from time import monotonic
 from typing import Final
 
 from gateway.errors import ClientIdDisputeError, GatewayError, TakenOverError
+from gateway.model.cut_class import THINNED
 from gateway.model.dead_letter_rule import LOOP, UNSELECTED
 from gateway.runtime.delivery.admission import (
     DUPLICATE,
@@ -33,7 +34,7 @@ LATENCY_BUCKETS: Final = (
 DISPUTE_SECONDS: Final = 60.0  # of a connection, after which a dispute over its id has ended
 _LEFT_OUT: Final = {  # the counter of each reason
     LOOP: "loops", LOOP_LIMIT: "loops", DUPLICATE: "duplicates", IGNORED: "ignored",
-    UNSELECTED: "unselected",
+    UNSELECTED: "unselected", THINNED: "thinned",
 }  # fmt: skip
 MAX_REFUSALS: Final = 20  # latest dead letters of a route, for display
 MAX_REFUSAL_TEXT: Final = 2_000  # characters of the name and of the reason of each
@@ -156,6 +157,7 @@ class RouteTotals:
     unselected: int = 0  # messages that the route's selector excludes
     loops: int = 0  # messages not sent on, because the route or target had them before
     duplicates: int = 0  # messages that the source repeated
+    thinned: int = 0  # copies that another one of their name stands for
     rules: dict[str, int] = field(default_factory=dict)  # dead letters by rule
     lost_fields: dict[str, int] = field(default_factory=dict)  # that a target cannot carry
     latency_sum: float = 0.0
@@ -199,7 +201,7 @@ class RouteCounters(RouteTotals):
             self.latency_sum += latency * count.delivered
 
     def count_left_out(self, reason: str) -> None:
-        """Count a message that the route left out for a reason of `delivery.admission`."""
+        """Count a message that the route left out, for the rule of its cut."""
         name = _LEFT_OUT[reason]
         with self._lock:
             setattr(self, name, getattr(self, name) + 1)

@@ -117,6 +117,8 @@ class Ledger:
                     self.count([Count(route, delivered=len(accepted), latency=latency)])
                 for position in sorted({*positions} - {*accepted}):
                     settlement, message = settlements[position], stored.messages[position]
+                    if settlement.outcome is Outcome.SPOOLED:  # held back before; still on disk
+                        continue
                     row = pending.completed([position], time=at, attempt=attempt)
                     rows.append(_dead_row(row, settlement, message, self.find_route(route)))
                     letters.append(_dead_letter(pending, row, settlement, message))

@@ -53,6 +53,7 @@ function dropped(route) {
     route.duplicates && `duplicates ${amount(route.duplicates)}`,
     route.ignored && `retained messages ignored ${amount(route.ignored)}`,
     route.unselected && `not selected ${amount(route.unselected)}`,
+    route.thinned && `thinned ${amount(route.thinned)}`,
     lost && `lost fields: ${words(lost)}`,
   ].filter(Boolean).join(", ");
 }

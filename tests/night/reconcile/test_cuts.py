@@ -125,3 +125,26 @@ def test_a_later_row_proves_a_cut_of_a_judged_date(tmp_path: Path) -> None:
 
     assert (first.status, again.day) == (3, None)
     assert (second.day, cuts_of(second)) == (DAY, Counter({("erp", CutClass.PROVEN.value): 1}))
+
+
+@pytest.mark.parametrize("full", [True, False])
+def test_what_thin_left_out_is_decided_and_a_lost_latest_is_not(
+    tmp_path: Path, *, full: bool
+) -> None:
+    """Message 1 was held and replaced, 2 never held; 3 stands for them, and 4 is gone."""
+    root = tmp_path / "archive"
+    held: dict[str, Cell] = {"leg": "spooled", "outcome": "spooled", "received": NOON}
+    archive(
+        root,
+        received([1, 2, 3, 4], ["erp"], NOON),
+        delivered([1, 3], "erp", NOON, **held),
+        *cut(1, rule="thinned"),
+        *cut(2, rule="thinned"),
+        delivered([3], received=NOON),
+    )
+
+    report = reconcile(Job(root, DAY, tmp_path / "out", full=full, now=NOON), silent)
+
+    assert report.verdict == "not clean: 1 missing"
+    assert (report.total("received"), report.total("delivered")) == (2, 1)
+    assert cuts_of(report) == Counter({("erp", CutClass.LEFT_OUT.value): 2})

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gateway.archive.schema import NOT_COPIES, Leg
+from gateway.model.cut_class import THINNED
 from gateway.night.archive.intervals import Flags, Numbers
 from gateway.night.archive.seals.seal import HandedOver
 from gateway.night.archive.segments.words import hex_ids, words
@@ -57,15 +58,24 @@ class Copies:
         return np.concatenate([[0], inner, [len(self.source)]] if len(self.source) else [[0]])
 
 
-def are_copies(leg: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return which rows say something about copies; gaps and cuts do not."""
-    gap, cut = (pc.not_equal(leg, each) for each in NOT_COPIES)
-    return pc.and_(gap, cut)
+def are_copies(rows: pa.Table) -> pa.ChunkedArray:
+    """Return which rows say something about copies; gaps and cuts do not.
+
+    A cut by `thin` does: its copy has a received row.
+    """
+    gap, cut = (pc.not_equal(rows["leg"], each) for each in NOT_COPIES)
+    return pc.or_(pc.and_(gap, cut), are_thinned(rows))
+
+
+def are_thinned(rows: pa.Table) -> pa.ChunkedArray:
+    """Return which rows are cuts by `thin`."""
+    by_rule = pc.fill_null(pc.equal(rows["rule"], THINNED), False)
+    return pc.and_(pc.equal(rows["leg"], Leg.CUT.value), by_rule)
 
 
 def copies_of(rows: pa.Table) -> Copies:
     """Return the copies of `rows`, without gaps and cuts."""
-    rows = rows.filter(are_copies(rows["leg"]))
+    rows = rows.filter(are_copies(rows))
     source, targets = per_target(rows)
     group, keys = _groups(rows, source, targets)
     leg = pc.fill_null(pc.index_in(rows["leg"], _LEG_NAMES), len(LEGS)).to_numpy()

@@ -143,6 +143,7 @@ def copies(
         F.count_if(new & first_attempt).alias("first_attempts"),
         F.count_if(dead).alias("dead_letters"),
         F.count_if(dead & refused).alias("refusals"),
+        F.count_if(leg == Leg.CUT.value).alias("thinned"),
         F.count_if(seen).alias("sightings"),
         F.count_if(leg == Leg.SPOOLED.value).alias("spooled"),
         F.max(F.when(delivered, F.col("mode"))).alias("mode"),
@@ -212,6 +213,14 @@ def classified(found: DataFrame, late: int, spooled_since: int) -> DataFrame:
             "deliveries": F.col("deliveries") + F.col("replays"),
         }
     )
+
+
+def without_thinned(classes: DataFrame) -> DataFrame:
+    """Drop the copies that `thin` left out: another one stands for each, as the mapping says.
+
+    The table of cuts counts them. One that was sent as well, after a crash, is a copy like others.
+    """
+    return classes.where("thinned = 0 OR deliveries + dead_letters > 0")
 
 
 def mark_disordered(classes: DataFrame, is_own: Column) -> DataFrame:

@@ -111,5 +111,6 @@ def classified(
         assigned, tapped=tapped, detailed=detailed, leased=leased
     ).persist()
     classes = copy_classes.classified(copies, scope.late * SECOND, scope.spooled_since)
+    classes = copy_classes.without_thinned(classes)
     found = copy_classes.mark_disordered(classes, own)
     return (copy_classes.drop_known_sightings(found) if tapped else found).where(own)

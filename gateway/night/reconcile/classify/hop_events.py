@@ -17,6 +17,7 @@ from gateway.archive.schema import Leg, RowOutcome
 from gateway.archive.storage import open_storage
 from gateway.model.copy_class import IN_GAP, CopyClass
 from gateway.night.archive.intervals import Numbers
+from gateway.night.archive.segments.copies import are_thinned
 from gateway.night.archive.segments.tables import schema_of
 from gateway.night.reconcile.grouping import filled, positions
 from gateway.night.reconcile.input.hop_routes import Hops, Reader
@@ -142,9 +143,12 @@ def _unmatched(reader: Reader, first: Numbers, last: Numbers, scope: HopScope) -
 
 
 def _receipts(rows: pa.Table, scope: HopScope) -> Iterator[pa.Table]:
-    """Yield an event for each receipt by a reader; a message that it cut was received, too."""
+    """Yield an event for each receipt by a reader; a message that it cut was received, too.
+
+    One that `thin` cut has a received row.
+    """
     legs = pa.array([Leg.RECEIVED.value, Leg.CUT.value])
-    taken = rows.filter(pc.is_in(rows["leg"], legs))
+    taken = rows.filter(pc.and_(pc.is_in(rows["leg"], legs), pc.invert(are_thinned(rows))))
     keys = ("gateway", "route", "endpoint", "leg", "era")
     for (gateway, route, endpoint, leg, _), places in positions(taken, keys):
         part = taken.take(pa.array(places))

@@ -204,7 +204,7 @@ def selected(rows: pa.Table, selection: Selection, writer: str | None = None) ->
     Without a `writer`, any instance of the gateway of a row may have written it.
     """
     rows = _completed(rows, _READ) if rows.column_names != list(_READ) else rows
-    rows = rows.filter(are_copies(rows["leg"]))
+    rows = rows.filter(are_copies(rows))
     places, targets = per_target(rows)
     rows = rows.drop_columns(["target", "targets"]).take(pa.array(places))
     rows = rows.append_column("target", targets)

@@ -16,6 +16,7 @@ from tests.night.reconcile.classify.copy_rows import (
     replayed,
     seen,
     spooled,
+    thinned,
 )
 
 
@@ -63,6 +64,18 @@ CASES = [
     ),
     Case([received(1), spooled(1)], {(1, "erp"): "in flight"}, id="spooled"),
     Case([received(1), spooled(1), delivered(1)], {(1, "erp"): "delivered"}, id="was-spooled"),
+    Case([received(1), thinned(1)], {}, id="thinned"),
+    Case([received(1), spooled(1), thinned(1), thinned(1)], {}, id="was-held-and-thinned"),
+    Case(
+        [received(1), spooled(1), thinned(1), delivered(1, attempt=2)],
+        {(1, "erp"): "delivered"},
+        id="thinned-and-sent-after-a-crash",
+    ),
+    Case(
+        [received(1, ["erp", "audit"]), thinned(1), spooled(1, "audit")],
+        {(1, "audit"): "in flight"},
+        id="thinned-at-one-target",
+    ),
     Case([spooled(1), delivered(1)], {(1, "erp"): "delivered"}, id="receipt-died-with-the-process"),
     Case([received(1), delivered(1, **AFTER(61))], {(1, "erp"): "delivered late"}, id="late"),
     Case([received(1), delivered(1, **AFTER(60))], {(1, "erp"): "delivered"}, id="just-in-time"),

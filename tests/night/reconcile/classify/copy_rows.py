@@ -64,6 +64,10 @@ def spooled(number: int, target: str = "erp") -> Row:
     return row("spooled", number, target, {"outcome": "spooled"})
 
 
+def thinned(number: int, target: str = "erp") -> Row:
+    return row("cut", number, target, {"outcome": "cut", "rule": "thinned"})
+
+
 def seen(number: int, target: str = "erp", **more: object) -> Row:
     """An observed row with the id of the message."""
     own = {"name": "sent", "id": bytes([0] * 15 + [77]), "origin_id": identity(number).hex()}

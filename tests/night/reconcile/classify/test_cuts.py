@@ -17,7 +17,7 @@ import pytest
 from gateway.archive.journal.records import Cell, Rows
 from gateway.archive.location import ArchiveLocation
 from gateway.config.load import load
-from gateway.model.cut_class import LEFT_OUT_RULES, RETAINED, CutClass
+from gateway.model.cut_class import LEFT_OUT_RULES, RETAINED, THINNED, CutClass
 from gateway.model.dead_letter_rule import UNSELECTED
 from gateway.night.reconcile.classify.cut_events import CutScope, run_cut_events
 from gateway.night.reconcile.classify.cuts import _matched, judge
@@ -233,7 +233,7 @@ def test_what_the_mapping_left_out_is_counted_and_not_judged(tmp_path: Path, rul
 
 
 def test_the_rules_are_those_of_admission() -> None:
-    assert {*LEFT_OUT_RULES} == {IGNORED, UNSELECTED, LOOP_LIMIT}
+    assert {*LEFT_OUT_RULES} == {IGNORED, UNSELECTED, LOOP_LIMIT, THINNED}
 
 
 @pytest.mark.parametrize(

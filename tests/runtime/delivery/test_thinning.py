@@ -1,0 +1,249 @@
+"""The intervals and changes of names: what is sent, held or left out, and how many fit."""
+
+from __future__ import annotations
+
+import pytest
+
+from gateway.model.dead_letter_rule import REFUSED
+from gateway.model.outcome import ACCEPTED, SPOOLED, Settlement, rejected
+from gateway.routing.route import Thin
+from gateway.runtime.delivery import thinning
+from gateway.runtime.delivery.thinning import Candidate, Course, HeldCopy, Key, Thinning
+from tests.model.test_memory_size import taken as taken_memory
+
+EACH = Thin(10.0)
+CHANGES = Thin()
+KEY = ("telemetry", "a/b")
+SEND, HOLD = Course.SEND, Course.HOLD
+
+
+def copy(
+    number: int,
+    rule: Thin | None = EACH,
+    content: bytes = b"",
+    key: Key = KEY,
+    *,
+    again: bool = False,
+) -> Candidate:
+    return Candidate(key, rule, number.to_bytes(16), lambda: None, content, again)
+
+
+def held(number: int) -> HeldCopy:
+    return HeldCopy(number, number.to_bytes(16), 100, b"facts")
+
+
+def holding(now: float = 1.0) -> Thinning:
+    """An interval of ten seconds from 0 on, with a copy on disk."""
+    found = Thinning(holds=True)
+    assert found.course(copy(1), 0.0) is SEND
+    assert found.course(copy(2), now) is HOLD
+    found.hold(KEY, EACH, one := held(2), now)
+    found.stored(KEY, one)
+    return found
+
+
+def taken(found: Thinning, now: float) -> list[int]:
+    found.end_intervals(now)
+    return [each.number for _, each in found.take_ready(9, 1 << 20, now)]
+
+
+def test_an_interval_without_a_second_copy_is_forgotten() -> None:
+    found = Thinning(holds=True)
+
+    assert found.course(copy(1), 0.0) is SEND
+    assert found.course(copy(2), 10.0) is SEND
+    assert found.course(copy(3), 10.1) is HOLD
+    found.drop_held(KEY)
+    found.end_intervals(20.0)
+    assert (found.intervals, found.size) == ({}, 0)
+
+
+def test_the_newest_copy_replaces_the_one_before_and_is_taken_at_the_end() -> None:
+    found = holding()
+
+    assert found.course(copy(3), 2.0) is HOLD
+    replaced = found.hold(KEY, EACH, newest := held(3), 2.0)
+    assert replaced is not None
+    assert replaced.number == 2
+    assert taken(found, 10.0) == []  # it is not durable yet
+    found.stored(KEY, newest)
+    assert taken(found, 10.1) == [3]
+
+
+def test_a_new_interval_begins_with_the_copy_that_was_held() -> None:
+    found = holding()
+    assert taken(found, 10.0) == [2]
+    found.handed_over([KEY])
+    found.deleted([KEY])
+
+    assert found.course(copy(3), 19.9) is HOLD
+    found.drop_held(KEY)
+    found.end_intervals(20.0)
+    assert not found.intervals
+
+
+@pytest.mark.parametrize("handed_over", [True, False])
+def test_nothing_passes_a_held_copy_that_is_on_its_way(*, handed_over: bool) -> None:
+    found = holding()
+    assert taken(found, 10.0) == [2]
+    found.handed_over([KEY] * handed_over)
+
+    assert found.course(copy(3), 25.0) is HOLD
+    found.hold(KEY, EACH, one := held(3), 25.0)
+    found.stored(KEY, one)
+    assert taken(found, 26.0) == []
+    found.deleted([KEY])
+    assert taken(found, 26.0) == [3]
+
+
+def test_an_interval_waits_for_the_copy_that_is_about_to_be_held() -> None:
+    """Its owner decides about a batch, and then writes: the interval may end in between."""
+    found = Thinning(holds=True)
+    assert found.course(copy(1), 0.0) is SEND
+    assert found.course(copy(2), 9.9) is HOLD
+
+    assert found.course(copy(3), 10.1) is HOLD
+
+
+def test_a_dead_letter_begins_no_interval() -> None:
+    found = Thinning(holds=True)
+    one = copy(1)
+    assert found.course(one, 0.0) is SEND
+    found.answered(one, rejected(REFUSED, "no"), (1, 0))
+
+    assert found.course(copy(2), 1.0) is SEND
+    assert found.course(copy(3), 1.0) is HOLD
+
+
+def test_without_a_spool_the_first_stands_for_the_others() -> None:
+    found = Thinning(holds=False)
+    assert found.course(copy(1), 0.0) is SEND
+
+    assert found.course(copy(2), 1.0) == copy(1).id
+    assert found.course(copy(3), 10.0) is SEND
+
+
+def test_a_rule_that_is_gone_ends_its_intervals_and_lets_nothing_pass() -> None:
+    found = holding()
+    found.keep((), 2.0)
+
+    assert found.course(copy(3, None), 2.0) is HOLD
+    found.hold(KEY, None, one := held(3), 2.0)
+    found.stored(KEY, one)
+    assert taken(found, 2.0) == [3]
+    found.deleted([KEY])
+    assert taken(found, 2.0) == []
+    assert found.course(copy(4, None), 2.0) is SEND
+    assert (found.intervals, found.size) == ({}, 0)
+
+
+A, B = b"a", b"b"
+
+
+def changes(*steps: tuple[bytes, Settlement | None]) -> list[object]:
+    """The courses of copies with these contents, each answered before the next one if at all."""
+    found = Thinning(holds=True)
+    courses: list[object] = []
+    for number, (content, answer) in enumerate(steps, start=1):
+        one = copy(number, CHANGES, content)
+        courses.append(found.course(one, 0.0))
+        if answer is not None and courses[-1] is SEND:
+            found.answered(one, answer, (number, 0))
+    return courses
+
+
+@pytest.mark.parametrize(
+    ("steps", "expected"),
+    [
+        pytest.param([(A, ACCEPTED), (A, ACCEPTED)], [SEND, copy(1).id], id="equal"),
+        pytest.param([(A, ACCEPTED), (B, ACCEPTED), (A, ACCEPTED)], [SEND] * 3, id="changes"),
+        pytest.param(
+            [(A, ACCEPTED), (B, rejected(REFUSED, "no")), (A, ACCEPTED)],
+            [SEND, SEND, copy(1).id],
+            id="dead-letter",
+        ),
+        pytest.param([(A, None), (A, ACCEPTED)], [SEND, SEND], id="not-answered"),
+        pytest.param(
+            [(A, ACCEPTED), (B, None), (A, None)], [SEND] * 3, id="back-while-not-answered"
+        ),
+        pytest.param([(A, SPOOLED), (A, ACCEPTED)], [SEND, SEND], id="spooled-may-be-refused"),
+    ],
+)
+def test_a_copy_is_left_out_that_equals_the_accepted_one(
+    steps: list[tuple[bytes, Settlement | None]], expected: list[object]
+) -> None:
+    assert changes(*steps) == expected
+
+
+def test_answers_count_in_the_order_of_their_copies() -> None:
+    found = Thinning(holds=True)
+    first, second = copy(1, CHANGES, A), copy(2, CHANGES, B)
+    for each in (first, second):
+        assert found.course(each, 0.0) is SEND
+    found.answered(second, ACCEPTED, (2, 0))
+    found.answered(first, ACCEPTED, (1, 0))
+
+    assert found.course(copy(3, CHANGES, B), 0.0) == second.id
+    assert found.course(copy(4, CHANGES, A), 0.0) is SEND
+
+
+def test_a_target_that_began_empty_gets_the_next_message_of_each_name() -> None:
+    found = Thinning(holds=True)
+    first, second = copy(1, CHANGES, A), copy(2, CHANGES, B)
+    assert found.course(first, 0.0) is SEND
+    found.forget_changes()
+    assert found.course(second, 0.0) is SEND
+    found.answered(first, ACCEPTED, (1, 0))  # late: nothing is known of the second one
+
+    assert found.course(copy(3, CHANGES, A), 0.0) is SEND
+    found.answered(second, ACCEPTED, (2, 0))
+    assert found.course(copy(4, CHANGES, B), 0.0) is SEND  # the third has no answer
+
+
+def test_a_known_duplicate_is_no_change() -> None:
+    found = Thinning(holds=True)
+    for number, content in enumerate((A, B), start=1):
+        one = copy(number, CHANGES, content)
+        assert found.course(one, 0.0) is SEND
+        found.answered(one, ACCEPTED, (number, 0))
+
+    assert found.course(copy(3, CHANGES, A, again=True), 0.0) == copy(2).id
+
+
+@pytest.mark.parametrize("rule", [EACH, CHANGES])
+def test_a_name_without_room_is_sent(rule: Thin, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(thinning, "MAX_SIZE", 3_000)
+    found = Thinning(holds=True)
+    courses: list[object] = []
+    for number in range(20):
+        key = ("telemetry", f"a/{number}")
+        for again in range(2):
+            one = copy(2 * number + again, rule, A, key)
+            courses.append(found.course(one, 0.0))
+            if courses[-1] is SEND:
+                found.answered(one, ACCEPTED, (number, again))
+
+    assert courses[0] is SEND
+    assert courses[1] is not SEND
+    assert courses[-2:] == [SEND, SEND]
+    assert found.size <= thinning.MAX_SIZE
+
+
+@pytest.mark.parametrize("rule", [EACH, CHANGES])
+def test_the_counted_bytes_are_those_that_names_take(
+    rule: Thin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(thinning, "MAX_SIZE", 1 << 20)
+    found = Thinning(holds=True)
+
+    def fill() -> Thinning:
+        for number in range(3_000):
+            one = copy(number, rule, number.to_bytes(17), ("telemetry", f"site/{number}"))
+            found.course(one, 0.0)
+            found.answered(one, ACCEPTED, (number, 0))
+            if rule is EACH and found.course(one, 0.0) is HOLD:
+                facts = bytes(500)
+                found.hold(one.key, rule, HeldCopy(number, one.id, 100, facts), 0.0)
+        return found
+
+    assert taken_memory(fill) < thinning.MAX_SIZE * 1.7  # a table may just have grown

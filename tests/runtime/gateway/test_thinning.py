@@ -1,0 +1,171 @@
+"""Less of what a target gets: one message a name and interval, or changes only."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from gateway.model.message import Message
+from gateway.runtime.record.counters import RouteCounters
+from tests.runtime.gateway.running import (
+    BrokerClient,
+    Row,
+    archive_rows,
+    configured,
+    running,
+)
+from tests.waiting import until
+
+ENDPOINTS = """\
+gateway: {name: test}
+endpoints:
+  plant: {kind: memory, dialect: mqtt, broker: plant}
+  ems: {kind: memory, dialect: ems, broker: ems}
+archive: {path: archive}
+"""
+SPOOL = "spool: {path: spool}\n"
+ROUTE = """\
+routes:
+  telemetry:
+    from: {endpoint: plant, pattern: "{rest...}"}
+    to: {endpoint: ems, thin: {THIN}}
+"""
+FOR_LONG = "seconds: 3600"
+
+
+def config(thin: str, start: str = ENDPOINTS + SPOOL) -> str:
+    return start + ROUTE.replace("{THIN}", "{" + thin + "}")
+
+
+def payloads(client: BrokerClient) -> list[object]:
+    return [message.payload for message in client.receive_available()]
+
+
+def ids_of(rows: list[Row], *legs: str) -> list[str]:
+    return [bytes(row["id"]).hex() for row in rows if row["leg"] in legs]  # type: ignore[call-overload]
+
+
+def wait_for_one_more(counters: RouteCounters, before: int) -> None:
+    until(lambda: counters.delivered + counters.thinned == before + 1)
+
+
+def test_the_first_of_an_interval_is_sent_at_once_and_the_latest_at_its_end(
+    plant: BrokerClient, ems: BrokerClient
+) -> None:
+    with running(config("seconds: 0.3")) as gateway:
+        plant.publish(*[Message("a/b", payload) for payload in (b"1", b"2", b"3", b"4")])
+        until(lambda: gateway.counters["telemetry"].delivered == 2)
+        assert gateway.counters["telemetry"].thinned == 2
+
+    assert payloads(ems) == [b"1", b"4"]
+    rows = archive_rows()
+    cuts = [row for row in rows if row["leg"] == "cut"]
+    last = ids_of(rows, "delivered")[-1]
+    assert [(row["rule"], row["reason"]) for row in cuts] == [("thinned", last)] * 2
+    assert {row["source_name"] for row in cuts} == {"a.b"}
+
+
+def test_a_newer_message_replaces_the_held_one_and_a_restart_sends_it(
+    plant: BrokerClient, ems: BrokerClient
+) -> None:
+    with running(config(FOR_LONG)) as gateway:
+        counters = gateway.counters["telemetry"]
+        plant.publish(Message("a/b", b"1"))
+        until(lambda: counters.delivered == 1)
+        plant.publish(Message("a/b", b"2"), Message("c", b"other"))
+        until(lambda: counters.spooled == 1)
+        plant.publish(Message("a/b", b"3"))
+        until(lambda: counters.thinned == 1)
+    assert payloads(ems) == [b"1", b"other"]
+
+    with running(config(FOR_LONG)) as gateway:
+        until(lambda: gateway.counters["telemetry"].delivered == 1)
+    assert payloads(ems) == [b"3"]
+    rows = archive_rows()
+    (cut,) = [row for row in rows if row["leg"] == "cut"]
+    assert cut["reason"] == ids_of(rows, "delivered")[-1]
+    assert (cut["name"], cut["endpoint"], cut["system"]) == ("a/b", "plant", "mqtt")
+    assert [row["attempt"] for row in rows if row["leg"] == "delivered"] == [1, 1, 1]
+
+
+def test_without_a_spool_only_the_first_is_sent(plant: BrokerClient, ems: BrokerClient) -> None:
+    with running(config(FOR_LONG, ENDPOINTS)) as gateway:
+        plant.publish(*[Message("a", payload) for payload in (b"1", b"2")])
+        until(lambda: gateway.counters["telemetry"].thinned == 1)
+
+    assert payloads(ems) == [b"1"]
+    rows = archive_rows()
+    (cut,) = [row for row in rows if row["leg"] == "cut"]
+    assert cut["reason"] == ids_of(rows, "delivered")[0]
+
+
+def test_only_changes_are_sent(plant: BrokerClient, ems: BrokerClient) -> None:
+    with running(config("on_change: true")) as gateway:
+        counters = gateway.counters["telemetry"]
+        for payload in (b"on", b"on", b"off", b"off", b"on"):
+            before = counters.delivered + counters.thinned
+            plant.publish(Message("a", payload))
+            wait_for_one_more(counters, before)
+
+    assert payloads(ems) == [b"on", b"off", b"on"]
+    rows = archive_rows()
+    sent = ids_of(rows, "delivered")
+    assert [row["reason"] for row in rows if row["leg"] == "cut"] == sent[:2]
+
+
+@pytest.mark.usefixtures("no_time_to_convert")
+def test_a_dead_letter_is_no_change(plant: BrokerClient, ems: BrokerClient) -> None:
+    """The target accepted nothing else in between, so an equal message is none either."""
+    thin = "on_change: true}, headers: {set: {priority: '{rest}'}"
+    with running(config(thin).replace("{rest...}", "{rest}")) as gateway:
+        counters = gateway.counters["telemetry"]
+        plant.publish(Message("1", b"on"))
+        until(lambda: counters.delivered == 1)
+        plant.publish(Message("x", b"off"))
+        until(lambda: counters.dead == 1)
+        plant.publish(Message("1", b"on"))
+        until(lambda: counters.thinned == 1)
+
+    assert payloads(ems) == [b"on"]
+
+
+@pytest.mark.usefixtures("no_time_to_convert")
+def test_a_heartbeat_is_never_held(ems: BrokerClient) -> None:
+    text = config(FOR_LONG).replace("    to:", "    heartbeat: beat\n    to:")
+    text = text.replace("{name: test}", "{name: test, heartbeat_seconds: 0.1}")
+    with running(text) as gateway:
+        until(lambda: gateway.counters["telemetry"].delivered > 2)
+        assert gateway.counters["telemetry"].thinned == 0
+
+    assert len(payloads(ems)) > 2
+
+
+@pytest.mark.usefixtures("no_time_to_convert")
+def test_a_reload_without_the_rule_sends_what_is_held_before_newer_messages(
+    plant: BrokerClient, ems: BrokerClient
+) -> None:
+    with running(config(FOR_LONG)) as gateway:
+        counters = gateway.counters["telemetry"]
+        plant.publish(Message("a", b"1"), Message("a", b"2"))
+        until(lambda: counters.spooled == 1)
+        gateway.reload(configured(config(FOR_LONG).replace(f", thin: {{{FOR_LONG}}}", "")))
+        until(lambda: counters.delivered == 2)
+        until(lambda: not gateway.lanes["ems"].thinning.names)
+        plant.publish(Message("a", b"3"), Message("a", b"4"))
+        until(lambda: counters.delivered == 4)
+
+    assert payloads(ems) == [b"1", b"2", b"3", b"4"]
+
+
+@pytest.mark.usefixtures("no_time_to_convert")
+@pytest.mark.parametrize("thin", [FOR_LONG, "on_change: true"])
+def test_each_name_has_its_own_interval_and_value(
+    thin: str, plant: BrokerClient, ems: BrokerClient
+) -> None:
+    messages = [Message(name, b"1") for name in ("a", "b", "c")]
+    with running(config(thin)) as gateway:
+        plant.publish(*messages)
+        until(lambda: gateway.counters["telemetry"].delivered == 3)
+
+    assert Counter(message.address for message in ems.receive_available()) == Counter("abc")
