@@ -25,14 +25,16 @@ from gateway.lease.holder import LeaseHolder
 from gateway.routing.origin_path import GatewayIdentity
 from gateway.routing.route import Route
 from gateway.routing.router import NOBODY
-from gateway.runtime import wiring
+from gateway.runtime import archive_setup, wiring
 from gateway.runtime.context import GatewayContext, SourceBinding, TraceBatch
 from gateway.runtime.delivery.backlog import SpoolLimits
 from gateway.runtime.delivery.dead_letter import DeadLetter
+from gateway.runtime.endpoint_uses import earlier_names, echo_brokers
 from gateway.runtime.identity import gateway_identity
 from gateway.runtime.inbound.echo_cache import EchoCache
 from gateway.runtime.inbound.recovery_from_journals import RecoveredState, recover
 from gateway.runtime.inbound.saved_echoes import save_echoes
+from gateway.runtime.memory_roles import source_memories, use_roles
 from gateway.runtime.monitor.state_announcer import StateAnnouncer
 from gateway.runtime.monitor.tracing import Tracer, open_span_recorder
 from gateway.runtime.monitor.watchdog import Watchdog
@@ -45,7 +47,7 @@ from gateway.runtime.record.ledger import ArchiveAppend, Ledger
 from gateway.runtime.record.loop_suspicions import LoopSuspicions
 from gateway.runtime.record.message_ids import MessageIds
 from gateway.runtime.record.recent_names import RecentNames
-from gateway.runtime.reload import ActiveEndpoints
+from gateway.runtime.reload import ActiveEndpoints, warn_of_restart_sections
 from gateway.runtime.restore import RetainedRestorer
 
 if TYPE_CHECKING:  # its SDK is optional
@@ -57,7 +59,6 @@ STRANDED: Final = (
     " target again, or from the next start on by a target with `was: %s`"
 )
 CLOSE_TIMEOUT: Final = 2.0  # seconds of a stop that are reserved for closing files
-RESTART_SECTIONS: Final = ("standby", "archive", "spool", "dead_letters", "web", "tracing")
 
 
 class Gateway:
@@ -138,7 +139,7 @@ class Gateway:
             self._connections,
             self._require_lease,
             trace,
-            wiring.source_memories(
+            source_memories(
                 running,
                 self.lease,
                 ran_before=self._connections is not None and self._connections.ran_before,
@@ -216,17 +217,17 @@ class Gateway:
         if self._context is None:
             self._adopt(wanted)
             return
-        _warn_of_restart_sections(self._begun, wanted)
+        warn_of_restart_sections(self._begun, wanted)
         wanted.dictionary.take_over(old.dictionary)
         self._open_name_store(wanted)
         if self._context.memories is not None:
-            wiring.use_roles(self._context.memories, wanted)
+            use_roles(self._context.memories, wanted)
         if self._connections is not None:
-            self._connections.rename(_earlier_names(wanted, old))
+            self._connections.rename(earlier_names(wanted, old))
         change = self._active.prepare(old, wanted, self._context)
         if (archive := self._begun.archive) is not None:
             writer = self._begun.gateway.writer
-            wiring.archive_routes(archive, writer, wanted.routes, self._clock())
+            archive_setup.archive_routes(archive, writer, wanted.routes, self._clock())
         for route in wanted.routes:
             self.counters.setdefault(route.name, RouteCounters())
         self.configuration = wanted
@@ -259,25 +260,25 @@ class Gateway:
             return RecoveredState()
         settings = self.configuration.gateway
         name, instance = settings.name, settings.instance
-        location = wiring.archive_location(archive)
+        location = archive_setup.archive_location(archive)
         root = location.local
-        options = wiring.archive_options(archive)
+        options = archive_setup.archive_options(archive)
         if location.url and (instance or not (root / head_path(settings.writer)).exists()):
             fetch_others(location, settings.writer, options.seal_key)
         recovered = recover(
-            root, identity, wiring.echo_brokers(self.configuration), self.configuration.routes
+            root, identity, echo_brokers(self.configuration), self.configuration.routes
         )
-        for last in wiring.last_times(root, name, self.spool_database):
+        for last in archive_setup.last_times(root, name, self.spool_database):
             self._clock.continue_from(last)
         self._message_ids = MessageIds(run := self._clock())
         term = self._term(run)
-        sources = _earlier_names(self.configuration)
+        sources = earlier_names(self.configuration)
         head = LocalHead(root, name, settings.writer, options.seal_key, self._clock, instance, term)
         self._connections = ConnectionLog(head, sources)  # before our head becomes the newest
         self.archive = ArchiveWriter(
             location, name, run, options, instance=instance, lease=term, clock=self._clock
         )
-        wiring.archive_routes(archive, settings.writer, self.configuration.routes, run)
+        archive_setup.archive_routes(archive, settings.writer, self.configuration.routes, run)
         self._open_name_store(self.configuration)
         return recovered
 
@@ -285,7 +286,7 @@ class Gateway:
     def _is_remote(self) -> bool:
         """Whether another instance knows of this one by what the conversion uploads."""
         archive = self._begun.archive
-        return archive is not None and wiring.archive_location(archive).url != ""
+        return archive is not None and archive_setup.archive_location(archive).url != ""
 
     def _term(self, since: int) -> Term:
         """Return the lease under which this process writes: it ends with it."""
@@ -298,7 +299,7 @@ class Gateway:
         archive = self._begun.archive
         if archive is None:
             return
-        root, name = wiring.archive_location(archive).local, self._begun.gateway.name
+        root, name = archive_setup.archive_location(archive).local, self._begun.gateway.name
         try:
             save_echoes(root, name, self._echoes.waiting())
         except OSError as error:
@@ -369,7 +370,7 @@ class Gateway:
         """Keep the names that `wanted` shortens in the archive, with those of earlier runs."""
         archive = self._begun.archive
         if archive is not None and self._names is None:
-            self._names = wiring.open_name_store(wanted, archive, self._begun.gateway.writer)
+            self._names = archive_setup.open_name_store(wanted, archive, self._begun.gateway.writer)
 
 
 def _watched(
@@ -385,19 +386,3 @@ def _watched(
             append(rows, then)
 
     return shown
-
-
-def _warn_of_restart_sections(old: Configuration, wanted: Configuration) -> None:
-    for section in RESTART_SECTIONS:
-        before, after = (getattr(each, section) for each in (old, wanted))
-        if getattr(before, "fixed", before) != getattr(after, "fixed", after):
-            log.warning("section %r changed; restart the gateway to apply it", section)
-    if old.gateway.writer != wanted.gateway.writer:
-        log.warning("the gateway's name or instance changed; restart the gateway to apply it")
-
-
-def _earlier_names(wanted: Configuration, old: Configuration | None = None) -> dict[str, str]:
-    """The earlier name of each source endpoint, or "": the one in `old`, or else the first one."""
-    last = {old.first_name(name): name for name in old.endpoints} if old else {}
-    first = {each: wanted.endpoints[each].was for each in wiring.source_endpoints(wanted)}
-    return {name: last.get(was, was) for name, was in first.items()}

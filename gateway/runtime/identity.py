@@ -20,7 +20,7 @@ from gateway.archive.durable import make_folders, read_regular, replace_text
 from gateway.archive.layout import writer_name
 from gateway.config.load import Configuration
 from gateway.routing.origin_path import GatewayIdentity
-from gateway.runtime.wiring import state_folder
+from gateway.runtime.memory_roles import state_folder
 
 log = logging.getLogger(__name__)
 

@@ -5,17 +5,29 @@ A start is a reload that finds nothing: it makes and starts all of them.
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Final
 
 from gateway.config.load import Configuration
 from gateway.errors import EndpointError
 from gateway.runtime import wiring
 from gateway.runtime.context import GatewayContext, SourceBinding
 from gateway.runtime.delivery.duplicates import Identity
+from gateway.runtime.endpoint_uses import (
+    echo_brokers,
+    heartbeat_copies,
+    keeps_connection,
+    source_endpoints,
+    source_parameters,
+    tap_targets,
+    target_endpoints,
+    thinned,
+)
 from gateway.runtime.monitor.watchdog import Heartbeat
 from gateway.runtime.outbound.lane import Lane
 from gateway.runtime.outbound.sink_binding import SinkBinding
@@ -23,6 +35,10 @@ from gateway.runtime.pump import Pump, wait_until
 from gateway.runtime.record.counters import EndpointState
 from gateway.runtime.record.gap_rows import Watched
 from gateway.runtime.tap import Tap
+
+log = logging.getLogger(__name__)
+
+RESTART_SECTIONS: Final = ("standby", "archive", "spool", "dead_letters", "web", "tracing")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +78,10 @@ class ActiveEndpoints:
         renamed = self._renamed_targets(old, wanted)
         sinks = {
             name: wiring.make_sink_binding(wanted, name, context.echoes, context.identity)
-            for name in wiring.target_endpoints(wanted)
+            for name in target_endpoints(wanted)
             if name not in self.lanes
-            or not wiring.keeps_connection(old, wanted, name)
-            or wiring.echo_brokers(old).get(name) != wiring.echo_brokers(wanted).get(name)
+            or not keeps_connection(old, wanted, name)
+            or echo_brokers(old).get(name) != echo_brokers(wanted).get(name)
             or wiring.statement_at(old, name) != wiring.statement_at(wanted, name)
         }
         for name in sinks:
@@ -73,9 +89,9 @@ class ActiveEndpoints:
                 self._refuse_foreign_rows(wanted, name)
         unchanged = {
             name: pump.source
-            for name in wiring.source_endpoints(wanted)
+            for name in source_endpoints(wanted)
             if (pump := self.pumps.get(name)) is not None
-            and wiring.source_parameters(old, name) == wiring.source_parameters(wanted, name)
+            and source_parameters(old, name) == source_parameters(wanted, name)
         }
         sources = {
             name: wiring.make_source_binding(
@@ -86,7 +102,7 @@ class ActiveEndpoints:
                 context.identity,
                 context.replies,
             )
-            for name in wiring.source_endpoints(wanted)
+            for name in source_endpoints(wanted)
         }
         return Change(old, wanted, renamed, sinks, sources)
 
@@ -159,8 +175,8 @@ class ActiveEndpoints:
         )
 
     def _thin_lanes(self, wanted: Configuration) -> None:
-        for name in wiring.target_endpoints(wanted):
-            self.lanes[name].thinning.use(wiring.thinned(wanted, name))
+        for name in target_endpoints(wanted):
+            self.lanes[name].thinning.use(thinned(wanted, name))
 
     def _make_lane(self, name: str, binding: SinkBinding, context: GatewayContext) -> Lane:
         state = _state(name, "sink", context)  # a reload may give it another name
@@ -172,7 +188,7 @@ class ActiveEndpoints:
         left = {old.first_name(was): was for was in self.lanes if was not in wanted.endpoints}
         return {
             name: left[first]
-            for name in wiring.target_endpoints(wanted)
+            for name in target_endpoints(wanted)
             if name not in self.lanes and (first := wanted.first_name(name)) in left
         }
 
@@ -243,7 +259,7 @@ class ActiveEndpoints:
                     wanted.gateway.name, name, route.endpoint, route.heartbeat, self.lanes
                 )
             self.heartbeats[name].targets = sorted({target.endpoint for target in route.targets})
-            self.heartbeats[name].copies = wiring.heartbeat_copies(wanted, route)
+            self.heartbeats[name].copies = heartbeat_copies(wanted, route)
 
     def _update_taps(self, change: Change, context: GatewayContext) -> None:
         """Stop the taps that are not wanted with these settings, and start the new ones.
@@ -251,8 +267,8 @@ class ActiveEndpoints:
         Pauses of those that stay end.
         """
         old, wanted = change.old, change.wanted
-        targets = wiring.tap_targets(wanted)
-        kept = {each for each in targets if wiring.keeps_connection(old, wanted, each.endpoint)}
+        targets = tap_targets(wanted)
+        kept = {each for each in targets if keeps_connection(old, wanted, each.endpoint)}
         gone = [self.taps.pop(each) for each in self.taps.keys() - kept]
         # Without time to read: traffic goes on, and there is no end.
         _run_in_parallel([partial(tap.stop, 0.0) for tap in gone])
@@ -266,7 +282,7 @@ class ActiveEndpoints:
     def _close_unused_sources(self, wanted: Configuration, context: GatewayContext) -> None:
         """Stop the pumps of endpoints that `wanted` no longer uses."""
         seconds = wanted.gateway.stop_seconds
-        unused = self.pumps.keys() - {*wiring.source_endpoints(wanted)}
+        unused = self.pumps.keys() - {*source_endpoints(wanted)}
         pumps = [self.pumps.pop(name) for name in unused]
         _stop_receiving(pumps, time.monotonic() + seconds, removed=True)
         _run_in_parallel([pump.close for pump in pumps])
@@ -277,7 +293,7 @@ class ActiveEndpoints:
     def _close_unused_targets(self, wanted: Configuration) -> None:
         """Stop the lanes of endpoints that `wanted` no longer uses; their sources are closed."""
         seconds = wanted.gateway.stop_seconds
-        targets = {*wiring.target_endpoints(wanted)}
+        targets = {*target_endpoints(wanted)}
         removed = self.lanes.keys() - targets
         kept = {lane for name, lane in self.lanes.items() if name in targets}
         for name in removed:
@@ -291,6 +307,16 @@ class ActiveEndpoints:
         for name in removed:
             if (lane := self.lanes.pop(name)) not in kept:  # else it has another name now
                 lane.remove(seconds)
+
+
+def warn_of_restart_sections(old: Configuration, wanted: Configuration) -> None:
+    """Log each section that a reload cannot apply."""
+    for section in RESTART_SECTIONS:
+        before, after = (getattr(each, section) for each in (old, wanted))
+        if getattr(before, "fixed", before) != getattr(after, "fixed", after):
+            log.warning("section %r changed; restart the gateway to apply it", section)
+    if old.gateway.writer != wanted.gateway.writer:
+        log.warning("the gateway's name or instance changed; restart the gateway to apply it")
 
 
 def _renamed(old: Configuration, wanted: Configuration) -> set[str]:

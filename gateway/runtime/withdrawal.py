@@ -31,8 +31,9 @@ from gateway.endpoints.source_memory import DAMAGE, MADE, Facts, SourceMemory, r
 from gateway.errors import ArchiveError, EndpointError, GatewayError
 from gateway.file_lock import FileLock
 from gateway.lease.holder import LeaseHolder
-from gateway.runtime import wiring
+from gateway.runtime.archive_setup import archive_location, archive_options, last_times
 from gateway.runtime.inbound.source_memories import MemoryPlace, SourceMemories, read_memories
+from gateway.runtime.memory_roles import watched_by_role
 from gateway.runtime.outbound.spool_db import FILE_NAME, SpoolDatabase
 from gateway.runtime.record.gap_rows import Watched, gap_rows
 
@@ -82,7 +83,7 @@ def _things_of(
         everything = read_made(memories[role].get(MADE, []))
     except DAMAGE as error:
         raise GatewayError(f"the memory of {name} is damaged: {error}") from error
-    known = wiring.watched_by_role(configuration)
+    known = watched_by_role(configuration)
     # a tap that a route has no more is a source of its endpoint still
     endpoint, watched = known.get(role) or known.get(f"{kind} {name.partition(' ')[0]}", (name, ()))
     for made in everything:
@@ -143,7 +144,7 @@ def _take(lease: LeaseHolder, seconds: float) -> None:
 
 def _locks(configuration: Configuration, archive: ArchiveSettings) -> Iterator[FileLock]:
     """Yield the locks of all instances of the gateway that write here."""
-    root, gateway = wiring.archive_location(archive).local, configuration.gateway
+    root, gateway = archive_location(archive).local, configuration.gateway
     known = {each.stem for each in journal_folder(root).glob("*.lock")}
     for writer in sorted(each for each in known if is_instance(each, gateway.name)):
         try:
@@ -175,8 +176,8 @@ def record_loss(configuration: Configuration, lost: Sequence[Thing]) -> None:
     if (archive := configuration.archive) is None or not lost:
         return
     gateway, end = configuration.gateway, now()
-    location = wiring.archive_location(archive)
-    begin = max(wiring.last_times(location.local, gateway.name, None)) or end
+    location = archive_location(archive)
+    begin = max(last_times(location.local, gateway.name, None)) or end
     rows = []
     for each in lost:
         system = configuration.endpoints[each.endpoint].settings.dialect
@@ -185,7 +186,7 @@ def record_loss(configuration: Configuration, lost: Sequence[Thing]) -> None:
         gap = Outage(begin, GapRule.WITHDRAWN.value, reason)
         messages = None if each.held is None else each.held.messages
         rows.append(gap_rows(watched, gap, end, messages))
-    options, durable = wiring.archive_options(archive), Event()
+    options, durable = archive_options(archive), Event()
     writer = ArchiveWriter(
         location, gateway.name, end, options, instance=gateway.instance, replay=True
     )

@@ -7,7 +7,7 @@ import pytest
 from gateway.archive.location import ArchiveLocation
 from gateway.config.load import load
 from gateway.errors import ConfigErrors
-from gateway.runtime.wiring import archive_location, archive_options
+from gateway.runtime.archive_setup import archive_location, archive_options
 
 CONFIG = """
 endpoints:

@@ -8,8 +8,9 @@ import pytest
 
 from gateway.config.load import load
 from gateway.endpoints.registry import ENDPOINT_KINDS
+from gateway.runtime.endpoint_uses import echo_brokers
 from gateway.runtime.inbound.echo_cache import EchoCache
-from gateway.runtime.wiring import echo_brokers, make_sink_binding, make_source_binding
+from gateway.runtime.wiring import make_sink_binding, make_source_binding
 
 
 @pytest.mark.parametrize("kind", ENDPOINT_KINDS)

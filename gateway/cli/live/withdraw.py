@@ -21,7 +21,7 @@ from gateway.cli.parsers import CONFIG, CommandParser
 from gateway.config.load import Configuration, load
 from gateway.errors import GatewayError
 from gateway.runtime.inbound.source_memories import MemoryPlace
-from gateway.runtime.wiring import memory_place
+from gateway.runtime.memory_roles import memory_place
 from gateway.runtime.withdrawal import Thing, alone, end_things, find_things, record_loss
 from gateway.terminal.text import print_line
 

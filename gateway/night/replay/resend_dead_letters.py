@@ -24,9 +24,9 @@ from gateway.night.replay.sender import (
     without_past_expiry,
 )
 from gateway.routing.router import Delivery
+from gateway.runtime.archive_setup import archive_location
 from gateway.runtime.delivery.dead_letter import DeadLetter
 from gateway.runtime.outbound.dead_letters import DELETE
-from gateway.runtime.wiring import archive_location
 from gateway.tracing.context import trace_of
 
 RECOVERED: Final = Settlement(Outcome.ACCEPTED, reason="an earlier replay delivered it")

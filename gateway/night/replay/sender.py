@@ -25,20 +25,19 @@ from gateway.model.message import Message
 from gateway.model.outcome import RETRY, Outcome, Settlement
 from gateway.routing.route import Route
 from gateway.routing.router import Delivery, RouteMatch, Router
-from gateway.runtime.delivery.expiry import without_expired
-from gateway.runtime.delivery.rows import fingerprint
-from gateway.runtime.identity import gateway_identity
-from gateway.runtime.inbound.copy_maker import HeaderMapper, with_ids
-from gateway.runtime.record.counters import RouteCounters
-from gateway.runtime.wiring import (
+from gateway.runtime.archive_setup import (
     archive_location,
     archive_options,
     archive_routes,
-    dictionary_for,
-    keyed_sink,
     open_name_store,
-    path_rules,
 )
+from gateway.runtime.delivery.expiry import without_expired
+from gateway.runtime.delivery.rows import fingerprint
+from gateway.runtime.endpoint_uses import dictionary_for
+from gateway.runtime.identity import gateway_identity
+from gateway.runtime.inbound.copy_maker import HeaderMapper, with_ids
+from gateway.runtime.record.counters import RouteCounters
+from gateway.runtime.wiring import keyed_sink, path_rules
 
 _ID_SIZE: Final = 16  # bytes
 SEND_MESSAGES: Final = 200  # in one send

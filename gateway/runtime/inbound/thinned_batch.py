@@ -132,7 +132,7 @@ def _rule_of(delivery: Delivery, message: Message) -> Thin | None:
 
 
 def _content(message: Message) -> bytes:
-    """A change is one of the payload, or of whether the target keeps the message."""
+    """Return the hash of the payload, and whether the target keeps it: a change is one of these."""
     return fingerprint(message.payload)[1] + bytes([message.headers.retained])
 
 
