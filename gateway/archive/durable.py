@@ -79,11 +79,12 @@ def make_folders(path: Path) -> None:
     """Create `path` and the folders above it that are absent, durably and closed to other users.
 
     Raises:
-        OSError: a folder cannot be created, or a file has its name.
+        OSError: a folder cannot be created, a file has its name, or it is a link of another user.
     """
     try:
         path.mkdir(mode=_FOLDER_MODE)
     except FileExistsError:
+        refuse_foreign_link(path)
         if path.is_dir():
             return
         raise
@@ -91,6 +92,18 @@ def make_folders(path: Path) -> None:
         make_folders(path.parent)
         path.mkdir(mode=_FOLDER_MODE, exist_ok=True)
     sync_folder(path.parent)
+
+
+def refuse_foreign_link(folder: Path) -> None:
+    """Refuse a folder that another user leads elsewhere; a link of root or of our own is followed.
+
+    Raises:
+        OSError: it is such a link.
+    """
+    found = folder.lstat()
+    if stat.S_ISLNK(found.st_mode) and found.st_uid not in {0, os.geteuid()}:
+        text = "is a symbolic link of another user; remove it, and look for who may write there"
+        raise OSError(errno.ELOOP, text, str(folder))
 
 
 @contextmanager

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from gateway.archive.durable import replace_text
-from gateway.archive.layout import NAMES
+from gateway.archive.heads import WriterHead, write_head
+from gateway.archive.journal.writer import ArchiveWriter
+from gateway.archive.layout import HEADS, NAMES, ROUTES
 from gateway.archive.name_store import NameStore
+from gateway.archive.routes import write_routes
 from gateway.archive.storage import LocalStorage
 from gateway.errors import GatewayError
 from gateway.file_lock import FileLock
 from gateway.night.archive.archive_lock import exclusive
-from gateway.runtime.outbound.spool_db import FILE_NAME, connect
+from gateway.runtime.outbound.spool_db import FILE_NAME, SpoolDatabase, connect
+from tests.archive.samples import QUICK, START
 
 CONTENT = "of another user"
+STRANGER = 65534  # a user
 
 
 @pytest.fixture(params=["a file", "an empty file", "no file"])
@@ -44,6 +50,45 @@ WRITERS: list[tuple[str, Callable[[Path], object]]] = [
     (f"{NAMES}/.edge.index", lambda folder: NameStore(folder, "edge")),
     (FILE_NAME, lambda folder: connect(folder, create=True)),
 ]
+
+
+FOLDERS: list[tuple[str, Callable[[Path], object]]] = [
+    (".journal", lambda folder: ArchiveWriter(folder, "edge", START, QUICK)),
+    (HEADS, lambda folder: write_head(folder, WriterHead("edge", "edge", START))),
+    (ROUTES, lambda folder: write_routes(folder, "edge", [], START)),
+    (NAMES, lambda folder: NameStore(folder, "edge")),
+    ("spool", lambda folder: SpoolDatabase(folder / "spool").close(1.0)),
+]
+
+
+@pytest.mark.parametrize(("name", "write"), FOLDERS, ids=[name for name, _ in FOLDERS])
+def test_a_folder_that_is_a_link_of_another_user_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, write: Callable[[Path], object]
+) -> None:
+    folder, elsewhere = tmp_path / "folder", tmp_path / "elsewhere"
+    folder.mkdir()
+    elsewhere.mkdir()
+    (folder / name).symlink_to(elsewhere)
+    if os.geteuid() == 0:
+        os.chown(folder / name, STRANGER, STRANGER, follow_symlinks=False)
+    else:
+        monkeypatch.setattr("os.geteuid", lambda: STRANGER)
+
+    with pytest.raises((OSError, GatewayError), match="is a symbolic link of another user"):
+        write(folder)
+
+    assert list(elsewhere.iterdir()) == []
+
+
+def test_a_folder_that_is_a_link_of_ones_own_is_followed(tmp_path: Path) -> None:
+    """An administrator keeps a spool on another disk so."""
+    elsewhere, spool = tmp_path / "elsewhere", tmp_path / "spool"
+    elsewhere.mkdir()
+    spool.symlink_to(elsewhere)
+
+    SpoolDatabase(spool).close(1.0)
+
+    assert (elsewhere / FILE_NAME).exists()
 
 
 @pytest.mark.parametrize(

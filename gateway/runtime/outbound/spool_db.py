@@ -18,7 +18,12 @@ from itertools import count
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
-from gateway.archive.durable import close_to_others, make_folders, open_private
+from gateway.archive.durable import (
+    close_to_others,
+    make_folders,
+    open_private,
+    refuse_foreign_link,
+)
 from gateway.errors import SpoolError
 from gateway.file_lock import FileLock, FileLockedError
 
@@ -353,6 +358,7 @@ def _lock_folder(folder: Path) -> FileLock:
     try:
         make_folders(folder.parent)
         folder.mkdir(exist_ok=True, mode=0o700)
+        refuse_foreign_link(folder)
         return FileLock(folder / "spool.lock", conflict)
     except FileLockedError as error:
         raise SpoolError(f"spool {error}") from error
