@@ -333,7 +333,9 @@ def test_messages_with_equal_properties_share_their_headers() -> None:
     assert one.headers is two.headers
 
 
-def test_headers_of_thousands_of_names_are_encoded_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_headers_of_thousands_of_names_are_encoded_and_read_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     encoded: list[Headers] = []
 
     def counted(headers: Headers, *, text: bool, now: int) -> bytes:
@@ -341,11 +343,15 @@ def test_headers_of_thousands_of_names_are_encoded_once(monkeypatch: pytest.Monk
         return encode_properties(headers, text=text, now=now)
 
     monkeypatch.setattr(publish_encoder, "encode_properties", counted)
-    named = [Message(f"t/{n}", b"", Headers(origin=(f"@{n}", "g/r"))) for n in range(3_000)]
+    named = [
+        Message(f"t/{n}", b"", Headers(origin=(f"@{n:012}:4be1f02c", "one~9c41d2aa/r")), PROOF)
+        for n in range(3_000)
+    ]
 
-    encode("5", named * 2)
+    got = decode("5", encode("5", named * 2)).messages
 
     assert len(encoded) == len(named)
+    assert all(got[n].headers is got[n + len(named)].headers for n in range(len(named)))
 
 
 def test_headers_of_one_message_push_no_shared_ones_out(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,7 @@ from gateway.wire.smf import received_message as smf
 from gateway.wire.smf.frames import GUARANTEED
 from gateway.wire.smf.sdt import STRING
 
-_MAX_REMEMBERED = 1 << 20  # bytes of headers, and of metadata
+_MAX_REMEMBERED = 8 << 20  # bytes of headers, and of metadata
 _NAME = names.PROOF.encode()
 _TEXT_HEAD = STRING << 2  # with one byte for the length, which counts these two and the NUL
 _PROOF_MARKS = tuple(

@@ -51,7 +51,7 @@ _UNDECODED_HEADERS = Headers(properties=MappingProxyType({UNDECODED: True}))
 _PROOF_NAME = encode_blob(PROOF.encode()).rstrip(b"\0")  # another client may pad it otherwise
 _PROOF_MARKS = tuple(entry_head(PROOF, TypeCode.STRING) + WORD.pack(size) for size in PROOF_SIZES)
 _NOTHING = (NO_HEADERS, "")  # headers and proof of a body without them
-_MAX_CACHED = 2 << 20  # bytes of tails
+_MAX_CACHED = 8 << 20  # bytes of tails
 
 
 def find_address_fault(address: str) -> DeadLetterRule:
@@ -181,7 +181,7 @@ class BodyReader:
         except WireError:
             return None
         if found is not None and is_shared(tail, _PROOF_NAME, cut, found[1]):
-            self._tails.add(key, found, 4 * len(tail))
+            self._tails.add(key, found, 4 * len(rest))
         return found
 
 
