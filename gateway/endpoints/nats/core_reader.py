@@ -9,7 +9,7 @@ from typing import Any
 
 from gateway.endpoints.continuity import Continuity
 from gateway.endpoints.nats.connection import NatsConnection
-from gateway.endpoints.nats.headers import HeaderReader
+from gateway.endpoints.nats.headers import HeaderBlockReader
 from gateway.endpoints.nats.intake import Inbox
 from gateway.endpoints.nats.subjects import selects
 from gateway.endpoints.received_messages import ReceivedMessage
@@ -26,7 +26,7 @@ class CoreReader:
         self._settings, self._patterns, self._continuity = settings, patterns, continuity
         self.queue: Inbox = Inbox(settings.receive_window_bytes)
         self._connection: NatsConnection | None = None
-        self._headers = HeaderReader()
+        self._headers = HeaderBlockReader()
         self._live: list[Any] = []  # the library's subscriptions
 
     async def start(self, connection: NatsConnection) -> None:

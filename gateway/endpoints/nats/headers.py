@@ -79,7 +79,7 @@ def write_headers(headers: Headers) -> dict[str, str]:
     return found
 
 
-class HeaderReader:
+class HeaderBlockReader:
     """Reads headers of NATS, and keeps the fields that many messages share.
 
     Mutable: owned by one thread.

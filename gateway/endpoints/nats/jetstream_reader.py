@@ -28,7 +28,7 @@ from gateway.endpoints.nats.consumer import (
     return_left,
     told_as_new,
 )
-from gateway.endpoints.nats.headers import HeaderReader
+from gateway.endpoints.nats.headers import HeaderBlockReader
 from gateway.endpoints.nats.intake import Inbox, NatsMessage
 from gateway.endpoints.nats.removed_messages import RemovedMessages
 from gateway.endpoints.nats.subjects import selects
@@ -70,7 +70,7 @@ class JetStreamReader:
     ) -> None:
         self._settings, self._patterns, self._name = settings, patterns, name
         self._memory, self._continuity = memory, continuity
-        self._headers = HeaderReader()
+        self._headers = HeaderBlockReader()
         self.queue: Inbox = Inbox(settings.receive_window_bytes, self._confirm)
         self._removed = RemovedMessages(memory, continuity)
         self._connection: NatsConnection

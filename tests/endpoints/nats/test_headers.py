@@ -14,7 +14,7 @@ from tests.copy_proofs import PROOF, PROOFS
 headers = pytest.importorskip("gateway.endpoints.nats.headers")
 MODE = DeliveryMode.AT_LEAST_ONCE
 OWN = {"mode": MODE, "time": 1, "source_id": "nats T 1"}
-READER, WRITER = headers.HeaderReader(), headers.HeaderWriter()
+READER, WRITER = headers.HeaderBlockReader(), headers.HeaderWriter()
 FIELDS, PROOF_NAME = headers.FIELDS, headers.PROOF
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 NUMBERS = st.integers(-(2**63) + 1, 2**63 - 1)
