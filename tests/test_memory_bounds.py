@@ -15,6 +15,7 @@ DOCS: Final = Path(__file__).parents[1] / "docs"
 CACHES: Final = (
     router.MAX_CACHE_SIZE,
     router.MAX_FIELDS_SIZE,
+    router.MAX_WIRE_NAMES_SIZE,
     duplicates.MAX_SIZE,
     loop_limit.MAX_SIZE,
     copy_maker.MAX_CACHE_SIZE,

@@ -35,6 +35,7 @@ from gateway.translate.shorten import ShortNames, resolved
 
 MAX_CACHE_SIZE: Final = 48 << 20  # bytes of the cached names and deliveries; then it is cleared
 MAX_FIELDS_SIZE: Final = 16 << 20  # bytes of those for names and fields of messages; likewise
+MAX_WIRE_NAMES_SIZE: Final = 12 << 20  # bytes of canonical names; likewise
 _DELIVERY_OVERHEAD: Final = 800  # bytes of a delivery and its match beside their texts
 _NAME_OVERHEAD: Final = 200  # bytes of a name and its canonical form beside their texts
 NO_FIELDS: Final[FieldValues] = MappingProxyType({})  # of a name without its message
@@ -47,7 +48,7 @@ class WireNames(LimitedCache[str, bytes]):
     """The canonical names of one dialect, for the digests of copies. Mutable: of one thread."""
 
     def __init__(self, dialect: Dialect) -> None:
-        super().__init__(MAX_CACHE_SIZE // 4)
+        super().__init__(MAX_WIRE_NAMES_SIZE)
         self._dialect = dialect
 
     def __missing__(self, name: str) -> bytes:
