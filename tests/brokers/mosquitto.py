@@ -15,7 +15,7 @@ from tests.brokers import servers
 from tests.brokers.server_process import ServerProcess
 
 OPEN = ("allow_anonymous true",)
-UNBOUNDED = ("max_queued_messages 0", "max_inflight_messages 0", "max_packet_size 268435460")
+UNBOUNDED = ("max_queued_messages 0", "max_inflight_messages 0", "max_packet_size 268435455")
 
 
 class Mosquitto(ServerProcess):
