@@ -299,6 +299,20 @@ def thinned_without_spool(configuration: Configuration) -> Iterator[Doubt]:
                 yield ("routes", route.name, "to"), reason, hint
 
 
+def thinned_fields(configuration: Configuration) -> Iterator[Doubt]:
+    """Yield a warning for each target that holds some names of one source name, and not others."""
+    for route in configuration.routes:
+        for target in route.targets:
+            if target.thin is not None and target.thin.seconds and target.name_fields:
+                reason = (
+                    f"route {route.name!r}: names at {target.endpoint!r} are made of fields, so a"
+                    " message that waits for its interval arrives after newer ones of another"
+                    " name; nights call these out of order"
+                )
+                hint = "use `on_change`, or names that the source name alone makes"
+                yield ("routes", route.name, "to"), reason, hint
+
+
 DOUBTS: Final[Mapping[str, tuple[str, Callable[[Configuration], Iterator[Doubt]]]]] = {
     "not-on-the-way-back": ("warning", forward_only_rules),
     "memory-target": ("warning", memory_targets),
@@ -313,6 +327,7 @@ DOUBTS: Final[Mapping[str, tuple[str, Callable[[Configuration], Iterator[Doubt]]
     "new-copy-id": ("note", new_copy_ids),
     "open-replies": ("warning", open_replies),
     "thin-without-spool": ("warning", thinned_without_spool),
+    "thin-order": ("warning", thinned_fields),
 }
 
 

@@ -75,3 +75,11 @@ def test_without_a_spool_the_latest_is_not_sent(
     if warns:
         assert "without a spool 'office' gets the first message of each 10 s" in found[0]
         assert "add a section `spool`" in found[0]
+
+
+@pytest.mark.parametrize(("thin", "warns"), [("seconds: 10", True), ("on_change: true", False)])
+def test_names_of_fields_lose_their_order(thin: str, *, warns: bool, check: Check) -> None:
+    named = text(thin).replace("b/{rest...}", "b/{property.line}/{rest...}")
+    _, lines = check(gateway=named.replace("host: office", "host: office, allow: ['b/#']"))
+
+    assert any("nights call these out of order" in line for line in lines) is warns

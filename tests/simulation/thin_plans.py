@@ -13,7 +13,7 @@ SYSTEMS: Final = ("mqtt5", "mqtt311", "jms", "solace", "rabbitmq")
 BROKER_FAULTS: Final = {"cut": 3, "silent-down": 2, "retry": 2, "away": 3, "slow": 1, "repeat": 1}
 GATEWAY_FAULTS: Final = {
     "kill": 6, "power": 3, "stop": 2, "slow-disk": 1, "full-spool": 1, "reload-same": 1,
-    "reload-sink": 1, "reload-thin": 2,
+    "reload-sink": 1, "reload-thin": 2, "reload-rename": 2,
 }  # fmt: skip
 
 

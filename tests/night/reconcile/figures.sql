@@ -108,7 +108,7 @@ WITH evidence AS (
     ) AS number FROM archived WHERE leg = 'cut'
 )
 SELECT gateway, route, target, endpoint, rule, CASE
-    WHEN rule IN ('ignored', 'unselected', 'loop-limit') THEN 'left out'
+    WHEN rule IN ('ignored', 'unselected', 'loop-limit', 'thinned') THEN 'left out'
     WHEN number <= rows AND since <= received THEN 'cut'
     ELSE 'cut on another''s word'
 END AS class, count(*) AS copies
