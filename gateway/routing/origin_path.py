@@ -76,13 +76,13 @@ class GatewayIdentity:
         """The begin of the entries of all routes."""
         return f"{self.name}~{_hash(self.id)[:8]}/"  # the digits themselves are secret
 
-    def mark(self, broker: BrokerName, name: str, dialect: Dialect) -> str:
-        """Return the entry of a broker and a name there.
+    def mark(self, broker: BrokerName, name: str, dialect: Dialect, wire: str = "") -> str:
+        """Return the entry of a broker and a name there; `wire` is its `wire_name` where known.
 
         A topic and a queue of one name are two places; queues stand in no space of the broker.
         """
         kind = dialect.find_kind(name)
-        place = ("" if kind else broker.space, kind + wire_name(name, dialect))
+        place = ("" if kind else broker.space, kind + (wire or wire_name(name, dialect)))
         if broker.given:
             return _MARK + _hash(broker.given, *place)[:12]
         if not broker.address:

@@ -252,6 +252,7 @@ def _deliveries_to(  # noqa: PLR0913, PLR0917  # the facts of one message for on
     labels = (f"{target.label}#{number}" if number > 1 else target.label for number in count(1))
     dialect = target.renderer.dialect
     for name, (rules, conversion) in made.items():
+        wire = wire_name(name, dialect)
         yield Delivery(
             route,
             target,
@@ -260,8 +261,8 @@ def _deliveries_to(  # noqa: PLR0913, PLR0917  # the facts of one message for on
             rules=rules,
             conversion=conversion,
             source_mark=source_mark,
-            target_mark=identity.mark(target.broker, name, dialect),
-            wire_name=wire_name(name, dialect).encode("utf-8", "surrogatepass"),
+            target_mark=identity.mark(target.broker, name, dialect, wire),
+            wire_name=wire.encode("utf-8", "surrogatepass"),
             fields=_recorded(route, target, values) if target.name_fields else "",
         )
     for refusal in refused:

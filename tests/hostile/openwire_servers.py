@@ -200,7 +200,9 @@ _READINGS: Final = [
     _reading("frame-cut-off", _flood(openwire_frame(b"\x15\0"), blocks=_ONES)),
     _harmless("end", lambda _: [openwire_frame(b"\x0b" + bytes(5))]),
     _reading("message-cut-off", lambda c: [dispatch(c, message("x")[:40])]),
-    _reading("error-of-the-connection", lambda _: [openwire_frame(b"\x10" + bytes(5) + _LONG)]),
+    _reading(
+        "error-of-the-connection", lambda _: [openwire_frame(b"\x10" + bytes(5) + _LONG + b"\0")]
+    ),
     *(_reading(f"noise-{n}", _flood(openwire_frame(noise(n)[:900]), blocks=_ONES)) for n in (4, 5)),
 ]
 _HARMLESS: Final = [
@@ -232,6 +234,7 @@ _HARMLESS: Final = [
     _harmless("responses-to-nothing", lambda _: [response(b"\0" + HUGE)] * 10_000),
     _harmless("keep-alives", lambda _: [openwire_frame(b"\x0a" + bytes(5))] * 10_000),
     _harmless("message-of-half-a-mib", lambda c: [dispatch(c, message("x" * (MIB // 2)))]),
+    _harmless("message-of-two-mib", lambda c: [dispatch(c, message("x" * 2 * MIB))]),
 ]
 _SENDINGS: Final = [
     _sending("silence", lambda _: []),

@@ -24,6 +24,7 @@ from gateway.endpoints.jms.jvm import Java, JavaError, describe
 log = logging.getLogger(__name__)
 
 _ADVISORIES: Final = "ActiveMQ.Advisory.MessageDiscarded.Topic."
+_ARTEMIS: Final = f"{ACTIVEMQ}artemis."  # whose consumers have no such id
 _AUTO_ACKNOWLEDGE: Final = 1  # javax.jms.Session
 _INTERVAL: Final = 0.25  # seconds between two looks
 _MAX_READ: Final = 1_000  # advisories in one look
@@ -36,12 +37,18 @@ class DiscardAdvisories:
     Mutable: owned by the receiving thread.
     """
 
-    def __init__(self, advisories: Java, consumer_ids: Sequence[str], clock: Clock) -> None:
+    def __init__(self, advisories: Java, clock: Clock) -> None:
         self._advisories, self._clock = advisories, clock
-        self._discarded = dict.fromkeys(consumer_ids, 0)
+        self._discarded: dict[str, int] = {}  # by the id of a consumer
         self._next_look = 0.0  # monotonic
         self._looked = self._clock()
         self.since = self._looked  # the look before the last one
+
+    def watch(self, specs: Sequence[ConsumerSpec], consumers: Sequence[Java]) -> None:
+        """Note the ids of the consumers, by which the advisories name them."""
+        for spec, consumer in zip(specs, consumers, strict=True):
+            if _has_advisories(spec):
+                self._discarded[str(consumer.getConsumerId().toString())] = 0
 
     def take(self) -> int:
         """Return how many messages were discarded after `since`.
@@ -76,29 +83,29 @@ class DiscardAdvisories:
 def discard_advisories(
     connection: JmsConnection,
     specs: Sequence[ConsumerSpec],
-    consumers: Sequence[Java],
     clock: Clock,
 ) -> DiscardAdvisories | None:
-    """Subscribe to the advisories about `consumers`.
+    """Subscribe to the advisories about the consumers of `specs`, before there are any.
 
     Returns None where there are none: at other servers, for queues and durable subscriptions, and
-    when the server refuses.
+    when the server refuses. Its answer would wait behind the messages of the consumers, for which
+    the thread that reads may wait (ReceiveWindow.java).
     """
-    if not str(connection.connection.getClass().getName()).startswith(ACTIVEMQ):
+    name = str(connection.connection.getClass().getName())
+    if not name.startswith(ACTIVEMQ) or name.startswith(_ARTEMIS):
         return None
-    watched = [
-        (spec.name, str(consumer.getConsumerId().toString()))
-        for spec, consumer in zip(specs, consumers, strict=True)
-        if spec.kind == TOPIC and not spec.durable and hasattr(consumer, "getConsumerId")
-    ]  # consumers of Artemis have no such id
-    if not watched:
+    names = [_ADVISORIES + each.name for each in specs if _has_advisories(each)]
+    if not names:
         return None
-    names = ",".join(_ADVISORIES + name for name, _ in watched)  # a composite destination
     try:
         session = connection.connection.createSession(False, _AUTO_ACKNOWLEDGE)
-        topic = session.createTopic(f"{names}?consumer.prefetchSize={_MAX_READ}")
+        topic = session.createTopic(f"{','.join(names)}?consumer.prefetchSize={_MAX_READ}")
         advisories = session.createConsumer(topic, jvm.text(None))
     except JavaError as error:
         log.debug("no advisories of discarded messages: %s", describe(error))
         return None
-    return DiscardAdvisories(advisories, [consumer for _, consumer in watched], clock)
+    return DiscardAdvisories(advisories, clock)
+
+
+def _has_advisories(spec: ConsumerSpec) -> bool:
+    return spec.kind == TOPIC and not spec.durable

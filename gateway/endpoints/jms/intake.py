@@ -203,7 +203,10 @@ def _subscribe(wanted: WantedConsumers, connection: JmsConnection) -> JmsIntake:
     settings = wanted.settings
     mode, session_mode = acknowledgement_modes(settings, connection)
     session = connection.connection.createSession(session_mode == 0, session_mode)  # 0: transacted
+    advisories = discard_advisories(connection, wanted.consumers, wanted.continuity.clock)
     consumers = [make_consumer(settings, session, each) for each in wanted.consumers]
+    if advisories is not None:
+        advisories.watch(wanted.consumers, consumers)
     receiver: JavaReceiver = connection.library.helper("Receiver")(
         session,
         jvm.java_list(consumers),
@@ -211,9 +214,6 @@ def _subscribe(wanted: WantedConsumers, connection: JmsConnection) -> JmsIntake:
         connection.monitor,
         settings.objects == "deserialize",
         settings.receive_window_bytes,
-    )
-    advisories = discard_advisories(
-        connection, wanted.consumers, consumers, wanted.continuity.clock
     )
     connection.connection.start()
     return JmsIntake(wanted, connection, receiver, together=mode != ACK_EACH, advisories=advisories)
