@@ -17,7 +17,7 @@ from gateway.routing.router import NOBODY, Router
 from gateway.runtime.context import GatewayContext, SourceBinding
 from gateway.runtime.delivery.admission import AdmissionRules
 from gateway.runtime.delivery.copy_paths import PathRules, path_secret
-from gateway.runtime.delivery.lane import LaneLimits
+from gateway.runtime.delivery.lane_limits import LaneLimits
 from gateway.runtime.endpoint_uses import (
     dictionary_for,
     echo_brokers,

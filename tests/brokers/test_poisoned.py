@@ -17,7 +17,7 @@ from gateway.endpoints.settings.solace import SolaceSettings
 from gateway.endpoints.settings.yami4 import Yami4Settings
 from gateway.model.message import DeliveryMode, Headers, Message
 from gateway.model.outcome import Outcome, Settlement
-from gateway.runtime.delivery.lane import LaneLimits
+from gateway.runtime.delivery.lane_limits import LaneLimits
 from gateway.runtime.outbound.lane import Lane
 from gateway.runtime.outbound.sink_binding import SinkBinding
 from gateway.runtime.record.counters import EndpointState

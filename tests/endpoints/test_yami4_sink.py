@@ -16,7 +16,7 @@ from gateway.endpoints.yami4.request_state import RequestState
 from gateway.errors import NotConnectedError
 from gateway.model.message import NO_HEADERS, DeliveryMode, Headers, Message
 from gateway.model.outcome import ACCEPTED, NO_ROOM, RETRY, Outcome, Settlement
-from gateway.runtime.delivery.lane import LaneLimits
+from gateway.runtime.delivery.lane_limits import LaneLimits
 from gateway.runtime.outbound.lane import Lane
 from gateway.runtime.outbound.sink_binding import SinkBinding
 from gateway.runtime.record.counters import EndpointState

@@ -24,7 +24,7 @@ from gateway.model.outcome import Settlement
 from gateway.routing.origin_path import GatewayIdentity
 from gateway.runtime.context import GatewayContext
 from gateway.runtime.delivery.duplicates import SettledBatch
-from gateway.runtime.delivery.lane import LaneLimits
+from gateway.runtime.delivery.lane_limits import LaneLimits
 from gateway.runtime.delivery.rows import fingerprint
 from gateway.runtime.inbound.echo_cache import EchoCache
 from gateway.runtime.outbound.lane import Lane

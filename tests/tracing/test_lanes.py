@@ -19,7 +19,7 @@ from gateway.endpoints.solace.message_properties import build_properties
 from gateway.model.dead_letter_rule import TOO_LONG
 from gateway.model.message import Headers, Message
 from gateway.model.outcome import ACCEPTED, SPOOLED, Settlement, rejected
-from gateway.runtime.delivery.lane import LaneLimits
+from gateway.runtime.delivery.lane_limits import LaneLimits
 from gateway.runtime.delivery.outbound_batch import OutboundBatch, PendingRow
 from gateway.runtime.monitor.tracing import Tracer, open_span_recorder
 from gateway.runtime.outbound.lane import Lane

@@ -12,7 +12,6 @@ other messages are sent. For a while after one, a single loss is enough to searc
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from gateway.model.dead_letter_rule import SPOOL_FULL, TARGET_REMOVED
@@ -22,27 +21,13 @@ from gateway.runtime.delivery.actions import Action, Finish, Lost, Mark, Read, S
 from gateway.runtime.delivery.backlog import Backlog, SpoolBacklog
 from gateway.runtime.delivery.backoff import Backoff, Pace
 from gateway.runtime.delivery.isolation import Isolation, Search, reject_poisoned
+from gateway.runtime.delivery.lane_limits import LaneLimits
 from gateway.runtime.delivery.lane_phase import CONNECTED, ENDED, TRANSITIONS, Event, Phase
 from gateway.runtime.delivery.outbound_batch import OutboundBatch
 
-MAX_HELD_BYTES: Final = 64 << 20
 IDLE_CHECK_INTERVAL: Final = 1.0  # seconds between checks of an idle connection
 SOURCES_SECONDS: Final = 60.0  # beside the longest back-off; for the sources at the same broker
 SOURCES_CHECK_INTERVAL: Final = 0.1  # seconds
-
-
-@dataclass(frozen=True, slots=True)
-class LaneLimits:
-    """The limits of one lane.
-
-    Units: seconds and bytes.
-    """
-
-    backoff: tuple[float, float]
-    capacity: int = MAX_HELD_BYTES  # bytes in flight and waiting in memory
-    isolate_after: int = 3  # attempts after which a batch is searched by halves
-    stuck_after_seconds: float = 60.0  # silence after which an unanswered target is stuck
-    rate: float = 0.0  # most messages a second; 0: no limit
 
 
 class LaneState:

@@ -11,7 +11,7 @@ from gateway.endpoints.base import Sink
 from gateway.errors import GatewayError, unexpected_error
 from gateway.model.message import Message
 from gateway.model.outcome import RETRY, Settlement
-from gateway.runtime.delivery.lane import LaneLimits
+from gateway.runtime.delivery.lane_limits import LaneLimits
 
 log = logging.getLogger(__name__)
 

@@ -12,7 +12,7 @@ from gateway.errors import EndpointError
 from gateway.model.message import Message
 from gateway.runtime import wiring
 from gateway.runtime.delivery.backlog import SpoolLimits
-from gateway.runtime.delivery.lane import LaneLimits
+from gateway.runtime.delivery.lane_limits import LaneLimits
 from gateway.runtime.gateway import Gateway
 from gateway.runtime.record.counters import ConnectionState
 from gateway.trial.brokers.listening import free_port

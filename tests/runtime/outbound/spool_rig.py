@@ -13,7 +13,7 @@ from gateway.model.outcome import Outcome, Settlement
 from gateway.routing.route import WhenFull
 from gateway.runtime.delivery.backlog import SpoolLimits
 from gateway.runtime.delivery.dead_letter import DeadLetter
-from gateway.runtime.delivery.lane import MAX_HELD_BYTES, LaneLimits
+from gateway.runtime.delivery.lane_limits import MAX_HELD_BYTES, LaneLimits
 from gateway.runtime.delivery.outbound_batch import PendingRow
 from gateway.runtime.delivery.rows import fingerprint
 from gateway.runtime.outbound.dead_letters import DeadLetters, from_row

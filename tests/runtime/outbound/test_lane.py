@@ -15,7 +15,7 @@ from gateway.model.dead_letter_rule import EXPIRED, PACKET_SIZE, PUBLISH_ACL
 from gateway.model.message import Headers, Message
 from gateway.model.outcome import ACCEPTED, Outcome, Settlement, rejected
 from gateway.runtime.delivery import lane as lane_states
-from gateway.runtime.delivery.lane import LaneLimits
+from gateway.runtime.delivery.lane_limits import LaneLimits
 from gateway.runtime.delivery.outbound_batch import OutboundBatch
 from gateway.runtime.outbound.lane import Lane
 from gateway.runtime.outbound.sink_binding import AfterSend, SinkBinding
