@@ -113,7 +113,7 @@ def start_on_a_full_disk(seed: int) -> Plan:
     return Plan(
         seed, "one", {"a": "mqtt5", "b": "mqtt5"}, tuple(_steady("a", 30, 1.5, 0.05, 1_500)),
         (Fault(0.0, "away", "b", seconds=4.0), Fault(2.0, "kill", "g1", seconds=0.3)),
-        _POLICY, disk=107_628, until=4.0,
+        _POLICY, disk=111_724, until=4.0,
     )  # fmt: skip
 
 
