@@ -61,6 +61,7 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RabbitmqSetti
     )
     try:
         node.start()
+        node.ctl("await_startup")  # it listens before
         node.ctl("add_user", USER, "no password is used")
         node.ctl("set_permissions", USER, ".*", ".*", ".*")
         yield RabbitmqSettings(
