@@ -44,5 +44,5 @@ WITH translated AS (
         ELSE 'D.' || substr(source_name, 5) END AS now
     FROM archived WHERE leg = 'delivered'
 )
-SELECT route, target, source_name, name, now, count(*) AS copies
+SELECT route, target, source_name, name, fields, now, count(*) AS copies
 FROM translated WHERE name <> now GROUP BY ALL;
