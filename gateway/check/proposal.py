@@ -13,6 +13,7 @@ from gateway.dialects.base import Dialect, parse_subject
 from gateway.errors import GatewayError
 from gateway.proofs import RouteFinding, prove
 from gateway.proofs.reverse_route import both_ways
+from gateway.routing.destination_kind import kind_chosen_by_mapping
 from gateway.routing.explain import explain
 from gateway.routing.route import Route, Target, for_templates
 from gateway.routing.source_pattern import parse_source
@@ -34,6 +35,11 @@ class Proposal:
     template: str
     why_not_back: str = ""
 
+    @property
+    def takes_others(self) -> bool:
+        """Whether the pattern takes other names, too."""
+        return "{" in self.pattern
+
 
 def propose(name: str, wanted: str, source: Dialect, target: Renderer) -> Proposal:
     """Return the pattern and template that make `wanted` at `target` of `name` at `source`.
@@ -43,7 +49,7 @@ def propose(name: str, wanted: str, source: Dialect, target: Renderer) -> Propos
 
     Raises:
         SubjectError: one of the names is illegal at its system.
-        GatewayError: no template makes the name, as where a level is a part of another one.
+        GatewayError: no template makes the name, as where the target shortens it.
     """
     there = target.dialect
     if "{" in name + wanted:
@@ -102,6 +108,15 @@ def _equal_end(one: Sequence[str], other: Sequence[str]) -> int:
     return equal if equal > 1 else 0
 
 
+def makers(name: str, wanted: str, routes: Sequence[Route], source: str, target: str) -> list[str]:
+    """Return the routes that make `wanted` of `name` already, between these endpoints."""
+    return [
+        each.route
+        for each in explain(name, routes, source)
+        if any((made.target.partition(":")[0], made.name) == (target, wanted) for made in each.made)
+    ]
+
+
 def route_yaml(proposal: Proposal, source: str, target: str) -> list[str]:
     """Return the lines of the route between two endpoints, as they stand below `routes:`."""
     pattern, template = (
@@ -131,7 +146,9 @@ def findings_beside(
 def _route(pattern: str, template: str, source: Dialect, target: Renderer) -> Route:
     taken = parse_source(pattern, source)
     templates = (parse_template(template, target.dialect, taken),)
-    made = Target("there", "there", for_templates(target, templates), templates)
+    kind = kind_chosen_by_mapping(templates, taken, target.dialect)
+    renderer = for_templates(target, templates)
+    made = Target("there", "there", renderer, templates, kind=kind)
     return Route(PROPOSED, "here", source, taken, (made,))
 
 

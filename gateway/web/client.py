@@ -76,7 +76,7 @@ class StatusClient:
         try:
             connection.connect()
         except OSError as error:
-            hint = "is it running, with a section `web` in its configuration?"
+            hint = "is it running with a section `web`? CONFIG or --url says where"
             reason = error.strerror or error
             raise NoAnswerError(f"{self._url}: no answer: {reason}; {hint}") from error
         return connection

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from time import monotonic
 from typing import Final
 
-from gateway.check.proposal import propose, route_yaml
+from gateway.check.proposal import makers, propose, route_yaml
 from gateway.dialects.advice import limit_usage, warnings_of
 from gateway.dialects.dialect import Dialect
 from gateway.dialects.names import check_name, render_subject
@@ -85,6 +85,8 @@ def propose_route(
     sources = (route.endpoint for route in routes if route.dialect.name == system)
     targets = (each.endpoint for route in routes for each in route.targets if each.system == target)
     ends = next(sources, "SOURCE"), next(targets, "TARGET")
+    if made := makers(name, wanted, routes, *ends):
+        return {"refused": f"{', '.join(made)} makes it already"}
     try:
         proposal = propose(name, wanted, DIALECTS[system], Renderer(DIALECTS[target]))
     except GatewayError as error:

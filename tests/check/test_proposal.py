@@ -23,6 +23,7 @@ PROPOSALS = [
     ),
     ("ems A.b.c", "mqtt c/b/A", "{level1}.{level2}.{level3} {level3}/{level2}/{level1}"),
     ("mqtt a/b", "nats x.y", "a/b x.y"),
+    ("ems orders.new", "ems queue:ORDERS.NEW", "orders.new queue:ORDERS.NEW"),
     ("mqtt a//b/c", "ems X.%-.b.c", "a/{rest...} X.{rest...}"),
     ("mqtt a/b/c", "ems a.b.c", "{level1}/{rest...} {level1}.{rest...}"),
     ("smartsockets /a/b/c", "mqtt x/b/c", "/a/{rest...} x/{rest...}"),
@@ -41,7 +42,10 @@ def proposed(name: str, wanted: str) -> Proposal:
 def test_the_proposal_captures_the_levels_that_both_names_have(
     name: str, wanted: str, texts: str
 ) -> None:
-    assert proposed(name, wanted) == Proposal(*texts.split())
+    found = proposed(name, wanted)
+
+    assert found == Proposal(*texts.split())
+    assert found.takes_others == ("{" in texts)
 
 
 def test_a_level_that_is_wanted_twice_has_no_way_back() -> None:

@@ -114,6 +114,8 @@ def test_a_route_is_proposed_for_a_wanted_name(routes: Sequence[Route]) -> None:
     ]
     refused = propose_route("line/7", "mqtt", "STATE.>", "ems", routes)["refused"]
     assert "wildcard" in str(refused)
+    made = propose_route("line/7/a", "mqtt", "LINE.7.a", "ems", routes)
+    assert made == {"refused": "there makes it already"}
     with pytest.raises(HttpError, match="unknown 'jms'"):
         propose_route("line/7", "mqtt", "STATE", "jms", routes)
     with pytest.raises(HttpError, match="limit 4096"):

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, replace
 from functools import partial
 
-from gateway.check.proposal import findings_beside, propose, route_yaml
+from gateway.check.proposal import findings_beside, makers, propose, route_yaml
 from gateway.cli.mapping.explained_message import RouteMessage, TypedMessage, message_lines
 from gateway.cli.parsers import WITHOUT_SECRETS, CommandParser
 from gateway.config.load import Configuration, load
@@ -49,7 +49,11 @@ def add_options(parser: CommandParser) -> None:
     parser.add("--payload TEXT", text)
     text = "propose the route that makes this name of NAME, and prove it beside the other routes"
     parser.add("--wanted NAME", text)
-    parser.add("--to ENDPOINT", "with --wanted: the endpoint of the wanted name", dest="target")
+    parser.add(
+        "--to ENDPOINT",
+        "needed with --wanted, as --from: the endpoint of the wanted name",
+        dest="target",
+    )
     parser.add(*WITHOUT_SECRETS)
     parser.add("--json", "print JSON")
 
@@ -85,10 +89,12 @@ def run(args: argparse.Namespace) -> int:
 
 def _propose(args: argparse.Namespace, configuration: Configuration) -> int:
     """Print a route for the wanted name with its findings; exit status 0 without an error."""
-    for name, option in ((args.endpoint, "--from"), (args.target, "--to")):
-        if name not in configuration.endpoints:
-            known = ", ".join(configuration.endpoints)
-            raise GatewayError(f"--wanted: give {option} with one of the endpoints {known}")
+    if not {args.endpoint, args.target} <= configuration.endpoints.keys():
+        known = ", ".join(configuration.endpoints)
+        raise GatewayError(f"--wanted needs --from ENDPOINT and --to ENDPOINT, two of: {known}")
+    if made := makers(args.name, args.wanted, configuration.routes, args.endpoint, args.target):
+        print_line(f"{', '.join(made)} makes {args.wanted} of {args.name} already")
+        return 0
     here, there = (configuration.endpoints[each] for each in (args.endpoint, args.target))
     renderer = Renderer(there.dialect, there.on_unmappable, there.on_too_long)
     proposal = propose(args.name, args.wanted, here.dialect, renderer)
@@ -102,6 +108,8 @@ def _propose(args: argparse.Namespace, configuration: Configuration) -> int:
         why = proposal.why_not_back
         back = f"not back: {why}" if why else "and back"
         print_line(f"{args.name} -> {args.wanted}, {back}")
+        if not proposal.takes_others:
+            print_line("the names have no level in common: the route takes this name alone")
         for each in findings:
             print_line(f"{each.severity}: route {each.route!r}: {each.text} [{each.rule}]")
         if not findings:

@@ -84,7 +84,9 @@ def test_explain_proposes_a_route_and_proves_it_beside_the_others(
     assert main([*words, "shop/7", "--wanted", "SHOP.7", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["pattern"] == "shop/{level2}"
     assert main([*words[:5], "shop/7", "--wanted", "SHOP.7"]) == 2
-    assert "give --to with one of the endpoints" in capsys.readouterr().err
+    assert "needs --from ENDPOINT and --to ENDPOINT, two of: plant, ems" in capsys.readouterr().err
+    assert main([*words, "plant/7/a", "--wanted", "SENSORS.7.a"]) == 0
+    assert capsys.readouterr().out == "there makes SENSORS.7.a of plant/7/a already\n"
 
 
 def test_explain_prints_json(config: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,6 +11,7 @@ from typing import Final
 
 from gateway.model.copy_class import CLASSES, UNPROVEN, CopyClass
 from gateway.model.cut_class import ON_WORD
+from gateway.model.dead_letter_rule import FIELD, PAYLOAD
 from gateway.night.reconcile.formatting import amount, counted_as
 from gateway.night.reconcile.report.gaps import outages
 from gateway.night.reconcile.report.report import Report, became_breach
@@ -18,6 +19,7 @@ from gateway.night.reconcile.report.rows import Row, Rows, count, word
 from gateway.terminal.text import shortened
 
 _HOP_FAULTS: Final = (CopyClass.MISSING.value, CopyClass.ALTERED.value)
+_OF_PAYLOAD: Final = frozenset({PAYLOAD, FIELD})  # the name alone does not show the refusal
 _MAX_ROUTES: Final = 10  # of one replay command
 _NO_PAYLOADS: Final = (
     "gateway replay cannot send them: their payloads are not in the archive. Ask the publishers"
@@ -101,9 +103,12 @@ def _for_class(report: Report, name: str) -> Iterator[Action]:
     """Yield the steps for a class: with a replay, and without one where payloads are absent."""
     facts, total = CLASSES[name], report.total(name)
     if not facts.replayable:
-        names = (word(row, "name") for row in report.samples if word(row, "class") == name)
-        whole = (each for each in names if shortened(each) == each)
-        example = shlex.quote(next(whole, "NAME"))
+        of_class = [row for row in report.samples if word(row, "class") == name]
+        whole = (row for row in of_class if shortened(word(row, "name")) == word(row, "name"))
+        found = next(whole, {"name": "NAME"})
+        example = shlex.quote(word(found, "name"))
+        if word(found, "rule") in _OF_PAYLOAD:
+            example += " --payload PAYLOAD"
         commands = [facts.command.format(NAME=example)] if facts.command else []
         yield Action(f"{name.capitalize()} ({amount(total)}): {facts.advice}", commands)
         return
@@ -122,7 +127,7 @@ def _for_class(report: Report, name: str) -> Iterator[Action]:
         )
     if lost:
         routes = [word(row, "route") for row in bare]
-        of_class = (row for row in report.samples if word(row, "class") == name)
+        of_class = [row for row in report.samples if word(row, "class") == name]
         where = f" on {counted_as(len(bare), 'route')}" if lost < total else ""
         yield Action(
             f"{name.capitalize()}{where} ({amount(lost)}): {_NO_PAYLOADS}",

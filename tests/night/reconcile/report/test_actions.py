@@ -52,6 +52,8 @@ def test_refused_names_are_explained_by_one_that_stands_whole() -> None:
     assert [each.commands for each in actions(report)] == [
         ["gateway explain 'a b/$7' --config CONFIG"]
     ]
+    (action,) = actions(replace(report, samples=[{**samples[1], "rule": "payload"}]))
+    assert action.commands == ["gateway explain 'a b/$7' --payload PAYLOAD --config CONFIG"]
     (action,) = actions(replace(report, samples=samples[:1]))
     assert action.commands == ["gateway explain NAME --config CONFIG"]
 
