@@ -104,7 +104,7 @@ def _propose(args: argparse.Namespace, configuration: Configuration) -> int:
         print(json.dumps(shown, indent=2))
     else:
         for line in ["routes:", *route_yaml(proposal, args.endpoint, args.target)]:
-            print(line)
+            print_line(line)
         why = proposal.why_not_back
         back = f"not back: {why}" if why else "and back"
         print_line(f"{args.name} -> {args.wanted}, {back}")

@@ -12,7 +12,6 @@ from dataclasses import replace
 from pathlib import Path
 from time import monotonic, sleep
 
-import pyarrow.compute as pc
 from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
@@ -23,8 +22,6 @@ from gateway.cli.parsers import CommandParser
 from gateway.clock import today
 from gateway.config.load import Configuration, load
 from gateway.logs.lines import set_up_logging
-from gateway.night.archive.lookup.message import message_rows
-from gateway.night.archive.lookup.reader import find_rows, row_days, row_files
 from gateway.night.cli.arguments import named_storage
 from gateway.night.reconcile.report.report import REPORT_PAGE
 from gateway.routing.router import Router
@@ -177,6 +174,15 @@ def _target_table(wanted: Mapping[str, int], arrived: Mapping[str, int]) -> Tabl
 
 def _path_table(archive: Path) -> Table:
     """Return the rows of one order, by time: what `gateway archive show` prints of its id."""
+    import pyarrow.compute as pc  # noqa: PLC0415  # slow, and not for the other commands
+
+    from gateway.night.archive.lookup.message import message_rows  # noqa: PLC0415  # loads PyArrow
+    from gateway.night.archive.lookup.reader import (  # noqa: PLC0415  # loads PyArrow
+        find_rows,
+        row_days,
+        row_files,
+    )
+
     columns = ("gateway", "route", "leg", "name")
     table = Table(*(Column(name, key=name == "gateway", note=name == "name") for name in columns))
     with named_storage(str(archive)) as storage:
