@@ -153,9 +153,10 @@ class Relay:
                 continue
             made = make_copies(self._mapper, in_flight, copies, when_full, lane.binding.carries)
             held: Sequence[HeldBack] = ()
-            if endpoint in self._thinned or lane.thinning.names:
+            thinning = lane.thinning
+            if endpoint in self._thinned or thinning.intervals or thinning.changes:
                 counters = self._context.ledger.counters
-                made, held = thin_out(made, in_flight, lane.thinning, self.in_flight, counters)
+                made, held = thin_out(made, in_flight, thinning, self.in_flight, counters)
             if made.messages or held:
                 outbound.append((lane, made, held))
         return outbound

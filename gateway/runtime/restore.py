@@ -68,7 +68,6 @@ class RetainedRestorer:
         lane = self._lanes.get(name)
         if lane is None or not _began_empty(lane):
             return
-        lane.thinning.forget_changes()
         with self._lock:
             before = self._running.get(name)
             if self._stop.is_set() or (before is not None and before.is_alive()):

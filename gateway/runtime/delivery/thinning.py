@@ -7,8 +7,9 @@ While a copy is taken, and until its row is deleted, newer ones are held: none p
 Without a spool nothing is held, and later copies are left out.
 
 A *change* of a name. Known: the copy that the target accepted last. Left out: an equal one, while
-no copy of the name waits for its answer. Forgotten: when the target begins empty,
-or its rule is gone; a name without room is sent.
+no copy of the name waits for its answer. Forgotten: at each connection of the target, which may
+have begun empty; when another route sends under the name; when its rule is gone. A name without
+room is sent.
 
 After a crash: nothing is known of either. The held copies are ordinary rows of the spool.
 """
@@ -85,8 +86,12 @@ class Interval:
 
 @dataclass(slots=True)
 class _Change:
-    """The copy of a name that a target accepted last, and those without an answer, by their ids."""
+    """The copy of a name that a target accepted last, and those without an answer, by their ids.
 
+    All are of one route.
+    """
+
+    route: str
     accepted: tuple[bytes, bytes] | None = None  # content, and id
     at: tuple[int, int] = (0, 0)  # number of its batch, and place in it
     open: set[bytes] | None = None  # None: most names have none
@@ -119,7 +124,7 @@ class Thinning:
         self._holds = holds
         self.intervals: dict[Key, Interval] = {}
         self.size = 0  # bytes of the intervals
-        self._changes: dict[Key, _Change] = {}
+        self.changes: dict[str, _Change] = {}  # by name at the target
         self._changes_size = 0
         self._ends: list[tuple[float, int, Key]] = []  # a heap
         self._number = count().__next__
@@ -132,6 +137,8 @@ class Thinning:
         the newest of a name that is to be held.
         """
         self.end_intervals(now)
+        if copy.rule is None or copy.rule.seconds:
+            self._forget_change(copy.key[1])
         interval = self.intervals.get(copy.key)
         if interval is not None:
             ruled = copy.rule is not None and copy.rule.seconds
@@ -153,13 +160,15 @@ class Thinning:
         return self._change(copy)
 
     def _change(self, copy: Candidate) -> Course | bytes:
-        found = self._changes.get(copy.key)
-        if found is None:
-            size = CHANGE_SIZE + text_size(copy.key[1])
+        route, name = copy.key
+        found = self.changes.get(name)
+        if found is None or found.route != route:
+            self._forget_change(name)
+            size = CHANGE_SIZE + text_size(name)
             if self._changes_size + size > MAX_SIZE:
                 return Course.SEND
             self._changes_size += size
-            found = self._changes[copy.key] = _Change()
+            found = self.changes[name] = _Change(route)
         if found.accepted is not None:
             content, accepted = found.accepted
             if copy.again or (not found.open and content == copy.content):
@@ -188,7 +197,7 @@ class Thinning:
             if interval is not None and interval.id == copy.id:
                 interval.refused = settlement.outcome is Outcome.REJECTED
             return
-        change = self._changes.get(copy.key)
+        change = self.changes.get(copy.key[1])
         if change is None or change.open is None or copy.id not in change.open:
             return  # its name had no room, or was forgotten meanwhile
         change.open.remove(copy.id)
@@ -267,6 +276,7 @@ class Thinning:
             if taken and size < 0:
                 break
             del self._ready[key]
+            self._forget_change(key[1])
             self.size -= len(held.facts)
             interval.held, interval.taken, interval.over = None, True, False
             interval.id, interval.due = held.id, now + interval.seconds
@@ -295,15 +305,19 @@ class Thinning:
                 if interval.due > now:
                     interval.due = now
                     self._push(key, now)
-        gone = [key for key in self._changes if (key[0], False) not in rules]
-        for key in gone:
-            del self._changes[key]
-            self._changes_size -= CHANGE_SIZE + text_size(key[1])
+        for name in [
+            each for each, change in self.changes.items() if (change.route, False) not in rules
+        ]:
+            self._forget_change(name)
 
     def forget_changes(self) -> None:
-        """The target has lost what it accepted: the next message of each name is sent."""
-        self._changes.clear()
+        """The target may have lost what it accepted: the next message of each name is sent."""
+        self.changes.clear()
         self._changes_size = 0
+
+    def _forget_change(self, name: str) -> None:
+        if self.changes.pop(name, None) is not None:
+            self._changes_size -= CHANGE_SIZE + text_size(name)
 
     def _settle(self, key: Key, interval: Interval) -> None:
         """Go on with an interval that has ended, as far as its copies let it."""

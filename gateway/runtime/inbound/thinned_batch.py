@@ -83,7 +83,7 @@ def _candidates(
         rule = _rule_of(delivery, received.messages[position])
         route = delivery.route.name if delivery.route else ""
         key = route, delivery.address
-        if rule is None and key not in target.names:
+        if rule is None and not target.concerns(key):
             yield None
             continue
         yield Candidate(

@@ -56,10 +56,14 @@ class HeldCopies:
         """`deliver` hands a batch to the lane, and blocks while that is full."""
         self._endpoint, self._spool, self._deliver = endpoint, spool, deliver
         self.state = Thinning(holds=spool is not None)
-        self.names = self.state.intervals  # also those of a route that does not thin any more
+        self.intervals, self.changes = self.state.intervals, self.state.changes
         self._changed = threading.Condition()
         self._stopped = False
         self._thread: threading.Thread | None = None
+
+    def concerns(self, key: Key) -> bool:
+        """Return whether a copy of a route that does not thin concerns a held one, or a change."""
+        return key in self.intervals or key[1] in self.changes
 
     def course(self, copy: Candidate) -> tuple[Course | bytes, Interval | None]:
         """Return the course of a copy, or the id of another one, and the interval of its name."""
@@ -75,7 +79,7 @@ class HeldCopies:
             self._changed.notify_all()
 
     def forget_changes(self) -> None:
-        """The target began empty: it does not have what it accepted."""
+        """The target is connected again, and may not have what it accepted."""
         with self._changed:
             self.state.forget_changes()
 

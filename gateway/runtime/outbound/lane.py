@@ -374,6 +374,7 @@ class Lane:
             with self._lock:
                 self._lane.failed(monotonic(), random.random(), refused=refused)  # noqa: S311  # jitter
             return
+        self.thinning.forget_changes()
         self.state.connected()
         if not self._sources_ready(0.0):
             self._hasten_sources()

@@ -200,6 +200,18 @@ def test_a_target_that_began_empty_gets_the_next_message_of_each_name() -> None:
     assert found.course(copy(4, CHANGES, B), 0.0) is SEND  # the third has no answer
 
 
+@pytest.mark.parametrize("rule", [CHANGES, None, EACH], ids=["changes", "everything", "intervals"])
+def test_another_route_under_the_name_makes_each_value_a_change(rule: Thin | None) -> None:
+    found = Thinning(holds=True)
+    for number, key, each in ((1, KEY, CHANGES), (2, ("other", "a/b"), rule), (3, KEY, CHANGES)):
+        content = b"B" if number == 2 else b"A"
+        sent = copy(number, each, content, key)
+        assert found.course(sent, 0.0) is SEND
+        found.answered(sent, ACCEPTED, (number, 0))
+
+    assert found.course(copy(4, CHANGES, b"A"), 0.0) == (3).to_bytes(16)
+
+
 def test_a_known_duplicate_is_no_change() -> None:
     found = Thinning(holds=True)
     for number, content in enumerate((A, B), start=1):

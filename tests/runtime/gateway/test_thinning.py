@@ -151,7 +151,7 @@ def test_a_reload_without_the_rule_sends_what_is_held_before_newer_messages(
         until(lambda: counters.spooled == 1)
         gateway.reload(configured(config(FOR_LONG).replace(f", thin: {{{FOR_LONG}}}", "")))
         until(lambda: counters.delivered == 2)
-        until(lambda: not gateway.lanes["ems"].thinning.names)
+        until(lambda: not gateway.lanes["ems"].thinning.intervals)
         plant.publish(Message("a", b"3"), Message("a", b"4"))
         until(lambda: counters.delivered == 4)
 
