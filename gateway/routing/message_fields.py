@@ -27,6 +27,7 @@ from gateway.routing.template_functions import Levels
 # The text between braces; a capture may be called `property` or `payload`.
 FIELD_PATTERN: Final = r"property\.[^{}|.][^{}|]*|payload(?:\.[^{}|.]+)+"
 MAX_FIELD_BYTES: Final = 65_535  # no name of a system is longer
+MAX_DOCUMENT: Final = 256 << 10  # bytes of a payload; a longer one delays honest neighbours
 _PAYLOAD: Final = "payload."
 _CONTROL = re.compile("[\0-\x1f\x7f-\x9f\ud800-\udfff]")
 
@@ -111,6 +112,10 @@ def _document(payload: Payload) -> Value | FieldFault:
         return FieldFault(f"is in a payload of {payload.full} bytes, which was not read")
     if isinstance(payload, Mapping):
         return payload
+    if len(payload) > MAX_DOCUMENT:
+        return FieldFault(
+            f"is in a payload of {len(payload):,} bytes, and {MAX_DOCUMENT:,} are read"
+        )
     try:
         return load_json(payload if isinstance(payload, str) else payload.decode())
     except (UnicodeDecodeError, NotJsonError):

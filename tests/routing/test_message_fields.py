@@ -96,6 +96,13 @@ REFUSED = [
     pytest.param("{property.s}", b"", {"s": "é" * 40_000}, "is longer", id="80,000 bytes"),
     pytest.param("{property.s|slice:0:0}", b"", {"s": "x"}, "is empty after", id="a slice"),
     pytest.param("{payload.s}", DroppedPayload(9), {}, "was not read", id="no kept payload"),
+    pytest.param(
+        "{payload.s}",
+        b'{"s": "x"}' + b" " * (256 << 10),
+        {},
+        "262,144 are read",
+        id="a long document",
+    ),
 ]
 
 
