@@ -28,7 +28,7 @@ from gateway.routing.router import NOBODY
 from gateway.runtime import archive_setup, wiring
 from gateway.runtime.context import GatewayContext, SourceBinding, TraceBatch
 from gateway.runtime.delivery.backlog import SpoolLimits
-from gateway.runtime.delivery.dead_letter import DeadLetter
+from gateway.runtime.delivery.dead_letter import DeadLetter, picks
 from gateway.runtime.endpoint_uses import earlier_names, echo_brokers
 from gateway.runtime.identity import gateway_identity
 from gateway.runtime.inbound.echo_cache import EchoCache
@@ -358,7 +358,10 @@ class Gateway:
         """Send copies of dead letters to the configured endpoint, if there is one."""
         ref = self.configuration.dead_letters
         if ref.endpoint is not None:
-            messages = [letter.as_message(ref.name) for letter in letters]
+            messages = [
+                letter.as_message(ref.name, withheld=picks(self._find_route(letter.route), letter))
+                for letter in letters
+            ]
             self._watchdog.publish(ref.endpoint, messages)
 
     def _publish_only(self, letters: Sequence[DeadLetter], durable: Callable[[], None]) -> None:

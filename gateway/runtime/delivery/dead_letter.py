@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from gateway.model.message import Message, Value
+from gateway.routing.payload_pick import PayloadPick
+from gateway.routing.route import Route
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +31,11 @@ class DeadLetter:
     attempts: int
     message: Message
 
-    def as_message(self, name: str) -> Message:
-        """A copy to publish to `name`: the same payload, the dead letter's facts as properties."""
+    def as_message(self, name: str, *, withheld: bool = False) -> Message:
+        """A copy to publish to `name`: the same payload, the dead letter's facts as properties.
+
+        A `withheld` payload stays behind.
+        """
         facts: dict[str, Value] = {
             "dead_rule": self.rule,
             "dead_reason": self.reason,
@@ -41,6 +46,21 @@ class DeadLetter:
             "dead_time": self.time,
             "dead_attempts": self.attempts,
         }
+        if withheld:
+            facts["dead_payload"] = "withheld: the target gets picked fields only"
         properties = {**self.message.headers.properties, **facts}
         headers = replace(self.message.headers, properties=properties, reply_to=None)
-        return Message(name, self.message.payload, headers)
+        return Message(name, b"" if withheld else self.message.payload, headers)
+
+
+def picks(route: Route | None, letter: DeadLetter) -> bool:
+    """Return whether the target of a letter gets picked fields only; its payload may have others.
+
+    A letter without a target is of all of them.
+    """
+    label = letter.target.partition("#")[0]
+    return route is not None and any(
+        isinstance(each.conversion, PayloadPick) and each.conversion.paths is not None
+        for each in route.targets
+        if label in {each.label, ""}
+    )

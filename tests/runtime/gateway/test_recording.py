@@ -137,6 +137,28 @@ dead_letters: {endpoint: ems, name: GATEWAY.DEAD}
     assert copy.headers.properties["dead_rule"]
 
 
+def test_the_notice_of_a_document_that_is_not_picked_has_no_payload(
+    plant: BrokerClient, ems: BrokerClient
+) -> None:
+    picked = """routes:
+  orders:
+    from: {endpoint: plant, pattern: "orders/{rest...}"}
+    to: {endpoint: ems, template: "ORDERS.{rest...}", payload: {pick: [id]}}
+spool: {path: spool}
+dead_letters: {endpoint: ems, name: GATEWAY.DEAD}
+"""
+
+    with running(PLANT_AND_EMS + picked) as gateway:
+        until(lambda: gateway.lanes["ems"].direct)
+        plant.publish(Message("orders/1", b'{"id": 1, "card": "4711", "id": 2}'))
+        (notice,) = ems.receive(1)
+
+    assert (notice.address, notice.payload) == ("GATEWAY.DEAD", b"")
+    assert notice.headers.properties["dead_payload"] == (
+        "withheld: the target gets picked fields only"
+    )
+
+
 def test_a_tap_records_what_arrives_at_the_target(plant: BrokerClient, ems: BrokerClient) -> None:
     routes = """routes:
   orders:
