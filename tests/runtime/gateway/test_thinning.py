@@ -115,6 +115,23 @@ def test_only_changes_are_sent(plant: BrokerClient, ems: BrokerClient) -> None:
 
 
 @pytest.mark.usefixtures("no_time_to_convert")
+def test_a_value_is_sent_again_over_the_next_connection(
+    plant: BrokerClient, ems: BrokerClient
+) -> None:
+    """The target may have begun empty, and not every broker tells."""
+    with running(config("on_change: true")) as gateway:
+        counters, lane = gateway.counters["telemetry"], gateway.lanes["ems"]
+        plant.publish(Message("a", b"on"))
+        until(lambda: counters.delivered == 1)
+        lane.reconnect("a test")
+        until(lambda: lane.direct)
+        plant.publish(Message("a", b"on"))
+        until(lambda: counters.delivered == 2)
+
+    assert payloads(ems) == [b"on", b"on"]
+
+
+@pytest.mark.usefixtures("no_time_to_convert")
 def test_a_dead_letter_is_no_change(plant: BrokerClient, ems: BrokerClient) -> None:
     """The target accepted nothing else in between, so an equal message is none either."""
     thin = "on_change: true}, headers: {set: {priority: '{rest}'}"
