@@ -74,6 +74,7 @@ def running(config: Path) -> Iterator[Process]:
         process.end()
 
 
+@pytest.mark.nightly
 def test_bindings_follow_a_reload_and_a_start(tmp_path: Path, rabbitmq: Vhost) -> None:
     with running(write(tmp_path, rabbitmq, ["a", "b"])) as gateway:
         until(lambda: rabbitmq.bindings(QUEUE) == ["a.#", "b.#"])

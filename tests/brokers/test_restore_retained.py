@@ -56,6 +56,7 @@ def kept(broker: MqttSettings, count: int, pattern: str = "line/#") -> set[tuple
 
 
 @pytest.mark.parametrize("version", ["3.1.1", "5"])
+@pytest.mark.nightly
 def test_a_target_that_began_empty_gets_what_is_retained(
     tmp_path: Path, start_mosquitto: StartMosquitto, version: str
 ) -> None:

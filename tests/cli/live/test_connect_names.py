@@ -49,6 +49,7 @@ def test_a_subject_without_a_stream_is_no_good_connection(
 
 
 @pytest.mark.broker
+@pytest.mark.nightly
 def test_a_user_who_may_not_ask_is_told(
     tmp_path: Path, start_nats: StartNats, capsys: pytest.CaptureFixture[str]
 ) -> None:
