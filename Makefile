@@ -33,7 +33,7 @@ test: $(READY) ## format, lint, types, contracts, and all tests with real broker
 # Half of the time is waiting for brokers, so there are more workers than cores.
 suite:
 	$(BIN)/python -m compileall -q gateway  # each worker would compile each module at the same time
-	$(BIN)/pytest -m "not nightly and not chaos" -n 5 --dist loadfile --no-loadscope-reorder --session-timeout 2400
+	$(BIN)/pytest -m "not nightly and not chaos" -n 4 --dist loadfile --no-loadscope-reorder --session-timeout 2400
 
 test-nightly: $(READY) $(DOCS) ## the long forms of all tests
 	HYPOTHESIS_PROFILE=nightly $(BIN)/pytest --timeout 3600 -o faulthandler_timeout=3700
