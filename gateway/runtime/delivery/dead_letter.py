@@ -47,7 +47,7 @@ class DeadLetter:
             "dead_attempts": self.attempts,
         }
         if withheld:
-            facts["dead_payload"] = "withheld: the target gets picked fields only"
+            facts["dead_payload"] = "withheld: the target may get picked fields only"
         properties = {**self.message.headers.properties, **facts}
         headers = replace(self.message.headers, properties=properties, reply_to=None)
         return Message(name, b"" if withheld else self.message.payload, headers)
@@ -56,10 +56,13 @@ class DeadLetter:
 def picks(route: Route | None, letter: DeadLetter) -> bool:
     """Return whether the target of a letter gets picked fields only; its payload may have others.
 
-    A letter without a target is of all of them.
+    A letter without a target is of all of them. Nobody knows what a route picked that a reload has
+    removed.
     """
+    if route is None:
+        return bool(letter.route)
     label = letter.target.partition("#")[0]
-    return route is not None and any(
+    return any(
         isinstance(each.conversion, PayloadPick) and each.conversion.paths is not None
         for each in route.targets
         if label in {each.label, ""}
