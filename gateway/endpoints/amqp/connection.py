@@ -17,7 +17,6 @@ from time import monotonic
 from typing import Any, Final
 from urllib.parse import unquote
 
-from gateway.endpoints.amqp.session import FRAME, Session
 from gateway.endpoints.settings.amqp import PORTS, AmqpSettings, split_url
 from gateway.endpoints.settings.base import Server, TlsSettings, server_of
 from gateway.endpoints.sockets import NonBlockingSocket
@@ -27,6 +26,7 @@ from gateway.errors import EndpointError, NotConnectedError, WireError, first_li
 from gateway.setting import current
 from gateway.wire.amqp import frames
 from gateway.wire.amqp.frames import AmqpDecoder, Frame, encode_frame, error_text
+from gateway.wire.amqp.session import FRAME, Session
 from gateway.wire.amqp.values import binary, map_of, string, symbol, uint, ushort
 
 log = logging.getLogger(__name__)

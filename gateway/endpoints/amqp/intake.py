@@ -18,7 +18,6 @@ from gateway.endpoints.amqp.bodies import read_body
 from gateway.endpoints.amqp.connection import AmqpConnection, answer, fail, refusal, shown
 from gateway.endpoints.amqp.headers import MALFORMED, HeadReader
 from gateway.endpoints.amqp.management import BAD, Answer, Management
-from gateway.endpoints.amqp.session import ACCEPT, FRAME, REJECT, Receiver, terminus
 from gateway.endpoints.amqp.wanted import WantedAddresses
 from gateway.endpoints.base import Batch
 from gateway.endpoints.continuity import Retention
@@ -30,6 +29,7 @@ from gateway.endpoints.source_shell import not_open
 from gateway.errors import SubscriptionRefusedError, WireError
 from gateway.model.message import DeliveryMode, DroppedPayload, Headers, Message
 from gateway.wire.amqp import frames, sections
+from gateway.wire.amqp.session import ACCEPT, FRAME, REJECT, Receiver, terminus
 from gateway.wire.amqp.values import symbol, uint
 
 BIND_INTERVAL: Final = 30.0  # seconds; no server tells that a binding is gone

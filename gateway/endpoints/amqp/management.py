@@ -13,9 +13,9 @@ from itertools import count
 from typing import Any, Final, NamedTuple
 
 from gateway.endpoints.amqp.connection import AmqpConnection, answer, fail, shown
-from gateway.endpoints.amqp.session import ACCEPT, Receiver, Sender, terminus
 from gateway.errors import EndpointError, NotConnectedError, WireError
 from gateway.wire.amqp import frames, sections
+from gateway.wire.amqp.session import ACCEPT, Receiver, Sender, terminus
 from gateway.wire.amqp.values import (
     TRUE,
     composite,

@@ -22,7 +22,6 @@ from gateway.endpoints.amqp.bodies import write_body
 from gateway.endpoints.amqp.connection import AmqpConnection, answer, fail, refusal, shown
 from gateway.endpoints.amqp.headers import HeadWriter
 from gateway.endpoints.amqp.management import Management
-from gateway.endpoints.amqp.session import Sender, terminus
 from gateway.endpoints.amqp.topology import make_exchange
 from gateway.endpoints.base import NamesAnswer, Settle
 from gateway.endpoints.sent_messages import CHECK_INTERVAL, SendWindow, SentBatch, write_each
@@ -41,6 +40,7 @@ from gateway.model.message import Message
 from gateway.model.outcome import ACCEPTED, NO_ROOM, RETRY, Settlement, rejected
 from gateway.wire.amqp import frames
 from gateway.wire.amqp.frames import error_text
+from gateway.wire.amqp.session import Sender, terminus
 from gateway.wire.amqp.values import Described
 
 log = logging.getLogger(__name__)

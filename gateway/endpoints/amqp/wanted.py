@@ -17,7 +17,7 @@ from gateway.endpoints.source_memory import SourceMemory
 
 @dataclass(slots=True)
 class WantedAddresses:
-    """The addresses that a source reads: `own` is the queue with the bindings, or the durable subscription."""
+    """The addresses that a source reads; `own` is its queue, or its durable subscription."""
 
     settings: AmqpSettings
     own: str
