@@ -1,4 +1,4 @@
-"""What a name, or a message with it, becomes at the targets of a route."""
+"""The names of a message at the targets of a route."""
 
 from __future__ import annotations
 
