@@ -228,6 +228,21 @@ def test_lease_numbers_that_do_not_rise_are_an_error(tmp_path: Path) -> None:
     ]
 
 
+def test_the_leases_of_two_chains_are_not_compared_by_the_numbers_of_their_journals(
+    tmp_path: Path,
+) -> None:
+    """A machine that could not read the head before it numbers its journals from 0 again."""
+    made = Chained(LocalStorage(tmp_path))
+    for begin in (MIDNIGHT, MIDNIGHT + HOUR):
+        made.add("plant", begin, begin + HOUR, instance="a", lease=FIRST)
+    made.add("plant", MIDNIGHT + 2 * HOUR, NOON, instance="a", lease=FIRST, end=End.STOPPED)
+    made.links.clear()
+    later = Term(4, NOON + SECOND, 10)
+    made.add("plant", NOON + SECOND, END, instance="a", lease=later, start=NOON, end=End.STOPPED)
+
+    assert texts(made, "lease-order") == []
+
+
 def overlapping(root: Path, seconds: int, *, lease: bool = True) -> Chained:
     """Instance b hands over for `seconds` after a did for the first time."""
     made = Chained(LocalStorage(root))
