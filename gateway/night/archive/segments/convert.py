@@ -270,6 +270,7 @@ def _convert_all(
         for path in waiting:
             yield from _convert(location, path, storage, key)
         if isinstance(storage, RemoteStorage):
+            upload_heads(storage, location.local, changed=True)  # they state ends that were noted
             upload_names(storage, location.local)
         if keep_days is not None:
             for day in remove_days(storage, oldest_kept(keep_days, today()), key).days:
