@@ -1,4 +1,4 @@
-"""Who waits for whom while endpoints start: targets for the sources at their broker, and back.
+"""The order of a start: targets wait for the sources at their broker, and sources for targets.
 
 A broker that keeps nothing for a source loses what a target sends there before the source
 subscribes. So a lane sends nothing over a new connection until the sources at its broker are
