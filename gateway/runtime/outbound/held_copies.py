@@ -307,7 +307,7 @@ class _Released:
         self._rows, self._record = rows, record
 
     def answered(self, batch: OutboundBatch) -> None:
-        """Record the outcomes; the rows of copies that the lane's spool took are deleted, too."""
+        """Record the outcomes, and delete the rows of copies that the lane's spool took."""
         batch.rows = self._rows
         self._record(batch)
 
