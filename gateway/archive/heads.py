@@ -160,11 +160,11 @@ def read_heads(storage: Storage, key: bytes | None = None) -> list[StoredHead]:
     return found + [StoredHead(each, None, _SET_ASIDE) for each in paths if each.suffix == DAMAGED]
 
 
-def upload_heads(storage: Storage, buffer: Path) -> None:
+def upload_heads(storage: Storage, buffer: Path, *, changed: bool = False) -> None:
     """Upload the heads in the local folder `buffer`: before the seals of what they name.
 
-    A head of another machine in the archive is set aside first: what it names may be lost, and
-    nothing else says so.
+    With `changed`, those that are as they were uploaded last are left out. A head of another
+    machine in the archive is set aside first: what it names may be lost, and nothing else says so.
 
     Raises:
         OSError: the archive cannot be reached.
@@ -172,6 +172,8 @@ def upload_heads(storage: Storage, buffer: Path) -> None:
     for path in listed(buffer / HEADS):
         if not path.name.startswith("."):
             content, uploaded = read_regular(path), path.parent / UPLOADED / path.name
+            if changed and content in _contents(uploaded):
+                continue
             stored = storage.read(place := Path(HEADS) / path.name)
             known = [content, *_contents(uploaded, path.parent / OTHERS / path.name)]
             if stored is not None and stored not in known:

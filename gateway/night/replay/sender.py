@@ -127,7 +127,7 @@ class ReplaySender:
         self._writer: ArchiveWriter | None = None
 
     def matches(self, source: str, message: Message) -> Sequence[RouteMatch]:
-        """The matches of a message at the endpoint `source`; those of refused copies, too."""
+        """The matches of a message at the endpoint `source`, also of refused copies."""
         return self._router(source).match(message) if source in self._routes else ()
 
     def make(

@@ -260,7 +260,7 @@ def _packed(memories: Mapping[str, Facts], removed: Collection[str], gateway: st
 def _unpacked(text: str, gateway: str) -> tuple[dict[str, Any], set[str]]:
     found = json.loads(text)
     if not isinstance(found["memories"], dict):
-        raise ValueError("it has no memories")  # noqa: TRY004  # damage, and no fault of ours
+        raise ValueError("it has no memories")  # noqa: TRY004  # damage, not a fault of the gateway
     memories = {str(role): dict(facts) for role, facts in found["memories"].items()}
     removed = {str(each) for each in found["removed"]}
     if found["gateway"] != gateway:

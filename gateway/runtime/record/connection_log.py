@@ -32,7 +32,7 @@ class ConnectionLog:
 
         `endpoints` has the earlier name of each, or "". A renamed one goes on with that state.
 
-        The run may be that of another instance, where its head is in reach.
+        The run may be that of another instance, where its head can be read.
 
         A tap that the configuration has again missed everything since it was removed.
 

@@ -54,8 +54,8 @@ class Disk:
 class WrittenJournal:
     """A journal as its process wrote it, whatever became of it.
 
-    `index` is its place among the journals of its writer; `rows` are the times of its rows, which
-    its sources were told are durable. `end` is `open`, `closed`, `stopped` or `killed`.
+    `index` is its place among the journals of its writer; `rows` are the times of its messages,
+    whose rows its sources were told are durable. `end` is `open`, `closed`, `stopped` or `killed`.
     """
 
     stem: str
@@ -183,7 +183,7 @@ class GatewayProcess:
         self._counter += messages
         copies = [(self.start, number) for number in range(begin, self._counter)]
         self._append(
-            at,
+            since,
             self._rows(copies, received, since, received=since),
             self._rows(copies, delivered, at, received=since),
             self._seen(copies, at, since),

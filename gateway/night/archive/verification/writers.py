@@ -5,7 +5,7 @@ Every file that names a writer is a witness for it: its head, its seals and its 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -71,10 +71,9 @@ class Facts:
     """The facts that prove journals: the seals around a date, and what the archive has beside them.
 
     `seals` are those that were read, and `waiting` the journals without one, where their folder is
-    in reach. `moved` tells whether the
-    head of a writer is not that one any more: a gateway that runs goes on while its archive is
-    read, and what was missing then may be there. The writers of a `buffered` archive keep their
-    heads elsewhere: a new buffer begins a new chain.
+    readable. `moved` tells whether a writer has another head by now: a gateway that runs goes on
+    while its archive is read, and what was missing then may be there. The writers of a `buffered`
+    archive keep their heads elsewhere: a new buffer begins a new chain.
     """
 
     reader: EvidenceReader
@@ -114,7 +113,9 @@ class Facts:
 
     def leases(self, gateway: str) -> set[Term]:
         """Return the known leases of the instances of a gateway that nobody retired."""
-        heads = self.writers.expected.values()
+        return self._leases(gateway, self.writers.expected.values())
+
+    def _leases(self, gateway: str, heads: Collection[WriterHead]) -> set[Term]:
         found = {each.lease for each in self.seals if each.gateway == gateway}
         return found | {each.lease for each in heads if each.gateway == gateway}
 
@@ -127,7 +128,8 @@ class Facts:
         """
         if not lease.number or is_replay(name.writer):
             return FOREVER
-        later = (each.since for each in self.leases(gateway) if each.since > name.start + SLACK)
+        leases = self._leases(gateway, self.writers.sound.values())  # a retired one had it, too
+        later = (each.since for each in leases if each.since > name.start + SLACK)
         return min(later, default=FOREVER)
 
     def has_seal(self, stem: str) -> bool:
@@ -225,15 +227,9 @@ def _absent_journals(
     writer: str, head: WriterHead, period: Period, facts: Facts
 ) -> Iterator[Finding]:
     """Yield a finding for each journal that the head names and that is nowhere."""
-    known, link = facts.known, head.closed
-    stem = head.open or ""
+    link, stem = head.closed, head.open or ""
     opened = parse_journal_name(stem)
-    if link is not None and link.journal not in known and not facts.reader.exists(link):
-        end, name = link.closed, parse_journal_name(link.journal)
-        if link.digest is None and name and opened and opened != name:  # nobody knows its end
-            end = min(opened.start, facts.followed(name, head.gateway, head.lease))
-        if period.has(facts.begin_of(link), end):
-            yield missing_seal(writer, link)
+    yield from _absent_closed(writer, head, period, facts)
     if opened is None or (link is not None and link.journal == stem):
         return
     begin = opened.start if link is None else max(opened.start, link.closed)
@@ -243,18 +239,31 @@ def _absent_journals(
         yield error("missing-journal", f".journal/{stem}.open", text)
 
 
+def _absent_closed(
+    writer: str, head: WriterHead, period: Period, facts: Facts
+) -> Iterator[Finding]:
+    """Yield a finding about the journal that the head names as closed, and that is nowhere."""
+    link, opened = head.closed, parse_journal_name(head.open or "")
+    if link is None or link.journal in facts.known or facts.reader.exists(link):
+        return
+    end, name = link.closed, parse_journal_name(link.journal)
+    unknown = link.digest is None or link.taken
+    if unknown and name and opened and opened != name:  # nobody knows its end
+        end = min(opened.start, facts.followed(name, head.gateway, head.lease))
+    if period.has(facts.begin_of(link), end):
+        yield missing_seal(writer, link)
+
+
 def _absent_seals(writer: str, head: WriterHead, period: Period, facts: Facts) -> Iterator[Finding]:
     """Yield a finding about a process of which, by the head, a journal should have a seal.
 
     Its journals are out of reach, and the chain before it may end with a stop.
     """
     name, link = parse_journal_name(head.open or ""), head.closed
-    if link is not None and link.journal == head.last:
-        due = link.closed >= facts.oldest and period.has(facts.begin_of(link), link.closed)
-        if due and not facts.reader.exists(link):
-            yield missing_seal(writer, link)
-        return
-    if name is None or is_replay(writer):
+    before = parse_journal_name(link.journal) if link and link.closed >= facts.oldest else None
+    if before and (name is None or name == before or name.start != before.start):
+        yield from _absent_closed(writer, head, period, facts)  # no chain needs to lead there
+    if name is None or name == before or is_replay(writer):
         return
     until = taken_over(head.lease, facts.leases(head.gateway))
     begin, end = name.start, FOREVER if until is None else until

@@ -8,6 +8,7 @@ from dataclasses import replace
 from gateway.archive.judged_journals import Seen, with_judged
 from gateway.archive.layout import day_of
 from gateway.night.archive.night_record import NOT_JUDGED, DateRecord, HeadSeen, Night, extended
+from gateway.night.archive.verification.seal_evidence import reach
 from gateway.night.reconcile.by_key import by_key
 from gateway.night.reconcile.nights.findings import (
     TOLD_ONCE,
@@ -82,7 +83,8 @@ def _excused(previous: Night, world: World) -> set[str]:
     """
     retired = world.retired.intersection(each.writer for each in previous.heads)
     heads = (each for each in (*previous.heads, *world.heads) if each.writer in retired)
-    since = min((str(day_of(each.at)) for each in heads), default=str(world.today))
+    signs = [reach(each.at, each.at)[0] for each in heads]
+    since = str(day_of(min(signs))) if signs else str(world.today)
     return {day for day in world.kept if day >= since}
 
 

@@ -231,6 +231,16 @@ def test_the_dates_since_the_last_sign_of_a_writer_are_judged_once_after_it_is_r
     assert dates == (day(6),)
 
 
+def test_a_writer_that_is_retired_was_seen_until_shortly_before_its_last_sign() -> None:
+    """Its open journal may have messages that came before midnight: they are not proven."""
+    heads = (head("a", 1, noon(4) - 12 * HOUR + 1), head("b", 1, noon(1)))
+    _, night = link(NO_NIGHT, world(5, heads=heads), (1, 0))
+
+    dates, _ = link(night, replace(world(6, heads=heads), retired=frozenset({"a"})))
+
+    assert dates == (day(3), day(4), day(5))
+
+
 def test_a_head_that_vanished_or_went_back_is_named_every_night() -> None:
     _, night = link(NO_NIGHT, world(3, heads=(head("a", 5, noon(3)), head("b", 5, noon(3)))))
 
