@@ -24,6 +24,7 @@ from gateway.archive.layout import (
     HEADS,
     OTHERS,
     UPLOADED,
+    JournalName,
     is_replay,
     listed,
     parse_journal_name,
@@ -200,6 +201,24 @@ def _aside(path: Path, content: bytes) -> Path:
 def _earlier_path(head: WriterHead) -> Path:
     name = parse_journal_name(head.last or "")
     return Path(HEADS) / f"{head.writer}-{name.start if name else 0}{_EARLIER}"
+
+
+def remove_earlier(storage: Storage, journals: Iterable[JournalName]) -> None:
+    """Remove each head that was set aside and names no journal after those of its writer.
+
+    Their seals are removed, so nothing shows any more that a later process followed.
+
+    Raises:
+        OSError: the archive cannot be reached.
+    """
+    newest: dict[str, JournalName] = {}
+    for each in journals:
+        newest[each.writer] = max(each, newest.get(each.writer, each))
+    for stored in read_heads(storage) if newest else ():
+        last = parse_journal_name((stored.head and stored.head.last) or "")
+        aside = stored.path.suffix == _EARLIER
+        if aside and last is not None and last.writer in newest and last <= newest[last.writer]:
+            storage.delete(stored.path)
 
 
 def newest_heads(heads: Iterable[WriterHead]) -> list[WriterHead]:

@@ -54,6 +54,14 @@ class KnownWriters:
         present = {each.writer: each.head for each in self.heads if each.current and each.head}
         return {w: head for w, head in present.items() if w not in faulty}
 
+    def newest(self, head: WriterHead) -> WriterHead:
+        """Return the head of the writer of `head` that states the last journal.
+
+        That may be one that a machine set aside which came back, where the one after it is lost.
+        """
+        own = (each for each in self.heads if each.writer == head.writer and not each.fault)
+        return max([head, *(each.head for each in own if each.head)], key=_last_name)
+
     def note(self, writer: str, since: int, period: Period) -> str | None:
         """Return what a finding adds about a retired writer; None when the period has none.
 
@@ -177,8 +185,9 @@ def writer_findings(period: Period, facts: Facts) -> Iterator[Finding]:
         if note is not None:
             absent = _absent_journals if writer in writers.in_reach else _absent_seals
             found += absent(writer, head, period, facts)
-        if period.has(head.at, FOREVER):  # a retirement says nothing about another head
-            found += _older_head(writer, head, facts)
+        newest = writers.newest(head)
+        if period.has(newest.at, FOREVER):  # a retirement says nothing about another head
+            found += _older_head(writer, newest, facts)
         if found and not facts.moved(writer, head):
             yield from (replace(each, text=f"{each.text}{note or ''}") for each in found)
     for stored in writers.heads:
@@ -251,7 +260,11 @@ def _absent_closed(
     unknown = link.digest is None or link.taken
     if unknown and name and opened and opened != name:  # nobody knows its end
         end = min(opened.start, facts.followed(name, head.gateway, head.lease))
-    if period.has(facts.begin_of(link), end):
+    begin, own = facts.begin_of(link), [each for each in facts.seals if each.writer == writer]
+    last = max(own, key=lambda seal: seal.closed, default=None)
+    if last and name and last.sequence < name.number - 1:  # nor are those before it anywhere
+        begin = min(begin, last.closed)
+    if period.has(begin, end):
         yield missing_seal(writer, link)
 
 
@@ -276,6 +289,10 @@ def _absent_seals(writer: str, head: WriterHead, period: Period, facts: Facts) -
         text = f"{writer} opened {head.open}, and no journal of that process has a seal"
     weighted = error if begin < period.now else warning
     yield weighted("open-chain", head_path(writer).as_posix(), text)
+
+
+def _last_name(head: WriterHead) -> JournalName:
+    return parse_journal_name(head.last or "") or JournalName(head.writer, 0, 0)
 
 
 def _older_head(writer: str, head: WriterHead, facts: Facts) -> Iterator[Finding]:

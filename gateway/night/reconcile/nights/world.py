@@ -45,9 +45,9 @@ class World:
     `kept` are the dates with rows, `results` those with published results, and `live` the writers
     whose process is known to run. `heads` are those that their writers signed. `forgotten` are
     dates that were removed since the last night with rows that no night judged. `named` are the
-    writers whose routes are archived. `sealed` are the dates with seals. By writer, `numbers` are
-    those of the sealed journals of its newest chain, and `before` is the predecessor of the first
-    sealed journal.
+    writers whose routes are archived. `sealed` are the dates with seals. By writer and start of a
+    process, `numbers` are those of its sealed journals. By writer, `before` is the predecessor of
+    its first sealed journal.
     """
 
     today: date
@@ -60,7 +60,7 @@ class World:
     forgotten: frozenset[str] = frozenset()
     named: frozenset[str] = frozenset()
     sealed: frozenset[str] = frozenset()
-    numbers: Mapping[str, Collection[int]] = field(default_factory=dict)
+    numbers: Mapping[tuple[str, int], Collection[int]] = field(default_factory=dict)
     before: Mapping[str, Previous] = field(default_factory=dict)
 
     @property
@@ -97,8 +97,6 @@ def world_of(
     waiting = [] if job.location.url else waiting_journals(job.location.local)
     kept = frozenset(map(str, days_in(storage.names(Path()))))
     writers = known_writers(storage, None, job.key)
-    ends = by_key((each.writer, each.start) for each in previous.seen)
-    earlier = {writer: starts[-2] for writer, starts in ends.items() if len(starts) > 1}
     return World(
         today=day_of(at),
         heads=[
@@ -112,11 +110,7 @@ def world_of(
             for seal in unjudged  # one that is unreadable or forged stays new, until it is mended
             if (seal.keyed and job.key is None) or seal.has_valid_mac(job.key)
         ],
-        numbers=by_key(
-            (name.writer, name.number)
-            for _, name in journals
-            if name.start > earlier.get(name.writer, -1)
-        ),
+        numbers=by_key(((name.writer, name.start), name.number) for _, name in journals),
         before={seal.writer: seal.previous for seal in firsts if seal.previous is not None},
         kept=kept,
         results=frozenset(map(str, results)),
