@@ -96,6 +96,11 @@ class WriterHead(SignedStatement):
         """The stem of the last journal; None without one."""
         return self.open or (self.closed.journal if self.closed else None)
 
+    @property
+    def last_name(self) -> JournalName:
+        """The last journal, to compare heads by; the number -1 without one."""
+        return parse_journal_name(self.last or "") or JournalName(self.writer, 0, -1)
+
 
 @dataclass(frozen=True, slots=True)
 class StoredHead:
@@ -215,10 +220,19 @@ def remove_earlier(storage: Storage, journals: Iterable[JournalName]) -> None:
     for each in journals:
         newest[each.writer] = max(each, newest.get(each.writer, each))
     for stored in read_heads(storage) if newest else ():
-        last = parse_journal_name((stored.head and stored.head.last) or "")
-        aside = stored.path.suffix == _EARLIER
-        if aside and last is not None and last.writer in newest and last <= newest[last.writer]:
+        known = newest.get(stored.writer)
+        aside = stored.path.suffix == _EARLIER and stored.head
+        if aside and known and aside.last_name <= known:
             storage.delete(stored.path)
+
+
+def newest_head(heads: Iterable[StoredHead], writer: str) -> StoredHead | None:
+    """Return the signed head of a writer that states the last journal, current or set aside.
+
+    A machine that comes back sets aside the head of the machine after it.
+    """
+    own = (each for each in heads if each.writer == writer and each.head and not each.fault)
+    return max(own, key=lambda each: each.head.last_name if each.head else (), default=None)
 
 
 def newest_heads(heads: Iterable[WriterHead]) -> list[WriterHead]:

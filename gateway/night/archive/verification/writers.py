@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Final
 
 from gateway.archive.findings import Finding, error, warning
-from gateway.archive.heads import StoredHead, WriterHead, head_path, read_heads
+from gateway.archive.heads import StoredHead, WriterHead, head_path, newest_head, read_heads
 from gateway.archive.layout import JournalName, day_start, is_replay, parse_journal_name
 from gateway.archive.routes import routes_files
 from gateway.archive.signed_json import Previous, Term
 from gateway.archive.storage import LocalStorage, Storage
 from gateway.night.archive.retired import Retirement, retirements
-from gateway.night.archive.seals.seal import Seal
+from gateway.night.archive.seals.seal import End, Seal
 from gateway.night.archive.seals.store import link_path
 from gateway.night.archive.verification.holders import away, taken_over
 from gateway.night.archive.verification.seal_evidence import SLACK, EvidenceReader, Period
@@ -53,14 +53,6 @@ class KnownWriters:
         faulty = {each.writer for each in self.heads if each.current and each.fault}
         present = {each.writer: each.head for each in self.heads if each.current and each.head}
         return {w: head for w, head in present.items() if w not in faulty}
-
-    def newest(self, head: WriterHead) -> WriterHead:
-        """Return the head of the writer of `head` that states the last journal.
-
-        That may be one that a machine set aside which came back, where the one after it is lost.
-        """
-        own = (each for each in self.heads if each.writer == head.writer and not each.fault)
-        return max([head, *(each.head for each in own if each.head)], key=_last_name)
 
     def note(self, writer: str, since: int, period: Period) -> str | None:
         """Return what a finding adds about a retired writer; None when the period has none.
@@ -185,9 +177,9 @@ def writer_findings(period: Period, facts: Facts) -> Iterator[Finding]:
         if note is not None:
             absent = _absent_journals if writer in writers.in_reach else _absent_seals
             found += absent(writer, head, period, facts)
-        newest = writers.newest(head)
-        if period.has(newest.at, FOREVER):  # a retirement says nothing about another head
-            found += _older_head(writer, newest, facts)
+        newest = newest_head(writers.heads, writer)
+        if newest and newest.head and period.has(newest.head.at, FOREVER):  # also when retired
+            found += _older_head(writer, newest.head, facts)
         if found and not facts.moved(writer, head):
             yield from (replace(each, text=f"{each.text}{note or ''}") for each in found)
     for stored in writers.heads:
@@ -262,7 +254,8 @@ def _absent_closed(
         end = min(opened.start, facts.followed(name, head.gateway, head.lease))
     begin, own = facts.begin_of(link), [each for each in facts.seals if each.writer == writer]
     last = max(own, key=lambda seal: seal.closed, default=None)
-    if last and name and last.sequence < name.number - 1:  # nor are those before it anywhere
+    stopped = last is not None and last.end is End.STOPPED  # else its chain tells what follows
+    if last and name and stopped and last.sequence < name.number - 1:
         begin = min(begin, last.closed)
     if period.has(begin, end):
         yield missing_seal(writer, link)
@@ -289,10 +282,6 @@ def _absent_seals(writer: str, head: WriterHead, period: Period, facts: Facts) -
         text = f"{writer} opened {head.open}, and no journal of that process has a seal"
     weighted = error if begin < period.now else warning
     yield weighted("open-chain", head_path(writer).as_posix(), text)
-
-
-def _last_name(head: WriterHead) -> JournalName:
-    return parse_journal_name(head.last or "") or JournalName(head.writer, 0, 0)
 
 
 def _older_head(writer: str, head: WriterHead, facts: Facts) -> Iterator[Finding]:

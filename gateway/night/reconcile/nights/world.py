@@ -124,7 +124,10 @@ def world_of(
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """The dates around a journal of a writer, from its neighbours; `filled` after a judged one."""
+    """The dates around a journal of a writer, from its neighbours.
+
+    `after` is `date.max` for its last journal. A place is `filled` before a judged journal.
+    """
 
     before: date
     after: date
@@ -140,7 +143,7 @@ def _places(listed: Iterable[tuple[date, JournalName]], previous: Night) -> dict
         for number, (_, name) in enumerate(own):
             # Most journals are closed just after midnight: what follows them reaches back.
             before = own[number - 1][0] - timedelta(days=1) if number else own[0][0]
-            after, _ = own[min(number + 1, len(own) - 1)]
+            after = own[number + 1][0] if number + 1 < len(own) else date.max
             found[str(name)] = _Place(before, after, filled=number < last)
     return found
 
@@ -171,16 +174,20 @@ def _new_journal(
     """Return a journal with the dates of its rows, and those that it proves from `begin` on.
 
     One that begins a chain, or that leaves or fills a gap, proves all between its neighbours: the
-    finding about the journals that are missing there belongs to these dates. Its first rows may be
+    finding about the journals that are missing there belongs to these dates. A stop proves the
+    silence until the next journal: it may arrive late. The first rows of a journal may be
     sightings of copies that were in flight before, for `in_flight` microseconds.
     """
     before = seal.previous
+    place = places[seal.journal]
     begin, end = reach(min(begin, seal.opened), seal.closed)
     begin = min([begin, *(entry.first - in_flight for entry in seal.segments)])
     first, last = day_of(begin), day_of(end)
-    place = places.get(seal.journal)
-    if place and (place.filled or before is None or before.journal not in places):
-        first, last = min(first, place.before), max(last, place.after)
+    goes_on = place.after if place.after < date.max else last
+    if place.filled or before is None or before.journal not in places:
+        first, last = min(first, place.before), max(last, goes_on)
+    if seal.end is End.STOPPED:
+        last = max(last, place.after)
     proven = {day for day in kept if str(first) <= day <= str(last)}
     concerns = proven.union(*(entry.concerns for entry in seal.segments))
     return NewJournal(seal.writer, seal.start, seal.sequence, seal.mac, tuple(sorted(concerns)))
