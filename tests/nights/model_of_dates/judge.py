@@ -77,7 +77,7 @@ class Judge:
     alarms: list[Finding] = field(default_factory=list)  # of the last night
     _since: dict[str, int] = field(default_factory=dict)  # what nights said to nobody
     _now: set[str] = field(default_factory=set)  # the dates of this run
-    _left: int | None = None  # steps until this night ends in the middle
+    _left: int | None = None  # steps until this night is interrupted
     _printed: str | None = None  # the digest of the last night that ended well
     _gone: set[str] = field(default_factory=set)  # dates that were removed
     _told: set[str] = field(default_factory=set)  # journals whose late rows a night has told
