@@ -246,3 +246,34 @@ def test_a_letter_of_a_target_has_the_fields_in_its_name(
     rows = [row for row in archived(tmp_path) if row["replayed"] and row["target"] == "erp"]
     assert [json.loads(row["fields"]) for row in rows] == [{"payload.site": "7"}]
     assert {row["name"] for row in rows} == {"ORDERS.7"}
+
+
+def test_the_value_that_a_target_accepted_is_forgotten_after_a_replay(
+    tmp_path: Path, config: Path, erp: Source
+) -> None:
+    """The target has the replayed value now: an equal message of the source is a change."""
+    text = config.read_text().replace(
+        'rest...}"}\n      -', 'rest...}", thin: {on_change: true}}\n      -'
+    )
+    config.write_text(text)
+    keep(tmp_path, letter(1, "erp", "erp", Message("ORDERS.1", b"old")))
+    gateway = Gateway(load(config))
+    gateway.start()
+    broker = text.partition("broker: plant-")[2].partition("}")[0]
+    settings = MemorySettings(name="in", dialect="mqtt", broker=f"plant-{broker}")
+    counters = gateway.counters["orders"]
+    try:
+        until(lambda: all(lane.direct for lane in gateway.lanes.values()))
+        with opened(sink := make_sink(settings)):
+            for thinned in (0, 1):
+                send(sink, Message("orders/1", b"on"))
+                until(lambda: counters.thinned == thinned)  # noqa: B023  # called here
+                until(lambda: counters.delivered == 2 + thinned)  # noqa: B023  # likewise
+            assert main(["dead-letters", "replay", str(config)]) == 0
+            send(sink, Message("orders/1", b"on"), Message("orders/2", b"on"))
+            until(lambda: counters.delivered == 7)
+    finally:
+        gateway.stop(PATIENCE)
+    arrived = [each.payload for each in collect(erp, 8) if each.address == "ORDERS.1"]
+    assert arrived == [b"on", b"old", b"on"]
+    assert counters.thinned == 1
