@@ -114,7 +114,7 @@ class FileReader:
         self._defaults = outer
 
     def _is_other_gateway(self, path: Path, root: yaml.MappingNode) -> bool:
-        """Return whether another file of the folder has a section `gateway`, too.
+        """Return whether another file of the folder also has a section `gateway`.
 
         Such a file is not read further: each of its sections would be a finding.
         """

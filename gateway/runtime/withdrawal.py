@@ -107,12 +107,14 @@ def _asked(configuration: Configuration, thing: Thing) -> Thing:
 
 
 @contextmanager
-def alone(configuration: Configuration, lease: LeaseHolder | None) -> Iterator[None]:
+def alone(
+    configuration: Configuration, lease: LeaseHolder | None, *, goes_on: bool
+) -> Iterator[None]:
     """Be the only process of the gateway, and let none start.
 
     Raises:
         GatewayError: an instance runs, or holds the lease; the spool or the dead letters hold
-            messages.
+            messages, and the gateway is not one that `goes_on`.
     """
     with ExitStack() as stack:
         if lease is not None and configuration.standby is not None:
@@ -125,7 +127,8 @@ def alone(configuration: Configuration, lease: LeaseHolder | None) -> Iterator[N
         if spool is not None and (Path(spool.path) / FILE_NAME).exists():
             database = SpoolDatabase(Path(spool.path))
             stack.callback(database.close, ANSWER_TIMEOUT)
-            _require_empty(database)
+            if not goes_on:
+                _require_empty(database)
         yield
 
 

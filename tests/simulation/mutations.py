@@ -56,7 +56,7 @@ from gateway.runtime.outbound.spool import Spool
 from gateway.runtime.outbound.spool_db import SpoolDatabase
 from gateway.runtime.record.gap_recorder import GapRecorder
 from gateway.runtime.record.ledger import Ledger
-from gateway.runtime.reload import ActiveEndpoints
+from gateway.runtime.start_order import StartOrder
 from gateway.runtime.tap import Tap
 from tests.simulation.copy_plans import copy_plan
 from tests.simulation.faults import make_plan
@@ -442,8 +442,8 @@ MUTATIONS: Final = (
     Mutation("a message that equals a refused copy is a message", Echoes, "returned",
              _undecided_as(("g1/r-a", "g1/r-b"))),
     Mutation("a refused copy has no echo", Echoes, "refused", _expect_echoes_of_refused),
-    Mutation("a sink waits for the sources at a broker that keeps nothing", ActiveEndpoints,
-             "_sources_ready", _instead(lambda _self, _name, _since: True)),
+    Mutation("a sink waits for the sources at a broker that keeps nothing", StartOrder,
+             "sources_ready", _instead(lambda _self, _name, _since: True)),
     Mutation("a duplicate is settled after its original", InFlightBatch, "when_settled",
              _instead(lambda _self, callback: callback())),
     Mutation("a stream knows a copy by one id at each attempt", nats_sink, "_message_id",

@@ -192,6 +192,22 @@ def test_a_name_is_made_of_the_fields_that_are_typed(
         assert page.errors() == []
 
 
+def test_the_lookup_begins_with_the_systems_of_the_endpoints(browser: webdriver.Chrome) -> None:
+    ends = (endpoint(system="nats"), endpoint("office", "sink", system="ems"))
+    shown = FakeStatus(status(endpoints=ends))
+    with served(shown) as server:
+        page = Page(browser, server.url)
+
+        def chosen() -> list[object]:
+            return [page.find(f"#{each}").get_property("value") for each in ("system", "target")]
+
+        page.until(lambda: chosen() == ["nats", "ems"])
+        Select(page.find("#system")).select_by_value("yami4")
+        shown.status = status(endpoints=ends, routes=(route("later"),))
+        page.until(lambda: page.texts("#routes-table tbody th") == ["later"])
+        assert chosen() == ["yami4", "ems"]
+
+
 def test_a_token_is_required_and_stored_nowhere(browser: webdriver.Chrome) -> None:
     with served(FakeStatus(status()), WebSettings(port=0, token=TOKEN)) as server:
         page = Page(browser, server.url)

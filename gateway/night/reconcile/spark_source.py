@@ -124,7 +124,7 @@ class ArchiveReader(DataSourceReader):
     """Finds the files of a query, and reads them on executors; None for `days` is all dates.
 
     With a `key`, segments that no seal of this key proves are refused. With `journals`, rows that
-    are not in a segment yet are read, too.
+    are not in a segment yet are also read.
     """
 
     location: ArchiveLocation

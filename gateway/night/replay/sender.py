@@ -129,7 +129,7 @@ class ReplaySender:
         self._mark, self._is_marked = replay_mark(configuration), False
 
     def matches(self, source: str, message: Message) -> Sequence[RouteMatch]:
-        """The matches of a message at the endpoint `source`; those of refused copies, too."""
+        """The matches of a message at the endpoint `source`, also of refused copies."""
         return self._router(source).match(message) if source in self._routes else ()
 
     def make(

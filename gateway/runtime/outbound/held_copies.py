@@ -102,7 +102,7 @@ class HeldCopies:
     def use(self, rules: Rules, mark: ReplayMark) -> None:
         """Go on with these rules: what no rule holds any more is sent.
 
-        `mark` is that of the commands that send to the target, too.
+        `mark` is that of the commands that also send to the target.
         """
         with self._changed:
             self._mark = mark
@@ -322,7 +322,7 @@ class _Released:
         self._rows, self._record = rows, record
 
     def answered(self, batch: OutboundBatch) -> None:
-        """Record the outcomes; the rows of copies that the lane's spool took are deleted, too."""
+        """Record the outcomes, and delete the rows of copies that the lane's spool took."""
         batch.rows = self._rows
         self._record(batch)
 

@@ -1,5 +1,15 @@
 // The name lookup.
 
+// Chooses the system of the first source, and that of the first target, unless somebody chose one.
+function suggestSystems(ends) {
+  for (const [id, side] of [["system", "source"], ["target", "sink"]]) {
+    const end = ends.find((each) => each.side === side);
+    if (!end || byId(id).dataset.chosen) continue;
+    byId(id).value = end.system;
+    byId(id).dataset.chosen = "yes";
+  }
+}
+
 function line(title, ...parts) {
   const row = make("li");
   row.append(make("strong", title), " ", ...parts);

@@ -190,6 +190,49 @@ def test_the_head_of_a_process_that_was_killed_before_it_names_its_last_journal(
     assert head.last == str(JournalName("edge", START, 1))
 
 
+def test_the_head_in_a_bucket_states_how_a_killed_process_ended(world: World) -> None:
+    """The converter that uploads its last journal also uploads the head that names it."""
+    process = world.start(world.machine())
+    next_opened_and_head_not_written(world, process)
+    process.journal._lock.close()  # noqa: SLF001
+    world.convert(process.root, *journals(process.root))
+
+    assert errors(world.verify()) == ["open-chain"]  # and no `old-head`
+
+
+def test_what_a_lost_machine_had_open_is_missing_when_the_machine_after_it_ends_too(
+    world: World,
+) -> None:
+    """The head of the second machine names it, and no seal of the second is in the bucket."""
+    lost = world.start(stopped_before(world))
+    lost.write(3)
+    world.lose(lost)
+    second = world.start(world.machine())
+    second.kill()
+
+    found = world.verify().findings
+
+    assert [each.rule for each in found if "000001" in each.place] == ["missing-seal"]
+
+
+def test_a_machine_that_comes_back_with_a_journal_that_no_head_named_is_no_second_gateway(
+    world: World,
+) -> None:
+    """The machine after it took the head from before that journal: their numbers are equal."""
+    away = world.start(world.machine())
+    world.convert(away.root)
+    next_opened_and_head_not_written(world, away)
+    away.journal._lock.close()  # noqa: SLF001
+    other = world.start(world.machine())
+    other.write(5)
+    assert LOST & set(errors(world.verify()))
+
+    world.convert(away.root, *journals(away.root))
+    world.stop(other)
+
+    assert errors(world.verify()) == []
+
+
 @pytest.mark.parametrize(
     "back", [0, pytest.param(2 * HOUR, marks=pytest.mark.nightly)], ids=["", "clock-behind"]
 )

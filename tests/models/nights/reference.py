@@ -123,7 +123,7 @@ class Nights:
     def missing_seals(
         self, archive: Archive, writer: str, head: Head | None, seen: Head | None
     ) -> set[int]:
-        """Return the numbers that a head or a later seal names, and nobody has."""
+        """Return the numbers that a head or a later seal names, without a journal."""
         sealed = {number for w, number in archive.seals if w == writer}
         gone = {n for f in archive.forgotten.values() for w, n in f.seals if w == writer}
         last = max(sealed, default=0)
