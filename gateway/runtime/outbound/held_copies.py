@@ -103,7 +103,7 @@ class HeldCopies:
         """Go on with these rules: what no rule holds any more is sent.
 
         `mark` is that of the commands that send to the target, too.
-        """
+        `mark` is shared with the commands that send to the target.
         with self._changed:
             self._mark = mark
             self.state.keep(rules, monotonic())
