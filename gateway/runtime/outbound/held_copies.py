@@ -102,8 +102,8 @@ class HeldCopies:
     def use(self, rules: Rules, mark: ReplayMark) -> None:
         """Go on with these rules: what no rule holds any more is sent.
 
-        `mark` is that of the commands that send to the target, too.
-        `mark` is shared with the commands that send to the target.
+        `mark` is also that of the commands that send to the target.
+        """
         with self._changed:
             self._mark = mark
             self.state.keep(rules, monotonic())
