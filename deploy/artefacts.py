@@ -4,7 +4,8 @@ python -m deploy.artefacts [FOLDER]        (dist/gateway-VERSION)
 
 Wheel, source archive, the slim image as an archive for `docker load`, the list of packages
 (CycloneDX), the documents, the page that says how to install each, and SHA256SUMS. Without a
-Docker engine the image is left out. At the end it prints the commands that sign and tag with the releaser's key.
+Docker engine the image is left out. At the end it prints the commands that sign and tag with the
+releaser's key.
 """
 
 from __future__ import annotations
