@@ -16,6 +16,7 @@ from typing import Final
 from gateway.config.load import Configuration
 from gateway.errors import EndpointError
 from gateway.runtime import wiring
+from gateway.runtime.archive_setup import replay_mark
 from gateway.runtime.context import GatewayContext, SourceBinding
 from gateway.runtime.delivery.duplicates import Identity
 from gateway.runtime.endpoint_uses import (
@@ -174,8 +175,9 @@ class ActiveEndpoints:
         )
 
     def _thin_lanes(self, wanted: Configuration) -> None:
+        mark = replay_mark(wanted)
         for name in target_endpoints(wanted):
-            self.lanes[name].thinning.use(thinned(wanted, name))
+            self.lanes[name].thinning.use(thinned(wanted, name), mark)
 
     def _make_lane(self, name: str, binding: SinkBinding, context: GatewayContext) -> Lane:
         state = _state(name, "sink", context)  # a reload may give it another name

@@ -47,7 +47,7 @@ from gateway.runtime.delivery.lane_phase import Phase
 from gateway.runtime.delivery.outbound_batch import OutboundBatch
 from gateway.runtime.delivery.received_batch import ReceivedBatch
 from gateway.runtime.delivery.rows import Cut
-from gateway.runtime.delivery.thinning import HeldCopy, Thinning
+from gateway.runtime.delivery.thinning import Candidate, Course, HeldCopy, Thinning
 from gateway.runtime.inbound import recovery_from_journals, thinned_batch
 from gateway.runtime.inbound.in_flight import InFlightBatch
 from gateway.runtime.outbound import spool, spool_codec, spool_db
@@ -309,6 +309,19 @@ def _without_rows(real: Method) -> Method:
     return take_ready
 
 
+def _without_open(real: Method) -> Method:
+    """Compare with the accepted copy only, whatever is on its way."""
+
+    def change(self: Thinning, copy: Candidate) -> Course | bytes:
+        known = self.changes.get(copy.name)
+        if known is not None and known.accepted is not None and known.accepted[0] == copy.content:
+            return known.accepted[1]
+        found: Course | bytes = real(self, copy)
+        return found
+
+    return change
+
+
 def _cut_rows(kept: int) -> Callable[[Method], Method]:
     """Record so many cuts only of a message and a route."""
 
@@ -473,6 +486,10 @@ MUTATIONS: Final = (
     Mutation("no copy passes one that was held", Thinning, "take_ready", _without_rows, thin_plan),
     Mutation("a copy that is replaced has a row", HeldCopies, "_cut_rows",
              _instead(staticmethod(lambda *_: [])), thin_plan),
+    Mutation("a spare is sent where the newer copy is refused", Thinning, "decided",
+             lambda real: lambda self, name, number, *, refused:  # noqa: ARG005  # as it is
+             real(self, name, number, refused=False), thin_plan),
+    Mutation("a copy on its way may be a change", Thinning, "_change", _without_open, thin_plan),
     Mutation("a held copy is read at the next start", spool_db, "_END_INTERVALS",
              _instead("SELECT 1;"), thin_plan),
 )  # fmt: skip

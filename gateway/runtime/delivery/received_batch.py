@@ -285,6 +285,7 @@ class ReceivedBatch:
             reason=settlement.reason,
             attempts=attempts,
             message=sent or received,
+            fields=delivery.fields if sent else "",
         )
         self.letters.append(letter)
         if self._archived:

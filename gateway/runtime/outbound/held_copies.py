@@ -33,6 +33,7 @@ from gateway.runtime.delivery.thinning import (
     Rules,
     Thinning,
 )
+from gateway.runtime.outbound.replay_mark import ReplayMark
 from gateway.runtime.outbound.spool import Spool
 from gateway.runtime.outbound.spool_codec import pack_batch, unpack_batch
 from gateway.runtime.record.counters import EndpointState
@@ -67,6 +68,7 @@ class HeldCopies:
         """
         self._endpoint, self._spool, self._deliver = endpoint, spool, deliver
         self._is_direct = is_direct
+        self._mark, self._marked = ReplayMark(), 0
         self.state = Thinning(holds=spool is not None)
         self.intervals, self.changes = self.state.intervals, self.state.changes
         self._changed = threading.Condition()
@@ -80,6 +82,8 @@ class HeldCopies:
     def course(self, copy: Candidate) -> tuple[Course | bytes, Interval | None]:
         """Return the course of a copy, or the id of another one, and the interval of its name."""
         with self._changed:
+            if copy.rule is not None and not copy.seconds:
+                self._forget_replayed()
             found = self.state.course(copy, monotonic())
             return found, self.state.intervals.get(copy.name)
 
@@ -88,9 +92,20 @@ class HeldCopies:
         with self._changed:
             self.state.passed(name)
 
-    def use(self, rules: Rules) -> None:
-        """Go on with these rules: what no rule holds any more is sent."""
+    def _forget_replayed(self) -> None:
+        """Forget what the target accepted if a command has sent something since, or sends now."""
+        count = self._mark.count
+        if count != self._marked or count % 2:
+            self.state.forget_changes()
+        self._marked = count
+
+    def use(self, rules: Rules, mark: ReplayMark) -> None:
+        """Go on with these rules: what no rule holds any more is sent.
+
+        `mark` is that of the commands that send to the target, too.
+        """
         with self._changed:
+            self._mark = mark
             self.state.keep(rules, monotonic())
             self.state.end_intervals(monotonic())
             self._changed.notify_all()

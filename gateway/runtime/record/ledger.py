@@ -197,4 +197,5 @@ def _dead_letter(
         reason=settlement.reason,
         attempts=int(str(common["attempt"])),
         message=message,
+        fields=str(row.values("fields")[0] or ""),
     )

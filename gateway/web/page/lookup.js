@@ -87,6 +87,8 @@ async function lookUp() {
   if (!text) return byId("answer").replaceChildren();
   const kind = document.querySelector("input[name=kind]:checked").value;
   const query = new URLSearchParams({ system: byId("system").value, kind, text });
+  const [payload, properties] = [byId("payload").value, byId("properties").value.split(/\s*,\s*/).filter(Boolean).join("\n")];
+  if (kind === "name") for (const [name, value] of Object.entries({ payload, properties })) if (value) query.set(name, value);
   const wanted = byId("wanted").value;
   if (wanted) for (const [name, value] of [["wanted", wanted], ["target", byId("target").value]]) query.set(name, value);
   try {

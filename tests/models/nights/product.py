@@ -92,7 +92,7 @@ class ProductNights(Nights):
             live=frozenset(),
             named=frozenset(archive.routes),
             numbers={
-                writer: {number for w, number in archive.seals if w == writer}
+                (writer, _START): {number for w, number in archive.seals if w == writer}
                 for writer, _ in archive.seals
             },
             before={

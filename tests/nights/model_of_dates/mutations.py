@@ -23,7 +23,7 @@ MUTATIONS: Final = {
     "a second chain is not compared": (chains._Chain, "_break", _NOTHING),  # noqa: SLF001
     "a head is not told how its journal ended": (convert, "note_end", lambda *_, **__: None),
     "a journal before the first judged one is old": (
-        judged_journals.Seen, "has", lambda self, _, number: number <= self.number,
+        judged_journals.Seen, "has", lambda self, number: number <= self.number,
     ),
     "a start says nothing about the date before": (
         night_world, "_proven_from", lambda seal, *_: seal.opened,

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
-from gateway.archive.layout import SECOND
+from gateway.archive.layout import SEALS, SECOND
 from tests.nights.model_of_dates.machines import Disk, WrittenJournal, date_text
 from tests.nights.model_of_dates.worlds import World, Writer
 
@@ -95,7 +95,7 @@ def _taken_between(
 ) -> bool:
     """Whether another instance had the lease between the processes of two journals."""
     return any(
-        first.opened <= each.opened <= last.opened
+        first.lease < each.lease < last.lease
         for other in world.writers_by_gateway[writer.gateway]
         for each in other.books
         if other is not writer
@@ -113,9 +113,18 @@ def doubts(world: World) -> Iterator[Doubt]:
         yield from _absent_journals(world, writer)
         yield from _silence(world, writer)
         yield from _broken_chains(writer)
+    if world.removed_up_to >= min(stored_dates(world), default=END):
+        yield Doubt("", world.removed_up_to, "rows came after their dates were removed")
     for each in world.tampered:
         if not each.undone:
             yield Doubt(each.first, each.last, each.kind)
+
+
+def stored_dates(world: World) -> Iterator[str]:
+    """The dates of which the archive has rows or seals."""
+    for folder in (world.bucket, world.bucket / SEALS):
+        for path in folder.glob("date=*"):
+            yield path.name.removeprefix("date=")
 
 
 def _absent_journals(world: World, writer: Writer) -> Iterator[Doubt]:
@@ -141,7 +150,7 @@ def _followed(world: World, writer: Writer, journal: WrittenJournal) -> str:
         each.opened
         for other in world.writers_by_gateway[writer.gateway]
         for each in other.books
-        if other is not writer and each.opened >= journal.opened
+        if other is not writer and each.lease > journal.lease
     ]
     return date_text(min(begins) + REACH) if begins else END
 
@@ -162,7 +171,7 @@ def _silence(world: World, writer: Writer) -> Iterator[Doubt]:
             each.opened
             for other in world.writers_by_gateway[writer.gateway]
             for each in other.books
-            if other is not writer and each.opened >= writer.books[-1].last_row
+            if other is not writer and each.lease > writer.books[-1].lease
         ]
         end = date_text(min(others)) if others else END
     else:

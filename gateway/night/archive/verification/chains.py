@@ -95,8 +95,8 @@ class _Chain:
 
     def findings(self) -> Iterator[Finding]:
         yield from self._begin(self.lineages[0][0])
-        for before, after in pairwise(self.lineages):
-            yield from self._break(before, after)
+        for number in range(1, len(self.lineages)):
+            yield from self._break(self._before(number), self.lineages[number])
         for lineage in self.lineages:
             for earlier, later, fault in contradictions(lineage):
                 if self.period.has(earlier.opened, later.closed):
@@ -145,6 +145,17 @@ class _Chain:
         elif self.period.has(link.closed, self._end_of(link, first)):
             yield self._missing(link, first)
 
+    def _before(self, number: int) -> Sequence[Seal]:
+        """Return the lineage that one of this number goes on from: by its link, or by time."""
+        link, earlier = self.lineages[number][0].previous, self.lineages[:number]
+        name = parse_journal_name(link.journal) if link is not None else None
+        of_process = (
+            lineage
+            for lineage in reversed(earlier)
+            if name is not None and any(seal.start == name.start for seal in lineage)
+        )
+        return next(of_process, earlier[-1])
+
     def _break(self, earlier: Sequence[Seal], later: Sequence[Seal]) -> Iterator[Finding]:
         """Return the finding about the begin of a second lineage."""
         last, first = max(earlier, key=lambda seal: (seal.closed, seal.sequence)), later[0]
@@ -161,13 +172,15 @@ class _Chain:
             end = link.closed  # nor after it
         elif link and link.journal not in known:
             end = self._end_of(link, first)
+            if end < begin:  # it was over before that lineage, of another machine
+                begin = min(self.facts.begin_of(link), end)
         if not self.period.has(begin, end):
             return
         if first.opened < last.closed or (link is not None and link.journal in known):
             text = f"{first.journal} and {last.journal} were written beside each other"
             hint = f"two processes use the name {self.writer}; give each gateway its own name"
             yield error("forked-chain", _place(first), f"{text}: {hint}")
-        elif link is not None:
+        elif link is not None and not self.facts.reader.exists(link):
             yield self._missing(link, first)
         else:
             text = f"{first.journal} begins a new chain after {last.journal}"

@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Final
 
 from gateway.archive.findings import Finding, error, warning
-from gateway.archive.heads import StoredHead, WriterHead, head_path, read_heads
+from gateway.archive.heads import StoredHead, WriterHead, head_path, newest_head, read_heads
 from gateway.archive.layout import JournalName, day_start, is_replay, parse_journal_name
 from gateway.archive.routes import routes_files
 from gateway.archive.signed_json import Previous, Term
 from gateway.archive.storage import LocalStorage, Storage
 from gateway.night.archive.retired import Retirement, retirements
-from gateway.night.archive.seals.seal import Seal
+from gateway.night.archive.seals.seal import End, Seal
 from gateway.night.archive.seals.store import link_path
 from gateway.night.archive.verification.holders import away, taken_over
 from gateway.night.archive.verification.seal_evidence import SLACK, EvidenceReader, Period
@@ -176,8 +176,9 @@ def writer_findings(period: Period, facts: Facts) -> Iterator[Finding]:
         if note is not None:
             absent = _absent_journals if writer in writers.in_reach else _absent_seals
             found += absent(writer, head, period, facts)
-        if period.has(head.at, FOREVER):  # a retirement says nothing about another head
-            found += _older_head(writer, head, facts)
+        newest = newest_head(writers.heads, writer)
+        if newest and newest.head and period.has(newest.head.at, FOREVER):  # also when retired
+            found += _older_head(writer, newest.head, facts)
         if found and not facts.moved(writer, head):
             yield from (replace(each, text=f"{each.text}{note or ''}") for each in found)
     for stored in writers.heads:
@@ -250,7 +251,12 @@ def _absent_closed(
     unknown = link.digest is None or link.taken
     if unknown and name and opened and opened != name:  # nobody knows its end
         end = min(opened.start, facts.followed(name, head.gateway, head.lease))
-    if period.has(facts.begin_of(link), end):
+    begin, own = facts.begin_of(link), [each for each in facts.seals if each.writer == writer]
+    last = max(own, key=lambda seal: seal.closed, default=None)
+    stopped = last is not None and last.end is End.STOPPED  # else its chain tells what follows
+    if last and name and stopped and last.sequence < name.number - 1:
+        begin = min(begin, last.closed)
+    if period.has(begin, end):
         yield missing_seal(writer, link)
 
 
