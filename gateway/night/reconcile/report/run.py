@@ -19,7 +19,9 @@ from gateway.night.reconcile.report.report import BREACH, CLEAN, GAPS, NO_ANSWER
 from gateway.night.reconcile.report.rows import Row, Rows, word
 from gateway.night.reconcile.report.summary import content_of, members
 
-NOTHING: Final = "Nothing to judge: no date that ended is new or changed"
+NOTHING: Final = (
+    "Nothing to judge: no date that ended is new or changed; --date D judges one again, also today"
+)
 _WORST_FIRST: Final = (BREACH, NO_ANSWER, GAPS, CLEAN)
 _WORDS: Final[Mapping[object, str]] = {
     BREACH: "not clean",
