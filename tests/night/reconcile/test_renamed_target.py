@@ -87,8 +87,8 @@ def test_the_copies_arrived_and_none_is_in_flight(
         arrived = reconciled()
 
     assert "in flight 2" in waiting
-    text = "for a target that is no longer configured: old of route orders"
-    assert [any(text in line for line in lines) for lines in (waiting, stranded)] == [False, True]
+    text = "route orders, target old: 2 in flight for a target that is no longer configured"
+    assert [text in lines for lines in (waiting, stranded)] == [False, True]
     assert {"Clean: all 2 deliveries arrived", "verdict: clean"} <= set(arrived), arrived
     assert {"in flight 0", "unexpected 0"} <= set(arrived)
 

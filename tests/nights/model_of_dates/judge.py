@@ -78,7 +78,7 @@ class Judge:
     alarms: list[Finding] = field(default_factory=list)  # of the last night
     _since: dict[str, int] = field(default_factory=dict)  # what nights said to nobody
     _now: set[str] = field(default_factory=set)  # the dates of this run
-    _left: int | None = None  # steps until this night ends in the middle
+    _left: int | None = None  # steps until this night is interrupted
     _printed: str | None = None  # the digest of the last night that ended well
     _removed: list[tuple[Removed, int, frozenset[str]]] = field(default_factory=list)
     _gone: set[str] = field(default_factory=set)  # dates that were removed
@@ -104,7 +104,7 @@ class Judge:
         try:
             made = self._run(world, found)
         except NightKilledError:
-            world.say("the night ends in the middle")
+            world.say("the night is interrupted")
             if self._rng.random() < 0.5:
                 self._night(world, whole=whole, again=True)
             return
@@ -269,18 +269,19 @@ class Judge:
         kept = {str(day) for day in days_in(world.storage.names(Path()))}
         closed = sorted(day for day in kept if day < str(world.today))
         results = world.bucket / "_reconciled"
+        same = all(each.kind != PUT_BACK for each in world.tampered)  # as this judge knows it
         for day in closed:
             if not (results / f"date={day}" / "night.json").exists():
                 self._contradict(world, f"{day} has no results after a night")
-            if self.flight.get(day) and day not in self._now and not again:
+            if same and self.flight.get(day) and day not in self._now and not again:
                 self._contradict(world, f"{day} has copies in flight, and was not judged again")
         touched = {path.stem for each in world.tampered for path in each.paths}
         for day in closed:
             new = {each.stem for each in journals_of(world, day)} - self.proofs.get(day, set())
-            if new - touched:
+            if same and new - touched:
                 self._contradict(world, f"{day} has rows in {min(new)} that no night judged")
         if again and any(self._since.values()) and made.run.status != 1:
-            self._contradict(world, "a verdict of the night that ended in the middle is not told")
+            self._contradict(world, "a verdict of the interrupted night is not told")
         self._since.clear()
         self._forgotten(world, made.link)
 

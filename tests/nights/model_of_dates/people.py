@@ -1,4 +1,4 @@
-"""What people and their schedulers do beside the nights: compaction, removal, and backups."""
+"""The work of people and their schedulers beside the nights: compaction, removal, and backups."""
 
 from __future__ import annotations
 

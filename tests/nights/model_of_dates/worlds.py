@@ -78,7 +78,7 @@ class Traits:
     absences: float  # share of ends that last for dates
     acknowledges: float  # share of nights after which somebody acknowledges their errors
     expects: bool  # whether each night is given the digest that the last one printed
-    interrupts: float  # share of nights that end in the middle
+    interrupts: float  # share of nights that are interrupted
     compacts: float  # share of the dates on which somebody compacts one
     keep_days: int  # older dates are removed; 0 keeps all
     backups: float  # share of the dates on which somebody copies the bucket

@@ -67,8 +67,8 @@ def test_a_route_has_its_notes(stored: tuple[ArchiveLocation, list[Path]]) -> No
 
 
 def test_copies_in_flight_wait_for_a_target_that_is_configured_or_not() -> None:
-    waiting = {"in flight": 2}
-    routes = [route("orders", **waiting), route("orders", "old", **waiting), route("bare", "old")]
+    waiting = [{**route("orders", target), "in flight": 2} for target in ("erp", "old")]
+    routes: list[Row] = [*waiting, route("bare", "old")]
 
     found = list(with_unconfigured(routes, {("orders", "erp")}))
 
