@@ -8,6 +8,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -20,8 +21,9 @@ from gateway.archive.journal.local_head import last_end, last_link, number_of
 from gateway.archive.journal.rolling import RollingJournal
 from gateway.archive.layout import HOUR, JournalName, journals, parse_journal_name
 from gateway.archive.storage import RemoteStorage
+from gateway.night.archive.retired import retire
 from gateway.night.archive.segments.convert import main
-from gateway.night.archive.verification.verify import Verified, verify_archive
+from gateway.night.archive.verification.verify import Verified, verify_archive, verify_day
 from tests.archive.bucket import Bucket
 from tests.archive.journal.processes import Process, convert_all, no_converter, numbers, verified
 from tests.archive.samples import DAY, NOON, START
@@ -29,6 +31,7 @@ from tests.night.archive.verification.chained import AFTER, errors
 
 __all__ = ["no_converter"]  # a fixture
 
+ONE_DAY = timedelta(days=1)
 LOST = {"missing-seal", "missing-journal", "new-chain", "open-chain", "forked-chain"}
 
 
@@ -320,6 +323,10 @@ def test_a_machine_that_comes_back_after_the_next_one_was_lost_states_no_older_h
     world.convert(first.root, *journals(first.root))
 
     assert "old-head" not in errors(world.verify())
+    storage = RemoteStorage(world.url)
+    assert "missing-journal" in errors(verify_day(storage, AFTER, today=AFTER + ONE_DAY))
+    retire(storage, "edge", "it was sold", NOON, None)
+    assert "missing-journal" not in errors(verify_day(storage, AFTER, today=AFTER + ONE_DAY))
     third = world.start(world.machine())
     link = last_link(third.root, "edge")
     world.lose(third)
