@@ -22,7 +22,7 @@ SECRET_LENGTH: Final = 32  # characters
 FIRST_PORT: Final = 1_024
 PORTS: Final = 60_000
 _BEFORE_PORT: Final = re.compile(r"://[^/]*:$")
-WITHOUT = "`gateway check --without-secrets` needs none"
+WITHOUT = "`gateway check`, `test` and `explain` need none with --without-secrets"
 
 
 class ReferenceValues:

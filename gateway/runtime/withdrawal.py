@@ -46,7 +46,8 @@ STOP_FIRST: Final = "stop every instance of it first, and see that nothing start
 class Thing:
     """One thing at a broker; `endpoint` is that of the configuration, or of the memory.
 
-    `held` is None where the broker cannot be asked; `fault` says why.
+    `held` is None where the broker cannot be asked; `fault` says why. `is_left` means that the
+    endpoint goes on under an earlier name, and nothing reads it any more.
     """
 
     role: str
@@ -55,6 +56,7 @@ class Thing:
     watched: Sequence[Watched] = ()
     held: Held | None = None
     fault: str = ""
+    is_left: bool = False
 
     @property
     def may_lose(self) -> bool:
@@ -87,7 +89,7 @@ def _things_of(
     # a tap that a route has no more is a source of its endpoint still
     endpoint, watched = known.get(role) or known.get(f"{kind} {name.partition(' ')[0]}", (name, ()))
     for made in everything:
-        thing = Thing(role, endpoint, made, watched)
+        thing = Thing(role, endpoint, made, watched, is_left=role not in known)
         try:
             yield _asked(configuration, thing)
         except EndpointError as error:

@@ -126,7 +126,8 @@ def _require_known(option: str, names: Collection[str], things: Sequence[Thing])
 def _print(configuration: Configuration, thing: Thing, state: str) -> None:
     made = thing.made
     within = f" of {made.within}" if made.within else ""
-    text = f"{thing.endpoint}: {made.kind} {made.name}{within} at {made.broker}: {state}"
+    left = "; nothing reads it any more" if thing.is_left and thing.held is not None else ""
+    text = f"{thing.endpoint}: {made.kind} {made.name}{within} at {made.broker}: {state}{left}"
     print_line(configuration.hidden.hide(text, ("endpoints", thing.endpoint)))
 
 

@@ -179,6 +179,22 @@ def test_yes_ends_what_is_empty_and_keeps_what_would_lose_messages(
     assert stream.state.messages == 3  # the stream is of others, too
 
 
+def test_a_session_that_a_late_name_left_is_told_from_the_one_in_use(
+    plant: Plant, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plant.ran()
+    first = Path("gateway.yaml").read_text()
+    renamed = first.replace("plant: {", "hall: {").replace("endpoint: plant", "endpoint: hall")
+    with running(renamed):
+        pass
+    Path("gateway.yaml").write_text(renamed.replace("hall: {", "hall: {was: plant, "))
+
+    hall, used = (each for each in withdraw(capsys) if each.startswith("hall: session"))
+    left = plant.session.replace("plant: session plant-1-plant", "hall: session plant-1-hall")
+    assert hall == f"{left}; nothing reads it any more"
+    assert used == plant.session.replace("plant: session", "hall: session")
+
+
 def test_one_name_ends_alone_and_the_spool_may_go_on(
     plant: Plant, capsys: pytest.CaptureFixture[str]
 ) -> None:
