@@ -9,7 +9,6 @@ import pytest
 
 from gateway.config.load import load
 from gateway.dialects.registry import DIALECTS
-from gateway.endpoints.settings.base import EndpointSettings
 from gateway.routing.route import Route
 from gateway.web.application import WebApplication
 from gateway.web.exchange import HttpError, HttpRequest
@@ -157,10 +156,8 @@ def test_names_are_made_of_fields(tmp_path: Path, query: str, text: str) -> None
     file.write_text(FIELDS)
     configuration = load(file)
 
-    class Configured(FakeStatus):
-        def settings(self, endpoint: str) -> EndpointSettings:
-            return configuration.endpoints[endpoint].settings
-
-    application = WebApplication(Configured(status(), configuration.routes), mutual_tls=False)
+    settings = {name: each.settings for name, each in configuration.endpoints.items()}
+    shown = FakeStatus(status(), configuration.routes, settings)
+    application = WebApplication(shown, mutual_tls=False)
     request = HttpRequest("GET", "/api/explain", f"system=mqtt&text=o/m1{query}", LOCAL)
     assert text in application.answer(request).body.decode()

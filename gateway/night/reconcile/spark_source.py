@@ -28,7 +28,7 @@ from gateway.archive.signed_json import StoredDigest
 from gateway.archive.storage import Storage, open_storage
 from gateway.errors import ArchiveError
 from gateway.night.archive.compaction.current import current_files
-from gateway.night.archive.lookup.reader import find_batches
+from gateway.night.archive.lookup.row_files import find_batches
 from gateway.night.archive.seals.store import digest_of
 from gateway.night.archive.segments.convert import Conversion, segment_tables
 from gateway.night.archive.verification.verify import sealed_files

@@ -51,8 +51,8 @@ Taken: TypeAlias = tuple[str, HeldCopy]  # by its name at the target
 class HeldCopies:
     """The thinning of one lane, with the copies that it holds.
 
-    Thread-safe: self._changed guards the state, and is not held during a call of the lane, the
-    disk or the ledger.
+    Thread-safe: self._changed guards the state, and is not held during a call of the lane or the
+    ledger; nor while the disk is awaited, for which `Spool.write` only queues.
     """
 
     def __init__(
@@ -102,7 +102,7 @@ class HeldCopies:
     def use(self, rules: Rules, mark: ReplayMark) -> None:
         """Go on with these rules: what no rule holds any more is sent.
 
-        `mark` is that of the commands that send to the target, too.
+        `mark` is that of the commands that also send to the target.
         """
         with self._changed:
             self._mark = mark
@@ -135,16 +135,16 @@ class HeldCopies:
                 self.state.passed(copy.name)
             batch.origin.answered(batch)
             return
-        number, size = spool.backlog.next_number(), len(packed[0])
+        size = len(packed[0])
         batch.settle_rest(SPOOLED)
-        held = HeldCopy(number, copy.id, size, facts, copy.route)
-        with self._changed:
+        with self._changed:  # copies of several sources have their rows in one order
+            held = HeldCopy(spool.backlog.next_number(), copy.id, size, facts, copy.route)
             replaced = self.state.hold(copy.name, held)
             spool.backlog.held_messages += 1
             spool.backlog.held_bytes += size
             self._start(spool)
-        stored = partial(self._stored, spool, copy, held, batch, replaced)
-        spool.write(number, 1, packed, stored, held=True)
+            stored = partial(self._stored, spool, copy, held, batch, replaced)
+            spool.write(held.number, 1, packed, stored, held=True)
 
     def answered(self, batch: OutboundBatch, copies: Mapping[tuple[int, str], Candidate]) -> None:
         """Note the answers of copies that were sent; `copies` are by position and label."""

@@ -46,7 +46,7 @@ ARCHIVE = "archive: {path: archive}"
 SPOOL = "spool: {path: spool}"
 LETTER = (
     "INSERT INTO letters VALUES"
-    " (1, 1, '', 'a', 'plant', 'a', 'out', 'out', 'loop', '', 1, 1, '', '')"
+    " (1, 1, '', 'a', 'plant', 'a', 'out', 'out', 'loop', '', 1, '', 1, '', '')"
 )
 
 

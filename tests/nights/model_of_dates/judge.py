@@ -32,6 +32,7 @@ from gateway.night.reconcile.nights.run import NightRun, run_night
 from gateway.night.reconcile.nights.witness import state_night
 from gateway.night.reconcile.report.report import Report
 from tests.nights.model_of_dates.machines import Fate, WrittenJournal, date_text
+from tests.nights.model_of_dates.people import Removed
 from tests.nights.model_of_dates.tampering import NIGHTS_REMOVED, PUT_BACK
 from tests.nights.model_of_dates.truth import Doubt, Loss, doubts, losses, stored_dates
 from tests.nights.model_of_dates.worlds import FIRST, World
@@ -79,6 +80,7 @@ class Judge:
     _now: set[str] = field(default_factory=set)  # the dates of this run
     _left: int | None = None  # steps until this night is interrupted
     _printed: str | None = None  # the digest of the last night that ended well
+    _removed: list[tuple[Removed, int, frozenset[str]]] = field(default_factory=list)
     _gone: set[str] = field(default_factory=set)  # dates that were removed
     _told: set[str] = field(default_factory=set)  # journals whose late rows a night has told
     _doubted: list[Doubt] = field(default_factory=list)
@@ -98,10 +100,11 @@ class Judge:
         self._left, self._now = self._rng.randint(1, 6) if ends else None, set()
         found = self.verify(world, whole=whole)
         missing = _missing_nights(world)
+        self._note_removals(world)
         try:
             made = self._run(world, found)
         except NightKilledError:
-            world.say("the night ends in the middle")
+            world.say("the night is interrupted")
             if self._rng.random() < 0.5:
                 self._night(world, whole=whole, again=True)
             return
@@ -125,7 +128,9 @@ class Judge:
                 found.update(self._verify_one(world, day))
             waiting, missing = copies_left(world, day)
             rows = [{CopyClass.IN_FLIGHT.value: waiting, CopyClass.MISSING.value: missing}]
-            return Report(str(job.archive), job.day, errors(found[day]), routes=rows)
+            return Report(
+                str(job.archive), job.day, errors(found[day]), routes=rows, carried=job.carried
+            )
 
         def stated(storage: Storage, day: date, night: Night, seal_key: bytes | None) -> None:
             """The link of the date is written: from now on its verdict is known."""
@@ -169,7 +174,7 @@ class Judge:
     def verify(self, world: World, *, whole: bool = False) -> dict[str, Verified]:
         """Verify the dates that may have changed, and one other; all of them when `whole`."""
         folder = None if world.url else world.bucket
-        first = max(min(stored_dates(world), default=str(FIRST)), str(FIRST))
+        first = max(min(stored_dates(world), default=str(world.today)), str(FIRST))
         begin = date.fromisoformat(first)
         closed = [begin + number * ONE_DAY for number in range((world.today - begin).days)]
         if not closed:
@@ -264,18 +269,19 @@ class Judge:
         kept = {str(day) for day in days_in(world.storage.names(Path()))}
         closed = sorted(day for day in kept if day < str(world.today))
         results = world.bucket / "_reconciled"
+        same = all(each.kind != PUT_BACK for each in world.tampered)  # as this judge knows it
         for day in closed:
             if not (results / f"date={day}" / "night.json").exists():
                 self._contradict(world, f"{day} has no results after a night")
-            if self.flight.get(day) and day not in self._now and not again:
+            if same and self.flight.get(day) and day not in self._now and not again:
                 self._contradict(world, f"{day} has copies in flight, and was not judged again")
         touched = {path.stem for each in world.tampered for path in each.paths}
         for day in closed:
             new = {each.stem for each in journals_of(world, day)} - self.proofs.get(day, set())
-            if new - touched:
+            if same and new - touched:
                 self._contradict(world, f"{day} has rows in {min(new)} that no night judged")
         if again and any(self._since.values()) and made.run.status != 1:
-            self._contradict(world, "a verdict of the night that ended in the middle is not told")
+            self._contradict(world, "a verdict of the interrupted night is not told")
         self._since.clear()
         self._forgotten(world, made.link)
 
@@ -284,24 +290,29 @@ class Judge:
         told = {each.place for each in night.findings if each.rule in TOLD_ONCE}
         kinds = {each.kind for each in world.tampered}
         sure = night.n > 1 and not kinds & {NIGHTS_REMOVED, PUT_BACK}
-        for each in world.removals:
-            self._gone.add(each.day)
-            self._told |= each.stems
-            waited = self.flight.pop(each.day, 0)
-            proven = self.proofs.pop(each.day, frozenset())
-            self.judged.pop(each.day, None)
+        for each, waited, proven in self._removed:
             if sure and (waited or each.stems - proven) and f"date={each.day}" not in told:
                 self._contradict(world, f"{each.day} was removed too early, and no night says so")
             if sure and waited and each.day >= str(each.on - 8 * ONE_DAY):
                 self._contradict(world, f"{each.day} was removed, and had copies in flight")
-        world.removals.clear()
+        self._removed.clear()
         touched = {path.stem for each in world.tampered for path in each.paths}
-        for day in self._gone:
+        for day in self._gone - self._now:  # a date whose rows are there again has a verdict
             late = {each.stem for each in journals_of(world, day)} - self._told - touched
             if sure and late and f"date={day}" not in told:
                 self._contradict(world, f"{min(late)} has rows of {day}, and no night says so")
         for day in self._gone:
             self._told |= {each.stem for each in journals_of(world, day)}
+
+    def _note_removals(self, world: World) -> None:
+        """Keep what the last verdicts of the dates were that were removed since."""
+        for each in world.removals:
+            self._gone.add(each.day)
+            self._told |= each.stems
+            proven = self.proofs.pop(each.day, frozenset())
+            self._removed.append((each, self.flight.pop(each.day, 0), proven))
+            self.judged.pop(each.day, None)
+        world.removals.clear()
 
     def _contradict(self, world: World, text: str) -> None:
         self.contradictions.append(f"{world.today} {text}")

@@ -1,4 +1,4 @@
-"""The people and schedulers beside the nights: compaction, removal, and backups."""
+"""The work of people and their schedulers beside the nights: compaction, removal, and backups."""
 
 from __future__ import annotations
 
@@ -58,10 +58,12 @@ def forget(world: World) -> None:
         patch.setattr(retention, "today", lambda: world.today)
         removed = [str(day) for day in remove_days(world.storage, oldest, world.key).days]
     for day in removed:
-        world.removals.append(Removed(day, world.today, frozenset(stems.get(day, ()))))
+        if world.has_nights:  # else a removal goes by age
+            world.removals.append(Removed(day, world.today, frozenset(stems.get(day, ()))))
         world.say(f"{day} is removed")
-        after = str(date.fromisoformat(day) + timedelta(days=1))
-        world.removed_up_to = max(world.removed_up_to, after)
+    stored = [*world.bucket.glob("date=*"), *(world.bucket / SEALS).glob("date=*")]
+    first = min((path.name.removeprefix("date=") for path in stored), default=str(oldest))
+    world.removed_up_to = max(world.removed_up_to, min(str(oldest), first))
     for tampering in world.tampered:
         folders = {path.parent if path.parent.name.startswith("date=") else path.parent.parent
                    for path in tampering.paths}  # fmt: skip

@@ -142,7 +142,7 @@ def results_removed(world: World) -> Tampering | None:
 
 
 def archive_put_back(world: World) -> Tampering | None:
-    """Rows that came since are lost, and only the digest of a later night could tell."""
+    """All that came since is lost, and only the digest of a later night could tell."""
     if world.backup is None:
         return None
     put_back(world, world.backup)

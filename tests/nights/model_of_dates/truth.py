@@ -114,10 +114,20 @@ def doubts(world: World) -> Iterator[Doubt]:
         yield from _silence(world, writer)
         yield from _broken_chains(writer)
     if world.removed_up_to >= min(stored_dates(world), default=END):
-        yield Doubt("", world.removed_up_to, "rows came after their dates were removed")
+        yield Doubt("", _seen_after_removal(world), "rows came after their dates were removed")
     for each in world.tampered:
         if not each.undone:
             yield Doubt(each.first, each.last, each.kind)
+
+
+def _seen_after_removal(world: World) -> str:
+    """The date on which each writer was seen after the removed dates: chains lead from there."""
+    found = [world.removed_up_to]
+    for writer in world.writers:
+        own = (each for each in writer.books if each.archived)
+        later = (each for each in own if date_text(each.last) >= world.removed_up_to)
+        found += [date_text(each.opened) for each in list(later)[:1]]
+    return max(found)
 
 
 def stored_dates(world: World) -> Iterator[str]:

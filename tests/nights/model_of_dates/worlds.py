@@ -154,6 +154,10 @@ class World:
         return FIRST + timedelta(days=(self.clock.now - day_start(FIRST)) // DAY)
 
     @property
+    def has_nights(self) -> bool:
+        return any((self.bucket / "_nights").glob("[1-9]*.json"))
+
+    @property
     def journals(self) -> Iterator[WrittenJournal]:
         for writer in self.writers:
             yield from writer.books
@@ -334,7 +338,8 @@ class World:
             self.clock, writer.disk, self.url, writer.gateway, writer.instance, self.key,
             writer.books, self.fates, lease, behind,
         )  # fmt: skip
-        writer.retired = None
+        if not self.url:
+            writer.retired = None
         self.say(
             f"{writer.name} starts as {writer.process.journal.stem} on {writer.disk.root.name}"
             f"{' with a new disk' if is_new else ''}{', fetched' if fetched else ''}"
@@ -410,6 +415,8 @@ class World:
             last = next((each for each in reversed(writer.books) if each.disk is disk), None)
             stopped = last is None or last.end == "stopped"
             disk.named[writer.name] = None if stopped or last is None else last.index
+            if last is not None and last.opened > (writer.retired or 0):
+                writer.retired = None  # its head says that it came back
         self.note_archived()
 
     def note_archived(self) -> None:

@@ -204,18 +204,21 @@ class _Chain:
 
     def _end(self, last: Seal) -> Iterator[Finding]:
         """Check that the chain reaches the end of the period."""
-        if is_stopped(last) or last.closed >= self.period.end:
+        begin = self._unproven_from(last)
+        if is_stopped(last) or begin >= self.period.end:
             return
-        since = f"nothing proves the rows of {self.writer} after {_clock(last.closed)}"
+        since = f"nothing proves the rows of {self.writer} after {_clock(begin)}"
         if self.writer in self.facts.writers.retired:
-            note = self.facts.writers.note(self.writer, last.closed, self.period)
+            note = self.facts.writers.note(self.writer, begin, self.period)
             if note is not None:
                 yield error("open-chain", _place(last), f"{since}{note}")
             return
         if last.end is End.KILLED and is_replay(self.writer):
             return  # a command need not run again; its journal has what it acknowledged
         if (until := taken_over(last.lease, self.leases)) is not None:
-            if not self._is_back(last) and self.period.has(last.closed, until):
+            head = self.facts.writers.expected.get(self.writer)
+            known = begin > last.closed or (head is not None and head.last == last.journal)
+            if not known and self.period.has(last.closed, until):
                 yield error("open-chain", _place(last), away(self.writer, last.closed, until))
             return
         if self._continues(last):
@@ -226,14 +229,16 @@ class _Chain:
             hint = "no seal follows, and no stop; start the gateway, and wait for its seal"
             yield error("open-chain", _place(last), f"{since}: {hint}")
 
-    def _is_back(self, last: Seal) -> bool:
-        """Return whether the head knows of no journal of the same process after the last one."""
-        head = self.facts.writers.expected.get(self.writer)
-        if head is None or head.last == last.journal:
-            return head is not None
-        opened = parse_journal_name(head.open or "")
-        after = head.closed is not None and head.closed.journal == last.journal
-        return after and opened is not None and opened.start != last.start
+    def _unproven_from(self, last: Seal) -> int:
+        """Return when the writer may have written after its last seal: a process ends with it.
+
+        The head tells when the next process began, where that follows this journal.
+        """
+        head = self.facts.writers.sound.get(self.writer)
+        opened = parse_journal_name((head and head.open) or "")
+        if head and head.closed and opened and head.closed.journal == last.journal:
+            return last.closed if opened.start == last.start else max(opened.start, last.closed)
+        return last.closed
 
     def _continues(self, last: Seal) -> bool:
         """Return whether a live journal continues the chain, or one that waits before it."""

@@ -196,9 +196,10 @@ def _lost_machine(path: Path, head: WriterHead, period: Period, facts: Facts) ->
         return
     begin = name.start if link is None else facts.begin_of(link)
     end = min(facts.next_start(name), facts.followed(name, head.gateway, head.lease))
-    if period.has(begin, end) and not facts.has_seal(str(name)):
+    note = facts.writers.note(head.writer, head.at, period)
+    if note is not None and period.has(begin, end) and not facts.has_seal(str(name)):
         text = f"{head.writer} opened {name}, and went on from another machine without its seal"
-        yield error("missing-journal", path.as_posix(), f"{text}; its rows are missing")
+        yield error("missing-journal", path.as_posix(), f"{text}; its rows are missing{note}")
 
 
 def missing_head(writer: str) -> Finding:

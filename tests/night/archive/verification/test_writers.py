@@ -82,6 +82,25 @@ def test_a_writer_that_comes_back_is_an_error_until_its_journals_are_there(tmp_p
     assert "missing-seal" in errors(made.verify(DATES[2]))
 
 
+def test_a_writer_that_starts_after_days_leaves_the_dates_between_as_they_are(
+    tmp_path: Path,
+) -> None:
+    """The head names the killed journal as the one before; only what follows is not proven."""
+    made = Chained(LocalStorage(tmp_path))
+    last = made.add("east", MIDNIGHT, NOON, end=End.KILLED)
+    begin = MIDNIGHT + 60 * HOUR
+    stem = str(JournalName("east", begin, number_of(last.link) + 1))
+    write_head(tmp_path, WriterHead("east", "east", begin, closed=last.link, open=stem))
+    for number in range(1, 5):
+        made.add("west", MIDNIGHT + number * 24 * HOUR, MIDNIGHT + number * 24 * HOUR + HOUR)
+
+    found = [errors(made.verify(day)) for day in DATES[:4]]
+
+    assert ["open-chain" in each for each in found] == [False, False, True, True]
+    retire(made.storage, "east", "its host is gone", begin + HOUR, None)
+    assert ["open-chain" in errors(made.verify(day)) for day in DATES[:2]] == [False, False]
+
+
 def remove_all_but_routes(root: Path) -> None:
     for path in [*root.rglob("east-*.parquet"), *root.glob("_seals/*/east-*")]:
         path.unlink()
