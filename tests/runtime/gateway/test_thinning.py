@@ -63,7 +63,7 @@ def test_the_first_of_an_interval_is_sent_at_once_and_the_latest_at_its_end(
     cuts = [row for row in rows if row["leg"] == "cut"]
     last = ids_of(rows, "delivered")[-1]
     assert [(row["rule"], row["reason"]) for row in cuts] == [("thinned", last)] * 2
-    assert {row["source_name"] for row in cuts} == {"a.b"}
+    assert {row["target_name"] for row in cuts} == {"a.b"}
 
 
 def test_a_newer_message_replaces_the_held_one_and_a_restart_sends_it(
