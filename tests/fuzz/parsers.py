@@ -38,6 +38,7 @@ from gateway.web.application import WebApplication
 from gateway.web.exchange import HttpRequest, HttpResponse
 from tests.copy_proofs import PROOF
 from tests.endpoints.jms.test_message_reader import packed
+from tests.fuzz.driver_parsers import nats_lines, rabbitmq_frames
 from tests.fuzz.file_parsers import (
     archive_texts,
     configuration,
@@ -373,6 +374,8 @@ PARSERS: Final[dict[str, Callable[[], Parser]]] = {
     "yami4.bodies": yami4_bodies,
     "jms.values": jms_values,
     "jms.batch": jms_batch,
+    "nats.lines": nats_lines,
+    "rabbitmq.frames": rabbitmq_frames,
     "rabbitmq.properties": rabbitmq_properties,
     "payload.json": payloads,
     "names.json": names_requests,

@@ -62,8 +62,8 @@ CREATE TABLE IF NOT EXISTS marks (endpoint TEXT PRIMARY KEY, number INTEGER NOT 
 CREATE TABLE IF NOT EXISTS letters (
     number INTEGER PRIMARY KEY, time INTEGER NOT NULL, id BLOB NOT NULL, route TEXT NOT NULL,
     source TEXT NOT NULL, source_name TEXT NOT NULL, target TEXT NOT NULL, endpoint TEXT NOT NULL,
-    rule TEXT NOT NULL, reason TEXT NOT NULL, attempts INTEGER NOT NULL, size INTEGER NOT NULL,
-    body BLOB NOT NULL, checksum BLOB NOT NULL);
+    rule TEXT NOT NULL, reason TEXT NOT NULL, attempts INTEGER NOT NULL, fields TEXT NOT NULL,
+    size INTEGER NOT NULL, body BLOB NOT NULL, checksum BLOB NOT NULL);
 CREATE INDEX IF NOT EXISTS sizes ON letters (size);
 """
 # A run begins with no interval: what was held waits like any other batch, in its place.

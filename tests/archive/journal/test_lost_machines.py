@@ -194,7 +194,7 @@ def test_the_head_of_a_process_that_was_killed_before_it_names_its_last_journal(
 
 
 def test_the_head_in_a_bucket_states_how_a_killed_process_ended(world: World) -> None:
-    """The converter that uploads its last journal uploads the head that names it, too."""
+    """The converter that uploads its last journal also uploads the head that names it."""
     process = world.start(world.machine())
     next_opened_and_head_not_written(world, process)
     process.journal._lock.close()  # noqa: SLF001

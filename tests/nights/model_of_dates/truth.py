@@ -65,7 +65,7 @@ def _dates(journal: WrittenJournal) -> list[str]:
 
 
 def open_and_unreachable(world: World, writer: Writer) -> Iterator[WrittenJournal]:
-    """The open journal of a living process whose bucket does not answer is not in reach."""
+    """The open journal of a living process whose bucket does not answer cannot be read."""
     if world.url and writer.process is not None and writer.process.frozen_since is None:
         journal = writer.process.journal
         if witnessed(world, writer, journal) and date_text(journal.opened) < str(world.today):

@@ -71,10 +71,9 @@ class Facts:
     """The facts that prove journals: the seals around a date, and what the archive has beside them.
 
     `seals` are those that were read, and `waiting` the journals without one, where their folder is
-    in reach. `moved` tells whether the
-    head of a writer is not that one any more: a gateway that runs goes on while its archive is
-    read, and what was missing then may be there. The writers of a `buffered` archive keep their
-    heads elsewhere: a new buffer begins a new chain.
+    readable. `moved` tells whether a writer has another head by now: a gateway that runs goes on
+    while its archive is read, and what was missing then may be there. The writers of a `buffered`
+    archive keep their heads elsewhere: a new buffer begins a new chain.
     """
 
     reader: EvidenceReader
