@@ -323,7 +323,7 @@ class ReceivedBatch:
         if any(each.reason for each in cuts):
             columns["reason"] = [each.reason or None for each in cuts]
         if any(each.name for each in cuts):
-            columns["source_name"] = [each.name or None for each in cuts]
+            columns["target_name"] = [each.name or None for each in cuts]
         targets = [each.target for each in cuts]
         return _rows(common, columns, route=[each.route for each in cuts], target=targets)
 

@@ -229,7 +229,7 @@ class Judge:
             lost[each.date].append(each)
         known = list(doubts(world))
         # Nothing tells a first date that is wholly lost from one that was removed: `chain-begins`.
-        first = min(stored_dates(world), default="")
+        first = max(min(stored_dates(world), default=""), world.removed_up_to)
         for day, verified in found.items():
             bad = errors(verified)
             if lost[day] and not bad and day >= first:

@@ -66,7 +66,7 @@ def test_the_first_of_an_interval_is_sent_at_once_and_the_latest_at_its_end(
     assert [row["rule"] for row in cuts] == ["thinned", "thinned"]
     stands = {bytes(row["id"]).hex(): row["reason"] for row in cuts}  # type: ignore[call-overload]
     assert stands == {received[1]: received[2], received[2]: received[3]}
-    assert {row["source_name"] for row in cuts} == {"a.b"}
+    assert {row["target_name"] for row in cuts} == {"a.b"}
 
 
 def test_newer_messages_replace_the_held_ones_and_a_restart_sends_the_last_two(

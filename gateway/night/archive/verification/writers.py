@@ -106,9 +106,12 @@ class Facts:
     def next_start(self, name: JournalName) -> int:
         """Return when the next process of a writer began after that of a journal.
 
+        A seal names its predecessor, also one that was removed with its date.
         Units: microseconds.
         """
-        starts = self.reader.starts_of(name.writer)
+        links = [each.previous for each in self.seals if each.writer == name.writer]
+        named = (parse_journal_name(link.journal) for link in links if link is not None)
+        starts = self.reader.starts_of(name.writer) | {each.start for each in named if each}
         return min((each for each in starts if each > name.start), default=FOREVER)
 
     def leases(self, gateway: str) -> set[Term]:
