@@ -13,6 +13,7 @@ from typing import Any, Final, cast
 from gateway.endpoints.base import Removes, Sink, Source, Subscription
 from gateway.endpoints.kind import EndpointKind, Starter
 from gateway.endpoints.made import Held, Made
+from gateway.endpoints.settings.amqp import AmqpSettings
 from gateway.endpoints.settings.base import EndpointSettings
 from gateway.endpoints.settings.jms import JmsSettings
 from gateway.endpoints.settings.memory import MemorySettings
@@ -151,6 +152,23 @@ _ROWS: Final = (
                 5672,
                 'url: "amqp://{address}/"  # amqps:// with TLS; /NAME for another vhost\n'
                 "exchange: amq.topic\n# queue_type: quorum\n" + _LOG_IN,
+                target="# Bind a queue to this exchange with the key {keys}: without a queue a\n"
+                "# message becomes a dead letter `unroutable`.\n",
+                needs="bind a queue to amq.topic with the key {keys} at {address}",
+            ),
+        },
+    ),
+    EndpointKind(
+        "amqp",
+        AmqpSettings,
+        "gateway.endpoints.amqp",
+        makes="queue",
+        starters={
+            "amqp": Starter(
+                "rabbitmq",
+                5672,
+                'url: "amqp://{address}/"  # amqps:// with TLS; /NAME for another vhost\n'
+                "exchange: amq.topic  # the server is RabbitMQ 4\n# queue_type: quorum\n" + _LOG_IN,
                 target="# Bind a queue to this exchange with the key {keys}: without a queue a\n"
                 "# message becomes a dead letter `unroutable`.\n",
                 needs="bind a queue to amq.topic with the key {keys} at {address}",

@@ -374,14 +374,14 @@ EVENTS: Final = (
 UNBOUND: Final = "no server tells that a binding was gone before it was made again"
 UNSUBSCRIBED: Final = "no server of JMS tells that a durable subscription was not there"
 UNREAD: Final = "no server of queues tells that somebody emptied one"
-UNROUTED: Final = "a restarted RabbitMQ 3.10 routes nothing to a stream until it is bound again"
 FAULTS: Final = {  # that are known, by event and system
-    ("kill-with-its-broker", "rabbitmq-stream"): UNROUTED,
     ("removed-binding-while-away-and-traffic", "rabbitmq"): UNBOUND,
     ("removed-binding-while-away-and-traffic", "rabbitmq-stream"): UNBOUND,
     ("removed-subscription-while-away", "jms"): UNSUBSCRIBED,
     ("removed-messages-while-away", "jms-queue"): UNREAD,
     ("removed-messages-while-away", "rabbitmq"): UNREAD,
+    ("removed-messages-while-away", "amqp"): UNREAD,
+    ("removed-messages-while-away", "amqp-quorum"): UNREAD,
     ("removed-exchange-while-away-and-traffic", "rabbitmq"): UNBOUND,
     ("removed-exchange-while-away-and-traffic", "rabbitmq-stream"): UNBOUND,
 }
@@ -394,6 +394,7 @@ ELSEWHERE: Final = {  # than in a folder, and not nightly: a position, a session
 SLOW: Final = {  # the broker starts slowly, or waits for its `ack_wait` at each stop
     ("kill-with-its-broker", "rabbitmq"),
     ("kill-with-its-broker", "rabbitmq-stream"),
+    ("kill-with-its-broker", "amqp-quorum"),
     ("kills-in-redelivery", "mqtt-nats"),
     ("stops-in-redelivery", "mqtt-nats"),
 }
