@@ -43,7 +43,7 @@ _FAULTS: Final = (sqlite3.Error, UnicodeDecodeError)  # the text of an error can
 _VACUUM: Final = "PRAGMA incremental_vacuum(256)"  # free pages that the file system gets back
 _EMPTY_LOG: Final = "PRAGMA wal_checkpoint(TRUNCATE)"
 
-VERSION: Final = 1
+VERSION: Final = 2
 
 # `batch_routes` has the routes of the messages of the `batches`; `held` the numbers of those that
 # wait for the end of an interval, and whether they may have been sent; `marks` the last batch that
