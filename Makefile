@@ -58,7 +58,7 @@ test-chaos: $(READY) ## kills, cuts, full disks: three quarters of an hour
 images: ## the images, with their sizes
 	deploy/images.sh
 
-# Wheel, source archive, slim image, list of packages and checksums in dist/; then it prints how to
+# Wheel, source archive, slim image, documents, list of packages, checksums in dist/; it prints how to
 # sign and tag.
 release: $(READY) ## what a release publishes, in one folder with checksums
 	$(BIN)/python -m deploy.artefacts

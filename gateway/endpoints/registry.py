@@ -23,7 +23,7 @@ from gateway.endpoints.settings.rabbitmq import RabbitmqSettings
 from gateway.endpoints.settings.solace import SolaceSettings
 from gateway.endpoints.settings.yami4 import Yami4Settings
 from gateway.errors import DriverMissingError, EndpointError, first_line
-from gateway.extras import install_command
+from gateway.extras import not_installed
 from gateway.registry import GATEWAY, Registry
 from gateway.setting import fields_by_key
 
@@ -292,11 +292,10 @@ def _function(settings: EndpointSettings, name: str) -> Callable[..., Any]:
     except ModuleNotFoundError as error:
         if error.name and error.name.startswith("gateway."):
             raise
-        again = f"install the package {package!r} again"
-        remedy = f"run: {install_command(kind.extra, package)}" if kind.extra else again
-        raise DriverMissingError(
-            f"{settings.name}: the module {error.name!r} is not installed; {remedy}"
-        ) from error
+        text = f"the module {error.name!r} is not installed; install the package {package!r} again"
+        if kind.extra:
+            text = not_installed(str(error.name), kind.extra, package)
+        raise DriverMissingError(f"{settings.name}: {text}") from error
     except Exception as error:  # of another package: the gateway's own faults show their place
         if package == GATEWAY:
             raise

@@ -22,7 +22,7 @@ import pytest
 from gateway.archive.gaps import SourceGap, merge_gaps
 from gateway.cli import main
 from gateway.lease.file_store import FileLeaseStore
-from gateway.night.archive.lookup.reader import Row
+from gateway.night.archive.lookup.row_files import Row
 from tests.archived import archived
 from tests.brokers.mosquitto import StartMosquitto
 from tests.brokers.running import Process

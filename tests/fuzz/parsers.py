@@ -43,6 +43,7 @@ from gateway.wire.amqp import frames, sections, values
 from gateway.wire.amqp.frames import AmqpDecoder
 from tests.copy_proofs import PROOF
 from tests.endpoints.jms.test_message_reader import packed
+from tests.fuzz.driver_parsers import nats_lines, rabbitmq_frames
 from tests.fuzz.file_parsers import (
     archive_texts,
     configuration,
@@ -432,6 +433,8 @@ PARSERS: Final[dict[str, Callable[[], Parser]]] = {
     "yami4.bodies": yami4_bodies,
     "jms.values": jms_values,
     "jms.batch": jms_batch,
+    "nats.lines": nats_lines,
+    "rabbitmq.frames": rabbitmq_frames,
     "rabbitmq.properties": rabbitmq_properties,
     "amqp.values": amqp_values,
     "amqp.frames": amqp_frames,

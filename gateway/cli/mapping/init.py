@@ -87,6 +87,7 @@ def _write(path: Path, text: str) -> None:
         GatewayError: it cannot be written.
     """
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("x", encoding="utf-8") as file:
             try:
                 file.write(text)

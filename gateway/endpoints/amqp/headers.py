@@ -2,7 +2,7 @@
 
 A property of a message is an application property, with its type. Such a property has a simple
 value, so those with lists and maps stand in one, `gateway_properties`, as the bytes of a map.
-Fields that AMQP cannot say exactly are application properties, too.
+Fields that AMQP cannot say exactly are also application properties.
 """
 
 from __future__ import annotations

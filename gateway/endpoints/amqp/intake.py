@@ -246,9 +246,9 @@ class AmqpIntake:
         self._connection.spawn(lambda: self._answer(settled))
 
     def _answer(self, settled: Sequence[AmqpMessage]) -> None:
-        """Accept, dead letters too: a dead-letter exchange would get them a second time.
+        """Accept, also dead letters: a dead-letter exchange would get them a second time.
 
-        A message whose payload was dropped goes there: else nobody has the payload any more.
+        A message whose payload was dropped goes there: else its payload is lost.
         """
         session = self._connection.session
         if session.is_over:

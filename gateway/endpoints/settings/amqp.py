@@ -220,7 +220,7 @@ class AmqpSettings(EndpointSettings):
 
     @property
     def name_space(self) -> str:
-        """The exchange of RabbitMQ; none for `amq.topic`, which RabbitMQ's MQTT has, too."""
+        """The exchange of RabbitMQ; none for `amq.topic`, which RabbitMQ's MQTT also has."""
         has_own = self.product.has_exchanges and self.exchange != "amq.topic"
         return self.exchange if has_own else ""
 

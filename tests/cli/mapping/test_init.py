@@ -242,6 +242,12 @@ def test_an_existing_file_is_not_overwritten(
     assert (tmp_path / "gateway.yaml").read_text() == "mine"
 
 
+def test_an_absent_folder_is_made(tmp_path: Path) -> None:
+    assert init(tmp_path / "new", "--from", "mqtt", "--to", "mqtt", "--names", "a") == 0
+
+    assert (tmp_path / "new" / SCHEMA_FILE).exists()
+
+
 def test_without_a_terminal_every_answer_is_an_option(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "gateway", "init", "--from", "mqtt"],
