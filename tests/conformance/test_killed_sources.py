@@ -37,7 +37,9 @@ routes:
 
 
 @pytest.mark.parametrize("is_quiet", [True, False], ids=["silence", "load"])
-@pytest.mark.parametrize("name", ["mqtt-5", "solace", "nats", "rabbitmq", "rabbitmq-stream", "jms"])
+@pytest.mark.parametrize(
+    "name", ["mqtt-5", "solace", "nats", "rabbitmq", "rabbitmq-stream", "amqp", "jms"]
+)
 def test_a_killed_gateway_loses_nothing_and_marks_what_comes_again(
     name: str,
     request: pytest.FixtureRequest,

@@ -15,6 +15,7 @@ import pytest
 
 from gateway.endpoints.base import Source, Subscription
 from gateway.endpoints.registry import make_sink, make_source, removal
+from gateway.endpoints.settings.amqp import AmqpSettings
 from gateway.endpoints.settings.base import EndpointSettings
 from gateway.endpoints.settings.jms import JmsSettings
 from gateway.endpoints.settings.mqtt import MqttSettings
@@ -51,6 +52,12 @@ def _rabbitmq(request: pytest.FixtureRequest, kind: str, *, removes: bool) -> Pl
     vhost.api("PUT", "queues", "/work", {"durable": True, "arguments": {"x-queue-type": kind}})
     settings = replace(vhost.settings, start="first")
     return Place(settings, "queue:work", "queue:work", removes)
+
+
+def _amqp(request: pytest.FixtureRequest, kind: str) -> Place:
+    vhost = request.getfixturevalue("rabbitmq_4")
+    vhost.api("PUT", "queues", "/work", {"durable": True, "arguments": {"x-queue-type": kind}})
+    return Place(AmqpSettings(url=vhost.url), "queue:work", "queue:work")
 
 
 def _jms(request: pytest.FixtureRequest, destination: str, prefix: str) -> Place:
@@ -90,6 +97,8 @@ PLACES: dict[str, Callable[[pytest.FixtureRequest], Place]] = {
     "rabbitmq-queue": lambda request: _rabbitmq(request, "classic", removes=True),
     "rabbitmq-quorum": lambda request: _rabbitmq(request, "quorum", removes=True),
     "rabbitmq-stream": lambda request: _rabbitmq(request, "stream", removes=False),
+    "amqp-queue": lambda request: _amqp(request, "classic"),
+    "amqp-quorum": lambda request: _amqp(request, "quorum"),
     "jms-queue": lambda request: _jms(request, "topic", "queue:"),
     "jms-queue-by-default": lambda request: _jms(request, "queue", ""),
     "jms-topic": lambda request: replace(_jms(request, "topic", ""), removes=False),
@@ -134,7 +143,15 @@ def test_a_source_says_whether_others_still_get_what_it_took(place: Place) -> No
 
 @pytest.mark.parametrize(
     "place",
-    ["rabbitmq-queue", "rabbitmq-quorum", "jms-queue", "mqtt-share", "solace-queue-of-others"],
+    [
+        "rabbitmq-queue",
+        "amqp-queue",
+        "amqp-quorum",
+        "rabbitmq-quorum",
+        "jms-queue",
+        "mqtt-share",
+        "solace-queue-of-others",
+    ],
     indirect=True,
 )
 def test_a_message_that_was_not_settled_says_that_it_comes_again(place: Place) -> None:

@@ -1,4 +1,4 @@
-"""A log-in at RabbitMQ with a client certificate: the mechanism EXTERNAL."""
+"""A log-in at RabbitMQ with a client certificate: EXTERNAL, by AMQP 0-9-1 and by 1.0."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ from pathlib import Path
 import pytest
 
 from gateway.endpoints.base import Subscription
-from gateway.endpoints.rabbitmq import open_sink, open_source
+from gateway.endpoints.registry import make_sink, make_source
+from gateway.endpoints.settings.amqp import AmqpSettings
 from gateway.endpoints.settings.base import TlsSettings
 from gateway.endpoints.settings.rabbitmq import RabbitmqSettings
 from gateway.errors import EndpointError
 from gateway.model.message import Headers, Message
 from gateway.model.outcome import ACCEPTED
 from gateway.trial.brokers.listening import free_port
-from gateway.trial.brokers.rabbitmq import RabbitmqNode
+from gateway.trial.brokers.rabbitmq import PROGRAM, RabbitmqNode
 from tests.brokers import servers
 from tests.brokers.rabbitmq_server import skip_without_rabbitmq
 from tests.brokers.test_mqtt_tls import make_certificate
@@ -26,20 +27,27 @@ USER = "gateway-of-the-plant"
 
 
 class Node(RabbitmqNode):
-    """A node with the plug-in. Mutable."""
+    """A node of the supply `suite` with the plug-in. Mutable."""
+
+    suite = ""
 
     def command(self, tool: str) -> list[str]:
-        return servers.command(tool)
+        return servers.command(tool, self.suite)
 
     def ctl(self, *arguments: str) -> None:
         answer = self.run("rabbitmqctl", "--node", self.name, *arguments)
         assert not answer.returncode, answer.stdout
 
 
-@pytest.fixture(scope="module")
-def settings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RabbitmqSettings]:
+@pytest.fixture(scope="module", params=[RabbitmqSettings, AmqpSettings])
+def settings(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[RabbitmqSettings | AmqpSettings]:
     """Settings for a node that knows one user, whose certificate names it."""
+    kind = request.param
+    suite = servers.current() if kind is AmqpSettings else servers.supply()
     skip_without_rabbitmq()
+    servers.required(PROGRAM, suite)
     folder, port = tmp_path_factory.mktemp("rabbitmq-certificate"), free_port()
     make_certificate(folder, "authority", None)
     make_certificate(folder, "broker", "authority", "subjectAltName=IP:127.0.0.1")
@@ -59,12 +67,13 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RabbitmqSetti
         ],
         ["rabbitmq_auth_mechanism_ssl"],
     )
+    node.suite = suite
     try:
         node.start()
         node.ctl("await_startup")  # it listens before
         node.ctl("add_user", USER, "no password is used")
         node.ctl("set_permissions", USER, ".*", ".*", ".*")
-        yield RabbitmqSettings(
+        yield kind(
             url=f"amqps://127.0.0.1:{port}/", login="certificate", queue="readings",
             tls=certificate(folder, USER),
         )  # fmt: skip
@@ -82,8 +91,8 @@ def certificate(folder: Path, name: str) -> TlsSettings:
 
 @pytest.mark.broker
 @pytest.mark.nightly
-def test_the_user_is_the_one_of_the_certificate(settings: RabbitmqSettings) -> None:
-    source, sink = open_source(settings, (Subscription("plant.#"),)), open_sink(settings)
+def test_the_user_is_the_one_of_the_certificate(settings: RabbitmqSettings | AmqpSettings) -> None:
+    source, sink = make_source(settings, [Subscription("plant.#")]), make_sink(settings)
     with opened(source, sink):
         said = Message("plant.1", b"21.5", Headers(mode=settings.mode))
         assert send(sink, said) == [ACCEPTED]
@@ -91,10 +100,10 @@ def test_the_user_is_the_one_of_the_certificate(settings: RabbitmqSettings) -> N
 
 
 @pytest.mark.broker
-def test_a_certificate_without_a_user_is_refused(settings: RabbitmqSettings) -> None:
+def test_a_certificate_without_a_user_is_refused(settings: RabbitmqSettings | AmqpSettings) -> None:
     assert settings.tls is not None
     folder = Path(str(settings.tls.ca_file)).parent
-    sink = open_sink(replace(settings, tls=certificate(folder, "unknown")))
+    sink = make_sink(replace(settings, tls=certificate(folder, "unknown")))
 
     with pytest.raises(EndpointError, match=r"(?i)refused") as caught:
         sink.open()
@@ -102,8 +111,11 @@ def test_a_certificate_without_a_user_is_refused(settings: RabbitmqSettings) -> 
     assert not caught.value.retryable
 
 
-def test_without_a_certificate_it_is_a_finding() -> None:
-    (fault,) = RabbitmqSettings(login="certificate").faults()
+@pytest.mark.parametrize("kind", [RabbitmqSettings, AmqpSettings])
+def test_without_a_certificate_it_is_a_finding(
+    kind: type[RabbitmqSettings | AmqpSettings],
+) -> None:
+    (fault,) = kind(login="certificate").faults()
 
     assert fault.key == "login"
     assert fault.reason == "there is no client certificate"

@@ -241,7 +241,8 @@ class AmqpConnection:
             return EndpointError(
                 f"{self._label}: the server asks for more than {self.settings.login!r}"
             )
-        text = f"{self._label}: the server refuses the log-in (SASL, code {outcome.code})"
+        reason = f"the log-in is refused (SASL, code {outcome.code}); check the user and `login`"
+        text = f"{self._label}: {reason}"
         return NotConnectedError(text) if outcome.code == _TEMPORARY else EndpointError(text)
 
     def _open_frame(self, url: str) -> bytes:
