@@ -54,7 +54,10 @@ class ArchiveJob(Job):
 def archive_job(world: World) -> Job:
     """The job of a night of the world."""
     where, yesterday = world.location, world.today - ONE_DAY
-    return ArchiveJob(where.local, yesterday, now=world.clock.now, key=world.key, url=world.url)
+    return ArchiveJob(
+        where.local, yesterday, now=world.clock.now, key=world.key, url=world.url,
+        spooled_days=world.traits.spooled_days,
+    )  # fmt: skip
 
 
 class NightKilledError(BaseException):
@@ -293,7 +296,8 @@ class Judge:
         for each, waited, proven in self._removed:
             if sure and (waited or each.stems - proven) and f"date={each.day}" not in told:
                 self._contradict(world, f"{each.day} was removed too early, and no night says so")
-            if sure and waited and each.day >= str(each.on - 8 * ONE_DAY):
+            kept = str(each.on - (world.traits.spooled_days + 1) * ONE_DAY)
+            if sure and waited and each.day >= kept:
                 self._contradict(world, f"{each.day} was removed, and had copies in flight")
         self._removed.clear()
         touched = {path.stem for each in world.tampered for path in each.paths}
@@ -332,7 +336,7 @@ def copies_left(world: World, day: str) -> tuple[int, int]:
         arrived = each.delivered is not None and each.delivered.archived
         if each.fate is Fate.SPOOLED and date_text(each.at) == day and each.journal.archived:
             found += 0 if arrived else len(each.copies)
-    young = day >= str(world.today - 7 * ONE_DAY)
+    young = day >= str(world.today - world.traits.spooled_days * ONE_DAY)
     return (found, 0) if young else (0, found)
 
 

@@ -81,6 +81,7 @@ class Traits:
     interrupts: float  # share of nights that are interrupted
     compacts: float  # share of the dates on which somebody compacts one
     keep_days: int  # older dates are removed; 0 keeps all
+    spooled_days: int  # after which a copy in the spool is missing
     backups: float  # share of the dates on which somebody copies the bucket
     troubles: float = 0.0  # share of messages that do not arrive as they came
 
@@ -102,6 +103,7 @@ def traits_of(seed: int) -> Traits:
         interrupts=rng.choice([0.0, 0.0, 0.2]),
         compacts=rng.choice([0.0, 0.3]),
         keep_days=rng.choice([0, 0, 2, 4, 9]),
+        spooled_days=rng.choice([1, 3, 7]),
         backups=rng.choice([0.0, 0.1]),
     )
 
