@@ -34,6 +34,10 @@ WORDS = {
     r"\bin vain\b": "without effect",
     r"\bby hand\b(?! \()": "manually",
     r"\bno more than\b": "at most",
+    r"\bin reach\b": "readable, reachable",
+    r"\bof ours\b": "of the gateway",
+    r"\bnobody has\b": "no ... has",
+    r"(?<!not), too(?=[.;:]|$)": "also ..., before what it concerns",
     r"\bsays? (?:so|nothing) of\b": "",
     r"\bspelt\b": "spelled",
 }

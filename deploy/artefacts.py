@@ -3,8 +3,9 @@
 python -m deploy.artefacts [FOLDER]        (dist/gateway-VERSION)
 
 Wheel, source archive, the slim image as an archive for `docker load`, the list of packages
-(CycloneDX), the page that says how to install each, and SHA256SUMS. Without a Docker engine the
-image is left out. At the end it prints the commands that sign and tag with the releaser's key.
+(CycloneDX), the documents, the page that says how to install each, and SHA256SUMS. Without a
+Docker engine the image is left out. At the end it prints the commands that sign and tag with the
+releaser's key.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import argparse
 import gzip
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -26,6 +28,8 @@ from deploy.release import ROOT, ReleaseError, current
 SUMS: Final = "SHA256SUMS"
 DOCKER: Final = os.environ.get("DOCKER", "docker")
 IMAGE: Final = "gateway:slim"
+DOCUMENTS: Final = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "docs", "mappings")
+_PAGE_LINK: Final = re.compile(r"\]\((?=[\w/-]+\.md)")  # to a page beside this one
 
 
 def main() -> int:
@@ -54,7 +58,7 @@ def build(folder: Path, version: str) -> None:
         _packages(folder, Path(scratch) / "build")
         _list_of_packages(folder, Path(scratch) / "packages", version)
     image = _image(folder, version)
-    shutil.copy(ROOT / "docs/install.md", folder)
+    write_documents(folder, version)
     _sums(folder)
     for each in sorted(folder.iterdir()):
         print(f"{each.stat().st_size:>12,}  {each.name}")
@@ -96,6 +100,18 @@ def _image(folder: Path, version: str) -> bool:
         shutil.copyfileobj(plain, packed)
     archive.unlink()
     return True
+
+
+def write_documents(folder: Path, version: str) -> None:
+    """Write the documents of the commit as an archive, and beside it the page about installing.
+
+    The links of that page lead into the archive's folder, once it is unpacked there.
+    """
+    name = f"gateway-{version}-docs"
+    archive = folder / f"{name}.tar.gz"
+    _run(["git", "archive", "--output", archive, f"--prefix={name}/", "HEAD", *DOCUMENTS])
+    page = (ROOT / "docs/install.md").read_text("utf-8")
+    (folder / "install.md").write_text(_PAGE_LINK.sub(f"]({name}/docs/", page), "utf-8")
 
 
 def _sums(folder: Path) -> None:

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Install the programs that the tests and the demo use beside Python: mosquitto, nats-server, rabbitmq-server, openssl, Java,
 # ActiveMQ, Chromium with its driver, Spin with a C compiler for the model of delivery, and shells
-# and mandoc for completion and the man page.
+# mandoc for completion and the man page, and debootstrap for a RabbitMQ 4.
 # Missing packages are installed by root on Debian or Ubuntu, and only listed elsewhere.
 set -euo pipefail
 
@@ -15,6 +15,7 @@ command -v java >/dev/null || missing+=(default-jre-headless)
 [ -e /usr/share/java/activemq-broker.jar ] || missing+=(activemq libmqtt-client-java)
 command -v chromedriver >/dev/null || missing+=(chromium chromium-driver)
 command -v spin >/dev/null || missing+=(spin)
+command -v debootstrap >/dev/null || missing+=(debootstrap)
 command -v gcc >/dev/null || missing+=(gcc libc6-dev)
 command -v zsh >/dev/null || missing+=(zsh)
 command -v fish >/dev/null || missing+=(fish)

@@ -2,9 +2,21 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import sys
+from pathlib import Path
+from shlex import quote
+
+
+def not_installed(module: str, extra: str, package: str = "gateway") -> str:
+    """Return the text about an absent `module` of an extra of `package`, with the remedy."""
+    module = module.partition(".")[0]
+    return f"the module {module!r} is not installed; run: {install_command(extra, package)}"
+
 
 def install_command(extra: str, package: str = "gateway") -> str:
-    """Return the command that installs the packages of an extra of `package`.
+    """Return the command that installs the packages of an extra of `package` beside this one.
 
     It names those packages and not this one: the gateway is on no package index, so
     `gateway[jms]` installs neither from a checkout nor beside a wheel. The packages of an extra
@@ -24,8 +36,20 @@ def install_command(extra: str, package: str = "gateway") -> str:
     ]
     quoted = " ".join(f"'{name}'" for name in packages)
     if quoted:
-        return f"pip install {quoted}"
-    here = package == "gateway"
-    return (
-        f"pip install '.[{extra}]' in the checkout" if here else f"pip install '{package}[{extra}]'"
-    )
+        return f"{_installer()} {quoted}"
+    if package == "gateway":
+        return f"{_installer()} '.[{extra}]' in the checkout"
+    return f"{_installer()} '{package}[{extra}]'"
+
+
+def _installer() -> str:
+    """Return the command that installs into this environment, whatever made it."""
+    prefix = Path(sys.prefix)
+    if (prefix / "uv-receipt.toml").exists():  # `uv tool install`: it has no pip
+        return f"uv pip install --python {quote(sys.prefix)}"
+    if (prefix / "pipx_metadata.json").exists():
+        return f"pipx inject {quote(prefix.name)}"
+    found = shutil.which("pip")
+    if found is not None and os.path.dirname(found) == os.path.dirname(sys.executable):  # noqa: PTH120
+        return "pip install"
+    return f"{quote(sys.executable)} -m pip install"

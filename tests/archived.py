@@ -13,7 +13,7 @@ import pyarrow as pa
 from gateway.archive.layout import day_folder, days, journals, listed
 from gateway.archive.storage import LocalStorage, Storage
 from gateway.errors import ArchiveError
-from gateway.night.archive.lookup.reader import Row, row_files
+from gateway.night.archive.lookup.row_files import Row, row_files
 from gateway.night.archive.segments.reading import open_parquet
 from tests.waiting import until
 

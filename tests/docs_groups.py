@@ -66,6 +66,7 @@ STATUS = {  # other exit statuses than 0
     "gateway import rabbitmq definitions.json -o orders.yaml": 1,
     "gateway import mosquitto mosquitto.conf -o plant.yaml": 2,  # the file is there
     "gateway withdraw gateway.yaml --yes --losing plant-1-office": 2,  # it has a dead letter
+    "gateway withdraw gateway.yaml --yes --only plant-1-hall --losing plant-1-hall": 2,  # no such
 }
 
 

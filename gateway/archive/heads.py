@@ -24,6 +24,7 @@ from gateway.archive.layout import (
     HEADS,
     OTHERS,
     UPLOADED,
+    JournalName,
     is_replay,
     listed,
     parse_journal_name,
@@ -95,6 +96,11 @@ class WriterHead(SignedStatement):
         """The stem of the last journal; None without one."""
         return self.open or (self.closed.journal if self.closed else None)
 
+    @property
+    def last_name(self) -> JournalName:
+        """The last journal, to compare heads by; the number -1 without one."""
+        return parse_journal_name(self.last or "") or JournalName(self.writer, 0, -1)
+
 
 @dataclass(frozen=True, slots=True)
 class StoredHead:
@@ -160,11 +166,11 @@ def read_heads(storage: Storage, key: bytes | None = None) -> list[StoredHead]:
     return found + [StoredHead(each, None, _SET_ASIDE) for each in paths if each.suffix == DAMAGED]
 
 
-def upload_heads(storage: Storage, buffer: Path) -> None:
+def upload_heads(storage: Storage, buffer: Path, *, changed: bool = False) -> None:
     """Upload the heads in the local folder `buffer`: before the seals of what they name.
 
-    A head of another machine in the archive is set aside first: what it names may be lost, and
-    nothing else says so.
+    With `changed`, those that are as they were uploaded last are left out. A head of another
+    machine in the archive is set aside first: what it names may be lost, and nothing else says so.
 
     Raises:
         OSError: the archive cannot be reached.
@@ -172,6 +178,8 @@ def upload_heads(storage: Storage, buffer: Path) -> None:
     for path in listed(buffer / HEADS):
         if not path.name.startswith("."):
             content, uploaded = read_regular(path), path.parent / UPLOADED / path.name
+            if changed and content in _contents(uploaded):
+                continue
             stored = storage.read(place := Path(HEADS) / path.name)
             known = [content, *_contents(uploaded, path.parent / OTHERS / path.name)]
             if stored is not None and stored not in known:
@@ -198,6 +206,33 @@ def _aside(path: Path, content: bytes) -> Path:
 def _earlier_path(head: WriterHead) -> Path:
     name = parse_journal_name(head.last or "")
     return Path(HEADS) / f"{head.writer}-{name.start if name else 0}{_EARLIER}"
+
+
+def remove_earlier(storage: Storage, journals: Iterable[JournalName]) -> None:
+    """Remove each head that was set aside and names no journal after those of its writer.
+
+    Their seals are removed, so nothing shows any more that a later process followed.
+
+    Raises:
+        OSError: the archive cannot be reached.
+    """
+    newest: dict[str, JournalName] = {}
+    for each in journals:
+        newest[each.writer] = max(each, newest.get(each.writer, each))
+    for stored in read_heads(storage) if newest else ():
+        known = newest.get(stored.writer)
+        aside = stored.path.suffix == _EARLIER and stored.head
+        if aside and known and aside.last_name <= known:
+            storage.delete(stored.path)
+
+
+def newest_head(heads: Iterable[StoredHead], writer: str) -> StoredHead | None:
+    """Return the signed head of a writer that states the last journal, current or set aside.
+
+    A machine that comes back sets aside the head of the machine after it.
+    """
+    own = (each for each in heads if each.writer == writer and each.head and not each.fault)
+    return max(own, key=lambda each: each.head.last_name if each.head else (), default=None)
 
 
 def newest_heads(heads: Iterable[WriterHead]) -> list[WriterHead]:

@@ -1,13 +1,12 @@
-"""The journals of a writer that nights have judged, as chains with the numbers that are missing."""
+"""The journals of writers that nights have judged, by process."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
 
-_MAX_CHAINS: Final = 50  # of a writer, the newest
-_NO_START: Final = 1 << 62  # microseconds: later than every process
+from gateway.archive.layout import JournalName
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,10 +19,10 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A chain of a writer, and its judged journals: `first` to `number` but the `missing` ones.
+    """The judged journals of one process, `first` to `number` but the `missing` ones.
 
-    `start` is that of the process that wrote the last one. Journals before `first` are not missing:
-    their dates were removed, or their disk is away.
+    `start` is that of the process: two machines of one writer may give one number twice. Journals
+    before `first` are not missing: their dates were removed, or their disk is away.
     """
 
     writer: str
@@ -32,63 +31,74 @@ class Seen:
     missing: tuple[Span, ...] = ()
     first: int = 0
 
-    def has(self, start: int, number: int) -> bool:
-        """Return whether a journal was judged; a later process may count from the begin again."""
-        if not self.first <= number <= self.number or (
-            start > self.start and number <= self.number
-        ):
+    def has(self, number: int) -> bool:
+        """Return whether a journal of this number is there."""
+        if not self.first <= number <= self.number:
             return False
         return not any(span.first <= number <= span.last for span in self.missing)
 
 
-def with_judged(
-    chains: Sequence[Seen], journals: Sequence[tuple[int, int]], writer: str
-) -> list[Seen]:
-    """Return the `chains` of a writer with further judged journals, each a start and a number.
+def has_judged(seen: Iterable[Seen], journal: JournalName) -> bool:
+    """Return whether a journal is among the judged ones."""
+    writer, start, number = journal
+    own = (each for each in seen if (each.writer, each.start) == (writer, start))
+    return any(each.has(number) for each in own)
 
-    A later process that counts from the begin again, as with a new buffer, begins a chain.
+
+def with_judged(known: Sequence[Seen], journals: Iterable[JournalName]) -> list[Seen]:
+    """Return the processes of one writer with further judged journals, by their starts."""
+    found = {each.start: each for each in known}
+    numbers: dict[int, set[int]] = {}
+    for each in journals:
+        numbers.setdefault(each.start, set()).add(each.number)
+        found.setdefault(each.start, Seen(each.writer, each.start, each.number, (), each.number))
+    for start, own in numbers.items():
+        found[start] = _extended(found[start], own)
+    return [found[start] for start in sorted(found)]
+
+
+def newest_chain(processes: Sequence[Seen]) -> list[Seen]:
+    """Return the processes of the newest chain of a writer.
+
+    A process that counts from the begin again, as with a new buffer, begins a chain.
     """
-    firsts = {number: start for start, number in sorted(journals, reverse=True)}
-    again = min(
-        (start for start, number in journals if _counts_again(chains, firsts, start, number)),
-        default=_NO_START,
+    begin = first = 0
+    for number, each in enumerate(processes):
+        if each.first <= first:
+            begin, first = number, each.first
+    return list(processes[begin:])
+
+
+def as_one(chain: Sequence[Seen]) -> Seen:
+    """Return a chain as if its last process had written all its journals."""
+    return reduce(_followed, chain)
+
+
+def _followed(chain: Seen, after: Seen) -> Seen:
+    absent = [span for span in chain.missing for span in _without(span, after)]
+    between = gaps(chain.number + 1, after.first - 1, ())
+    behind = (span for span in after.missing if span.last > chain.number)
+    absent += [*between, *(Span(max(each.first, chain.number + 1), each.last) for each in behind)]
+    number = max(chain.number, after.number)
+    return replace(after, number=number, missing=tuple(absent), first=min(chain.first, after.first))
+
+
+def _without(span: Span, other: Seen) -> tuple[Span, ...]:
+    ends = Span(span.first, other.first - 1), Span(other.number + 1, span.last)
+    absent = (
+        Span(max(each.first, span.first), min(each.last, span.last))
+        for each in (ends[0], *other.missing, ends[1])
     )
-    older = [each for each in journals if each[0] < again]
-    found = [
-        _extended(chain, [each for each in older if chain_of(chains, each[0]) is chain], writer)
-        for chain in chains or (None,)
-    ]
-    newer = [each for each in journals if each[0] >= again]
-    return [*found, *([_extended(None, newer, writer)] if newer else ())][-_MAX_CHAINS:]
+    return tuple(each for each in absent if each.first <= each.last)
 
 
-def chain_of(chains: Sequence[Seen], start: int) -> Seen | None:
-    """Return the chain of the journals of the process that began at `start`, by last starts."""
-    return next((each for each in chains if start <= each.start), chains[-1] if chains else None)
-
-
-def _counts_again(
-    chains: Sequence[Seen], firsts: Mapping[int, int], start: int, number: int
-) -> bool:
-    """Return whether an earlier process wrote a journal of this number; `firsts` are new ones."""
-    if not chains:
-        return start > firsts[number]
-    return start > chains[-1].start and number <= chains[-1].number
-
-
-def _extended(known: Seen | None, journals: Sequence[tuple[int, int]], writer: str) -> Seen:
-    """Return a chain with further journals."""
-    numbers = {number for _, number in journals}
-    start = max((start for start, _ in journals), default=0)
-    if known is None:
-        first, last = min(numbers), max(numbers)
-        return Seen(writer, start, last, gaps(first, last, numbers), first)
+def _extended(known: Seen, numbers: Collection[int]) -> Seen:
+    """Return a process with further journals."""
     absent = [span for old in known.missing for span in gaps(old.first, old.last, numbers)]
-    first = min([known.first, *numbers])
-    last = max([known.number, *numbers])
-    absent += gaps(first, known.first - 1, numbers)
+    first, last = min([known.first, *numbers]), max([known.number, *numbers])
+    absent = [*gaps(first, known.first - 1, numbers), *absent]
     absent += gaps(known.number + 1, last, numbers)
-    return Seen(writer, max(known.start, start), last, tuple(absent), first)
+    return replace(known, number=last, missing=tuple(absent), first=first)
 
 
 def gaps(first: int, last: int, numbers: Collection[int]) -> tuple[Span, ...]:

@@ -52,7 +52,8 @@ COLUMNS: Final[Mapping[str, str]] = {
     "target": "string",  # the target; empty on received, and on dead for all `targets`
     "targets": "list",  # the expected ones, with cuts by `thin` only; also on dead for all of them
     "name": "string",  # the name (or tag list) at that endpoint
-    "source_name": "string",  # on delivered, dead: name at the source; on some cuts: at the target
+    "source_name": "string",  # on delivered, dead: the name at the source
+    "target_name": "string",  # on some cuts: the name that the target would have got
     "fields": "string",  # on delivered: fields of the message in `name`, as JSON; null for none
     "id": "binary",  # 16 bytes: start of the gateway in microseconds, then a counter
     "origin_id": "string",  # the message id of the source system, where it has one

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from gateway.check.doubts import doubts
@@ -26,6 +27,10 @@ from gateway.routing.route import Route
 WRITE_TWO_ROUTES = (
     "write two routes, each with an `exclude` of its own, in place of `direction: both`"
 )
+SET_TOO_LONG = (
+    "nothing to do: the file has 'on_too_long: refuse', and each of these names is a dead letter;"
+    " write 'on_too_long: shorten' in its place to send them"
+)
 
 
 def load_proven(path: Path) -> Configuration:
@@ -44,7 +49,8 @@ def examine(configuration: Configuration) -> list[ConfigError]:
     """Return every finding in file order: errors, warnings and notes."""
     proved = prove(configuration.routes, configuration.brokers)
     systems = {name: each.dialect.name for name, each in configuration.endpoints.items()}
-    found = [as_config_error(each, configuration, systems) for each in proved]
+    once = _limits_once(proved, configuration)
+    found = [as_config_error(each, configuration, systems) for each in once]
     for route in configuration.routes:
         if route.inverse and not route.name.endswith(REVERSE_SUFFIX):
             found += _echo_notes(route, configuration)
@@ -83,9 +89,9 @@ def as_config_error(
     """Return a finding at its place in the file; `systems` by endpoint, `label` names the route."""
     at = _key_path(finding)
     severity: str = finding.severity
-    if severity == "warning" and finding.rule == "past-limit" and _sets_too_long(at, configuration):
-        severity = "note"
     hint = finding.hint
+    if finding.rule == "past-limit" and _sets_too_long(at, configuration):
+        severity, hint = "note", SET_TOO_LONG
     if finding.rule == "not-inverse" and finding.route.endswith(REVERSE_SUFFIX):
         hint = WRITE_TWO_ROUTES  # a derived route has no line of its own to change
     examples = tuple(
@@ -95,6 +101,23 @@ def as_config_error(
     reason = f"route {(label or finding.route)!r}: {finding.text}"
     location = configuration.location_of(at)
     return location.error(finding.rule, reason, hint, severity, examples)
+
+
+def _limits_once(
+    found: Sequence[RouteFinding], configuration: Configuration
+) -> Iterator[RouteFinding]:
+    """Yield the findings, of a route's `past-limit` one where it is a warning and one as a note.
+
+    The others of the route differ in the length of a prefix only.
+    """
+    groups: dict[object, list[RouteFinding]] = {}
+    for each in found:
+        is_limit = each.rule == "past-limit"
+        key = (each.route, _sets_too_long(_key_path(each), configuration)) if is_limit else id(each)
+        groups.setdefault(key, []).append(each)
+    for first, *others in groups.values():
+        more = f"; as do {len(others)} more of its patterns and targets" if others else ""
+        yield replace(first, text=first.text + more)
 
 
 def _key_path(finding: RouteFinding) -> KeyPath:

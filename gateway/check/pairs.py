@@ -72,7 +72,7 @@ def _on_one_device(lease: str | None, archive: Path) -> bool:
 
 
 def _shared_sources(configuration: Configuration) -> Iterator[ConfigError]:
-    """Without a spool a target that is away stops the source, for the other targets, too."""
+    """Without a spool a target that is away stops the source, also for the other targets."""
     if configuration.spool is not None:
         return
     targets: dict[str, dict[str, None]] = defaultdict(dict)  # in the order of the file

@@ -37,7 +37,7 @@ class Proposal:
 
     @property
     def takes_others(self) -> bool:
-        """Whether the pattern takes other names, too."""
+        """Whether the pattern also takes other names."""
         return "{" in self.pattern
 
 

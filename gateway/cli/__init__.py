@@ -101,6 +101,9 @@ def _parsed(words: Sequence[str]) -> argparse.Namespace:
     """Return the arguments of a command line; a help, or a wrong line, ends the process."""
     words = _with_config_as_argument(words)
     try:
+        if not words:
+            make_parser().print_help(sys.stderr)
+            raise SystemExit(2)
         args, unknown = make_parser(words[0] if words else "").parse_known_args(words)
         if unknown:  # of the command, whose usage is shown, and not of `gateway`
             args.command_parser.error(f"unrecognized arguments: {' '.join(unknown)}")

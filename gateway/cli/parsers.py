@@ -44,7 +44,7 @@ _UNKNOWN: Final = re.compile(r"invalid choice: '(.*?)' \(choose from (.*)\)", re
 
 
 class CommandParser(argparse.ArgumentParser):
-    """The parser of a command, to which its module adds the options; those of its actions, too."""
+    """The parser of a command, to which its module adds its options and its actions."""
 
     def error(self, message: str) -> NoReturn:
         """End the process with the usage and an error; a misspelled word gets the nearest one."""

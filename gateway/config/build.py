@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from gateway.config.build_endpoint import RouteContext, parse_pattern_at, parse_patterns
 from gateway.config.build_targets import SourceFacts, build_targets
-from gateway.config.field_checks import check_route_fields
+from gateway.config.field_checks import check_heartbeat_fields, check_retained_fields
 from gateway.config.place import Place
 from gateway.config.schema import RouteSettings, SourceSettings, TagSettings
 from gateway.dialects.base import Dialect, parse_subject
@@ -18,7 +18,7 @@ from gateway.routing.route import EACH_TAG, Route
 from gateway.routing.selectors.selector import parse_selector
 from gateway.routing.source_pattern import SourcePattern
 from gateway.routing.tags import TagMode, TagRule
-from gateway.routing.template import any_captures, field_in
+from gateway.routing.template import any_captures, fields_in
 
 
 def build_routes(
@@ -58,6 +58,8 @@ def _build_route(
         _check_targets(settings, source, "unknown", context, place["to"])
         return None
     dialect = endpoint.dialect
+    if settings.retained == "forward" and "retained" in endpoint.settings.carries:
+        check_retained_fields(settings.targets, place["to"])
     pattern = parse_pattern_at(source.pattern, dialect, here["pattern"])
     excludes = parse_patterns(source.exclude, dialect, here["exclude"])
     before = len(place.reader.findings)
@@ -93,7 +95,7 @@ def _build_route(
         archive_payload_bytes=settings.archive_payload_bytes,
         archive_redact=settings.archive_redact,
     )
-    check_route_fields(route, place, keeps_retained="retained" in endpoint.settings.carries)
+    check_heartbeat_fields(route, place)
     return route
 
 
@@ -117,8 +119,8 @@ def _check_targets(
 def _is_reversible(settings: RouteSettings, place: Place) -> bool:
     """Report a route that has too many sources, targets or templates for a reverse route."""
     templates = [text for target in settings.targets for text in target.template or ()]
-    if field := next(filter(None, map(field_in, templates)), ""):
-        reason = f"no name that comes back tells {field}, which a message brought"
+    if field := next((name for text in templates for name in fields_in(text)), ""):
+        reason = f"no name that comes back tells {{{field}}}, which a message brought"
         place.report("direction", reason, "write two routes")
         return False
     if len(settings.sources) == len(settings.targets) == len(templates) == 1:

@@ -83,7 +83,7 @@ def _target(  # noqa: PLR0913, PLR0917  # where it stands and what it may use
 
     @contextmanager
     def reported(key: str, text: str = "") -> Iterator[None]:
-        """Report the fault of one key, so that the other keys are read, too."""
+        """Report the fault of one key, so that the other keys are read as well."""
         try:
             yield
         except GatewayError as error:

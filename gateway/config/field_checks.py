@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final, TypeAlias
 
 from gateway.config.place import Place
+from gateway.config.schema import TargetSettings
 from gateway.dialects.base import Dialect
 from gateway.routing.header_draft import REPLY_TO
 from gateway.routing.header_rules import HeaderRules
@@ -13,7 +14,7 @@ from gateway.routing.message_fields import is_payload_field, level_fault
 from gateway.routing.payload_pick import PayloadPick
 from gateway.routing.route import Route, names_inboxes
 from gateway.routing.source_pattern import SourcePattern
-from gateway.routing.template import FieldPlaceholder, Template, TextTemplate
+from gateway.routing.template import FieldPlaceholder, Template, TextTemplate, fields_in
 
 Fault: TypeAlias = tuple[str, str, str, str]  # rule, key of the target, reason and hint
 
@@ -59,12 +60,23 @@ def _open_templates(
                 yield _OPEN, "template", reason, "write a name that is no inbox"
 
 
-def check_route_fields(route: Route, place: Place, *, keeps_retained: bool) -> None:
-    """Report the fields of a route that its heartbeats, or the ends of retained messages, lack.
+def check_retained_fields(targets: Sequence[TargetSettings], place: Place) -> None:
+    """Report the fields that the ends of retained messages lack; also beside other faults."""
+    for index, target in enumerate(targets):
+        names = [name for text in target.template or () for name in fields_in(text)]
+        sets = map(str, (*target.headers.set.values(), *target.payload.set.values()))
+        names += [name for text in sets for name, default in fields_in(text).items() if not default]
+        if cleared := next(filter(is_payload_field, names), ""):
+            reason = (
+                f"{{{cleared}}}: the message that ends a retained one has no payload, so it would"
+                " not end the copy"
+            )
+            place[index].report("retained-field", reason, "write `retained: ignore`")
 
-    `keeps_retained`: the broker of the source retains messages.
-    """
-    for index, target in enumerate(route.targets):
+
+def check_heartbeat_fields(route: Route, place: Place) -> None:
+    """Report the fields of a route that its heartbeats lack."""
+    for target in route.targets:
         needed = [each for each in (*target.name_fields, *target.other_fields) if not each.default]
         if route.heartbeat and needed:
             reason = f"a heartbeat has no {_shown(needed[0])}, which target {target.label!r} needs"
@@ -74,13 +86,6 @@ def check_route_fields(route: Route, place: Place, *, keeps_retained: bool) -> N
             reason = f"a heartbeat is no JSON, of which target {target.label!r} picks fields"
             hint = "write a route of its own for heartbeats"
             place["heartbeat"].report("heartbeat", reason, hint)
-        cleared = [each for each in (*target.name_fields, *needed) if is_payload_field(each.name)]
-        if cleared and keeps_retained and route.take_retained:
-            reason = (
-                f"{_shown(cleared[0])}: the message that ends a retained one has no payload, so"
-                " it would not end the copy"
-            )
-            place["to"][index].report("retained-field", reason, "write `retained: ignore`")
 
 
 def _fields(templates: Sequence[Template]) -> tuple[FieldPlaceholder, ...]:

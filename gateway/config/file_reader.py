@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from functools import partial
 from itertools import chain
@@ -12,6 +12,7 @@ from typing import Any
 
 import yaml
 
+from gateway.archive.layout import names_an_archive
 from gateway.config.build_endpoint import Endpoint, make_endpoint, setting_faults
 from gateway.config.hidden_values import HiddenValues
 from gateway.config.named_files import WrittenPath
@@ -45,6 +46,7 @@ from gateway.setting import fields_by_key
 
 KNOWN = ("include", "defaults", "endpoints", *SECTIONS)  # in the order of reading
 SHARED = frozenset({"include", "defaults", "endpoints", "routes", "tests"})  # by several files
+SUFFIXES = (".yaml", ".yml")
 MAX_INCLUDE_DEPTH = 32  # files that include each other
 
 
@@ -80,6 +82,27 @@ class FileReader:
         self._open: list[Path] = []  # the files that include the one being read, and it, last
         self._defaults = RouteDefaults()  # of the file being read
 
+    def read_all(self, path: Path) -> None:
+        """Read a file, or each file of a folder, with the files that they include."""
+        for each in self._files(path) if path.is_dir() else [path]:
+            self.read(each)
+
+    def _files(self, folder: Path) -> Sequence[Path]:
+        """Return the files of a folder, in order; report a folder that has none."""
+        start = SourceLocation(str(folder), 1, 1)
+        try:
+            names = sorted(folder.iterdir())
+        except OSError as error:
+            reason = f"cannot read the folder: {error.strerror}"
+            self.file_findings.append(start.error("unreadable", reason))
+            return ()
+        found = [each for each in names if each.suffix in SUFFIXES]
+        if not found:
+            is_archive = names_an_archive(each.name for each in names)
+            hint = "it is an archive: give the configuration of its gateway" if is_archive else ""
+            self.file_findings.append(start.error("empty", "the folder has no .yaml file", hint))
+        return found
+
     def read(self, path: Path) -> None:
         """Add the content of one file, unless it was read before."""
         if (resolved := path.resolve()) in self._read:
@@ -114,7 +137,7 @@ class FileReader:
         self._defaults = outer
 
     def _is_other_gateway(self, path: Path, root: yaml.MappingNode) -> bool:
-        """Return whether another file of the folder has a section `gateway`, too.
+        """Return whether another file of the folder also has a section `gateway`.
 
         Such a file is not read further: each of its sections would be a finding.
         """

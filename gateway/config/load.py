@@ -8,7 +8,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from gateway.archive.layout import names_an_archive
 from gateway.config import process
 from gateway.config.build import build_routes
 from gateway.config.build_endpoint import Endpoint, RouteContext
@@ -24,8 +23,6 @@ from gateway.endpoints.registry import find_kind
 from gateway.errors import ConfigError, ConfigErrors
 from gateway.routing.route import Route, WhenFull
 from gateway.translate.shorten import ShortNamesInMemory
-
-SUFFIXES = (".yaml", ".yml")
 
 
 @dataclass(frozen=True)
@@ -116,8 +113,7 @@ def load(
         ConfigErrors: every finding of every file, in file order.
     """
     files = FileReader(environment, without_secrets=without_secrets)
-    for file in _files(path, files):
-        files.read(file)
+    files.read_all(path)
     return replace(_finish(path, files), without_secrets=without_secrets)
 
 
@@ -130,8 +126,7 @@ def load_sections(path: Path, *names: str) -> Mapping[str, Any]:
         ConfigErrors: every finding of these sections, and of files that are no YAML.
     """
     files = FileReader(None, without_secrets=False, only=names)
-    for file in _files(path, files):
-        files.read(file)
+    files.read_all(path)
     if findings := files.findings():
         raise ConfigErrors(findings)
     return {name: settings for name, (settings, _) in files.sections.items()}
@@ -198,20 +193,3 @@ def _check_dead_letters(files: FileReader, context: RouteContext) -> None:
     if endpoint is not None:
         hint = "write a name of that endpoint"
         place["name"].parse(parse_subject, settings.name, endpoint.dialect, hint=hint)
-
-
-def _files(path: Path, files: FileReader) -> Sequence[Path]:
-    if not path.is_dir():
-        return [path]
-    start = SourceLocation(str(path), 1, 1)
-    try:
-        found = sorted(each for each in path.iterdir() if each.suffix in SUFFIXES)
-    except OSError as error:
-        reason = f"cannot read the folder: {error.strerror}"
-        files.file_findings.append(start.error("unreadable", reason))
-        return ()
-    if not found:
-        is_archive = names_an_archive(each.name for each in path.iterdir())
-        hint = "it is an archive: give the configuration of its gateway" if is_archive else ""
-        files.file_findings.append(start.error("empty", "the folder has no .yaml file", hint))
-    return found

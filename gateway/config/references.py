@@ -22,6 +22,7 @@ SECRET_LENGTH: Final = 32  # characters
 FIRST_PORT: Final = 1_024
 PORTS: Final = 60_000
 _BEFORE_PORT: Final = re.compile(r"://[^/]*:$")
+WITHOUT = "`gateway check`, `test` and `explain` need none with --without-secrets"
 
 
 class ReferenceValues:
@@ -48,7 +49,7 @@ class ReferenceValues:
     def hint(self, found: re.Match[str]) -> str:
         """Return what to do about a reference without a value."""
         if found[1] == "env":
-            return "set the variable before the gateway starts"
+            return f"set the variable before the gateway starts; {WITHOUT}"
         path = self.folder / found[2]
         try:
             _content(path)
@@ -60,7 +61,7 @@ class ReferenceValues:
             pass
         except OSError as error:
             return f"the file {path} cannot be read: {error.strerror}"
-        return f"create or mount the file {path} before the gateway starts"
+        return f"create or mount the file {path} before the gateway starts; {WITHOUT}"
 
     def _content(self, name: str) -> str | None:
         try:

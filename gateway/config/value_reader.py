@@ -102,14 +102,14 @@ class ConfigReader:
         return None if value is _INVALID else cast("T", value)
 
     def entries(
-        self, node: yaml.Node, at: KeyPath, expected: str = ""
+        self, node: yaml.Node, at: KeyPath, expected: str = "", hint: str = ""
     ) -> list[tuple[yaml.ScalarNode, yaml.Node]] | None:
         """Return the entries of a mapping, and report faults of its keys.
 
-        None for any other value, which is reported; `expected` is the text then.
+        None for any other value, which is reported with `hint`; `expected` is the text then.
         """
         if not isinstance(node, yaml.MappingNode):
-            self.report(at, "type", expected or f"expected a mapping, not {describe(node)}")
+            self.report(at, "type", expected or f"expected a mapping, not {describe(node)}", hint)
             return None
         self.findings += key_faults(self.path, node)
         return entries(node)
@@ -172,7 +172,7 @@ class ConfigReader:
     def _dataclass(
         self, node: yaml.Node, kind: Any, at: KeyPath, preset: Mapping[str, object] = NO_VALUES
     ) -> Any:
-        if (pairs := self.entries(node, at)) is None:
+        if (pairs := self.entries(node, at, hint=_inner_key(node, kind, at))) is None:
             return _INVALID
         values: dict[str, Any] = {n: v for n, v in preset.items() if v is not None}
         known = {word: field for word, field in fields_by_key(kind).items() if word not in preset}
@@ -380,6 +380,19 @@ def _mapping_of(node: yaml.Node, meta: Facts) -> yaml.Node:
     marks = node.start_mark, node.end_mark
     key = yaml.ScalarNode("tag:yaml.org,2002:str", meta["shorthand"], *marks)
     return yaml.MappingNode("tag:yaml.org,2002:map", [(key, node)], *marks)
+
+
+def _inner_key(node: yaml.Node, kind: Any, at: KeyPath) -> str:
+    """Return a hint at the key that a number, or the name of a switch, in place of it may mean."""
+    if not isinstance(node, yaml.ScalarNode) or not at:
+        return ""
+    known, hints = fields_by_key(kind), type_hints(kind)
+    numbers = [word for word, field in known.items() if field.metadata.get("unit")]
+    if node.value in known and hints[known[node.value].name] is bool:
+        return f"write `{at[-1]}: {{{node.value}: true}}`"
+    if len(numbers) == 1 and node.value[:1].isdigit():
+        return f"write `{at[-1]}: {{{numbers[0]}: {node.value}}}`"
+    return ""
 
 
 def _address_key(word: str, known: Mapping[str, object]) -> str:

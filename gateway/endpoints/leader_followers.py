@@ -5,7 +5,7 @@ a large part of the cost and of the latency of a message that arrives alone, so 
 to wait anyway becomes the leader:
 
 - A thread that waits for messages leads the connection that brings them, and follows every
-  connection that it has sent over: it handles the answers on those, too.
+  connection that it has sent over: it also handles the answers on those.
 - A thread that waits for an answer leads the connection that brings the answer.
 - Each connection has a thread of its own. It leads when no other thread has done so for a while,
   and when the connection asks for it (heavy traffic, a full socket, the end of the connection).

@@ -13,6 +13,7 @@ from typing import Any, Final, cast
 from gateway.endpoints.base import Removes, Sink, Source, Subscription
 from gateway.endpoints.kind import EndpointKind, Starter
 from gateway.endpoints.made import Held, Made
+from gateway.endpoints.settings.amqp import AmqpSettings
 from gateway.endpoints.settings.base import EndpointSettings
 from gateway.endpoints.settings.jms import JmsSettings
 from gateway.endpoints.settings.memory import MemorySettings
@@ -22,7 +23,7 @@ from gateway.endpoints.settings.rabbitmq import RabbitmqSettings
 from gateway.endpoints.settings.solace import SolaceSettings
 from gateway.endpoints.settings.yami4 import Yami4Settings
 from gateway.errors import DriverMissingError, EndpointError, first_line
-from gateway.extras import install_command
+from gateway.extras import not_installed
 from gateway.registry import GATEWAY, Registry
 from gateway.setting import fields_by_key
 
@@ -158,6 +159,23 @@ _ROWS: Final = (
         },
     ),
     EndpointKind(
+        "amqp",
+        AmqpSettings,
+        "gateway.endpoints.amqp",
+        makes="queue",
+        starters={
+            "amqp": Starter(
+                "rabbitmq",
+                5672,
+                'url: "amqp://{address}/"  # amqps:// with TLS; /NAME for another vhost\n'
+                "exchange: amq.topic  # the server is RabbitMQ 4\n# queue_type: quorum\n" + _LOG_IN,
+                target="# Bind a queue to this exchange with the key {keys}: without a queue a\n"
+                "# message becomes a dead letter `unroutable`.\n",
+                needs="bind a queue to amq.topic with the key {keys} at {address}",
+            ),
+        },
+    ),
+    EndpointKind(
         "memory",
         MemorySettings,
         "gateway.endpoints.memory",
@@ -274,11 +292,10 @@ def _function(settings: EndpointSettings, name: str) -> Callable[..., Any]:
     except ModuleNotFoundError as error:
         if error.name and error.name.startswith("gateway."):
             raise
-        again = f"install the package {package!r} again"
-        remedy = f"run: {install_command(kind.extra, package)}" if kind.extra else again
-        raise DriverMissingError(
-            f"{settings.name}: the module {error.name!r} is not installed; {remedy}"
-        ) from error
+        text = f"the module {error.name!r} is not installed; install the package {package!r} again"
+        if kind.extra:
+            text = not_installed(str(error.name), kind.extra, package)
+        raise DriverMissingError(f"{settings.name}: {text}") from error
     except Exception as error:  # of another package: the gateway's own faults show their place
         if package == GATEWAY:
             raise

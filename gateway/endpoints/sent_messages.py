@@ -126,7 +126,7 @@ class SentMessage(Generic[T]):
 class SendWindow(Generic[T]):
     """The messages without an answer of one connection, numbered from 1 in the order of sending.
 
-    Batches are answered in that order, too: a server takes messages in their order, and may confirm
+    Batches are also answered in that order: a server takes messages in their order, and may confirm
     them in another one, by which a night would judge.
     Thread-safe: guarded by self._changed.
     """

@@ -3,6 +3,8 @@
     facts       values of JSON by name: the filters that were subscribed, a place in a stream, ...
     position    one such fact: how far the source has come in what its broker numbers
     made        one such fact: what the source made at its broker, and leaves there at its end
+    beside      one such fact: a digest of the memory of the endpoint's present name, as it was when
+                the source had read again what was read under that name (`second_reading`)
 
 Made: with the source. Read: once, at its first connection. Written: when a fact changes; a position
 *ahead* of what is received, every second while it is behind, once more when the source falls quiet,
@@ -24,6 +26,7 @@ T = TypeVar("T")
 Facts: TypeAlias = Mapping[str, Any]  # values of JSON
 
 MADE: Final = "made"  # a fact
+BESIDE: Final = "beside"  # a fact
 WRITE_INTERVAL: Final = 1.0  # seconds after which a position that is behind is written again
 NO_TEXTS: Final[Sequence[str]] = ()
 MAX_NUMBER: Final = 1 << 64  # of a message in a stream
@@ -48,6 +51,12 @@ class MemoryStore(Protocol):
     def save(self, role: str, facts: Facts) -> None:
         """Keep the facts of a role in place of earlier ones."""
 
+    def beside(self, role: str) -> str:
+        """Return a digest of the memory that an endpoint with `was` has under its present name.
+
+        Empty where it has none.
+        """
+
     def say_damaged(self, role: str, error: Exception) -> None:
         """Tell that the facts of a role cannot be read."""
 
@@ -59,6 +68,7 @@ class SourceMemory:
         self._store: MemoryStore | None = None
         self._role = ""
         self._facts: dict[str, Any] | None = None
+        self._beside = ""
         self._is_damaged = False
         self._positions: list[Position] = []
         self._lock = threading.RLock()
@@ -92,6 +102,15 @@ class SourceMemory:
             facts[fact] = value
             if self._store is not None:
                 self._store.save(self._role, facts)
+
+    @property
+    def may_repeat(self) -> bool:
+        """Whether the endpoint was read under its present name, and not again since."""
+        return self._beside != (self._facts or {}).get(BESIDE, "") and bool(self._beside)
+
+    def note_repeated(self) -> None:
+        """Note that the source has read what it may have read under the present name."""
+        self.put(BESIDE, self._beside)
 
     def note_made(self, made: Made) -> None:
         """Note what the source is about to make; durable when this returns, as by `put`."""
@@ -130,6 +149,7 @@ class SourceMemory:
             found = {} if self._store is None else self._store.load(self._role)
             self._is_damaged = found is None
             self._facts = dict(found or {})
+            self._beside = "" if self._store is None else self._store.beside(self._role)
         return self._facts
 
 

@@ -15,6 +15,7 @@ from typing import Final, Protocol
 
 from gateway.endpoints.base import Batch
 from gateway.endpoints.continuity import Continuity
+from gateway.endpoints.second_reading import SecondReading
 from gateway.endpoints.source_memory import SourceMemory
 from gateway.errors import NotConnectedError
 
@@ -107,6 +108,7 @@ class SourceShell:
         self._connect, self._interrupt = connect, interrupt
         self._intake: Intake | None = None
         self._is_open = False
+        self._again = SecondReading(memory)
 
     @property
     def address(self) -> str:
@@ -117,6 +119,7 @@ class SourceShell:
         self.close()
         self._intake = None
         self._intake = self._connect()
+        self._again = SecondReading(self.memory)
         self._is_open = True
 
     def receive(self, timeout: float) -> Batch | None:
@@ -124,7 +127,7 @@ class SourceShell:
             raise not_open(self.name)
         batch = self._intake.receive(timeout)
         self.memory.write_late(quiet=batch is None)
-        return batch
+        return self._again.marked(batch)
 
     def end_intake(self) -> None:
         if self._intake is not None and self._is_open:

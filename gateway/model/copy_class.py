@@ -176,7 +176,7 @@ class CopyClass(Enum):
 CLASSES: Final[Mapping[str, ClassFacts]] = {each.value: each.facts for each in CopyClass}
 EXCEPTION_CLASSES: Final = tuple(name for name in CLASSES if name != CopyClass.DELIVERED.value)
 # Copies that may have arrived twice, and that nobody can tell from those that did; a subscriber
-# sees the mark. They are in their classes, too; lists show them beside `duplicated`.
+# sees the mark. They are also in their classes; lists show them beside `duplicated`.
 REPEATS: Final[Mapping[str, str]] = {
     "redelivered": "redelivered by sources",  # marked by the broker, or where it may have been
     "resent": "sent again by the gateway",  # no answer came to an earlier attempt

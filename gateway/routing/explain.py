@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 from gateway.dialects.advice import LimitUsage, limit_usage
 from gateway.dialects.base import parse_subject
@@ -14,6 +15,8 @@ from gateway.routing.message_fields import FieldValues, read_fields
 from gateway.routing.route import Route, Target
 from gateway.routing.source_pattern import named
 from gateway.routing.template_functions import Levels
+
+MessageAt: TypeAlias = Callable[[Route], Message]  # as it arrives at the source of a route
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +63,7 @@ def explain(
     name: str,
     routes: Sequence[Route],
     endpoint: str | None = None,
-    message_at: Callable[[Route], Message] | None = None,
+    message_at: MessageAt | None = None,
 ) -> list[RouteResult]:
     """Return the result of every route, or of each route from `endpoint`, for a source name.
 

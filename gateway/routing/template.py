@@ -41,6 +41,7 @@ _PLACEHOLDER = re.compile(
     rf"\{{({FIELD_PATTERN}|@?[A-Za-z_][A-Za-z0-9_]*|[1-9][0-9]*)(\.\.\.)?({FUNCTION_CHAIN})\}}",
     re.DOTALL,
 )
+_BRACES = str.maketrans("{}", "xx")  # stray ones, which are reported
 _DEFAULT = re.compile(r"\|default:((?:[^{}|\\]|\\.)*)", re.DOTALL)  # first of a field's chain
 
 
@@ -201,10 +202,13 @@ def parse_template(  # noqa: PLR0913  # a text, and all that it may use
     )
     plain, position = [], 0
     for number, placeholder in enumerate(found):
-        plain += [text[position : placeholder.start], chr(_FIRST_STAND_IN + number)]
+        plain += [
+            text[position : placeholder.start].translate(_BRACES),
+            chr(_FIRST_STAND_IN + number),
+        ]
         position = placeholder.stop
     try:
-        whole = "".join((*plain, text[position:]))
+        whole = "".join((*plain, text[position:].translate(_BRACES)))
         subject = parse_subject(whole, dialect)
         check_joined(split_levels(_STAND_IN.sub("x", whole), dialect), text, dialect)
     except SubjectError as error:
@@ -245,10 +249,10 @@ def any_captures(texts: Iterable[str]) -> SourcePattern:
     return SourcePattern("", "", (), None, tuple(spans.items()))
 
 
-def field_in(text: str) -> str:
-    """Return the first field of a message in a text, with its braces; empty without one."""
+def fields_in(text: str) -> Mapping[str, bool]:
+    """Return the fields of a message in a text, and whether each has a default."""
     found = (each for each in _PLACEHOLDER.finditer(text) if is_field(each[1]))
-    return next((f"{{{each[1]}}}" for each in found), "")
+    return {each[1]: _DEFAULT.match(each[3]) is not None for each in found}
 
 
 def _original_offset(offset: int, found: Sequence[FoundPlaceholder]) -> int:
@@ -274,7 +278,7 @@ def find_placeholders(
     spans |= {name: span.rest for name, span in source.spans}
     text, position = location.text, 0
     for number, found in enumerate(_PLACEHOLDER.finditer(text)):
-        _refuse_braces(location, position, found.start())
+        _refuse_braces(location, position, found.start(), report)
         if number == MAX_PLACEHOLDERS:
             reason = f"more than {MAX_PLACEHOLDERS} captures"
             raise location.error("template", reason, found.start())
@@ -302,7 +306,7 @@ def find_placeholders(
             part = _constant(constants[name], functions, chain)
         yield FoundPlaceholder(found.start(), found.end(), part)
         position = found.end()
-    _refuse_braces(location, position, len(text))
+    _refuse_braces(location, position, len(text), report)
 
 
 def _known(name: str, source: SourcePattern, names: Sequence[str]) -> str:
@@ -312,13 +316,13 @@ def _known(name: str, source: SourcePattern, names: Sequence[str]) -> str:
     return f"{quoted(source.text)} has {known}"
 
 
-def _refuse_braces(location: TextLocation, start: int, stop: int) -> None:
+def _refuse_braces(location: TextLocation, start: int, stop: int, report: Report) -> None:
     if (brace := re.compile(r"[{}]").search(location.text, start, stop)) is not None:
         reason = (
             "a brace belongs to a capture: {name}, {name...} or {name|function}; or to a field of"
             " the message: {property.name} or {payload.key}"
         )
-        raise location.error("template", reason, brace.start())
+        report(location.error("template", reason, brace.start()))
 
 
 def _constant(text: str, functions: Sequence[TemplateFunction], location: TextLocation) -> str:

@@ -42,7 +42,7 @@ def refuse(error: SubjectError) -> None:
 
 @contextmanager
 def reported(report: Report) -> Iterator[None]:
-    """Give `report` the fault of one part, so that the other parts are read, too."""
+    """Give `report` the fault of one part, so that the other parts are read as well."""
     try:
         yield
     except SubjectError as error:

@@ -1,4 +1,4 @@
-"""The archive of a configuration: its location, options, routes and names."""
+"""The archive of a configuration: its location, options, routes and names; and the replays."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 
 from gateway.archive.journal.local_head import last_end
 from gateway.archive.journal.rolling import ArchiveOptions
+from gateway.archive.layout import journal_folder
 from gateway.archive.location import ArchiveLocation, parse_location
 from gateway.archive.name_store import NameStore
 from gateway.archive.routes import write_routes
@@ -15,6 +16,7 @@ from gateway.config.process import ArchiveSettings
 from gateway.routing.name_rules import to_rules
 from gateway.routing.route import Route
 from gateway.runtime.endpoint_uses import dictionary_for
+from gateway.runtime.outbound.replay_mark import ReplayMark
 from gateway.runtime.outbound.spool_db import SpoolDatabase
 
 
@@ -77,3 +79,17 @@ def last_times(root: Path, gateway: str, spool: SpoolDatabase | None) -> Iterato
     if spool is not None:
         query = "SELECT CAST(time AS INTEGER) FROM batches ORDER BY number DESC LIMIT 1"
         yield from (time for (time,) in spool.rows(query))
+
+
+def replay_mark(configuration: Configuration) -> ReplayMark:
+    """Return the mark of the commands that send beside a gateway, which has a spool or an archive.
+
+    They have the configuration of the gateway, and so its folders.
+    """
+    spool, archive = configuration.spool, configuration.archive
+    if spool is not None:
+        return ReplayMark(Path(spool.path) / "replays")
+    if archive is None:
+        return ReplayMark()
+    folder = journal_folder(archive_location(archive).local)
+    return ReplayMark(folder / f"{configuration.gateway.writer}.replays")

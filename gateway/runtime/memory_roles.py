@@ -65,7 +65,12 @@ def use_roles(memories: SourceMemories, configuration: Configuration) -> None:
     roles = [role_of(configuration, each) for each in configuration.endpoints]
     roles += [tap_role(configuration, each) for each in tap_targets(configuration)]
     sources = [role_of(configuration, each) for each in source_endpoints(configuration)]
-    memories.use_roles(roles, sources)
+    own = {
+        role_of(configuration, name): f"{find_kind(endpoint.settings).name} {name}"
+        for name, endpoint in configuration.endpoints.items()
+        if endpoint.was
+    }
+    memories.use_roles(roles, sources, own)
 
 
 def role_of(configuration: Configuration, name: str) -> str:

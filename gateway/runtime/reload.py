@@ -16,6 +16,7 @@ from typing import Final
 from gateway.config.load import Configuration
 from gateway.errors import EndpointError
 from gateway.runtime import wiring
+from gateway.runtime.archive_setup import replay_mark
 from gateway.runtime.context import GatewayContext, SourceBinding
 from gateway.runtime.delivery.duplicates import Identity
 from gateway.runtime.endpoint_uses import (
@@ -34,6 +35,7 @@ from gateway.runtime.outbound.sink_binding import SinkBinding
 from gateway.runtime.pump import Pump, wait_until
 from gateway.runtime.record.counters import EndpointState
 from gateway.runtime.record.gap_rows import Watched
+from gateway.runtime.start_order import StartOrder
 from gateway.runtime.tap import Tap
 
 log = logging.getLogger(__name__)
@@ -66,8 +68,7 @@ class ActiveEndpoints:
         self.pumps: dict[str, Pump] = {}
         self.taps: dict[Watched, Tap] = {}
         self.heartbeats: dict[str, Heartbeat] = {}
-        self._brokers: Mapping[str, str] = {}  # of the endpoints, by their keys
-        self._changing = False  # not every source of a change is in `pumps` yet
+        self.order = StartOrder(self.lanes, self.pumps)
 
     def prepare(self, old: Configuration, wanted: Configuration, context: GatewayContext) -> Change:
         """Make what a change to `wanted` needs; nothing is opened, and what runs stays as it is.
@@ -116,8 +117,7 @@ class ActiveEndpoints:
 
         `received` has the identities of messages, by endpoint, that an earlier run received.
         """
-        self._brokers = change.wanted.brokers
-        self._changing = True
+        self.order.begin(change.wanted.brokers)
         for lane in self.lanes.values():
             lane.hasten()
         new: list[Lane | Pump] = []
@@ -134,7 +134,7 @@ class ActiveEndpoints:
         for name, source in change.sources.items():
             routes = source.rules.router.routes
             targets = {each.endpoint for route in routes for each in route.targets}
-            ready = partial(self._readers_ready, sorted(targets), deadline)
+            ready = partial(self.order.readers_ready, sorted(targets), deadline)
             binding = replace(source, readers_ready=ready)
             if name in self.pumps:
                 self.pumps[name].rebind(binding)
@@ -142,7 +142,7 @@ class ActiveEndpoints:
                 self.pumps[name] = Pump(binding, _state(name, "source", context), context)
                 self.pumps[name].duplicates.remember(received.get(name, ()))
                 new.append(self.pumps[name])
-        self._changing = False
+        self.order.complete()
         if _renamed(change.old, change.wanted):  # both sources have the same session
             self._close_unused_sources(change.wanted, context)
         for name in change.renamed:  # it has answered the copies of these sources
@@ -175,12 +175,14 @@ class ActiveEndpoints:
         )
 
     def _thin_lanes(self, wanted: Configuration) -> None:
+        mark = replay_mark(wanted)
         for name in target_endpoints(wanted):
-            self.lanes[name].thinning.use(thinned(wanted, name))
+            self.lanes[name].thinning.use(thinned(wanted, name), mark)
 
     def _make_lane(self, name: str, binding: SinkBinding, context: GatewayContext) -> Lane:
         state = _state(name, "sink", context)  # a reload may give it another name
-        ready, hasten = partial(self._sources_ready, state), partial(self._hasten_sources, state)
+        ready = partial(self.order.sources_ready, state)
+        hasten = partial(self.order.hasten_sources, state)
         return Lane(binding, state, context.make_spool(name), ready, hasten, context.require_lease)
 
     def _renamed_targets(self, old: Configuration, wanted: Configuration) -> dict[str, str]:
@@ -211,41 +213,6 @@ class ActiveEndpoints:
         """The names whose rows of the spool a lane sends."""
         spools = [lane.spool for lane in self.lanes.values() if lane.spool is not None]
         return frozenset().union(*(each.names for each in spools))
-
-    def _sources_ready(self, state: EndpointState, since: float) -> bool:
-        """Return whether no source misses what a target, connected `since`, is sent."""
-        return not any(pump.misses(since) for pump in self._sources_at(state.name))
-
-    def _readers_ready(self, targets: Sequence[str], deadline: float) -> bool:
-        """Return whether no source of a change misses what routes to `targets` send there.
-
-        A target that is not connected yet looks for the sources itself. After `deadline`, in
-        monotonic seconds, none is waited for.
-        """
-        if time.monotonic() >= deadline:
-            return True
-        return not self._changing and not any(
-            pump.replaces_source
-            or (not pump.begun and self.lanes[name].sending and pump.misses(0.0))
-            for name in targets
-            if name in self.lanes
-            for pump in self._sources_at(name)
-        )
-
-    def _hasten_sources(self, state: EndpointState) -> None:
-        """Let the sources that miss something connect now: the broker of a target is there."""
-        for pump in self._sources_at(state.name):
-            if pump.misses(0.0):
-                pump.state.hasten()
-
-    def _sources_at(self, name: str) -> list[Pump]:
-        """Return the pumps of the sources at the broker of the target `name`."""
-        brokers = self._brokers
-        return [
-            pump
-            for source, pump in [*self.pumps.items()]
-            if source in brokers and brokers[source] == brokers.get(name)
-        ]
 
     def _update_heartbeats(self, wanted: Configuration) -> None:
         """Create, keep or drop heartbeats, so that each route that wants one has one."""

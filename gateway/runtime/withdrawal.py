@@ -46,7 +46,8 @@ STOP_FIRST: Final = "stop every instance of it first, and see that nothing start
 class Thing:
     """One thing at a broker; `endpoint` is that of the configuration, or of the memory.
 
-    `held` is None where the broker cannot be asked; `fault` says why.
+    `held` is None where the broker cannot be asked; `fault` says why. `is_left` means that the
+    endpoint goes on under an earlier name, and nothing reads it any more.
     """
 
     role: str
@@ -55,6 +56,7 @@ class Thing:
     watched: Sequence[Watched] = ()
     held: Held | None = None
     fault: str = ""
+    is_left: bool = False
 
     @property
     def may_lose(self) -> bool:
@@ -87,7 +89,7 @@ def _things_of(
     # a tap that a route has no more is a source of its endpoint still
     endpoint, watched = known.get(role) or known.get(f"{kind} {name.partition(' ')[0]}", (name, ()))
     for made in everything:
-        thing = Thing(role, endpoint, made, watched)
+        thing = Thing(role, endpoint, made, watched, is_left=role not in known)
         try:
             yield _asked(configuration, thing)
         except EndpointError as error:
@@ -107,12 +109,14 @@ def _asked(configuration: Configuration, thing: Thing) -> Thing:
 
 
 @contextmanager
-def alone(configuration: Configuration, lease: LeaseHolder | None) -> Iterator[None]:
+def alone(
+    configuration: Configuration, lease: LeaseHolder | None, *, goes_on: bool
+) -> Iterator[None]:
     """Be the only process of the gateway, and let none start.
 
     Raises:
         GatewayError: an instance runs, or holds the lease; the spool or the dead letters hold
-            messages.
+            messages, and the gateway is not one that `goes_on`.
     """
     with ExitStack() as stack:
         if lease is not None and configuration.standby is not None:
@@ -125,7 +129,8 @@ def alone(configuration: Configuration, lease: LeaseHolder | None) -> Iterator[N
         if spool is not None and (Path(spool.path) / FILE_NAME).exists():
             database = SpoolDatabase(Path(spool.path))
             stack.callback(database.close, ANSWER_TIMEOUT)
-            _require_empty(database)
+            if not goes_on:
+                _require_empty(database)
         yield
 
 

@@ -192,7 +192,7 @@ class Table:
     def _layout(self, rows: Sequence[Row], width: int) -> Lines:
         """Return the first layout that fits `width`.
 
-        All columns on one line; notes below it; names above it, too; blocks.
+        All columns on one line; notes below it; also names above it; blocks.
         """
         shown = [
             place

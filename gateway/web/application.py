@@ -10,9 +10,12 @@ from typing import Any, Final, TypeAlias
 from prometheus_client import generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
+from gateway.check.described_message import DescribedMessage
+from gateway.check.given_headers import parse_properties
 from gateway.config.section_checks import is_loopback
 from gateway.errors import GatewayError
 from gateway.lease.lease import Role
+from gateway.routing.explain import MessageAt
 from gateway.web.exchange import HttpError, HttpRequest, HttpResponse, as_json, as_text, parameters
 from gateway.web.lookup import look_up, propose_route
 from gateway.web.metrics import make_registry
@@ -182,7 +185,7 @@ class WebApplication:
             raise HttpError(400, f"parameter {min(missing)!r} is missing")
         kind = query.get("kind", "name")
         found: dict[str, Any] = look_up(
-            query["text"], query["system"], kind, self._statuses.routes()
+            query["text"], query["system"], kind, self._statuses.routes(), self._message_at(query)
         )
         if kind == "name" and (wanted := query.get("wanted")):
             target, routes = query.get("target", ""), self._statuses.routes()
@@ -192,6 +195,19 @@ class WebApplication:
         for route in found["routes"]:
             route |= {key: self._statuses.hide(route[key]) for key in ("pattern", "selector")}
         return as_json(found)
+
+    def _message_at(self, query: Mapping[str, str]) -> MessageAt | None:
+        """Return the message of a query at the source of a route; None for a name alone.
+
+        Raises:
+            HttpError: a property is illegal.
+        """
+        try:
+            properties = parse_properties(query.get("properties", "").splitlines())
+            given = DescribedMessage(query["text"], properties, query.get("payload"))
+        except GatewayError as error:
+            raise HttpError(400, str(error)) from error
+        return (lambda route: given.at(self._statuses.settings(route.endpoint))) if given else None
 
     def _metrics(self, _: HttpRequest) -> HttpResponse:
         return HttpResponse(200, generate_latest(self._registry), CONTENT_TYPE_PLAIN_0_0_4)

@@ -17,7 +17,7 @@ from gateway.errors import GatewayError, SearchBudgetExceeded, SubjectError, Tra
 from gateway.model.pattern import Pattern
 from gateway.model.subject import Subject
 from gateway.model.subject_search import covers, intersection_example
-from gateway.routing.explain import RouteResult, explain
+from gateway.routing.explain import MessageAt, RouteResult, explain
 from gateway.routing.route import Route, unrecorded
 from gateway.translate.names import Renderer, Translator
 from gateway.translate.subscriptions import translate_pattern
@@ -30,10 +30,13 @@ SEARCH_TIMEOUT: Final = 2.0  # seconds to examine the routes
 _NOT_SHOWN: Final = frozenset({"why_not", "selected"})  # of a route that selects the name
 
 
-def look_up(text: str, system: str, kind: str, routes: Sequence[Route]) -> Json:
+def look_up(
+    text: str, system: str, kind: str, routes: Sequence[Route], message_at: MessageAt | None = None
+) -> Json:
     """Return the translations and routes of `text`, a name or pattern in the syntax of `system`.
 
-    `kind` is "name" or "pattern".
+    `kind` is "name" or "pattern". `message_at` gives the message with that name at the source of a
+    route, of whose fields names may be made.
 
     Raises:
         HttpError: the system or the kind is unknown, or the text is too long.
@@ -62,7 +65,11 @@ def look_up(text: str, system: str, kind: str, routes: Sequence[Route]) -> Json:
         if other != system
     ]
     if kind == "name":
-        return found | {"used": _used([text], dialect)} | _routes_of_name(text, system, routes)
+        return (
+            found
+            | {"used": _used([text], dialect)}
+            | _routes_of_name(text, system, routes, message_at)
+        )
     return found | _routes_of_pattern(text, dialect, routes)
 
 
@@ -117,11 +124,13 @@ def _used(names: Sequence[str], dialect: Dialect) -> list[Json]:
     return [asdict(used) for used in limit_usage(max(names, key=len), dialect)]
 
 
-def _routes_of_name(text: str, system: str, routes: Sequence[Route]) -> Json:
+def _routes_of_name(
+    text: str, system: str, routes: Sequence[Route], message_at: MessageAt | None
+) -> Json:
     of_system = {(route.name, route.endpoint) for route in routes if route.dialect.name == system}
     selecting = [
         result
-        for result in explain(text, routes)
+        for result in explain(text, routes, message_at=message_at)
         if not result.why_not and (result.route, result.endpoint) in of_system
     ]
     return {

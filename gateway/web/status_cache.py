@@ -10,6 +10,7 @@ from functools import partial
 from typing import Final
 
 from gateway.config.load import Configuration
+from gateway.endpoints.settings.base import EndpointSettings
 from gateway.logs.redaction import Redactor, secrets_of
 from gateway.routing.route import Route
 from gateway.runtime.gateway import Gateway
@@ -64,6 +65,10 @@ class StatusCache:
     def routes(self) -> Sequence[Route]:
         """Return the active routes."""
         return self._running.configuration.routes
+
+    def settings(self, endpoint: str) -> EndpointSettings:
+        """Return the settings of an active endpoint."""
+        return self._running.configuration.endpoints[endpoint].settings
 
     def recent_names(self, route: str) -> Sequence[SeenMessage]:
         """Return the latest messages of a route since somebody looks, newest first."""

@@ -28,10 +28,11 @@ _numbers = count()
 class RabbitmqServer(RabbitmqNode):
     """A node with the management plugin, and listeners for MQTT if asked: it starts 5 s later.
 
-    Mutable.
+    `suite` is the supply of the server; None for this run's. Mutable.
     """
 
-    def __init__(self, folder: Path, *, mqtt: bool = False) -> None:
+    def __init__(self, folder: Path, *, mqtt: bool = False, suite: str | None = None) -> None:
+        self._suite = suite
         self.mqtt_port, self.web_mqtt_port = free_port(), free_port()
         self._web_port = free_port()
         lines = [
@@ -52,7 +53,7 @@ class RabbitmqServer(RabbitmqNode):
         until(self._answers, "rabbitmq-server does not answer", 2 * PATIENCE)
 
     def command(self, tool: str) -> list[str]:
-        return servers.command(tool)
+        return servers.command(tool, self._suite)
 
     def freeze(self) -> None:
         """Suspend the node; its connections stay open and silent."""
@@ -126,6 +127,19 @@ def session_rabbitmq_of_mqtt(tmp_path_factory: pytest.TempPathFactory) -> Iterat
     yield from _running(tmp_path_factory.mktemp("rabbitmq-mqtt"), mqtt=True)
 
 
+@pytest.fixture(scope="session")
+def session_rabbitmq_4(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RabbitmqServer]:
+    """Run a node of version 4 at least, whose AMQP 1.0 is no plug-in."""
+    suite = servers.current()
+    servers.required(PROGRAM, suite)
+    server = RabbitmqServer(tmp_path_factory.mktemp("rabbitmq-4"), suite=suite)
+    try:
+        server.start()
+        yield server
+    finally:
+        server.stop()
+
+
 def skip_without_rabbitmq() -> None:
     """Skip the test without the server, or without the library."""
     pytest.importorskip("pika", reason="pika is not installed: gateway[rabbitmq]")
@@ -149,6 +163,12 @@ def rabbitmq(session_rabbitmq: RabbitmqServer) -> Iterator[Vhost]:
     A test may end or freeze the node.
     """
     yield from _new_vhost(session_rabbitmq)
+
+
+@pytest.fixture
+def rabbitmq_4(session_rabbitmq_4: RabbitmqServer) -> Iterator[Vhost]:
+    """Return a new vhost of a node of version 4 at least."""
+    yield from _new_vhost(session_rabbitmq_4)
 
 
 @pytest.fixture

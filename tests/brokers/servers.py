@@ -19,7 +19,7 @@ import re
 import shutil
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -31,6 +31,7 @@ from gateway.trial.brokers.rabbitmq import FOLDER
 SUITE: Final = "GATEWAY_TEST_SUITE"  # variable; the machine's own packages without it
 ROOTS: Final = Path(__file__).parents[2] / ".servers"
 MACHINE: Final = ""  # the supply of the machine's own packages
+CURRENT: Final = "trixie"  # the supply of RabbitMQ 4, in each run
 # Debian and Ubuntu have /bin, /sbin and /lib in /usr.
 _ENTER: Final = 'mount --bind "$0/usr" /usr && export PATH="$1" && shift && exec "$@"'
 _INSIDE: Final = f"{FOLDER}:/usr/sbin:/usr/bin"
@@ -114,6 +115,14 @@ IMAGES: Final = (
         ),
     ),
     SOLACE,
+    Image(
+        "rabbitmq-amqp", "amqp", "rabbitmq:4", 5672, files=_RABBITMQ,
+    ),
+    Image(
+        "artemis-amqp", "amqp-artemis", "apache/activemq-artemis:latest", 5672,
+        environment=(("ARTEMIS_USER", "guest"), ("ARTEMIS_PASSWORD", "guest")),
+    ),
+    replace(SOLACE, name="solace-amqp", kind="amqp-solace", port=5672),
 )  # fmt: skip
 
 
@@ -122,23 +131,28 @@ def supply() -> str:
     return os.environ.get(SUITE, MACHINE)
 
 
-def required(program: str) -> list[str]:
-    """Return the command of a server; skip the test without it."""
-    if reason := missing(program):
+def current() -> str:
+    """Return the supply of this run; where that is the machine, the one with a RabbitMQ 4."""
+    return supply() or CURRENT
+
+
+def required(program: str, suite: str | None = None) -> list[str]:
+    """Return the command of a server, of a supply or of this run's; skip the test without it."""
+    if reason := missing(program, suite):
         pytest.skip(reason)
-    return command(program)
+    return command(program, suite)
 
 
-def command(tool: str) -> list[str]:
+def command(tool: str, suite: str | None = None) -> list[str]:
     """Return the command of a server, or of a tool beside it."""
-    if suite := supply():
+    if suite := supply() if suite is None else suite:
         return _inside(ROOTS / suite, tool)
     return [_find(tool) or tool]
 
 
-def missing(tool: str) -> str:
-    """Return the reason why the supply of this run does not have a program; empty if it has."""
-    suite = supply()
+def missing(tool: str, suite: str | None = None) -> str:
+    """Return the reason why a supply, or this run's, does not have a program; empty if it has."""
+    suite = supply() if suite is None else suite
     if suite not in {server.supply for server in SERVERS}:
         return f"{SUITE}: no supply of servers is named {suite!r}"
     if suite == MACHINE:

@@ -253,7 +253,7 @@ PROPERTIES: list[tuple[str, str, bytes]] = [  # id, part of the reason, marshall
 def test_hostile_properties_are_left_out(
     publisher: Publisher, reason: str, marshalled: bytes
 ) -> None:
-    """ActiveMQ refuses most of them itself: the library's consumer is replaced by one of ours."""
+    """ActiveMQ refuses most of them itself: our consumer stands in for the library's."""
     messages = [publisher.text("before"), publisher.text("kept"), publisher.text("after")]
     for each in messages:
         each.setDestination(publisher.session.createTopic("t"))

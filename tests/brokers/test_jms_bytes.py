@@ -52,7 +52,7 @@ class UnreadBytes:
         self._port, self._last, self._same = f":{port:04X}", "", 0
 
     def have_stalled(self) -> bool:
-        """Return whether bytes wait, and nobody has read any during the last checks."""
+        """Return whether bytes wait of which none was read during the last checks."""
         tables = [Path(f"/proc/net/{name}").read_text("ascii") for name in ("tcp", "tcp6")]
         rows = [line.split() for table in tables for line in table.splitlines()[1:]]
         queues = ",".join(row[4][9:] for row in rows if row[2].endswith(self._port))

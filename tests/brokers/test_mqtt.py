@@ -14,6 +14,7 @@ from gateway.dialects.brokers import BROKERS, with_limits
 from gateway.dialects.name_limits import NameLimits
 from gateway.dialects.systems.mqtt import MQTT
 from gateway.endpoints.base import Subscription
+from gateway.endpoints.continuity import ReportsContinuity
 from gateway.endpoints.mqtt.connection import MqttConnection
 from gateway.endpoints.mqtt.kept_session import KeptSession
 from gateway.endpoints.mqtt.publish_encoder import PublishEncoder
@@ -29,6 +30,7 @@ from gateway.translate.names import Renderer
 from gateway.trial.brokers.listening import free_port
 from tests.brokers.mosquitto import Mosquitto, StartMosquitto
 from tests.endpoints.exchange import QUIET, collect, hold, opened, receive, send
+from tests.memories import remember
 
 pytestmark = pytest.mark.broker
 
@@ -256,6 +258,36 @@ def test_a_kept_session_delivers_messages_sent_while_the_source_was_away(
         send(sink, Message("t", b"meanwhile", ONCE))
         with opened(source):
             assert collect(source, 1)[0].payload == b"meanwhile"
+
+
+@pytest.mark.parametrize(
+    "earlier", [(Subscription("t", marks_retained=True), "5"), (Subscription("t"), "3.1.1")]
+)
+def test_changed_options_of_a_kept_subscription_hold(
+    mosquitto: Mosquitto, tmp_path: Path, earlier: tuple[Subscription, str]
+) -> None:
+    """mosquitto 2.0.11 keeps the options of a subscription that a session repeats."""
+    (subscription, version), settings = earlier, replace(mqtt(mosquitto), client_id="options")
+    source = make_source(replace(settings, version=version), [subscription])
+    changed, sink = make_source(settings, [Subscription("t")]), make_sink(settings)
+    remember(source, tmp_path / "memory")
+    with opened(sink):
+        with opened(source):
+            send(sink, Message("t", b"live", replace(ONCE, retained=True)))
+            (before,) = collect(source, 1)
+        send(sink, Message("t", b"queued", replace(ONCE, retained=True)))
+        remember(changed, tmp_path / "memory")
+        with opened(changed):
+            send(sink, Message("t", b"live", replace(ONCE, retained=True)))
+            got = collect(changed, 2)
+            assert isinstance(changed, ReportsContinuity)
+            (loss,) = changed.continuity.take_losses()
+        with opened(changed):
+            assert not changed.continuity.take_losses()
+
+    assert not before.headers.retained
+    assert [(m.payload, m.headers.retained) for m in got] == [(b"queued", False), (b"live", True)]
+    assert "'t'" in loss.reason
 
 
 def test_a_clean_session_keeps_nothing(mosquitto: Mosquitto) -> None:

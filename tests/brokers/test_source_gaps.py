@@ -12,6 +12,7 @@ from typing import cast
 
 import pytest
 
+from gateway.archive.gaps import DID_NOT_RUN
 from gateway.archive.heads import open_gaps, read_heads
 from gateway.archive.storage import LocalStorage
 from gateway.clock import now
@@ -100,7 +101,12 @@ def test_an_endpoint_that_a_reload_renames(
         until(lambda: gateway.counters["relay"].delivered == 1)
 
     assert ("if it was renamed, write `was: NAME`" in caplog.text) == (not was)
-    told = [gap.reason for gap in plant.gaps() if gap.counts]
+    gaps = plant.gaps()
+    assert DID_NOT_RUN not in {gap.reason for gap in gaps}
+    assert [gap.rule for gap in gaps if "a reload replaced it" in gap.reason] == ["away"] * bool(
+        was
+    )
+    told = [gap.reason for gap in gaps if gap.counts]
     assert told == ([] if was else ["perhaps it was source, and what waits there is not read"])
 
 

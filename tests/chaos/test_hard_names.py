@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import random
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,7 @@ from tests.chaos.rig import CONFIRMED, FAST_BACKOFF, Load, Witness, end_after_al
 from tests.chaos.test_kill import reconcile
 from tests.chaos.test_other_systems import (
     Broker,
+    amqp,
     connected,
     nats,
     rabbitmq,
@@ -91,7 +93,9 @@ def test_three_kills_lose_misname_and_disorder_nothing(
 
 
 @pytest.mark.nightly
+@pytest.mark.parametrize("make", [rabbitmq, amqp])
 def test_names_cross_rabbitmq_and_ems_through_three_kills(
+    make: Callable[[Path], Broker],
     tmp_path: Path,
     start_mosquitto: StartMosquitto,
     activemq: ActiveMq,
@@ -100,7 +104,7 @@ def test_names_cross_rabbitmq_and_ems_through_three_kills(
     names = [name.replace(",", ";") for name in hard_names()]  # ActiveMQ divides a name there
     jars = ", ".join(client_jars())
     ems = f"kind: jms, classpath: [{jars}], factory: {FACTORY}, urls: ['{activemq.url}']"
-    with started(rabbitmq(tmp_path)) as broker:
+    with started(make(tmp_path)) as broker:
         config = tmp_path / "gateway.yaml"
         config.write_text(
             OVER_TWO.format(

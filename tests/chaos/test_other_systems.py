@@ -21,6 +21,8 @@ import pytest
 
 from gateway.trial.brokers.activemq import FACTORY, client_jars
 from gateway.trial.brokers.listening import free_port
+from gateway.trial.brokers.rabbitmq import PROGRAM
+from tests.brokers import servers
 from tests.brokers.controlled_activemq import ActiveMq
 from tests.brokers.mosquitto import StartMosquitto
 from tests.brokers.nats_server import NatsServer, nats_command
@@ -197,6 +199,22 @@ def rabbitmq(folder: Path) -> Broker:
     return Rabbitmq(home)
 
 
+class Amqp(Rabbitmq):
+    """A RabbitMQ 4 by AMQP 1.0. Mutable as its base is."""
+
+    @property
+    def settings(self) -> str:
+        return f"kind: amqp, url: '{self.url}', heartbeat: 2, answer_timeout: 5"
+
+
+def amqp(folder: Path) -> Broker:
+    servers.required(PROGRAM, servers.current())
+    home = folder / "rabbitmq-4"
+    home.mkdir()
+    return Amqp(home, suite=servers.current())
+
+
+AMQP = pytest.param(amqp, ".", id="amqp", marks=pytest.mark.nightly)
 RABBITMQ = pytest.param(rabbitmq, ".", id="rabbitmq", marks=pytest.mark.nightly)
 NATS = pytest.param(nats, ".", id="nats")
 JMS = pytest.param(JmsBroker, ".", id="jms", marks=pytest.mark.nightly)  # two brokers of Java
@@ -235,7 +253,7 @@ def connected(gateway: Process) -> None:
 
 
 @repetitions(3, 30)
-@pytest.mark.parametrize(("make", "separator"), [JMS, SOLACE, NATS, RABBITMQ])
+@pytest.mark.parametrize(("make", "separator"), [JMS, SOLACE, NATS, RABBITMQ, AMQP])
 def test_kills_of_gateway_and_broker_lose_no_message(
     tmp_path: Path,
     start_mosquitto: StartMosquitto,
@@ -294,7 +312,7 @@ def test_nats_and_the_gateway_killed_at_once_mark_every_double(
 @repetitions(None, 20)
 @pytest.mark.parametrize(
     ("make", "separator"),
-    [JMS, SOLACE, NATS_LATER, RABBITMQ, pytest.param(yami4, ".", id="yami4")],
+    [JMS, SOLACE, NATS_LATER, RABBITMQ, AMQP, pytest.param(yami4, ".", id="yami4")],
 )
 def test_freezes_of_the_broker_and_reloads_lose_no_message(
     tmp_path: Path,

@@ -22,7 +22,7 @@ import pytest
 from gateway.archive.gaps import SourceGap, merge_gaps
 from gateway.cli import main
 from gateway.lease.file_store import FileLeaseStore
-from gateway.night.archive.lookup.reader import Row
+from gateway.night.archive.lookup.row_files import Row
 from tests.archived import archived
 from tests.brokers.mosquitto import StartMosquitto
 from tests.brokers.running import Process
@@ -30,6 +30,7 @@ from tests.brokers.wire import Wire
 from tests.chaos.archived import check_marked, check_without_gap, digest_of, read_archive
 from tests.chaos.rig import FAST_BACKOFF, Load, Witness, load_and_witness, repetitions, spans
 from tests.chaos.test_other_systems import (
+    AMQP,
     JMS,
     MAPPING,
     NATS_LATER,
@@ -304,7 +305,7 @@ def test_a_handover_doubles_nothing(
 
 
 @repetitions(2, 40)
-@pytest.mark.parametrize(("make", "separator"), [JMS, SOLACE, NATS_LATER, RABBITMQ])
+@pytest.mark.parametrize(("make", "separator"), [JMS, SOLACE, NATS_LATER, RABBITMQ, AMQP])
 def test_a_pair_between_other_systems_loses_nothing(
     tmp_path: Path,
     start_mosquitto: StartMosquitto,

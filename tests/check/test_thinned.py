@@ -49,6 +49,17 @@ def test_explain_says_it_beside_the_name(
     assert "     not every message: one message a name in 10 s\n" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    ("thin", "meant"),
+    [("10", "{seconds: 10}"), ("1.5s", "{seconds: 1.5s}"), ("on_change", "{on_change: true}")],
+)
+def test_a_value_without_its_key_gets_a_hint(thin: str, meant: str, check: Check) -> None:
+    status, lines = check(gateway=text("seconds: 1").replace("{seconds: 1}", thin))
+
+    assert status == 1
+    assert f"expected a mapping, not {thin!r}; write `thin: {meant}`" in lines[0]
+
+
 @pytest.mark.parametrize("thin", ["", "on_change: false", "seconds: 10, on_change: true"])
 def test_a_rule_is_one_of_two(thin: str, check: Check) -> None:
     status, lines = check(gateway=text(thin))

@@ -56,6 +56,33 @@ def test_the_table_of_configurations_has_each_command_with_that_argument() -> No
     assert found == CONFIG_PLACES
 
 
+def test_no_command_lists_the_commands(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main([])
+
+    printed = capsys.readouterr()
+    assert (ended.value.code, printed.out) == (2, "")
+    assert "check validate a configuration" in " ".join(printed.err.split())
+
+
+@pytest.mark.parametrize(
+    ("words", "status"),
+    [(["CONFIG"], 0), (["--config", "CONFIG"], 0), ([], 2), (["CONFIG", "--config", "CONFIG"], 2)],
+)
+def test_explain_takes_its_configuration_in_both_forms(
+    tmp_path: Path, words: list[str], status: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = tmp_path / "gateway.yaml"
+    config.write_text(
+        "endpoints: {a: {kind: memory, dialect: mqtt}, b: {kind: memory, dialect: mqtt}}\n"
+        "routes: {r: {from: {endpoint: a, pattern: x}, to: {endpoint: b}}}\n"
+    )
+
+    given = [str(config) if each == "CONFIG" else each for each in words]
+    assert main(["explain", "x", *given]) == status
+    assert ("gateway explain NAME CONFIG" in capsys.readouterr().err) == bool(status)
+
+
 @pytest.mark.parametrize(
     "words",
     [

@@ -41,6 +41,7 @@ ENDPOINTS: Mapping[str, str] = MappingProxyType(
         "nats-jetstream": "kind: nats, jetstream: true",
         "nats-core": "kind: nats, jetstream: false",
         "rabbitmq": "kind: rabbitmq, queue_type: classic",
+        "amqp": "kind: amqp, queue_type: classic",
     }
 )
 

@@ -100,6 +100,16 @@ def test_a_field_that_cannot_be_is_an_error_at_its_place(
     assert column > 1
 
 
+def test_all_faults_of_a_template_are_found_at_once(tmp_path: Path) -> None:
+    template = "A.{payload.s|default:a.b}.{no field}.{oops}"
+
+    found = faults(tmp_path, template=template, endpoint="closed")
+
+    assert sorted(rule for rule, *_ in found) == [
+        "open-template", "retained-field", "template", "template", "unknown-capture",
+    ]  # fmt: skip
+
+
 RIGHT = [
     pytest.param({}, "A.{property.s}", id="property"),
     pytest.param({"route": "retained: ignore"}, "A.{payload.s}", id="payload"),

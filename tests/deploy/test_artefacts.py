@@ -16,7 +16,7 @@ import yaml
 
 import gateway
 import gateway.cli
-from deploy.artefacts import SUMS
+from deploy.artefacts import SUMS, write_documents
 from deploy.release import ROOT
 from gateway.cli.shell.files import FILES
 
@@ -49,7 +49,8 @@ def test_a_release_is_installed_and_runs_without_the_checkout(tmp_path: Path) ->
         assert hashlib.sha256((folder / name).read_bytes()).hexdigest() == digest
     names = {each.name for each in folder.iterdir()}
     wheel = f"gateway-{VERSION}-py3-none-any.whl"
-    assert names >= {wheel, f"gateway-{VERSION}.tar.gz", f"gateway-{VERSION}.cdx.json"}
+    kinds = (".tar.gz", ".cdx.json", "-docs.tar.gz")
+    assert names >= {wheel, "install.md", *(f"gateway-{VERSION}{each}" for each in kinds)}
     assert (f"gateway-{VERSION}-slim.tar.gz" in names) is not ("left out: the image" in printed)
     assert f"git tag --sign v{VERSION}" in printed or "commit them first" in printed
     listed = json.loads((folder / f"gateway-{VERSION}.cdx.json").read_text())
@@ -69,6 +70,22 @@ def test_a_release_is_installed_and_runs_without_the_checkout(tmp_path: Path) ->
         for name in FILES:
             assert (files / name).exists(), name
         run([program, "test", "--without-secrets", files / "mappings/pairs/mqtt-ems.yaml"], empty)
+
+
+def test_every_link_of_the_documents_leads_to_a_file_of_the_release(tmp_path: Path) -> None:
+    write_documents(tmp_path, VERSION)
+    run(["tar", "xf", tmp_path / f"gateway-{VERSION}-docs.tar.gz"], tmp_path)
+
+    pages = [*tmp_path.rglob("*.md")]
+    links = [
+        (page, link)
+        for page in pages
+        for link in re.findall(r"(?:\]\(|src(?:set)?=\")([^)#\"\s]+)", page.read_text())
+        if ":" not in link
+    ]
+    assert [(page, link) for page, link in links if not (page.parent / link).exists()] == []
+    assert {"install.md", "README.md", "delivery.md"} <= {each.name for each in pages}
+    assert (tmp_path / "install.md", f"gateway-{VERSION}-docs/docs/deployment.md") in links
 
 
 def test_the_compose_file_of_the_page_has_a_bridge_without_findings(

@@ -13,6 +13,7 @@ from itertools import count
 import pytest
 
 from gateway.endpoints.registry import make_sink
+from gateway.endpoints.settings.amqp import AmqpSettings
 from gateway.endpoints.settings.base import EndpointSettings
 from gateway.endpoints.settings.jms import JmsSettings
 from gateway.endpoints.settings.mqtt import MqttSettings
@@ -57,6 +58,17 @@ def _nats(name: str, port: int) -> EndpointSettings:
 def _rabbitmq(name: str, port: int) -> EndpointSettings:
     url = f"amqp://guest:guest@{LOOPBACK}:{port}/"
     return RabbitmqSettings(url=url, backoff_min=0.05, queue=name, on_unroutable="drop")
+
+
+def _amqp(known: str) -> Settings:
+    def settings(name: str, port: int) -> EndpointSettings:
+        url = f"amqp://guest:guest@{LOOPBACK}:{port}/"
+        return AmqpSettings(
+            url=url, backoff_min=0.05, known=known, queue=name, container_id=name,
+            on_unroutable="drop",
+        )  # fmt: skip
+
+    return settings
 
 
 def _jms(name: str, port: int) -> EndpointSettings:
@@ -112,6 +124,9 @@ KINDS = {
     "mqtt": Kind("/", "#", "a/+/b", {"-5": _mqtt("5"), "-3.1.1": _mqtt("3.1.1")}),
     "nats": Kind(".", ">", "a.*.b", {"": _nats}, blank="%20"),
     "rabbitmq": Kind(".", "#", "a.*.b", {"": _rabbitmq}),
+    "amqp": Kind(".", "#", "a.*.b", {"": _amqp("rabbitmq-4")}),
+    "amqp-artemis": Kind(".", "#", "a.*.b", {"": _amqp("artemis")}),
+    "amqp-solace": Kind("/", ">", "x" * 251, {"": _amqp("solace")}),
     "jms": Kind(".", ">", "a.*.b", {"": _jms}),
     "ibm": Kind("/", "#", "a/+/b", {"": _ibm}, above=("dev",)),
     "solace": Kind("/", ">", "x" * 251, {"": _solace}),

@@ -71,6 +71,7 @@ class Trial:
         self._sink = self.system.sink()
         self._file = self.folder / "memory"
         self._name = self.system.settings.name  # the first one
+        self._renamed = False
         self._later = 0.0  # seconds that were passed over
         self._resent: set[Payload] = set()  # by the sink, which no message says
         self._sources: list[Source] = []
@@ -150,6 +151,7 @@ class Trial:
     def change(self, settings: EndpointSettings, was: str = "") -> None:
         """Give the endpoint other settings; `was` is its first name, where it has another now."""
         self.system, self._name = replace(self.system, settings=settings), was or settings.name
+        self._renamed = bool(was)
 
     def take_lease(self) -> None:
         """Begin another instance of the pair; a holder that has not given its lease is silent."""
@@ -179,7 +181,8 @@ class Trial:
             memories = self._instances[-1].memories
         else:
             memories = SourceMemories(MemoryFile(self._file))
-        memories.use_roles([self.role], [self.role])
+        own = {self.role: f"{find_kind(self.system.settings).name} {self.system.settings.name}"}
+        memories.use_roles([self.role], [self.role], own if self._renamed else {})
         return memories
 
     def stop(self) -> None:

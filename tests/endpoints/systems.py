@@ -10,10 +10,12 @@ from typing import Any
 
 import pytest
 
+from gateway.endpoints.amqp import intake as amqp_intake
 from gateway.endpoints.base import Sink, Source, Subscription
 from gateway.endpoints.continuity import ReportsContinuity, Retention
 from gateway.endpoints.mqtt import kept_session
 from gateway.endpoints.registry import find_kind, make_sink, make_source
+from gateway.endpoints.settings.amqp import AmqpSettings
 from gateway.endpoints.settings.base import EndpointSettings
 from gateway.endpoints.settings.jms import JmsSettings
 from gateway.endpoints.settings.memory import MemorySettings
@@ -397,7 +399,8 @@ def _rabbitmq(request: pytest.FixtureRequest) -> System:
     def remove_binding() -> None:
         vhost.api("DELETE", "bindings", "/e/plant/q/gateway-one/t.%23")
 
-    vhost.api("PUT", "exchanges", "/plant", {"type": "topic"})  # 4.3 gives no rights without it
+    # 4.3 gives no rights without it
+    vhost.api("PUT", "exchanges", "/plant", {"type": "topic", "durable": True})
     rights = {"exchange": "plant", "write": "^(?!t[.]refused$)", "read": ".*"}
     vhost.server.api("PUT", f"topic-permissions/{vhost.name}/guest", rights)
     request.getfixturevalue("monkeypatch").setattr(intake, "BIND_INTERVAL", 0.2)
@@ -425,6 +428,53 @@ def _rabbitmq(request: pytest.FixtureRequest) -> System:
         set_aside=set_aside,
         queues_readers=True,
     )
+
+
+def _amqp(request: pytest.FixtureRequest) -> System:
+    """RabbitMQ 4 by AMQP 1.0."""
+    vhost = request.getfixturevalue("rabbitmq_4")
+    settings = AmqpSettings(
+        url=vhost.url, backoff_min=0.05, queue="gateway", exchange="plant", create_exchange=True,
+        on_unroutable="drop",
+    )  # fmt: skip
+
+    def set_aside() -> Source:
+        arguments = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"}
+        for name, wanted in (("dead", {}), ("gateway-one", arguments)):
+            body = {"durable": True, "arguments": wanted}
+            vhost.api("PUT", "queues", f"/{name}", body)
+        return make_source(settings, [Subscription("queue:dead")])
+
+    vhost.api("PUT", "exchanges", "/plant", {"type": "topic", "durable": True})
+    rights = {"exchange": "plant", "write": "^(?!t[.]refused$)", "read": ".*"}
+    vhost.server.api("PUT", f"topic-permissions/{vhost.name}/guest", rights)
+    request.getfixturevalue("monkeypatch").setattr(amqp_intake, "BIND_INTERVAL", 0.2)
+    return System(
+        settings,
+        refused="t.refused",
+        longest=("max_message_in", 1_000),
+        removals={
+            "queue": lambda: vhost.delete_queue("gateway-one"),
+            "exchange": lambda: vhost.api("DELETE", "exchanges", "/plant"),
+            "binding": lambda: vhost.api("DELETE", "bindings", "/e/plant/q/gateway-one/t.%23"),
+            "messages": lambda: vhost.api("DELETE", "queues", "/gateway-one/contents"),
+        },
+        spell=".".join,
+        rest=lambda levels: ".".join((*levels, "#")),
+        illegal="a.*.b",
+        stop=vhost.server.stop,
+        start=vhost.server.start,
+        set_aside=set_aside,
+        queues_readers=True,
+    )
+
+
+def _amqp_quorum(request: pytest.FixtureRequest) -> System:
+    system = _amqp(request)
+    assert isinstance(system.settings, AmqpSettings)
+    # it puts what is returned again behind the rest of what was returned (measured with 4.0.5)
+    quorum = replace(system.settings, queue_type="quorum")
+    return replace(system, settings=quorum, in_order=False)
 
 
 def _rabbitmq_stream(request: pytest.FixtureRequest) -> System:
@@ -478,6 +528,7 @@ SYSTEMS: dict[str, Callable[[pytest.FixtureRequest], System]] = {
     "solace": _solace,
     "nats": _nats,
     "rabbitmq": _rabbitmq,
+    "amqp": _amqp,
     "mqtt-rabbitmq": _mqtt_of_rabbitmq,
     "mqtt-web-rabbitmq": _web_mqtt_of_rabbitmq,
 }
@@ -488,6 +539,7 @@ PLACES: dict[str, Callable[[pytest.FixtureRequest], System]] = {
     "jms-queue": _jms_queue,
     "nats-core": _nats_core,
     "rabbitmq-stream": _rabbitmq_stream,
+    "amqp-quorum": _amqp_quorum,
 }
 # Their mechanisms have rows of other systems, or tests with brokers, in each run.
 NIGHTLY = frozenset({"mqtt-rabbitmq", "mqtt-web-rabbitmq", "mqtt-websocket", "mqtt-5-retained"})

@@ -98,7 +98,7 @@ def test_a_missing_driver_names_what_to_install(undriven: Undriven) -> None:
 
     command = str(caught.value).partition("run: ")[2]
     dry = subprocess.run(  # noqa: S603  # the command that the error names, and everything is there
-        [sys.executable, "-m", *shlex.split(command), "--dry-run", "--no-index"],
+        [*shlex.split(command), "--dry-run", "--no-index"],
         check=False, capture_output=True, text=True,
     )  # fmt: skip
     assert "already satisfied: jpype1" in dry.stdout.lower()

@@ -19,6 +19,7 @@ import pytest
 
 from gateway.endpoints.base import Subscription
 from gateway.endpoints.registry import make_sink, make_source
+from gateway.endpoints.settings.amqp import AmqpSettings
 from gateway.endpoints.settings.base import EndpointSettings, Server
 from gateway.endpoints.settings.jms import JmsSettings
 from gateway.endpoints.settings.mqtt import MqttSettings, MqttTlsSettings
@@ -39,7 +40,7 @@ from tests.brokers.rabbitmq_server import Vhost
 from tests.brokers.test_mqtt_tls import make_certificate, openssl
 
 pytestmark = pytest.mark.broker
-KINDS = ["mqtt", "yami4", "rabbitmq", "nats"]  # their TLS is Python's
+KINDS = ["mqtt", "yami4", "rabbitmq", "amqp", "nats"]  # their TLS is Python's
 OF_LIBRARIES = ["solace", "jms"]
 PASSWORD = "changeit"  # noqa: S105  # of the key stores of Java
 SEE_STORES = "; see the certificates of the server and of the endpoint: `trustStore` and `keyStore`"
@@ -52,6 +53,9 @@ MAKE: dict[str, Make] = {
     ),
     "rabbitmq": lambda port, tls: RabbitmqSettings(
         url=f"amqp{'s' if tls else ''}://127.0.0.1:{port}/", tls=tls
+    ),
+    "amqp": lambda port, tls: AmqpSettings(
+        url=f"amqp{'s' if tls else ''}://guest:guest@127.0.0.1:{port}/", tls=tls
     ),
     "nats": lambda port, tls: NatsSettings(
         url=f"{'tls' if tls else 'nats'}://127.0.0.1:{port}", tls=tls, jetstream=False

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from gateway.endpoints.registry import make_sink
+from gateway.endpoints.settings.amqp import AmqpSettings
 from gateway.endpoints.settings.base import EndpointSettings, TlsSettings
 from gateway.endpoints.settings.mqtt import MqttSettings, MqttTlsSettings
 from gateway.endpoints.settings.nats import NatsSettings
@@ -22,7 +23,7 @@ from gateway.endpoints.tls import client_context
 from gateway.errors import GatewayError
 from tests.waiting import PATIENCE
 
-KINDS = ["mqtt", "yami4", "solace", "nats", "rabbitmq"]
+KINDS = ["mqtt", "yami4", "solace", "nats", "rabbitmq", "amqp"]
 GREETING = b'INFO {"version": "2.9.10", "tls_required": true, "max_payload": 1048576}\r\n'
 pytestmark = pytest.mark.filterwarnings("ignore:ssl.TLSVersion.TLSv1_1 is deprecated")
 
@@ -77,6 +78,8 @@ def settings(kind: str, port: int, certificate: Path) -> EndpointSettings:
             return Yami4Settings(url=f"tcps://{host}", tls=tls, connect_timeout=5)
         case "nats":
             return NatsSettings(url=f"tls://{host}", tls=tls, connect_timeout=5)
+        case "amqp":
+            return AmqpSettings(url=f"amqps://{host}", tls=tls, connect_timeout=5)
         case "rabbitmq":
             return RabbitmqSettings(url=f"amqps://{host}", tls=tls, connect_timeout=5)
         case _:

@@ -81,8 +81,15 @@ def _rabbitmq(request: pytest.FixtureRequest) -> Guarded:
     )
 
 
+def _amqp(request: pytest.FixtureRequest) -> Guarded:
+    vhost: Vhost = request.getfixturevalue("rabbitmq_4")
+    return Guarded(
+        f"{{kind: amqp, url: '{vhost.url}', username: guest, password: '${{file:token}}'}}", "guest"
+    )
+
+
 @pytest.mark.broker
-@pytest.mark.parametrize("broker", [_mosquitto, _nats, _rabbitmq])
+@pytest.mark.parametrize("broker", [_mosquitto, _nats, _rabbitmq, _amqp])
 def test_the_next_attempt_uses_the_new_secret(
     request: pytest.FixtureRequest,
     tmp_path: Path,

@@ -12,6 +12,7 @@ import pytest
 
 from gateway.endpoints.base import Subscription
 from gateway.endpoints.registry import make_source
+from gateway.endpoints.settings.amqp import AmqpSettings
 from gateway.endpoints.settings.base import EndpointSettings
 from gateway.endpoints.settings.mqtt import MqttSettings, MqttTlsSettings
 from gateway.endpoints.settings.nats import NatsSettings
@@ -31,7 +32,7 @@ from tests.brokers.test_mqtt_tls import make_certificate
 
 pytestmark = pytest.mark.broker
 Make = Callable[[int, bool], EndpointSettings]
-KINDS = ["mqtt", "solace", "yami4", "jms", "rabbitmq", "nats"]
+KINDS = ["mqtt", "solace", "yami4", "jms", "rabbitmq", "amqp", "nats"]
 
 
 @pytest.fixture
@@ -50,7 +51,9 @@ def ports(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[int,
             yield port, stack.enter_context(serving(tls_relaying(port, context))), make
 
 
-def start(request: pytest.FixtureRequest, stack: ExitStack) -> tuple[int, Make]:
+def start(  # noqa: PLR0911  # one kind each
+    request: pytest.FixtureRequest, stack: ExitStack
+) -> tuple[int, Make]:
     kind, trusting = request.param, MqttTlsSettings(verify=False)
     if kind == "mqtt":
         broker: Mosquitto = request.getfixturevalue("mosquitto")
@@ -73,6 +76,12 @@ def start(request: pytest.FixtureRequest, stack: ExitStack) -> tuple[int, Make]:
         nats: NatsServer = request.getfixturevalue("nats_server")
         return nats.port, lambda port, tls: NatsSettings(
             url=f"{'tls' if tls else 'nats'}://127.0.0.1:{port}", tls=trusting if tls else None
+        )
+    if kind == "amqp":
+        of_4: Vhost = request.getfixturevalue("rabbitmq_4")
+        return of_4.server.port, lambda port, tls: AmqpSettings(
+            url=f"amqp{'s' if tls else ''}://guest:guest@127.0.0.1:{port}/",
+            tls=trusting if tls else None,
         )
     if kind == "rabbitmq":
         vhost: Vhost = request.getfixturevalue("rabbitmq")

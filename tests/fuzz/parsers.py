@@ -16,9 +16,12 @@ from gateway.cli.mapping.name_requests import answer_line
 from gateway.dialects.names import check_name
 from gateway.dialects.patterns import read_pattern
 from gateway.dialects.registry import DIALECTS
+from gateway.endpoints.amqp.bodies import read_body
+from gateway.endpoints.amqp.headers import read_head, write_head
 from gateway.endpoints.jms.message_reader import BatchReader
 from gateway.endpoints.jms.value_codec import ValueReader, write_value
 from gateway.endpoints.rabbitmq.headers import read_properties, write_properties
+from gateway.endpoints.settings.amqp import AmqpSettings
 from gateway.endpoints.settings.jms import JmsSettings
 from gateway.endpoints.settings.rabbitmq import RabbitmqSettings
 from gateway.errors import (
@@ -36,8 +39,11 @@ from gateway.routing.template import parse_template
 from gateway.web import http_connection as web
 from gateway.web.application import WebApplication
 from gateway.web.exchange import HttpRequest, HttpResponse
+from gateway.wire.amqp import frames, sections, values
+from gateway.wire.amqp.frames import AmqpDecoder
 from tests.copy_proofs import PROOF
 from tests.endpoints.jms.test_message_reader import packed
+from tests.fuzz.driver_parsers import nats_lines, rabbitmq_frames
 from tests.fuzz.file_parsers import (
     archive_texts,
     configuration,
@@ -82,6 +88,60 @@ def jms_values() -> Parser:
         (b"\x0d\0\0\0\x01", b"\x0c\0\0\0\x01\0\0\0\1a", b"\x09\0\0\xd8\0"),
         large,
     )
+
+
+def amqp_values() -> Parser:
+    return Parser(
+        "amqp.values",
+        values.read_value,
+        (WireError,),
+        [values.encode_value(EVERYTHING), values.encode_value([EVERYTHING] * 2)],
+        (
+            b"\xd0\xff\xff\xff\xff",
+            b"\xf0\0\0\0\5\xff\xff\xff\xff\x40",
+            b"\0\0\0",
+            b"\x73\0\0\xd8\0",
+        ),
+        lambda: iter([b"\xc0\xff\1" * 50_000, b"\0\x40" * 100_000]),
+    )
+
+
+def amqp_frames() -> Parser:
+    opened = frames.encode_frame(frames.OPEN, [values.string("x"), None, values.uint(512)])
+    sent = frames.encode_frame(frames.TRANSFER, [values.uint(0), values.uint(1)], b"payload")
+
+    def parse(data: bytes) -> None:
+        AmqpDecoder(65_536).feed(frames.HEADER + data)
+
+    def large() -> Iterator[bytes]:
+        yield frames.EMPTY * 100_000
+
+    return Parser(
+        "amqp.frames", parse, (WireError,), [opened, opened + sent], (b"\0\0\0\x08",), large
+    )
+
+
+def amqp_message() -> Parser:
+    settings = AmqpSettings()
+    headers = Headers(
+        mode=DeliveryMode.AT_LEAST_ONCE, priority=3, expiry=9, time=5, content_type="a/b",
+        correlation_id=b"\xff", reply_to="queue:q", source_id="i", origin=("a",),
+        properties=EVERYTHING | {"amqp_x-opt-a": 1},
+    )  # fmt: skip
+
+    def parse(data: bytes) -> None:
+        parts = sections.find_parts(data)
+        read_body(data, parts, len(data), 1_000)
+        read_head(parts.head, settings, 1)
+
+    def large() -> Iterator[bytes]:
+        yield b"\x00\x53\x75\xa0\0" * 50_000
+
+    made = [
+        write_head(headers, settings, "/queues/q", 0, proof) + sections.data_section(b"x")
+        for proof in ("", PROOF)
+    ]
+    return Parser("amqp.message", parse, (WireError,), made, (b"\x00\x53\x77\x40",), large)
 
 
 def rabbitmq_properties() -> Parser:
@@ -373,7 +433,12 @@ PARSERS: Final[dict[str, Callable[[], Parser]]] = {
     "yami4.bodies": yami4_bodies,
     "jms.values": jms_values,
     "jms.batch": jms_batch,
+    "nats.lines": nats_lines,
+    "rabbitmq.frames": rabbitmq_frames,
     "rabbitmq.properties": rabbitmq_properties,
+    "amqp.values": amqp_values,
+    "amqp.frames": amqp_frames,
+    "amqp.message": amqp_message,
     "payload.json": payloads,
     "names.json": names_requests,
     "names.text": names_and_patterns,

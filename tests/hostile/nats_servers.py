@@ -215,6 +215,25 @@ _READINGS: Final = [
     _reading("line-without-an-end", endless(lambda _s, _n: b"", b"x" * 65_536)),
     _reading("subject-without-an-end", endless(lambda _s, _n: b"MSG ", b"x" * 65_536)),
     _reading("unasked", unasked(bytes(1 << 16))),
+    _reading(
+        "subscription-of-5000-digits",
+        once(lambda s, _n: b"MSG %b %b 1\r\n1\r\n" % (s, b"9" * 5_000)),
+    ),
+    _reading(
+        "headers-without-a-version", once(lambda s, n: b"HMSG %b %b 4 4\r\nx\r\n\r\n\r\n" % (s, n))
+    ),
+    _reading("headers-of-0", once(lambda s, n: b"HMSG %b %b 0 1\r\n1\r\n" % (s, n))),
+    _reading("size-negative", once(lambda s, n: b"MSG %b %b -1\r\n" % (s, n))),
+    _reading("size-hexadecimal", once(lambda s, n: b"MSG %b %b 0x1\r\n1\r\n" % (s, n))),
+    _reading("without-a-subscription", once(lambda s, _n: b"MSG %b\r\n" % s)),
+    _reading("number-negative", once(lambda s, n: message(s, n, b"$JS.ACK.T.c.1.-1.1.1.0"))),
+    _reading("number-0", once(lambda s, n: message(s, n, receipt(0)))),
+    _reading(
+        "time-of-3000-digits",
+        once(lambda s, n: message(s, n, b"$JS.ACK.T.c.1.1.1." + b"9" * 3_000 + b".0")),
+    ),
+    _reading("error-then-silence", once(lambda _s, _n: b"-ERR 'Stale Connection'\r\n")),
+    _reading("pings-without-an-end", endless(lambda _s, _n: b"", b"PING\r\n" * 10_000)),
     # Held messages count in the window: they wait for others, which never come.
     Hostile(
         "messages-that-are-held",
@@ -227,7 +246,7 @@ _READINGS: Final = [
 def _settings(port: int) -> NatsSettings:
     return NatsSettings(
         url=f"nats://127.0.0.1:{port}", stream="T", answer_timeout=2.0, connect_timeout=2.0,
-        consumer="c", receive_window_bytes=1 << 20,
+        consumer="c", receive_window_bytes=1 << 20, keepalive=1.0,
     )  # fmt: skip
 
 
@@ -257,4 +276,5 @@ NATS: Final = HostileWire(
             Cost.NOTHING,
         ),
     ],
+    fewest=54,
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from tests.hostile.amqp_servers import AMQP
 from tests.hostile.behaviours import HostileWire
 from tests.hostile.mqtt_servers import MQTT, MQTT_3
 from tests.hostile.nats_servers import NATS
@@ -12,4 +13,4 @@ from tests.hostile.rabbitmq_servers import RABBITMQ
 from tests.hostile.solace_servers import SOLACE
 from tests.hostile.yami4_servers import YAMI4
 
-WIRES: Final[list[HostileWire]] = [MQTT, MQTT_3, NATS, OPENWIRE, RABBITMQ, SOLACE, YAMI4]
+WIRES: Final[list[HostileWire]] = [AMQP, MQTT, MQTT_3, NATS, OPENWIRE, RABBITMQ, SOLACE, YAMI4]

@@ -81,13 +81,17 @@ def test_each_endpoint_has_the_broker_id_to_choose(
 def test_the_last_line_names_the_variables_to_set(
     tmp_path: Path, lines: str, names: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    file, output = tmp_path / "mosquitto.conf", tmp_path / "plant.yaml"
+    file, output = tmp_path / "mosquitto.conf", tmp_path / "new" / "folder" / "plant.yaml"
     file.write_text(f"connection c\naddress h\n{lines}topic a/# out\n{QUIET}")
 
     assert run("mosquitto", str(file), "-o", str(output)) == 0
 
     last = capsys.readouterr().err.splitlines()[-1]
-    assert last.endswith(f"stay at the broker; set {names} before `gateway check`")
+    assert last.endswith(
+        f"stay at the broker; set {names} before `gateway check`, or give it --without-secrets"
+    )
+    assert main(["check", str(output)]) == 1
+    assert "need none with --without-secrets" in capsys.readouterr().out
     assert main(["check", "--strict", "--without-secrets", str(output)]) == 0
 
 

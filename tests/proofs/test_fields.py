@@ -38,6 +38,9 @@ ALLOWED = [
     pytest.param("to/{property.s}", ["a/#"], ["outside-allow"], id="no value"),
     pytest.param("{m}/{property.s}", ["a/#"], ["outside-allow"], id="no value for a name"),
     pytest.param("a{property.s}", ["ab", "ac"], [], id="a part of a level"),
+    pytest.param("{property.s}/{property.s}", ["a/a"], [], id="one field twice"),
+    pytest.param("{property.s}/{property.s}", ["a/b"], ["outside-allow"], id="never unequal"),
+    pytest.param("{property.s}/{property.t}", ["a/b"], [], id="two fields"),
 ]
 
 
@@ -73,6 +76,28 @@ OVERLAPS = [
     pytest.param("to/x/{m}", ["copies"], id="another depth"),
     pytest.param("from/{m}", ["copies"], id="another beginning"),
 ]
+
+
+TWICE = [
+    pytest.param("to/a/a", ["delivered-twice"], id="equal levels"),
+    pytest.param("to/a/{m}", ["delivered-twice"], id="a capture"),
+    pytest.param("to/a{m}/ab", ["delivered-twice"], id="a part of a level"),
+    pytest.param("to/a/b", ["copies"], id="unequal levels"),
+    pytest.param("to/a/b{m}", ["copies"], id="an unequal part"),
+]
+
+
+@pytest.mark.parametrize(("template", "expected"), TWICE)
+@pytest.mark.parametrize("turned", [False, True])
+def test_a_field_that_stands_twice_has_one_text(
+    template: str, expected: Sequence[str], *, turned: bool
+) -> None:
+    one = to("to/{property.s}/{property.s}", ["to/#"])
+    other = to(template, ["#"], name="other")
+
+    found = overlapping(*((other, one) if turned else (one, other)))
+
+    assert [each.rule for each in found] == expected
 
 
 @pytest.mark.parametrize(("template", "expected"), OVERLAPS)
@@ -119,6 +144,7 @@ CYCLES = [
     pytest.param("{property.s}/m", ["#"], ["cycle"], id="a first level brings it back"),
     pytest.param("{property.s}/m", ["to/#"], [], id="allow keeps it away"),
     pytest.param("to/{property.s}", ["#"], [], id="the template keeps it away"),
+    pytest.param("{property.s}/{property.s}", ["#"], ["cycle"], id="one field twice"),
 ]
 
 
@@ -141,3 +167,12 @@ def test_a_message_may_come_back_through_two_routes() -> None:
 
     assert found.severity == "error"
     assert "'A.b.x'" in found.text
+
+
+def test_a_field_that_stands_twice_brings_no_unequal_levels_back() -> None:
+    for template, cycles in (
+        ("{property.s}/{property.s}/x", []),
+        ("{property.s}/{property.t}/x", ["cycle"]),
+    ):
+        one = allowing(route("mqtt", "a/b/{m}", ("mqtt", template)), ["#"])
+        assert [each.rule for each in overlapping(one)] == cycles

@@ -62,6 +62,8 @@ class Books:
     overtaken: list[tuple[bytes, str]] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
     thins: bool = False  # the newest message of a name may stand for the others
+    on_change: bool = False  # an equal message may stand for it
+    final: dict[str, int] = field(default_factory=dict)  # published last: number by key
     last: dict[tuple[str, str], int] = field(default_factory=dict)  # arrived last: key, target
 
     def report(self, rule: str, text: str) -> None:
@@ -72,6 +74,7 @@ class Books:
         self.published.setdefault((broker, payload), []).append(now)
         self.keys.setdefault(payload, (key, len(self.keys)))
         self.names[payload].add(key)
+        self.final[key] = self.keys[payload][1]
 
     def origins(self, payload: bytes) -> list[str]:
         return [broker for broker in self.reach if (broker, payload) in self.published]
@@ -124,13 +127,25 @@ class Books:
         return payload if isinstance(payload, bytes) and payload in self.keys else None
 
     def newer(self, payload: bytes) -> list[bytes]:
-        """The newer messages of the same name, which may stand for it where a target is thinned."""
+        """The messages of the same name that may stand for it where a target is thinned."""
+        if self.on_change:
+            return [payload]
         key, number = self.keys[payload]
         newer = [each for each, (name, at) in self.keys.items() if name == key and at > number]
         return newer if self.thins else []
 
     def stale(self) -> list[tuple[bytes, str]]:
-        """The newest arrived messages of each name and target after which an older one came."""
+        """The newest arrived messages of each name and target after which an older one came.
+
+        Where values come again, the value that was published last must be there.
+        """
+        if self.on_change:
+            payloads = {number: payload for payload, (_, number) in self.keys.items()}
+            return [
+                (payloads[self.final[key]], target)
+                for (key, target), number in self.last.items()
+                if number != self.final[key] and payloads[self.final[key]] not in self.excused
+            ]
         newest: dict[tuple[str, str], tuple[int, bytes]] = {}
         for payload, target in [place for place, times in self.arrivals.items() if times]:
             key, number = self.keys[payload]

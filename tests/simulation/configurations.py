@@ -200,7 +200,9 @@ def _id(plan: Plan, source: str) -> str:
 
 
 def _thin(plan: Plan, variant: str) -> str:
-    return f", thin: {{seconds: {plan.thin}}}" if plan.thin and variant != "thin" else ""
+    if variant == "thin" or not (plan.thin or plan.on_change):
+        return ""
+    return ", thin: " + ("{on_change: true}" if plan.on_change else f"{{seconds: {plan.thin}}}")
 
 
 def _tap(plan: Plan, broker: str) -> str:

@@ -138,8 +138,8 @@ class ExactlyOnceSource:
         broker.check(self.client)
         process = stand_ins.running_process()
         kept = cast(KeptSession, process.kept.setdefault(self.client, KeptSession()))
-        patterns = [each.pattern for each in self._subscriptions]
-        kept.subscribe(patterns, present=self.client in broker.sessions)
+        options = dict.fromkeys((each.pattern for each in self._subscriptions), 0)
+        kept.subscribe(options, present=self.client in broker.sessions)
         state = ReceiveState(self._settings, self._subscriptions, kept)
 
         def received(item: object) -> None:
@@ -160,7 +160,7 @@ class ExactlyOnceSource:
         link = SimulatedMqttConnection(self.client, connection)
         state.connection = cast(MqttConnection, link)
         self.continuity.retention = broker.subscribe(
-            connection, patterns, kept=True, window=self._window, exactly_once=True
+            connection, list(options), kept=True, window=self._window, exactly_once=True
         )
         old, self._state, self._link = self._link, state, link
         if old is not None and self.continuity.retention is Retention.KEPT:

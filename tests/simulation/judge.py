@@ -51,7 +51,7 @@ class Judge:
         gentle = gentle and plan.copies is None
         for payload, broker in books.overtaken:
             may_be = self._may_be_overtaken(payload) or payload in unordered
-            if not may_be and plan.copies is None and not plan.thin:  # `stale` holds there
+            if not may_be and plan.copies is None and not (plan.thin or plan.on_change):
                 books.report("order", f"{short(payload)} arrived at {broker} after a newer one")
         for payload, broker in books.stale():
             books.report("stale", f"an older message came to {broker} after {short(payload)}")

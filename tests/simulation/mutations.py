@@ -47,7 +47,7 @@ from gateway.runtime.delivery.lane_phase import Phase
 from gateway.runtime.delivery.outbound_batch import OutboundBatch
 from gateway.runtime.delivery.received_batch import ReceivedBatch
 from gateway.runtime.delivery.rows import Cut
-from gateway.runtime.delivery.thinning import Thinning
+from gateway.runtime.delivery.thinning import Candidate, Course, HeldCopy, Thinning
 from gateway.runtime.inbound import recovery_from_journals, thinned_batch
 from gateway.runtime.inbound.in_flight import InFlightBatch
 from gateway.runtime.outbound import spool, spool_codec, spool_db
@@ -56,7 +56,7 @@ from gateway.runtime.outbound.spool import Spool
 from gateway.runtime.outbound.spool_db import SpoolDatabase
 from gateway.runtime.record.gap_recorder import GapRecorder
 from gateway.runtime.record.ledger import Ledger
-from gateway.runtime.reload import ActiveEndpoints
+from gateway.runtime.start_order import StartOrder
 from gateway.runtime.tap import Tap
 from tests.simulation.copy_plans import copy_plan
 from tests.simulation.faults import make_plan
@@ -297,6 +297,31 @@ def _leave_in_queues(real: Method) -> Method:
     return broken
 
 
+def _without_rows(real: Method) -> Method:
+    """Take copies as if their rows were deleted at once."""
+
+    def take_ready(self: Thinning, *values: float, both: bool) -> list[tuple[str, HeldCopy]]:
+        taken: list[tuple[str, HeldCopy]] = real(self, *values, both=both)
+        for name, held in taken:
+            self.deleted(name, held.number)
+        return taken
+
+    return take_ready
+
+
+def _without_open(real: Method) -> Method:
+    """Compare with the accepted copy only, whatever is on its way."""
+
+    def change(self: Thinning, copy: Candidate) -> Course | bytes:
+        known = self.changes.get(copy.name)
+        if known is not None and known.accepted is not None and known.accepted[0] == copy.content:
+            return known.accepted[1]
+        found: Course | bytes = real(self, copy)
+        return found
+
+    return change
+
+
 def _cut_rows(kept: int) -> Callable[[Method], Method]:
     """Record so many cuts only of a message and a route."""
 
@@ -417,8 +442,8 @@ MUTATIONS: Final = (
     Mutation("a message that equals a refused copy is a message", Echoes, "returned",
              _undecided_as(("g1/r-a", "g1/r-b"))),
     Mutation("a refused copy has no echo", Echoes, "refused", _expect_echoes_of_refused),
-    Mutation("a sink waits for the sources at a broker that keeps nothing", ActiveEndpoints,
-             "_sources_ready", _instead(lambda _self, _name, _since: True)),
+    Mutation("a sink waits for the sources at a broker that keeps nothing", StartOrder,
+             "sources_ready", _instead(lambda _self, _name, _since: True)),
     Mutation("a duplicate is settled after its original", InFlightBatch, "when_settled",
              _instead(lambda _self, callback: callback())),
     Mutation("a stream knows a copy by one id at each attempt", nats_sink, "_message_id",
@@ -458,11 +483,13 @@ MUTATIONS: Final = (
              thin_plan),
     Mutation("a held copy is settled after the first of its interval", thinned_batch,
              "_wait_for_first", _instead(lambda *_: None), thin_plan),
-    Mutation("no copy passes one that was held", Thinning, "handed_over",
-             _instead(lambda self, keys: self.deleted(keys)), thin_plan),
-    Mutation("a copy that is replaced has a row", HeldCopies, "_cut",
-             _instead(lambda self, spool, _newer, replaced:
-                      self._delete(spool, {replaced.number: replaced.size}, ())), thin_plan),
+    Mutation("no copy passes one that was held", Thinning, "take_ready", _without_rows, thin_plan),
+    Mutation("a copy that is replaced has a row", HeldCopies, "_cut_rows",
+             _instead(staticmethod(lambda *_: [])), thin_plan),
+    Mutation("a spare is sent where the newer copy is refused", Thinning, "decided",
+             lambda real: lambda self, name, number, *, refused:  # noqa: ARG005  # as it is
+             real(self, name, number, refused=False), thin_plan),
+    Mutation("a copy on its way may be a change", Thinning, "_change", _without_open, thin_plan),
     Mutation("a held copy is read at the next start", spool_db, "_END_INTERVALS",
              _instead("SELECT 1;"), thin_plan),
 )  # fmt: skip

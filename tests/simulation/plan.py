@@ -41,6 +41,7 @@ class Publication:
     key: str
     payload: bytes
     once: bool = True  # at least once; else at most
+    expired: bool = False  # it becomes a dead letter
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +119,7 @@ class Plan:
     queued: int = 3_000  # bytes that wait for the disk of the spool at most
     disk: int | None = None  # bytes of the disk of the spool; unlimited without
     thin: float = 0.0  # seconds of the interval in which a target gets one message a name; 0: all
+    on_change: bool = False  # a target gets a message only if its payload is a change
     bound: float | None = None  # seconds in which each message must arrive that no fault concerns
 
     @property

@@ -19,7 +19,7 @@ class Semantics:
     `knows`: seconds in which a repeated message is known by its id, and kept once. `keeps`: its
     stream keeps what was acknowledged, so a consumer that is made again begins at the first
     message; its messages have numbers without holes. `sticky`: behind a refusal for want of room,
-    the rest of the connection is refused, too. `deaf`: while it is blocked, it reads nothing from
+    the rest of the connection is also refused. `deaf`: while it is blocked, it reads nothing from
     publishers, and they know that.
     """
 

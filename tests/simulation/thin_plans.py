@@ -1,4 +1,4 @@
-"""Random worlds of targets that get one message a name and interval."""
+"""Random worlds of targets that get one message a name and interval, or changes only."""
 
 from __future__ import annotations
 
@@ -24,10 +24,16 @@ def thin_plan(seed: int) -> Plan:
     brokers = {name: random.choice(SYSTEMS) for name in SHAPES[shape]}
     count, keys = random.choice((6, 20, 60)), random.choice((1, 2, 5))
     pace = random.choice((0.02, 0.3, 1.0))  # a burst, or evenly
+    values = random.choice((0, 0, 2, 3))  # of each name, which come again; 0: intervals
+    fields, refused = random.random() < 0.3, random.random() < 0.3
     publications = tuple(
-        Publication(1.5 + pace * LENGTH * at / count, "a", f"k{at % keys}", f"<a{at}>".encode())
+        _said(
+            1.5 + pace * LENGTH * at / count, f"k{at % keys}",
+            f"{at % keys}-{random.randrange(values)}" if values else f"{at}",
+            fields=fields, expired=refused and not values and at // keys % 3 == 2,
+        )
         for at in range(count)
-    )
+    )  # fmt: skip
     faults = [_fault(random, brokers, pace) for _ in range(random.choice((0, 1, 1, 2, 4)))]
     return Plan(
         seed, shape, brokers, publications, tuple(sorted(faults, key=lambda each: each.at)),
@@ -35,9 +41,16 @@ def thin_plan(seed: int) -> Plan:
         archive=random.random() < 0.9, latency=random.choice((0.005, 0.05, 0.2)),
         flush=random.choice((0.001, 0.05, 0.2)), batch=random.choice((1, 3, 1_000)),
         window=random.choice((3, 20, 100)), until=LENGTH + 2,
-        thin=random.choice((0.3, 1.0, 3.0, 20.0)),
+        thin=0.0 if values else random.choice((0.3, 1.0, 3.0, 20.0)), on_change=bool(values),
+        fields=fields,
         spool_messages=random.choice((None, None, None, 3)),
     )  # fmt: skip
+
+
+def _said(at: float, key: str, value: str, *, fields: bool, expired: bool) -> Publication:
+    """A message, of whose payload the name may be made."""
+    text = f'{{"key": "{key}", "id": "<a{value}>"}}' if fields else f"<a{value}>"
+    return Publication(at, "a", key, text.encode(), expired=expired)
 
 
 def _fault(random: Random, brokers: dict[str, str], pace: float) -> Fault:

@@ -77,7 +77,7 @@ class World:
         self.log = RunLog(self.scheduler)
         self.outside = Process("world")
         routes = hops(plan)
-        self.books = Books(_reach(plan, routes), thins=bool(plan.thin))
+        self.books = Books(_reach(plan, routes), thins=bool(plan.thin), on_change=plan.on_change)
         self.applications = Applications(self)
         self.brokers = {
             name: Broker(self.scheduler, name, DIALECTS[system], self.outside, self.log,
@@ -278,7 +278,10 @@ class World:
         mode = DeliveryMode.AT_LEAST_ONCE if publication.once else DeliveryMode.AT_MOST_ONCE
         headers = Headers(mode=DeliveryMode.EXACTLY_ONCE if self.plan.exactly_once else mode)
         headers = replace(headers, properties={"key": key}) if self.plan.selector else headers
+        headers = replace(headers, expiry=1) if publication.expired else headers
         name = name_of(self.plan.brokers[place], key, first_level(self.plan, place))
+        if publication.expired:
+            self.books.excuse(publication.payload, "expired")
         self.publish_at(place, key, Message(name, publication.payload, headers))
 
     def publish_at(self, place: str, key: str, message: Message) -> None:

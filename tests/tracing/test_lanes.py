@@ -176,7 +176,7 @@ def test_a_missing_package_is_an_error_before_the_archive_is_opened(tmp_path: Pa
 
     assert done.returncode == 2
     assert "tracing: the module 'opentelemetry" in done.stderr
-    assert "run: pip install 'opentelemetry-" in done.stderr
+    assert "pip install 'opentelemetry-" in done.stderr
     assert not (tmp_path / "archive").exists()
 
 

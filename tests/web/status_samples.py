@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields, replace
+from types import MappingProxyType
 
 from gateway.config.process import WebSettings
+from gateway.endpoints.settings.base import EndpointSettings
 from gateway.routing.route import Route
 from gateway.runtime.record.counters import LATENCY_BUCKETS, Refusal, RouteTotals
 from gateway.runtime.record.loop_suspicions import SuspectedLoop
@@ -96,9 +98,15 @@ class FakeStatus(StatusCache):
     Mutable: a test replaces `status`; the next snapshot has it.
     """
 
-    def __init__(self, status: Status, routes: Sequence[Route] = ()) -> None:
+    def __init__(
+        self,
+        status: Status,
+        routes: Sequence[Route] = (),
+        settings: Mapping[str, EndpointSettings] = MappingProxyType({}),
+    ) -> None:
+        """`settings` by endpoint."""
         self.status = status
-        self._routes = routes
+        self._routes, self._settings = routes, settings
         self.seen: dict[str, Sequence[SeenMessage]] = {}  # by route
         self.seconds = 0.0  # of the clock of the history
         self.history = RateHistory(self._counts, lambda: self.seconds)
@@ -111,6 +119,9 @@ class FakeStatus(StatusCache):
 
     def routes(self) -> Sequence[Route]:
         return self._routes
+
+    def settings(self, endpoint: str) -> EndpointSettings:
+        return self._settings[endpoint]
 
     def recent_names(self, route: str) -> Sequence[SeenMessage]:
         return self.seen.get(route, ())

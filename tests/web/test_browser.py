@@ -29,7 +29,7 @@ from tests.web.status_samples import (
     served,
     status,
 )
-from tests.web.test_lookup import CONFIG
+from tests.web.test_lookup import CONFIG, FIELDS
 
 __all__ = ["chromium"]  # the fixture
 pytestmark = NEEDS_CHROMIUM
@@ -171,6 +171,41 @@ def test_a_name_is_looked_up_while_it_is_typed(
         page.until(lambda: "No route selects it" in page.find("#answer").text)
         assert page.run("return document.images.length") == 0
         assert page.errors() == []
+
+
+def test_a_name_is_made_of_the_fields_that_are_typed(
+    browser: webdriver.Chrome, tmp_path: Path
+) -> None:
+    file = tmp_path / "gateway.yaml"
+    file.write_text(FIELDS)
+    configuration = load(file)
+    settings = {name: each.settings for name, each in configuration.endpoints.items()}
+    with served(FakeStatus(status(), configuration.routes, settings)) as server:
+        page = Page(browser, server.url)
+        Select(page.find("#system")).select_by_value("mqtt")
+        page.find("#text").send_keys("o/m1")
+        page.until(lambda: "there is only a name" in page.find("#answer").text)
+        page.find("#payload").send_keys('{"site": "hall"}')
+        page.until(lambda: "TO.hall.none" in page.find("#answer").text)
+        page.find("#properties").send_keys("x=1, line=7")
+        page.until(lambda: "TO.hall.7" in page.find("#answer").text)
+        assert page.errors() == []
+
+
+def test_the_lookup_begins_with_the_systems_of_the_endpoints(browser: webdriver.Chrome) -> None:
+    ends = (endpoint(system="nats"), endpoint("office", "sink", system="ems"))
+    shown = FakeStatus(status(endpoints=ends))
+    with served(shown) as server:
+        page = Page(browser, server.url)
+
+        def chosen() -> list[object]:
+            return [page.find(f"#{each}").get_property("value") for each in ("system", "target")]
+
+        page.until(lambda: chosen() == ["nats", "ems"])
+        Select(page.find("#system")).select_by_value("yami4")
+        shown.status = status(endpoints=ends, routes=(route("later"),))
+        page.until(lambda: page.texts("#routes-table tbody th") == ["later"])
+        assert chosen() == ["yami4", "ems"]
 
 
 def test_a_token_is_required_and_stored_nowhere(browser: webdriver.Chrome) -> None:

@@ -127,3 +127,37 @@ def test_invalid_text_has_no_translations_and_no_routes(routes: Sequence[Route])
 
     assert found["check"]["valid"] is False
     assert (found["elsewhere"], found["routes"]) == ([], [])
+
+
+FIELDS = """\
+endpoints:
+  plant: {kind: memory, dialect: mqtt}
+  office: {kind: memory, dialect: ems, allow: ["TO.>"]}
+routes:
+  orders:
+    from: {endpoint: plant, pattern: "o/{m}"}
+    to: {endpoint: office, template: "TO.{payload.site}.{property.line|default:none}"}
+    retained: ignore
+"""
+GIVEN = [
+    pytest.param("", "'{payload.site}': is a field of a message, and there is only a name"),
+    pytest.param("&payload={}", "'{payload.site}': is missing in the message"),
+    pytest.param('&payload={"site":"hall"}', '"name":"TO.hall.none"'),
+    pytest.param('&payload={"site":"hall"}&properties=x=1%0Aline=7', '"name":"TO.hall.7"'),
+    pytest.param("&properties=line", "--property line: write NAME=VALUE"),
+]
+
+
+@pytest.mark.parametrize(
+    ("query", "text"), GIVEN, ids=["name", "no-field", "payload", "both", "bad"]
+)
+def test_names_are_made_of_fields(tmp_path: Path, query: str, text: str) -> None:
+    file = tmp_path / "gateway.yaml"
+    file.write_text(FIELDS)
+    configuration = load(file)
+
+    settings = {name: each.settings for name, each in configuration.endpoints.items()}
+    shown = FakeStatus(status(), configuration.routes, settings)
+    application = WebApplication(shown, mutual_tls=False)
+    request = HttpRequest("GET", "/api/explain", f"system=mqtt&text=o/m1{query}", LOCAL)
+    assert text in application.answer(request).body.decode()

@@ -81,7 +81,7 @@ class LocalHead:
             write_head(self.root, head, self.key)
 
     def newest(self) -> WriterHead | None:
-        """Return the head of the instance of this gateway that wrote last, of those in reach.
+        """Return the readable head of the instance of this gateway that wrote last.
 
         Raises:
             OSError: a head cannot be read.

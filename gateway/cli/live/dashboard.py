@@ -154,6 +154,7 @@ def _routes(status: StatusJson, rate: Mapping[str, float], hint: str) -> Table:
         Column("heartbeat", right=True),
         Column("guarantee"),
         Column("not selected", right=True),
+        Column("thinned", right=True),
         Column("refused since start", note=True),
         more=f"more routes{hint}",
     )
@@ -170,6 +171,7 @@ def _routes(status: StatusJson, rate: Mapping[str, float], hint: str) -> Table:
             ),
             route["guarantee"].replace("_", " "),
             f"{route['unselected']:,}" if route["unselected"] else "",
+            f"{route['thinned']:,}" if route["thinned"] else "",
             Text(", ".join(f"{rule} {count:,}" for rule, count in rules.items()), "red"),
         )
     return table

@@ -49,7 +49,7 @@ class FileWatch:
 
 
 def _states(path: Path) -> Iterator[tuple[str, int, int, int]]:
-    """Yield the files of a folder, or the file; those behind links, too."""
+    """Yield the files of a folder, or the file, also those behind links."""
     with suppress(OSError):
         for file in sorted(path.iterdir()) if path.is_dir() else [path]:
             with suppress(OSError):
@@ -72,7 +72,7 @@ class SignalQueue:
     """
 
     def __init__(self, changed: Callable[[], bool] = lambda: False) -> None:
-        """Make a queue without signals; once `changed` returns true, it has a SIGHUP, too."""
+        """Make a queue without signals; once `changed` returns true, it has a SIGHUP."""
         self._changed = changed
         self._received: SimpleQueue[int] = SimpleQueue()
         self._queued: set[int] = set()

@@ -30,7 +30,8 @@ _SELECTED = {
 
 def add_options(parser: CommandParser) -> None:
     parser.add("NAME", "name in the syntax of the source system")
-    parser.add("--config CONFIG", "YAML file, or a folder of YAML files", required=True)
+    parser.add("CONFIG", "the same as --config CONFIG", dest="place", nargs="?")
+    parser.add("--config CONFIG", "YAML file, or a folder of YAML files")
     parser.add("--from ENDPOINT", "show only routes from this endpoint", dest="endpoint")
     text = (
         "property or JMS header of the message, for selectors and `{property.NAME}`: amount=150,"
@@ -60,7 +61,10 @@ def add_options(parser: CommandParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the result of every route; exit status 0 when a target accepts the name, else 1."""
-    configuration = load(args.config, without_secrets=args.without_secrets)
+    places = [each for each in (args.place, args.config) if each is not None]
+    if len(places) != 1:
+        raise GatewayError("explain: give one CONFIG: gateway explain NAME CONFIG")
+    configuration = load(places[0], without_secrets=args.without_secrets)
     if args.wanted is not None:
         return _propose(args, configuration)
     hide = partial(configuration.hidden.hide, at=("routes",))

@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TypeAlias
 
+from gateway.check.described_message import DescribedMessage
 from gateway.check.given_headers import (
     assumed_values,
-    given_headers,
     is_property,
     jms_fields,
     parse_headers,
     parse_properties,
-    typed_values,
 )
 from gateway.check.result_copies import NOW, ResultCopy, copies, header_values
 from gateway.config.load import Configuration
-from gateway.model.message import Headers, Message, Value
+from gateway.model.message import Message, Value
 from gateway.routing.route import Route
 
 _TYPES = {bytes: "bytes", str: "text"}
@@ -53,36 +52,27 @@ class TypedMessage:
 
     def __init__(self, args: argparse.Namespace, configuration: Configuration) -> None:
         self._configuration = configuration
-        self._properties = parse_properties(args.properties)
-        self._fields = parse_headers(args.headers, NOW)
-        self._name, self._payload = args.name, args.payload
+        properties, fields = parse_properties(args.properties), parse_headers(args.headers, NOW)
+        self._given = DescribedMessage(args.name, properties, args.payload, fields)
 
     def __bool__(self) -> bool:
         """Whether the arguments say more than a name."""
-        return bool(self._properties or self._fields or self._payload is not None)
-
-    def headers_at(self, route: Route) -> Headers:
-        """Return the headers with which the message arrives at the source of the route."""
-        settings = self._configuration.endpoints[route.endpoint].settings
-        headers = given_headers(typed_values(self._properties, settings), settings)
-        carried = {name: value for name, value in self._fields.items() if name in settings.carries}
-        return replace(headers, **carried)  # type: ignore[arg-type]  # fields of `parse_headers`
+        return bool(self._given)
 
     def message_at(self, route: Route) -> Message:
         """Return the message as it arrives at the source of the route."""
-        payload = (self._payload or "").encode(errors="surrogateescape")
-        return Message(self._name, payload, self.headers_at(route))
+        return self._given.at(self._configuration.endpoints[route.endpoint].settings)
 
     def at(self, route: Route) -> RouteMessage:
         """Return the message at the route, without values of references."""
         if not self:
             return RouteMessage()
         settings = self._configuration.endpoints[route.endpoint].settings
-        assumed = {}
-        if self._properties and route.selector is not None:
-            assumed = assumed_values(route.selector, self._properties, settings)
-        given = {**jms_fields(self._properties), **self._fields}
-        names = [*given, *(["properties"] if any(map(is_property, self._properties)) else [])]
+        assumed, properties = {}, self._given.properties
+        if properties and route.selector is not None:
+            assumed = assumed_values(route.selector, properties, settings)
+        given = {**jms_fields(properties), **self._given.fields}
+        names = [*given, *(["properties"] if any(map(is_property, properties)) else [])]
         hide = partial(self._configuration.hidden.hide, at=("routes",))
         found = list(copies([route], self.message_at(route), self._configuration))
         made = tuple(

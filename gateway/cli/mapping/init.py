@@ -34,7 +34,7 @@ def add_options(parser: CommandParser) -> None:
     )
     text = "file with names of the source, one per line, in place of --names: a route for each"
     parser.add("--list NAMES.txt", f"{text} first level", dest="list")
-    second = ", or the next one where the source has the same system"
+    second = ", or the next one where the source has the same one"
     for side, word, more in (("source", "from", ""), ("target", "to", second)):
         text = f"address of the {side} (localhost and the system's port{more})"
         parser.add(f"--{word}-address HOST:PORT", text, "", dest=f"{side}_address")
@@ -87,6 +87,7 @@ def _write(path: Path, text: str) -> None:
         GatewayError: it cannot be written.
     """
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("x", encoding="utf-8") as file:
             try:
                 file.write(text)

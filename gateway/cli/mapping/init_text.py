@@ -95,9 +95,11 @@ def mapping_text(
     shared = {"gateway": gateway, "route": routes[0] if len(routes) == 1 else gateway}
     ends = {"source": (source, addresses[0]), "target": (target, addresses[1])}
     patterns = [each.pattern for each in names]
+    known = starters()
+    has_one_port = known[source][1].port == known[target][1].port
     fields = {
         name: shared
-        | _address(name, system, address, second=name == "target" and source == target)
+        | _address(name, system, address, second=name == "target" and has_one_port)
         | _patterns(patterns, source, system)
         for name, (system, address) in ends.items()
     }

@@ -10,14 +10,14 @@ import json
 import sys
 from collections.abc import Iterator
 
+from gateway.check.described_message import DescribedMessage
+from gateway.check.given_headers import parse_properties
 from gateway.cli.mapping.name_requests import Answer, answer
+from gateway.cli.mapping.route_answers import find_route, route_answers
 from gateway.cli.parsers import JSON_ANSWER, CommandParser
 from gateway.config.load import load
-from gateway.dialects.base import parse_subject
 from gateway.dialects.registry import DIALECTS
-from gateway.errors import GatewayError, TranslationError
-from gateway.model.subject import Subject
-from gateway.routing.route import Route, Target
+from gateway.errors import GatewayError
 from gateway.terminal.text import print_line
 
 YES, NO, WRONG = 0, 1, 2
@@ -32,6 +32,9 @@ def add_options(parser: CommandParser) -> None:
     parser.add("--each", "translate each tag of a tag list")
     parser.add("--config CONFIG", "translate by a route of CONFIG")
     parser.add("--route ROUTE", "name of the route")
+    text = "property of the message, for `{property.NAME}` in its templates; repeatable"
+    parser.add("--property NAME=VALUE", text, [], dest="properties", action="append")
+    parser.add("--payload TEXT", "payload of the message, for `{payload.KEY}` in its templates")
     parser.add(*JSON_ANSWER)
 
 
@@ -39,6 +42,9 @@ def run(args: argparse.Namespace) -> int:
     """Print the translation of NAME; exit status 0 translated, 1 refused, 2 invalid."""
     if args.config is not None or args.route is not None:
         return max(print_answer(each, as_json=args.json) for each in _by_route(args))
+    if args.properties or args.payload is not None:
+        print_line("gateway: --property and --payload need --config and --route", sys.stderr)
+        return WRONG
     if args.source is None or args.target is None:
         print_line("gateway: translate needs --from and --to, or --config and --route", sys.stderr)
         return WRONG
@@ -86,31 +92,12 @@ def _lines(found: Answer) -> Iterator[str]:
 
 def _by_route(args: argparse.Namespace) -> list[Answer]:
     """Return what NAME becomes at each target of a route, or why the route does not take it."""
+    if args.config is None or args.route is None:
+        return [{"error": "--config and --route belong together", "rule": "route"}]
     try:
-        route = _route(args)
-        subject = parse_subject(args.name, route.dialect)
+        given = DescribedMessage(args.name, parse_properties(args.properties), args.payload)
+        configuration = load(args.config)
+        route = find_route(configuration, args.route, args.config)
+        return route_answers(route, given, configuration)
     except GatewayError as error:
         return [{"error": str(error), "rule": "route"}]
-    if not route.takes(subject.levels):
-        reason = f"route {route.name} does not take {args.name!r}"
-        return [{"refused": reason, "rule": "not-taken"}]
-    captures = route.source.capture(subject.levels)
-    return [_at_target(target, subject, captures) for target in route.targets]
-
-
-def _route(args: argparse.Namespace) -> Route:
-    if args.config is None or args.route is None:
-        raise GatewayError("--config and --route belong together")
-    routes = {route.name: route for route in load(args.config).routes}
-    if args.route not in routes:
-        known = ", ".join(routes) or "none"
-        raise GatewayError(f"{args.config}: no route {args.route!r}; there are {known}")
-    return routes[args.route]
-
-
-def _at_target(target: Target, subject: Subject, captures: dict[str, tuple[str, ...]]) -> Answer:
-    place: Answer = {"target": target.label, "system": target.system}
-    try:
-        return place | {"name": target.name_for(subject, captures)}
-    except TranslationError as error:
-        return place | {"refused": str(error), "rule": error.rule}

@@ -50,7 +50,7 @@ class ClosedConnections:
 
     @property
     def suspicious(self) -> bool:
-        """Whether the id seems disputed if the broker closes the next connection, too."""
+        """Whether the id seems disputed if the broker also closes the next connection."""
         return self._closes >= MAX_CLOSES - 1
 
     def ended_otherwise(self) -> None:

@@ -96,11 +96,14 @@ class MqttConnection:
     def open(
         self,
         wanted: Callable[[bool], Sequence[RequestedSubscription]],
+        changed: Callable[[], Sequence[str]] = tuple,
         unwanted: Callable[[], Sequence[str]] = tuple,
         count_topic: str = "",
     ) -> None:
         """Connect, log in, subscribe to `wanted(session_present)` and unsubscribe `unwanted()`.
 
+        Filters of `changed()` are unsubscribed before: mosquitto 2.0.11 keeps the options of a
+        subscription that is repeated, against MQTT 5.0, 3.8.4.
         A broker may refuse `count_topic`, which is subscribed last, or not answer for it.
 
         A kept session sends its backlog before it answers. If the owner wants no more of that, or
@@ -118,7 +121,8 @@ class MqttConnection:
         try:
             self._log_in(deadline)
             subscriptions = self.session.subscriptions
-            packets = subscriptions.subscribe(wanted(self.session.present))
+            requested = wanted(self.session.present)
+            packets = subscriptions.unsubscribe(changed()) + subscriptions.subscribe(requested)
             counts = subscriptions.subscribe_count(count_topic) if count_topic else []
             self.write(*packets, *subscriptions.unsubscribe(unwanted()), *counts)
             self._await_subscriptions(deadline)

@@ -6,13 +6,14 @@ import logging
 from collections.abc import Sequence
 from functools import partial
 from time import monotonic
+from typing import Final
 
 from gateway.endpoints.base import Batch
 from gateway.endpoints.continuity import Retention
 from gateway.endpoints.mqtt.connection import MqttConnection
 from gateway.endpoints.mqtt.receive_state import ReceiveState
 from gateway.endpoints.mqtt.subscription_state import RequestedSubscription
-from gateway.endpoints.mqtt.wanted import WantedSession, subscription_options
+from gateway.endpoints.mqtt.wanted import WantedSession
 from gateway.endpoints.mqtt.witness import Witness
 from gateway.endpoints.redelivery_queue import MAX_BATCH
 from gateway.endpoints.settings.mqtt import MqttSettings
@@ -20,6 +21,11 @@ from gateway.endpoints.source_shell import not_open
 from gateway.errors import ClientIdDisputeError, GatewayError
 
 log = logging.getLogger(__name__)
+
+CHANGED: Final = (
+    "the options of the subscription to {} changed: it was removed and made again, and a message"
+    " in between is lost"
+)
 
 
 class MqttIntake:
@@ -51,11 +57,14 @@ class MqttIntake:
         if self.address != wanted.addresses.in_use:
             wanted.continuity.dropped = None  # each broker, and each node, counts its own
         wanted.continuity.begin_counting()
+        began = wanted.continuity.clock()
         if wanted.closed.suspicious:
             self._witness = Witness.opened(self._settings, wanted.client_id)
         unwanted = partial(self._kept.unwanted, wanted.filters)  # after a reload or a restart
         try:
-            self._connection.open(self._subscriptions, unwanted, asked.topic)
+            self._connection.open(
+                self._subscriptions, lambda: self._kept.changed, unwanted, asked.topic
+            )
         except GatewayError as error:
             self._state.connection_failed()
             self._note_end()
@@ -64,6 +73,10 @@ class MqttIntake:
             self._dismiss_witness()
             raise
         asked.connected()
+        if changed := self._kept.changed:
+            shown = ", ".join(map(repr, changed))
+            wanted.continuity.report_loss(CHANGED.format(shown), since=began)
+        self._confirm()
 
     def receive(self, timeout: float) -> Batch | None:
         wanted, connection = self._wanted, self._connection
@@ -91,7 +104,9 @@ class MqttIntake:
         self._dismiss_witness()
         self._note_end()
         self._connection.close(not_open(self._settings.name))
-        self._kept.filters -= self._connection.session.subscriptions.unsubscribed
+        unsubscribed = self._connection.session.subscriptions.unsubscribed
+        self._kept.remove(unsubscribed - self._wanted.filters.keys())
+        self._confirm()
         self._remember()
 
     def retention(self) -> Retention:
@@ -137,12 +152,18 @@ class MqttIntake:
             )
         self._kept.subscribe(wanted.filters, present=session_present)
         self._remember()  # before the broker has them: an end of the process loses none
-        return [(s.pattern, subscription_options(settings, s)) for s in wanted.subscriptions]
+        return wanted.requested_after(self._kept.changed)
+
+    def _confirm(self) -> None:
+        """Note the options of the subscriptions, if the broker has answered."""
+        subscriptions = self._connection.session.subscriptions
+        if self._connection.session.connected and subscriptions.answered:
+            self._kept.confirm(self._wanted.filters)
 
     def _remember(self) -> None:
-        lasting = self._kept.filters if self._settings.session_expiry else ()
+        lasting = self._kept.filters if self._settings.session_expiry else {}
         memory, made = self._wanted.memory, self._wanted.session_at(self._settings)
-        memory.put(self._fact, sorted(lasting))
+        memory.put(self._fact, dict(lasting))
         if self._settings.session_expiry:
             memory.note_made(made)
         else:  # a clean session replaces the kept one

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, Final
 
 from gateway.model.limited_cache import ENTRY_OVERHEAD
 from gateway.model.memory_size import text_size
@@ -13,12 +15,16 @@ from gateway.wire.mqtt.topic_filters import any_selects, inner_filter
 # bytes of the topics of remembered retained messages; a further one is marked when it comes again
 MAX_RETAINED_SIZE = 16 << 20
 
+UNCONFIRMED: Final = -1  # options that the broker has not answered for
+NO_OPTIONS: Final[Mapping[str, int]] = MappingProxyType({})
+
 
 @dataclass(slots=True, eq=False)
 class KeptSession:
     """One session at one broker, as far as this process knows it.
 
-    `filters` may be subscribed at the broker. `unreleased` has the packet ids of QoS 2 whose PUBREC
+    `filters` may be subscribed at the broker, each with the options that last until it is removed,
+    or UNCONFIRMED. `unreleased` has the packet ids of QoS 2 whose PUBREC
     is sent and whose PUBREL has not arrived, with a hash of name and payload. `retained` has a hash
     of the payload of each retained message, by topic. `has_qos_0` is true once a message of QoS 0
     arrived: a broker keeps none. `left` came over a connection that failed before it was open, and
@@ -26,21 +32,24 @@ class KeptSession:
     Mutable: owned by the one open source of the session.
     """
 
-    filters: set[str] = field(default_factory=set)
+    filters: dict[str, int] = field(default_factory=dict)
     unreleased: dict[int, int] = field(default_factory=dict)
     retained: dict[str, int] = field(default_factory=dict)
     retained_size: int = 0  # bytes
     is_unknown: bool = False  # an earlier run may have subscribed any filter
     new_filters: Sequence[str] = ()  # subscribed with this connection for the first time
     old_filters: Sequence[str] = ()  # subscribed with this connection again
+    changed: Sequence[str] = ()  # the same with other options, as they are in a SUBSCRIBE
     was_lost: bool = False  # the broker made it again, and sends all that it retains
     has_qos_0: bool = False
     left: list[Message] = field(default_factory=list)
 
-    def subscribe(self, filters: Iterable[str], *, present: bool) -> None:
-        """Note a new connection, which subscribes to `filters`; `present` is from the CONNACK."""
-        wanted = {*filters}
-        old = wanted if self.is_unknown else wanted & self.filters
+    def subscribe(self, wanted: Mapping[str, int], *, present: bool) -> None:
+        """Note a new connection, which subscribes to `wanted`, the lasting options by filter.
+
+        `present` is from the CONNACK.
+        """
+        old = wanted.keys() if self.is_unknown else wanted.keys() & self.filters.keys()
         self.old_filters = [*map(inner_filter, old)]
         self.was_lost = not present and (self.is_unknown or bool(self.filters))
         if not present:
@@ -48,12 +57,26 @@ class KeptSession:
             self.unreleased.clear()
             self.retained.clear()
             self.retained_size = 0
-        self.new_filters = [*map(inner_filter, wanted - self.filters)]
+        new = wanted.keys() - self.filters.keys()
+        self.new_filters = [*map(inner_filter, new)]
+        self.changed = sorted(
+            each for each in wanted.keys() - new if wanted[each] != self.filters[each]
+        )
         self.filters |= wanted
+        self.filters |= dict.fromkeys(self.changed, UNCONFIRMED)
+
+    def confirm(self, wanted: Mapping[str, int]) -> None:
+        """Note that the broker has answered for all subscriptions of this connection."""
+        self.filters |= wanted
+
+    def remove(self, filters: Iterable[str]) -> None:
+        """Note that the broker has removed `filters`."""
+        for each in filters:
+            self.filters.pop(each, None)
 
     def unwanted(self, filters: Iterable[str]) -> list[str]:
         """Return the filters that the broker may still have besides `filters`."""
-        return sorted(self.filters.difference(filters))
+        return sorted(self.filters.keys() - {*filters})
 
     def may_be_sent_again(self, message: Message) -> bool:
         """Return whether a retained message may have come before, and is not remembered.
@@ -92,3 +115,10 @@ _sessions: dict[tuple[str, str], KeptSession] = {}
 def kept_session(broker_key: str, client_id: str) -> KeptSession:
     """Return the session of a client at a broker; sources before and after a reload share it."""
     return _sessions.setdefault((broker_key, client_id), KeptSession())
+
+
+def read_options(saved: Any) -> Mapping[str, int]:  # noqa: ANN401  # a value of JSON
+    """Return the lasting options by filter. Raises ValueError when it is no mapping of numbers."""
+    if not isinstance(saved, dict) or not all(isinstance(each, int) for each in saved.values()):
+        raise ValueError(f"{saved!r:.40} is no mapping of options")
+    return saved

@@ -7,9 +7,9 @@ import ssl
 from time import monotonic
 
 from gateway.endpoints.mqtt.connection_errors import ConnectionErrors
-from gateway.endpoints.mqtt.sockets import NonBlockingSocket
 from gateway.endpoints.proxy import connect_through
 from gateway.endpoints.settings.mqtt import MqttSettings
+from gateway.endpoints.sockets import NonBlockingSocket
 from gateway.endpoints.tls import client_context, encryption_hint
 
 

@@ -1,7 +1,8 @@
 """Everything of an MQTT source that outlives its connections.
 
 subscriptions    from the configuration, and one to the broker's count of dropped messages
-memory           the filters that each broker may have; the rest of a kept session is of the process
+memory           the filters that each broker may have, with their options; the rest of a kept
+                 session is of the process
 addresses        the one to try next, and the ends of connections that tell of a fault
 """
 
@@ -15,14 +16,18 @@ from gateway.endpoints.made import Made
 from gateway.endpoints.mqtt.addresses import Addresses
 from gateway.endpoints.mqtt.client_id import ClosedConnections, client_id
 from gateway.endpoints.mqtt.count_request import CountRequest
-from gateway.endpoints.mqtt.kept_session import KeptSession, kept_session
+from gateway.endpoints.mqtt.kept_session import NO_OPTIONS, KeptSession, kept_session, read_options
+from gateway.endpoints.mqtt.subscription_state import RequestedSubscription
 from gateway.endpoints.settings.mqtt import MqttSettings
-from gateway.endpoints.source_memory import NO_TEXTS, SourceMemory, read_texts
+from gateway.endpoints.source_memory import SourceMemory
 from gateway.wire.mqtt.topic_filters import SHARED, any_selects, inner_filter
 
 # Subscription options (MQTT 5.0, 3.8.3.1)
 NO_LOCAL, RETAIN_AS_PUBLISHED = 0x04, 0x08
 SEND_RETAINED_IF_NEW, SEND_NO_RETAINED = 0x10, 0x20
+LASTING = (
+    NO_LOCAL | RETAIN_AS_PUBLISHED
+)  # the others are about one SUBSCRIBE; any broker takes a QoS
 
 
 class WantedSession:
@@ -33,14 +38,17 @@ class WantedSession:
     ) -> None:
         self._settings, self.subscriptions = settings, tuple(subscriptions)
         self.client_id = client_id(settings, instance)
-        self.filters = [each.pattern for each in subscriptions]
+        self._requested: Sequence[RequestedSubscription] = [
+            (each.pattern, subscription_options(settings, each)) for each in subscriptions
+        ]
+        self.filters = {each: options & LASTING for each, options in self._requested}
         self._shares = [*map(inner_filter, filter(settings.removes, self.filters))]
         counts = settings.dropped_topic
         if any_selects(map(inner_filter, self.filters), counts):
             counts = ""  # a route selects the counts: they come once
         self.count_request = CountRequest(settings.name, counts)
         if counts:
-            self.filters.append(counts)
+            self.filters[counts] = 0
         self.addresses = Addresses(settings, self.client_id)
         self.closed = ClosedConnections()
         self.memory = SourceMemory()
@@ -63,14 +71,29 @@ class WantedSession:
         key = (self._settings if settings.cluster else settings).broker_key
         return Made("session", self.client_id, key)
 
+    def requested_after(self, changed: Sequence[str]) -> Sequence[RequestedSubscription]:
+        """Return what to subscribe to after an UNSUBSCRIBE from `changed`.
+
+        These are new to the broker, which does not send their retained messages once more.
+        """
+        if self._settings.version != "5":
+            return self._requested
+        return [
+            (
+                each,
+                options & ~SEND_RETAINED_IF_NEW | SEND_NO_RETAINED if each in changed else options,
+            )
+            for each, options in self._requested
+        ]
+
     def kept_at(self, settings: MqttSettings) -> tuple[KeptSession, str]:
         """Return the session at the one address of `settings`, and the fact with its filters."""
         key = self.session_at(settings).broker
         several = key != self._settings.broker_key
         fact = f"filters {self.client_id}" + (f" {key}" if several else "")
         kept = kept_session(key, self.client_id)
-        saved = self.memory.get(fact, read_texts, NO_TEXTS)
-        kept.filters.update(saved or ())
+        saved = self.memory.get(fact, read_options, NO_OPTIONS)
+        kept.filters.update(saved or NO_OPTIONS)
         kept.is_unknown = saved is None
         return kept, fact
 

@@ -31,8 +31,8 @@ from wsproto.frame_protocol import CloseReason
 from wsproto.utilities import LocalProtocolError, RemoteProtocolError
 
 from gateway.endpoints.mqtt.connection_errors import ConnectionErrors
-from gateway.endpoints.mqtt.sockets import NonBlockingSocket
 from gateway.endpoints.settings.mqtt import MqttSettings, WebSocketSettings
+from gateway.endpoints.sockets import NonBlockingSocket
 from gateway.errors import EndpointError, GatewayError, WireError
 from gateway.setting import current
 

@@ -140,7 +140,7 @@ class JetStreamReader:
         place.settle(min(known, found.last))
         if found.is_exact and not found.is_new and found.gone > known:
             self._continuity.report_loss(DROPPED, found.gone - known)
-        if not (found.is_exact or found.keeps_unread):  # what is unanswered may be gone, too
+        if not (found.is_exact or found.keeps_unread):  # what is unanswered may also be gone
             delivered = found.floor if found.unanswered else reached
             self._removed.look(found, min(delivered, most))
         self._last_message = max(reached, found.gone, seen if found.is_new else 0)
@@ -154,7 +154,7 @@ class JetStreamReader:
     async def _answer(self, settled: Sequence[NatsMessage]) -> None:
         """Acknowledge; the server takes answers in order, so it confirms the last for all.
 
-        Dead letters, too: of a `+TERM` the server tells those who send such messages again.
+        Also dead letters: of a `+TERM` the server tells those who send such messages again.
         """
         client, sync = self._connection.client, self._settings.ack_sync
         for each in settled[: len(settled) - sync]:

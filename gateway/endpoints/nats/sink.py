@@ -226,7 +226,7 @@ class NatsSink:
         if (answer := _read_answer(message.data)) is None:
             settlement = await self._explain(connection, outgoing.subject)
             if not nobody and settlement.outcome is not Outcome.REJECTED:
-                return  # a service has the subject, too; the stream's answer comes
+                return  # a service also has the subject; the stream's answer comes
         else:
             settlement = _settlement(self._settings.name, answer)
             if settlement.outcome is Outcome.REJECTED and not outgoing.is_doubted:

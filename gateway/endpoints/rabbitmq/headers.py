@@ -2,7 +2,7 @@
 
 A property of a message is a header of the table, with its type. The server itself reads a few
 headers (`CC` and `BCC` route a message anywhere); properties of these names stand in a table in
-the header `gateway_properties`. Fields that AMQP cannot say exactly are headers, too.
+the header `gateway_properties`. Fields that AMQP cannot say exactly are also headers.
 """
 
 from __future__ import annotations

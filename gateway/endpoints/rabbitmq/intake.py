@@ -257,7 +257,7 @@ class RabbitmqIntake:
     def _answer(self, connection: RabbitmqConnection, settled: Sequence[AmqpMessage]) -> None:
         """Acknowledge, dead letters too: a dead-letter exchange would get them a second time.
 
-        A message whose payload was dropped goes there: else nobody has the payload any more.
+        A message whose payload was dropped goes there: else its payload is lost.
         """
         channel = connection.channel
         if not self.queue.full:

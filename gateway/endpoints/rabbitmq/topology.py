@@ -46,7 +46,9 @@ def find_exchange(connection: RabbitmqConnection, *, binds: bool = False) -> boo
         if binds and _OTHER_TYPE in error.reply_text:
             reason = f"{name!r} is no topic exchange, so that no pattern selects its messages"
             raise EndpointError(f"{settings.name}: {reason}") from error
-        if absent is not None and declare(passive=True) is not None:  # nobody has just made it
+        if (
+            absent is not None and declare(passive=True) is not None
+        ):  # another client did not make it just now
             raise refusal(settings, error) from error
     return absent is None
 

@@ -164,7 +164,7 @@ class RabbitmqSettings(EndpointSettings):
 
     @property
     def name_space(self) -> str:
-        """The exchange; none for `amq.topic`, which RabbitMQ's MQTT has, too."""
+        """The exchange; none for `amq.topic`, which RabbitMQ's MQTT also has."""
         return "" if self.exchange == "amq.topic" else self.exchange
 
     @property

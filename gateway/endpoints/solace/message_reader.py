@@ -51,7 +51,7 @@ class SolaceMessageReader:
             return self._read(frame, now)
         except WireError as error:
             return _undecoded(frame, str(error))
-        except Exception as error:  # noqa: BLE001  # a fault of ours must not stop the source
+        except Exception as error:  # noqa: BLE001  # our fault must not stop the source
             return _undecoded(frame, f"smf: unexpected error: {type(error).__name__}: {error}")
 
     def _read(self, frame: bytes, now: int) -> Message:

@@ -122,7 +122,7 @@ class NativeLibrary:
     def read_group_id(self, message: Any) -> bytes:  # noqa: ANN401
         """Return the id of the broker's spool and of the message there; b"" from a direct message.
 
-        An old broker does not say the former: b"", too.
+        An old broker does not say the former: then it is also b"".
         """
         pointer = message.solace_message.msg_p
         known = self._group_id(pointer, self._group_cell, _GROUP_ID_SIZE) == _OK

@@ -61,7 +61,9 @@ def run(args: argparse.Namespace) -> int:
     for line in grouped(document.omitted):
         print_line(str(line), sys.stderr)
     variables = unset_variables(text)
-    advice = f"; set {variables} before `gateway check`" if variables else ""
+    advice = ""
+    if variables:
+        advice = f"; set {variables} before `gateway check`, or give it --without-secrets"
     if document.live_routes:
         print_line(_fleet_advice(args.output), sys.stderr)
     print_line(_summary(document) + advice, sys.stderr)
@@ -84,6 +86,7 @@ def _write(text: str, output: Path | None) -> None:
         print(text, end="")
         return
     try:
+        output.parent.mkdir(parents=True, exist_ok=True)
         output.write_text(text, encoding="utf-8")
     except OSError as error:
         raise GatewayError(f"{output}: cannot write the file: {error.strerror}") from error

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from gateway.archive.findings import Finding
-from gateway.archive.judged_journals import Seen, chain_of
+from gateway.archive.judged_journals import Seen, has_judged
 from gateway.archive.layout import NIGHTS, JournalName
 from gateway.archive.signed_json import NO_TERM, Previous, SignedStatement, Term
 
@@ -75,7 +75,7 @@ class Night(SignedStatement):
     until: str
     spooled_days: int
     heads: tuple[HeadSeen, ...] = ()
-    seen: tuple[Seen, ...] = ()  # those of a writer by time
+    seen: tuple[Seen, ...] = ()  # the processes of a writer by time
     dates: tuple[DateRecord, ...] = ()
     findings: tuple[Finding, ...] = ()  # that belong to no date
 
@@ -92,9 +92,7 @@ class Night(SignedStatement):
 
     def has_judged(self, journal: JournalName) -> bool:
         """Return whether this night or an earlier one judged the journal of this name."""
-        writer, start, number = journal
-        chain = chain_of([each for each in self.seen if each.writer == writer], start)
-        return chain is not None and chain.has(start, number)
+        return has_judged(self.seen, journal)
 
 
 NO_NIGHT: Final = Night(0, "", 0, "", 0)  # before the first one

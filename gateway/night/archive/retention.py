@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
+from gateway.archive.heads import remove_earlier
 from gateway.archive.layout import COMPACTING, DONE_DAYS, NIGHTS, SEALS, day_start, parse_day
 from gateway.archive.routes import remove_routes
 from gateway.archive.signed_json import SignedStatement
@@ -49,7 +50,8 @@ def remove_days(storage: Storage, oldest: date, key: bytes | None = None) -> Rem
     """Remove every day before `oldest`, the oldest day first; see `oldest_needed`.
 
     The seals of the first kept day then begin the chain of each writer. The routes in force since
-    its begin stay, and so do journals, shortened names and reports. Where nights run, a signed
+    its begin stay, and so do journals, shortened names and reports. A head that was set aside goes
+    with the seal of the last journal that it names, or of a later one. Where nights run, a signed
     statement tells the next one which dates had rows that no night judged. A second call finds
     nothing. Another process may remove the same days at the same time.
 
@@ -62,6 +64,8 @@ def remove_days(storage: Storage, oldest: date, key: bytes | None = None) -> Rem
             _state_forgotten(storage, removed, paths, key)
     days: list[date] = []
     files: list[StoredFile] = []
+    sealed = (day for day in seal_days(storage) if day < oldest)
+    remove_earlier(storage, [name for day in sealed for _, name in sealed_journals(storage, day)])
     for folder in _FOLDERS:
         for name in storage.names(folder):
             day = parse_day(name)

@@ -13,8 +13,8 @@ from gateway.cli.live.signals import stop_signals
 from gateway.cli.parsers import options_of
 from gateway.errors import ReconcileError
 from gateway.night.cli.arguments import named_location
+from gateway.night.reconcile.report.headline import arrivals
 from gateway.night.reconcile.report.report import CLEAN, GAPS
-from gateway.night.reconcile.report.verdict import arrivals
 from gateway.night.reconcile.spark_requirements import check_driver
 from gateway.terminal.console import open_console, whether_read_or_not
 from gateway.terminal.progress import progress

@@ -16,7 +16,7 @@ _OWN: Final = Path("/proc/self/cgroup")
 def memory_bytes(root: Path = CGROUPS, own: Path = _OWN) -> int:
     """Return the memory that this process may use.
 
-    A limit of a group above its own holds, too.
+    A limit of a group above its own also holds.
     """
     limits = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
     for folder in _folders(root, own):

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Final
 
 from gateway.errors import DriverMissingError, ReconcileError
-from gateway.extras import install_command
+from gateway.extras import not_installed
 
 OLDEST_JAVA: Final = 17
 ANSWER_TIME: Final = 300.0  # seconds; a busy machine takes half a minute for a good Java
-_PACKAGES: Final = {"pyspark": "PySpark", "pandas": "pandas"}  # its `mapInArrow` asks for pandas
+_PACKAGES: Final = ("pyspark", "pandas")  # its `mapInArrow` asks for pandas
 _VERSION = re.compile(r'version "(?:1\.)?(\d+)')
 _HINT: Final = "install Java 17 or later (Debian: apt-get install default-jre-headless)"
 
@@ -27,11 +27,9 @@ def check_driver() -> None:
         DriverMissingError: one of them is absent or too old; the text says what to install.
         ReconcileError: Java does not answer.
     """
-    for package, name in _PACKAGES.items():
+    for package in _PACKAGES:
         if find_spec(package) is None:
-            raise DriverMissingError(
-                f"reconcile: {name} is not installed; run: {install_command('reconcile')}"
-            )
+            raise DriverMissingError(f"reconcile: {not_installed(package, 'reconcile')}")
     java = _java()
     found = _VERSION.search(_version(java))
     if found is None:

@@ -28,7 +28,7 @@ from gateway.archive.signed_json import StoredDigest
 from gateway.archive.storage import Storage, open_storage
 from gateway.errors import ArchiveError
 from gateway.night.archive.compaction.current import current_files
-from gateway.night.archive.lookup.reader import find_batches
+from gateway.night.archive.lookup.row_files import find_batches
 from gateway.night.archive.seals.store import digest_of
 from gateway.night.archive.segments.convert import Conversion, segment_tables
 from gateway.night.archive.verification.verify import sealed_files
@@ -124,7 +124,7 @@ class ArchiveReader(DataSourceReader):
     """Finds the files of a query, and reads them on executors; None for `days` is all dates.
 
     With a `key`, segments that no seal of this key proves are refused. With `journals`, rows that
-    are not in a segment yet are read, too.
+    are not in a segment yet are also read.
     """
 
     location: ArchiveLocation

@@ -40,7 +40,7 @@ class ResendAttempt:
     endpoint: str
     message: Message
     settlement: Settlement | None = None
-    fields: str = ""  # those of the message in its name, where the mapping made it again
+    fields: str = ""  # those of the message in its name
 
 
 class Resend:
@@ -105,7 +105,9 @@ class Resend:
     def _unchanged(self, letter: DeadLetter) -> ResendAttempt:
         endpoint = self._configuration.present_name(letter.endpoint)
         if endpoint in self._configuration.endpoints:
-            return ResendAttempt(letter, endpoint, without_past_expiry(letter.message))
+            return ResendAttempt(
+                letter, endpoint, without_past_expiry(letter.message), fields=letter.fields
+            )
         reason = f"the configuration has no endpoint {letter.endpoint!r} any more"
         return ResendAttempt(letter, letter.endpoint, letter.message, rejected(NO_ENDPOINT, reason))
 

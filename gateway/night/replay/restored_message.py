@@ -1,6 +1,6 @@
 """Restores a message from its archive row: the inverse of `delivery.rows`.
 
-The values of properties are texts as Python writes them: of any depth, infinities and NaN, too.
+The values of properties are texts as Python writes them: of any depth, also infinities and NaN.
 """
 
 from __future__ import annotations

@@ -30,6 +30,7 @@ from gateway.runtime.archive_setup import (
     archive_options,
     archive_routes,
     open_name_store,
+    replay_mark,
 )
 from gateway.runtime.delivery.expiry import without_expired
 from gateway.runtime.delivery.rows import fingerprint
@@ -125,9 +126,10 @@ class ReplaySender:
         self._header_mappers: dict[str, HeaderMapper] = {}
         self._sinks: dict[str, Sink] = {}
         self._writer: ArchiveWriter | None = None
+        self._mark, self._is_marked = replay_mark(configuration), False
 
     def matches(self, source: str, message: Message) -> Sequence[RouteMatch]:
-        """The matches of a message at the endpoint `source`; those of refused copies, too."""
+        """The matches of a message at the endpoint `source`, also of refused copies."""
         return self._router(source).match(message) if source in self._routes else ()
 
     def make(
@@ -169,6 +171,7 @@ class ReplaySender:
 
         Raises:
             ArchiveError: the archive is not writable, so that nothing was sent.
+            SpoolError: the mark of replays is not writable, so that nothing was sent.
         """
         if not messages:
             return []
@@ -184,6 +187,9 @@ class ReplaySender:
             answers.extend(settlements if complete is None else complete(settlements))
             answered.set()
 
+        if not self._is_marked:
+            self._mark.begin()
+            self._is_marked = True
         try:
             self._sink(endpoint).send(wanted, settled)
         except GatewayError as error:
@@ -208,6 +214,8 @@ class ReplaySender:
     def close(self) -> None:
         for sink in self._sinks.values():
             sink.close()
+        if self._is_marked:
+            self._mark.end()
         if self._writer is not None:
             self._writer.close()
 

@@ -41,12 +41,14 @@ class RestVariable:
 class LossyCall:
     """A capture behind functions that are not injective, over the variables in `positions`.
 
-    `single_level` says that the capture is one level.
+    `single_level` says that the capture is one level. `field`: it is this field of the message,
+    as it is.
     """
 
     positions: tuple[int, ...]
     functions: tuple[TemplateFunction, ...]
     single_level: bool
+    field: str = ""
 
 
 Part: TypeAlias = str | LevelVariable | LossyCall

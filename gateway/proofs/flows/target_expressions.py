@@ -113,7 +113,9 @@ def _captured(
     """Return the levels of a capture, or the call of its functions when not all are injective."""
     span = spans.get(part.name)
     if span is None:  # a capture of a required tag, or a field of the message
-        return [LossyCall((), part.functions, single_level=not isinstance(part, RestPlaceholder))]
+        single = not isinstance(part, RestPlaceholder)
+        plain = isinstance(part, FieldPlaceholder) and not part.functions
+        return [LossyCall((), part.functions, single, part.name if plain else "")]
     captured = known[span.start : span.stop]
     if all(function.injective for function in part.functions):
         return captured

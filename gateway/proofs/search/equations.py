@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from types import MappingProxyType
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from gateway.model.matching import ANY_ONE, admits, glob_matches
 from gateway.model.pattern import AnyMany, AnyOne, Glob, Level, Literal, Pattern
@@ -29,7 +29,8 @@ from gateway.proofs.flows.flow import (
 MAX_PARTS = 200  # of both sides together; larger equations are not solved
 MAX_SOLUTIONS = 16  # when there are more, the whole pattern is one of them
 
-Bindings: TypeAlias = Mapping[int, tuple[Level, ...]]  # the levels that are bound to a variable
+# The levels that are bound to a variable, by its position, or to a field, by its name.
+Bindings: TypeAlias = Mapping[Any, tuple[Level, ...]]
 NO_BINDINGS: Bindings = MappingProxyType({})
 
 
@@ -172,13 +173,22 @@ class _Equation:
                 if glob_matches(goal, text):
                     yield bound
             case Glob(), (LevelVariable(position),):
-                (current,) = bound.get(position, (self.pattern.levels[position],))
-                if isinstance(current, AnyOne):
-                    yield {**bound, position: (goal,)}
-                elif not isinstance(current, Literal) or glob_matches(goal, current.text):
-                    yield bound
+                yield from self._bind_glob(position, self.pattern.levels[position], goal, bound)
+            case Glob(), (LossyCall(field=str(name)),) if name:
+                yield from self._bind_glob(name, AnyOne(), goal, bound)
             case _:
                 yield bound
+
+    @staticmethod
+    def _bind_glob(
+        key: int | str, variable: Level, goal: Glob, bound: Bindings
+    ) -> Iterator[Bindings]:
+        """Bind a variable, or a field, to a part of a level."""
+        (current,) = bound.get(key, (variable,))
+        if isinstance(current, AnyOne):
+            yield {**bound, key: (goal,)}
+        elif not isinstance(current, Literal) or glob_matches(goal, current.text):
+            yield bound
 
     def _divide(self, parts: tuple[Part, ...], text: str, bound: Bindings) -> Iterator[Bindings]:
         """Divide `text` among the parts of a level in every way."""
@@ -199,14 +209,25 @@ class _Equation:
         self, part: LevelVariable | LossyCall, text: str, bound: Bindings
     ) -> Iterator[Bindings]:
         if isinstance(part, LossyCall):
+            if part.field:
+                yield from self._bind_to(part.field, AnyOne(), Literal(text), bound)
+                return
             if len(part.positions) == 1 and part.positions[0] not in bound:
                 yield from self._bind(LevelVariable(part.positions[0]), text, bound)
             yield bound
         elif self._admits(part.position, text):
-            (current,) = bound.get(part.position, (self.pattern.levels[part.position],))
-            if (
-                isinstance(current, AnyOne | AnyMany)
-                or current == Literal(text)
-                or (isinstance(current, Glob) and glob_matches(current, text))
-            ):
-                yield {**bound, part.position: (Literal(text),)}
+            variable = self.pattern.levels[part.position]
+            yield from self._bind_to(part.position, variable, Literal(text), bound)
+
+    @staticmethod
+    def _bind_to(
+        key: int | str, variable: Level, goal: Literal, bound: Bindings
+    ) -> Iterator[Bindings]:
+        """Bind a variable, or a field, to a text."""
+        (current,) = bound.get(key, (variable,))
+        if (
+            isinstance(current, AnyOne | AnyMany)
+            or current == goal
+            or (isinstance(current, Glob) and glob_matches(current, goal.text))
+        ):
+            yield {**bound, key: (goal,)}

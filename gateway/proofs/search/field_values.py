@@ -1,6 +1,7 @@
 """Values for the fields of messages in a template, chosen so that a name becomes a wanted one.
 
-Whoever publishes picks a field, so a proof counts each as a level of any text.
+Whoever publishes picks a field, so a proof counts each as a level of any text. A field that stands
+twice in a name has one text; different fields are independent.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from gateway.routing.template_functions import Levels, apply_functions
 
 STAND_IN = "x"
 _Parts = list[str | FieldPlaceholder]  # of one level
+_Texts = dict[str, str]  # of fields, by name
 
 
 def choose_fields(
@@ -33,14 +35,37 @@ def choose_fields(
     """
     allowed = [pattern for each in target.allow for pattern in selected_patterns(each)]
     levels = [parts for template in target.templates[:1] for parts in _parts(template, captures)]
-    image = Pattern(tuple(map(_level, levels)))
-    wanted = [[image], allowed] if allowed else [[image]]
-    found = (find_example([*wanted, [goal]]) for goal in goals)
-    made = next(filter(None, found), None) or find_example(wanted) or find_example([[image]]) or ()
-    values = {each.name: STAND_IN for each in target.name_fields}
+    within = [allowed] if allowed else []
+    wanted = [*([*within, [goal]] for goal in goals), within, []]
+    tried = (_values(levels, each) for each in wanted)
+    values = next((each for each in tried if each is not None), {})
+    names = dict.fromkeys(each.name for each in target.name_fields)
+    return {name: (values.get(name, STAND_IN),) for name in names}
+
+
+def _values(levels: Sequence[_Parts], wanted: Sequence[Sequence[Pattern]]) -> _Texts | None:
+    """Return the fields of a name that is in each of `wanted`; None where none is found."""
+    made = find_example([[Pattern(tuple(map(_level, levels)))], *wanted])
+    if made is None:
+        return None
+    texts: dict[str, dict[str, None]] = {}
     for parts, text in zip(levels, made, strict=False):
-        values |= _aligned(parts, text)
-    return {name: (text,) for name, text in values.items()}
+        for name, found in _aligned(parts, text).items():
+            texts.setdefault(name, {})[found] = None
+    unequal = next((name for name, found in texts.items() if len(found) > 1), None)
+    if unequal is None:
+        return {name: text for name, (text,) in texts.items()}
+    for text in texts[unequal]:
+        filled = [
+            [text if _is_field(part, unequal) else part for part in parts] for parts in levels
+        ]
+        if (others := _values(filled, wanted)) is not None:
+            return {**others, unequal: text}
+    return None
+
+
+def _is_field(part: str | FieldPlaceholder, name: str) -> bool:
+    return isinstance(part, FieldPlaceholder) and part.name == name
 
 
 def _parts(template: Template, captures: Mapping[str, Levels]) -> list[_Parts]:

@@ -160,7 +160,7 @@ class Admission:
                 batch.matches = [router.match(message) for message in messages]
             else:
                 batch.matches = [router[message.address] for message in messages]
-        except Exception:  # noqa: BLE001  # a fault of ours on one name; try each name alone
+        except Exception:  # noqa: BLE001  # the gateway's fault on one name; try each name
             batch.matches = [_route_one(message, router, batch) for message in messages]
         if not all(batch.matches):
             _refuse_unrouted(batch, rules)
@@ -383,7 +383,7 @@ def _route_one(message: Message, router: Router, batch: ReceivedBatch) -> tuple[
 
 
 def _refuse(error: Exception, batch: ReceivedBatch) -> tuple[RouteMatch, ...]:
-    """A fault of ours: this message becomes a dead letter, the others are routed."""
+    """A fault of the gateway: this message becomes a dead letter, the others are routed."""
     batch.failures.append(error)
     reason = f"{type(error).__name__} while routing; this is a fault of the gateway"
     return (RouteMatch(None, (Delivery(None, None, "", rule=INTERNAL, reason=reason),)),)

@@ -28,13 +28,17 @@ class Isolation:
 
     batch: OutboundBatch
     until: float  # when to begin although other sends have no answer
-    attempts: int
     parts: deque[Sequence[int]] | None = None
     number: int = 0
 
     def begin(self) -> None:
-        """Take up the parts to which earlier losses led, without what has its outcome."""
+        """Take up the parts to which earlier losses led, without what has its outcome.
+
+        A search over several connections is one attempt.
+        """
         unsettled = set(self.batch.unsettled)
+        if not self.batch.parts:
+            self.batch.attempts += 1
         parts = self.batch.parts or [self.batch.unsettled]
         left = ([each for each in part if each in unsettled] for part in parts)
         self.parts = deque(part for part in left if part)

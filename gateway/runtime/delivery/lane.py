@@ -12,6 +12,7 @@ other messages are sent. For a while after one, a single loss is enough to searc
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from gateway.model.dead_letter_rule import SPOOL_FULL, TARGET_REMOVED
@@ -28,6 +29,14 @@ from gateway.runtime.delivery.outbound_batch import OutboundBatch
 IDLE_CHECK_INTERVAL: Final = 1.0  # seconds between checks of an idle connection
 SOURCES_SECONDS: Final = 60.0  # beside the longest back-off; for the sources at the same broker
 SOURCES_CHECK_INTERVAL: Final = 0.1  # seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Burst:
+    """A batch whose first messages were sent, as many as the rate allowed; `rest` follows."""
+
+    batch: OutboundBatch
+    rest: Sequence[int]
 
 
 class LaneState:
@@ -53,10 +62,9 @@ class LaneState:
         self._ours = False  # no message broke the connection, so none is suspected
         self._unanswered: dict[int, Send] = {}  # by number
         self._sends = 0
-        self._taken: OutboundBatch | None = None  # taken from the backlog, and not sent yet
-        self._rest: Sequence[int] = ()  # of the taken one, when a burst had its first messages
+        # from the backlog, and not sent yet: as a whole, in bursts, or part by part
+        self._taken: OutboundBatch | Burst | Isolation | None = None
         self._pace = Pace()
-        self._isolation: Isolation | None = None
         self._search = Search()
 
     @property
@@ -92,6 +100,7 @@ class LaneState:
         if disk is None:
             self.held += batch.size
         if self.phase is Phase.DIRECT:
+            batch.attempts += 1
             return self._send(batch, batch.unsettled, now)
         return self.backlog.put(batch)
 
@@ -102,6 +111,7 @@ class LaneState:
             return None
         self.held += batch.size
         batch.number, batch.resend = self.backlog.next_number(), False
+        batch.attempts += 1
         return self._send(batch, batch.unsettled, now)
 
     # Answers and lost connections
@@ -159,7 +169,7 @@ class LaneState:
 
     def owes_nothing(self) -> bool:
         """Return whether all that was sent over this connection is answered, or it is lost."""
-        done = not self._unanswered and not self._rest and self._isolation is None
+        done = not self._unanswered and not isinstance(self._taken, Burst | Isolation)
         return done or self.phase not in CONNECTED
 
     def recover(self, now: float, jitter: float) -> None:
@@ -167,10 +177,11 @@ class LaneState:
         if not self._move(Event.RECOVERED):
             return
         sends, on_disk = list(self._unanswered.values()), self._disk is not None
-        searching = self._search.lost(sends, self._isolation, now, ours=self._ours)
-        unsent = None if self._rest else self._taken  # from the disk it is not held yet
+        taken = self._taken  # a whole one from the disk is not held yet
+        isolation = taken if isinstance(taken, Isolation) else None
+        searching = self._search.lost(sends, isolation, now, ours=self._ours)
         left = [each for each in self._give_up() if each.unsettled]
-        freed = [each for each in left if each is not unsent and (on_disk or not each.resend)]
+        freed = [each for each in left if each is not taken and (on_disk or not each.resend)]
         self.held -= sum(each.size for each in freed)
         self.backlog.put_back(each for each in left if each.resend)
         if searching:
@@ -221,8 +232,9 @@ class LaneState:
     def idle(self) -> bool:
         """Return whether no batch in memory is unanswered; batches on disk do not count."""
         in_memory = self._disk is None
-        waiting = self._taken or self._isolation or not self.backlog.empty()
-        return not self._unanswered and not self._rest and not (in_memory and waiting)
+        waiting = self._taken or not self.backlog.empty()
+        is_burst = isinstance(self._taken, Burst)
+        return not self._unanswered and not is_burst and not (in_memory and waiting)
 
     def prepare_stop(self) -> None:
         """Send nothing more from the disk: the lane is about to stop."""
@@ -253,9 +265,9 @@ class LaneState:
     def _give_up(self) -> list[OutboundBatch]:
         """Forget all that was taken or sent; return its batches."""
         batches = [send.batch for send in self._unanswered.values()]
-        batches += [self._taken] if self._taken else []
-        batches += [self._isolation.batch] if self._isolation else []
-        self._unanswered, self._taken, self._isolation, self._rest = {}, None, None, ()
+        if (taken := self._taken) is not None:
+            batches.append(taken if isinstance(taken, OutboundBatch) else taken.batch)
+        self._unanswered, self._taken = {}, None
         return [*{id(each): each for each in batches}.values()]
 
     def _move(self, event: Event) -> bool:
@@ -290,7 +302,6 @@ class LaneState:
         if not self._unanswered:
             self._last_answer = now
         send = self._unanswered[self._sends] = Send(self._sends, batch, positions, now)
-        batch.attempts += 1
         if self.limits.rate:
             self._pace.sent(len(positions), self.limits.rate, now)
         return send
@@ -327,13 +338,27 @@ class LaneState:
             return None
         if pause := self._pace.pause(self.limits.rate, now):
             return self._wait(pause, now)
-        if self._isolation is not None and (action := self._send_part(self._isolation, now)):
+        if action := self._send_more(now):
             return action
-        if self.stopping and not self._rest:
+        if self.stopping:
             return Wait(None)
         if self._taken is None and (action := self._take()):
             return action
-        return None if self._taken is None else self._send_taken(self._taken, now)
+        return (
+            self._send_taken(taken, now)
+            if isinstance(taken := self._taken, OutboundBatch)
+            else None
+        )
+
+    def _send_more(self, now: float) -> Action | None:
+        """The next step for a batch of which a part was sent; None if there is none, or no more."""
+        match self._taken:
+            case Burst(batch, rest):
+                return self._send_burst(batch, rest, now)
+            case Isolation() as isolation:
+                return self._send_part(isolation, now)
+            case _:
+                return None
 
     def _take(self) -> Action | None:
         """Take the next batch, or return what must happen before; neither if none is left."""
@@ -346,9 +371,6 @@ class LaneState:
         return Wait(None) if found is None and self.phase is not Phase.DIRECT else None
 
     def _send_taken(self, batch: OutboundBatch, now: float) -> Action:
-        if self._rest:
-            batch.attempts -= 1  # counted for the batch, not for each burst
-            return self._send_burst(batch, self._rest, now)
         if not batch.unsettled:  # its rows are damaged
             self._taken = None
             return Finish(batch)
@@ -358,18 +380,15 @@ class LaneState:
             self.held += batch.size
         isolate_after = 1 if self._search.is_wary(now) else self.limits.isolate_after
         if batch.attempts < isolate_after and not batch.parts:
+            batch.attempts += 1
             return self._send_burst(batch, batch.unsettled, now)
-        self._taken = None
-        until = now + self.limits.stuck_after_seconds
-        attempts = batch.attempts if batch.parts else batch.attempts + 1
-        self._isolation = Isolation(batch, until, attempts)
-        return self._send_part(self._isolation, now) or Wait(0.0)
+        self._taken = Isolation(batch, now + self.limits.stuck_after_seconds)
+        return self._send_part(self._taken, now) or Wait(0.0)
 
     def _send_burst(self, batch: OutboundBatch, positions: Sequence[int], now: float) -> Send:
         """Send the first of `positions` of the taken batch, as many as its rate allows."""
         count = self._pace.burst(self.limits.rate, len(positions))
-        self._rest = positions[count:]
-        self._taken = batch if self._rest else None
+        self._taken = Burst(batch, rest) if (rest := positions[count:]) else None
         return self._send(batch, positions[:count], now)
 
     def _send_part(self, isolation: Isolation, now: float) -> Action | None:
@@ -381,17 +400,16 @@ class LaneState:
             if reject_poisoned(batch, self.name):
                 self._search.found(now)
             if not batch.unsettled:
-                self._isolation = None
+                self._taken = None
                 self.held -= batch.size
                 return Finish(batch)
             isolation.begin()
         elif isolation.number in self._unanswered:
             return Wait(None)
         if not isolation.parts:
-            self._isolation = None
+            self._taken = None
             return None
         send = self._send(batch, isolation.parts.popleft(), now)
-        batch.attempts = isolation.attempts  # counted for the batch, not for each part
         isolation.number = send.number
         return send
 

@@ -56,7 +56,7 @@ class PathCheck:
             batch.messages = begin_paths(messages, firsts)
 
     def _look_for_same_broker(self, origin: tuple[str, ...], router: Router) -> None:
-        """Note the addresses of brokers in a path that are addresses of brokers here, too."""
+        """Note the addresses of brokers in a path that are also addresses of brokers here."""
         if len(self._seen) >= MAX_SEEN:
             self._seen.clear()
         self._seen.add(origin)

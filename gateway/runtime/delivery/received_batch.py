@@ -64,8 +64,8 @@ class ReceivedBatch:
     message equals no digest, `hops` the gateways so far, and `signed` the positions of paths with a
     known key. `cuts` are the copies that routes leave out: loops, dropped
     duplicates, unwanted messages, and equal ones beyond a limit; each has its row. `left_out` are
-    pairs of a route and the reason why it has no copy. `failures` are faults of ours, each on one
-    message.
+    pairs of a route and the reason why it has no copy. `failures` are faults of the gateway, each
+    on one message.
 
     A delivered row has the hash of the payload as it was sent. The hash of the receipt stands for
     it only when both payloads are the same immutable object. Maps are mutable, so they are hashed
@@ -285,6 +285,7 @@ class ReceivedBatch:
             reason=settlement.reason,
             attempts=attempts,
             message=sent or received,
+            fields=delivery.fields if sent else "",
         )
         self.letters.append(letter)
         if self._archived:
@@ -322,7 +323,7 @@ class ReceivedBatch:
         if any(each.reason for each in cuts):
             columns["reason"] = [each.reason or None for each in cuts]
         if any(each.name for each in cuts):
-            columns["source_name"] = [each.name or None for each in cuts]
+            columns["target_name"] = [each.name or None for each in cuts]
         targets = [each.target for each in cuts]
         return _rows(common, columns, route=[each.route for each in cuts], target=targets)
 

@@ -1,10 +1,12 @@
-"""Thinning: which copies for one target are sent, held back or left out, by route and name.
+"""Thinning: which copies for one target are sent, held back or left out, by their name there.
 
 An *interval* of a name. Begun: by a copy that is sent, directly or at the end of the last one.
-Later copies are held: the newest has a row of the spool, which replaces the one before. At the end:
-the held copy is taken to be sent, and another interval begins; without one the name is forgotten.
-While a copy is taken, and until its row is deleted, newer ones are held: none passes it.
-Without a spool nothing is held, and later copies are left out.
+Later copies are held, of whatever route: the newest two have rows of the spool. At the end: the
+newest is taken to be sent, and another interval begins; without one the name is forgotten. The
+copy before it is its spare: cut when the newest is accepted, and sent when that is refused. Where
+the target is away, both are sent. While a copy is taken, and until its row is deleted, newer ones
+are held: none passes it. A copy that no interval holds goes behind the older ones of its name,
+which are then sent at once. Without a spool nothing is held, and later copies are left out.
 
 A *change* of a name. Known: the copy that the target accepted last. Left out: an equal one, while
 no copy of the name waits for its answer. Forgotten: at each connection of the target, which may
@@ -28,10 +30,9 @@ from gateway.model.outcome import Outcome, Settlement
 from gateway.routing.route import Thin
 
 MAX_SIZE: Final = 16 << 20  # bytes of each of the two tables of a target
-INTERVAL_SIZE: Final = 800  # bytes of an interval beside its name and the facts of a held copy
+INTERVAL_SIZE: Final = 1_100  # bytes of an interval beside its name and the facts of held copies
 CHANGE_SIZE: Final = 550  # bytes of a change beside its name
 
-Key: TypeAlias = tuple[str, str]  # route, and name at the target
 Rules: TypeAlias = Collection[tuple[str, bool]]  # route, and whether by intervals
 Earlier: TypeAlias = Callable[[], object]  # the batch of the first copy, while it is not settled
 
@@ -41,11 +42,12 @@ class Course(Enum):
 
     SEND = auto()
     HOLD = auto()
+    FOLLOW = auto()  # it is sent behind the older copies of its name
 
 
 @dataclass(slots=True)
 class HeldCopy:
-    """A copy that waits in the spool under its `number`; `facts` are for the row of its cut.
+    """A copy of a route that waits in the spool under its `number`; `facts` are for a cut's row.
 
     Units: `size` in bytes on disk.
     """
@@ -54,6 +56,7 @@ class HeldCopy:
     id: bytes
     size: int
     facts: bytes
+    route: str
     durable: bool = False
 
 
@@ -61,27 +64,37 @@ class HeldCopy:
 class Interval:
     """The interval of a name, which ends at `due`, in monotonic seconds.
 
-    `id` is of the copy that began it, and `earlier` its batch. `awaited`: a copy is about to be
-    held. `taken`: a held copy is on its way and was not handed to the lane yet; `sent`: its row is
-    not deleted yet. `over`: it has ended, and goes on only for these copies.
+    `route` is that of its newest copy, `id` that of the copy that began it, and `earlier` the batch
+    of that. `before`: the copy that `held` replaced; `spare`: the same, of the copy on its way;
+    `spare_goes`: that was refused. `awaited`: copies about to be held, or to follow. `out`: the
+    rows of copies that were taken. `over`: it has ended, and goes on only for these copies.
     `refused`: the copy that began it is a dead letter, and the next one takes its place.
     """
 
+    route: str
     due: float
     id: bytes
     seconds: float
     earlier: Earlier
     held: HeldCopy | None = None
-    awaited: bool = False
-    taken: bool = False
-    sent: bool = False
+    before: HeldCopy | None = None
+    spare: HeldCopy | None = None
+    spare_goes: bool = False
+    awaited: int = 0
+    out: frozenset[int] = frozenset()
     over: bool = False
     refused: bool = False
 
     @property
     def waits(self) -> bool:
         """Whether an older copy of the name is on its way to the disk, there, or from there."""
-        return self.held is not None or self.awaited or self.taken or self.sent
+        return bool(self.held or self.awaited or self.out or self.spare)
+
+    @property
+    def numbers(self) -> list[int]:
+        """The numbers of the copies on disk."""
+        copies = (self.before, self.held, self.spare)
+        return [*self.out, *(each.number for each in copies if each is not None)]
 
 
 @dataclass(slots=True)
@@ -101,16 +114,22 @@ class _Change:
 class Candidate:
     """A copy of a target with the facts that decide its course.
 
-    `content` is equal for copies without a change. `earlier` returns the batch of the copy while
-    that is not settled. `again`: it is known as a duplicate.
+    `name` is that at the target, and `content` equal for copies without a change. `earlier` returns
+    the batch of the copy while that is not settled. `again`: it is known as a duplicate.
     """
 
-    key: Key
-    rule: Thin | None  # None: its route does not thin any more
+    name: str
+    route: str
+    rule: Thin | None  # None: its route does not thin
     id: bytes
     earlier: Earlier
     content: bytes = b""
     again: bool = False
+
+    @property
+    def seconds(self) -> float:
+        """The interval of its rule; 0 without one."""
+        return self.rule.seconds if self.rule else 0.0
 
 
 class Thinning:
@@ -122,48 +141,52 @@ class Thinning:
     def __init__(self, *, holds: bool) -> None:
         """`holds`: the target has a spool."""
         self._holds = holds
-        self.intervals: dict[Key, Interval] = {}
+        self.intervals: dict[str, Interval] = {}
         self.size = 0  # bytes of the intervals
-        self.changes: dict[str, _Change] = {}  # by name at the target
+        self.changes: dict[str, _Change] = {}
         self._changes_size = 0
-        self._ends: list[tuple[float, int, Key]] = []  # a heap
+        self._ends: list[tuple[float, int, str]] = []  # a heap
         self._number = count().__next__
-        self._ready: dict[Key, None] = {}  # ended, with a held copy
+        self._ready: dict[str, None] = {}  # names with a copy to take
 
     def course(self, copy: Candidate, now: float) -> Course | bytes:
         """Return the course of a copy, or the id of the copy that stands for it.
 
-        Its caller hands copies over in the order of these calls; `hold` or `drop_held` follows for
-        the newest of a name that is to be held.
+        Its caller hands copies over in the order of these calls; `hold` or `passed` follows for
+        each that is to be held, or to follow.
         """
         self.end_intervals(now)
-        if copy.rule is None or copy.rule.seconds:
-            self._forget_change(copy.key[1])
-        interval = self.intervals.get(copy.key)
-        if interval is not None:
-            ruled = copy.rule is not None and copy.rule.seconds
-            if ruled and interval.refused and not interval.waits:
-                interval.id, interval.earlier, interval.refused = copy.id, copy.earlier, False
-                return Course.SEND
-            if ruled and not self._holds:
-                return interval.id
-            if copy.rule is not None and copy.rule.seconds:
-                interval.seconds = copy.rule.seconds  # a reload may have changed it
-            if ruled or interval.waits:
-                interval.awaited = True
-                return Course.HOLD
+        interval = self.intervals.get(copy.name)
+        if copy.rule is None or copy.seconds or (interval is not None and interval.waits):
+            self.forget_change(copy.name)
+        if interval is not None and (found := self._within(interval, copy)) is not None:
+            return found
         if copy.rule is None:
             return Course.SEND
-        if copy.rule.seconds:
+        if copy.seconds:
             self._begin(copy, now)
             return Course.SEND
         return self._change(copy)
 
+    def _within(self, interval: Interval, copy: Candidate) -> Course | bytes | None:
+        """Return the course of a copy that the interval of its name concerns."""
+        if not copy.seconds:
+            interval.awaited += interval.waits
+            return Course.FOLLOW if interval.waits else None
+        if interval.refused and not interval.waits:
+            interval.id, interval.earlier, interval.refused = copy.id, copy.earlier, False
+            return Course.SEND
+        if not self._holds:
+            return interval.id
+        interval.seconds, interval.route = copy.seconds, copy.route
+        interval.awaited += 1
+        return Course.HOLD
+
     def _change(self, copy: Candidate) -> Course | bytes:
-        route, name = copy.key
+        route, name = copy.route, copy.name
         found = self.changes.get(name)
         if found is None or found.route != route:
-            self._forget_change(name)
+            self.forget_change(name)
             size = CHANGE_SIZE + text_size(name)
             if self._changes_size + size > MAX_SIZE:
                 return Course.SEND
@@ -179,25 +202,26 @@ class Thinning:
         return Course.SEND
 
     def _begin(self, copy: Candidate, now: float) -> None:
-        size = INTERVAL_SIZE + text_size(copy.key[1])
+        size = INTERVAL_SIZE + text_size(copy.name)
         if self.size + size > MAX_SIZE:
             return
         self.size += size
-        seconds = copy.rule.seconds if copy.rule else 0.0
-        self.intervals[copy.key] = Interval(now + seconds, copy.id, seconds, copy.earlier)
-        self._push(copy.key, now + seconds)
+        due = now + copy.seconds
+        begun = Interval(copy.route, due, copy.id, copy.seconds, copy.earlier)
+        self.intervals[copy.name] = begun
+        self._push(copy.name, due)
 
-    def _push(self, key: Key, due: float) -> None:
-        heapq.heappush(self._ends, (due, self._number(), key))
+    def _push(self, name: str, due: float) -> None:
+        heapq.heappush(self._ends, (due, self._number(), name))
 
     def answered(self, copy: Candidate, settlement: Settlement, at: tuple[int, int]) -> None:
         """Take the final settlement of a copy that was sent, from the place `at` in its lane."""
-        if copy.rule is not None and copy.rule.seconds:
-            interval = self.intervals.get(copy.key)
+        if copy.seconds:
+            interval = self.intervals.get(copy.name)
             if interval is not None and interval.id == copy.id:
                 interval.refused = settlement.outcome is Outcome.REJECTED
             return
-        change = self.changes.get(copy.key[1])
+        change = self.changes.get(copy.name)
         if change is None or change.open is None or copy.id not in change.open:
             return  # its name had no room, or was forgotten meanwhile
         change.open.remove(copy.id)
@@ -214,121 +238,168 @@ class Thinning:
         """Return whether the facts of one more copy fit."""
         return self.size + len(facts) <= MAX_SIZE
 
-    def hold(self, key: Key, rule: Thin | None, held: HeldCopy, now: float) -> HeldCopy | None:
-        """Note the newest copy of a name; return the one that it replaces."""
-        interval = self.intervals.get(key)
-        if interval is None:  # a stranger to the intervals, in a table without room
-            seconds = rule.seconds if rule else 0.0
-            interval = Interval(now + seconds, held.id, seconds, lambda: None)
-            self.intervals[key] = interval
-            self.size += INTERVAL_SIZE + text_size(key[1])
-            self._push(key, interval.due)
-        interval.awaited = False
-        replaced, interval.held = interval.held, held
-        self.size += len(held.facts) - (len(replaced.facts) if replaced else 0)
-        return replaced
+    def hold(self, name: str, held: HeldCopy) -> tuple[HeldCopy, HeldCopy] | None:
+        """Note the newest copy of a name; return the one cut, and the one in its place.
 
-    def drop_held(self, key: Key) -> HeldCopy | None:
-        """Forget the held copy of a name, because a newer one is sent; return it."""
-        interval = self.intervals.get(key)
-        if interval is None:
-            return None
-        held, interval.held, interval.awaited = interval.held, None, False
-        self.size -= len(held.facts) if held else 0
-        self._settle(key, interval)
-        return held
+        That is the copy before `held`, which the target gets if `held` is refused.
+        """
+        interval = self.intervals[name]
+        interval.awaited -= 1
+        replaced = interval.before
+        interval.before, interval.held = interval.held, held
+        self.size += len(held.facts)
+        self._drop(replaced)
+        return (replaced, interval.before) if replaced and interval.before else None
 
-    def stored(self, key: Key, held: HeldCopy) -> None:
+    def hasten(self, name: str) -> int:
+        """End the interval of a name now; return the highest number of its copies on disk, or 0."""
+        if (interval := self.intervals.get(name)) is None:
+            return 0
+        interval.over = True
+        self._settle(name, interval)
+        return max(interval.numbers, default=0)
+
+    def has_older(self, name: str, last: int) -> bool:
+        """Return whether a name has a copy on disk with a number up to `last`."""
+        interval = self.intervals.get(name)
+        return interval is not None and min(interval.numbers, default=last + 1) <= last
+
+    def passed(self, name: str, *, drop: bool = False) -> list[HeldCopy]:
+        """Note that a copy which was to be held or to follow is not awaited any more.
+
+        With `drop` return the held copies, which it stands for; they are forgotten.
+        """
+        if (interval := self.intervals.get(name)) is None:
+            return []
+        interval.awaited -= 1
+        dropped = [each for each in (interval.before, interval.held) if each and drop]
+        if drop:
+            interval.before = interval.held = None
+            for each in dropped:
+                self._drop(each)
+        self._settle(name, interval)
+        return dropped
+
+    def stored(self, name: str, held: HeldCopy) -> None:
         """The held copy is durable."""
         held.durable = True
-        if (interval := self.intervals.get(key)) is not None:
-            self._settle(key, interval)
+        if (interval := self.intervals.get(name)) is not None:
+            self._settle(name, interval)
 
     def end_intervals(self, now: float) -> None:
         """End the intervals that are due."""
         while self._ends and self._ends[0][0] <= now:
-            due, _, key = heapq.heappop(self._ends)
-            interval = self.intervals.get(key)
+            due, _, name = heapq.heappop(self._ends)
+            interval = self.intervals.get(name)
             if interval is not None and interval.due == due:
                 interval.over = True
-                self._settle(key, interval)
+                self._settle(name, interval)
 
     def next_end(self) -> float | None:
         """Return when the next interval ends; None without one."""
         return self._ends[0][0] if self._ends else None
 
-    @property
-    def has_ready(self) -> bool:
-        return bool(self._ready)
+    def take_ready(
+        self, most: int, size: int, now: float, *, both: bool = False
+    ) -> list[tuple[str, HeldCopy]]:
+        """Take held copies whose intervals have ended, and begin these again; and spares that go.
 
-    def take_ready(self, most: int, size: int, now: float) -> list[tuple[Key, HeldCopy]]:
-        """Take held copies whose intervals have ended; theirs begin again.
-
-        They are at most so many, and have at most `size` bytes on disk, but at least one.
+        They are of at most so many names, and have at most `size` bytes on disk, but at least one.
+        `both`: the copy before each is sent as well, and is no spare.
         """
-        taken: list[tuple[Key, HeldCopy]] = []
-        for key in list(self._ready)[:most]:
-            interval = self.intervals[key]
-            if (held := interval.held) is None or not held.durable:
-                del self._ready[key]  # a newer one is on its way to the disk
-                continue
-            size -= held.size
+        taken: list[tuple[str, HeldCopy]] = []
+        for name in list(self._ready)[:most]:
+            interval = self.intervals[name]
+            copies = self._next(interval, both=both)
+            size -= sum(each.size for each in copies)
             if taken and size < 0:
                 break
-            del self._ready[key]
-            self._forget_change(key[1])
-            self.size -= len(held.facts)
-            interval.held, interval.taken, interval.over = None, True, False
-            interval.id, interval.due = held.id, now + interval.seconds
-            self._push(key, interval.due)
-            taken.append((key, held))
+            del self._ready[name]
+            if not copies:
+                continue  # a newer one is on its way to the disk
+            self.forget_change(name)
+            if interval.spare_goes:
+                interval.spare, interval.spare_goes = None, False
+            else:
+                interval.spare = None if both else interval.before
+                interval.held = interval.before = None
+                interval.over, interval.due = False, now + interval.seconds
+                self._push(name, interval.due)
+            for each in copies:
+                self._drop(each)
+            interval.id = copies[-1].id
+            interval.out = frozenset(each.number for each in copies)
+            taken += [(name, each) for each in copies]
         return taken
 
-    def handed_over(self, keys: Collection[Key]) -> None:
-        """The lane has the taken copies: what it is given now comes behind them."""
-        for key in keys:
-            if (interval := self.intervals.get(key)) is not None:
-                interval.taken, interval.sent = False, True
+    @staticmethod
+    def _next(interval: Interval, *, both: bool) -> list[HeldCopy]:
+        """The copies of a name to take now."""
+        if interval.spare_goes:
+            return [interval.spare] if interval.spare else []
+        if interval.held is None or not interval.held.durable:
+            return []
+        return [interval.before, interval.held] if both and interval.before else [interval.held]
 
-    def deleted(self, keys: Collection[Key]) -> None:
-        """The rows of copies that were sent are deleted: newer ones need not wait for them."""
-        for key in keys:
-            if (interval := self.intervals.get(key)) is not None:
-                interval.taken = interval.sent = False
-                self._settle(key, interval)
+    def decided(self, name: str, number: int, *, refused: bool) -> HeldCopy | None:
+        """Take the outcome of a copy that was taken; return its spare if that is cut.
+
+        The spare of one that was `refused` is sent.
+        """
+        interval = self.intervals.get(name)
+        if interval is None or number not in interval.out or number != max(interval.out):
+            return None
+        spare = interval.spare
+        if not refused:
+            interval.spare = None
+            self._drop(spare)
+            return spare
+        interval.spare_goes, interval.refused = spare is not None, spare is None
+        return None
+
+    def deleted(self, name: str, number: int) -> None:
+        """The row of a copy is deleted: newer ones need not wait for it."""
+        if (interval := self.intervals.get(name)) is not None:
+            interval.out -= {number}
+            self._settle(name, interval)
 
     def keep(self, rules: Rules, now: float) -> None:
         """End what is of no rule any more."""
-        for key, interval in self.intervals.items():
-            if (key[0], True) not in rules:
+        for name, interval in self.intervals.items():
+            if (interval.route, True) not in rules:
                 interval.seconds = 0.0
                 if interval.due > now:
                     interval.due = now
-                    self._push(key, now)
+                    self._push(name, now)
         for name in [
             each for each, change in self.changes.items() if (change.route, False) not in rules
         ]:
-            self._forget_change(name)
+            self.forget_change(name)
 
     def forget_changes(self) -> None:
         """The target may have lost what it accepted: the next message of each name is sent."""
         self.changes.clear()
         self._changes_size = 0
 
-    def _forget_change(self, name: str) -> None:
+    def forget_change(self, name: str) -> None:
+        """The target may have another value of a name: the next message of it is sent."""
         if self.changes.pop(name, None) is not None:
             self._changes_size -= CHANGE_SIZE + text_size(name)
 
-    def _settle(self, key: Key, interval: Interval) -> None:
+    def _settle(self, name: str, interval: Interval) -> None:
         """Go on with an interval that has ended, as far as its copies let it."""
-        if not interval.over or interval.awaited or interval.taken or interval.sent:
+        if interval.out:
             return
-        if interval.held is None:
-            self._forget(key)
-        elif interval.held.durable:
-            self._ready[key] = None
+        if interval.spare_goes or (interval.over and interval.held is not None):
+            self._ready[name] = None
+        elif interval.over and not interval.awaited:
+            self._forget(name)
 
-    def _forget(self, key: Key) -> None:
-        del self.intervals[key]
-        self._ready.pop(key, None)
-        self.size -= INTERVAL_SIZE + text_size(key[1])
+    def _drop(self, copy: HeldCopy | None) -> None:
+        """Count the facts of a copy no more."""
+        self.size -= len(copy.facts) if copy else 0
+
+    def _forget(self, name: str) -> None:
+        del self.intervals[name]
+        self._ready.pop(name, None)
+        self.size -= INTERVAL_SIZE + text_size(name)

@@ -120,7 +120,7 @@ def make_copies(
     """Make the messages of `copies`; `in_flight` records those that are refused.
 
     `carries` has the header fields that the target carries; one that carries the origin path gets
-    the proof of each copy, too.
+    also the proof of each copy.
     """
     received, map_headers = in_flight.received, mapper.map_headers
     endpoint = received.origin.endpoint

@@ -98,7 +98,7 @@ class InFlightBatch:
             self._settle()
 
     def wait_for(self, original: EarlierBatch) -> None:
-        """Settle the source no sooner than `original`, which has a message of this batch, too."""
+        """Settle the source no sooner than `original`, which also has a message of this batch."""
         with self._lock:
             if id(original) in self._waits:
                 return

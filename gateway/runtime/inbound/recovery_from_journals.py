@@ -41,7 +41,7 @@ def recover(
     brokers: Mapping[str, str],
     routes: Sequence[Route] = (),
 ) -> RecoveredState:
-    """Read the latest journals of each instance of `gateway` that is in reach.
+    """Read the latest journals of each instance of `gateway` that can be read.
 
     `brokers` maps endpoints to their echo brokers; `routes` tell where copies came from.
     Sent copies are omitted when their echo was recorded, or when they are older than

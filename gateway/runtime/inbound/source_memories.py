@@ -8,6 +8,9 @@ neither a new name nor another spelling of an address loses the memory. Written:
 whenever a fact changes. Read: when the gateway starts, in a pair by its new holder. After damage
 nothing is known of any role until that is written again.
 
+An endpoint whose `was` was written late has two memories: it goes on with that of the earlier name,
+and what was read under its own name may come again (`endpoints.second_reading`).
+
 An endpoint that leaves the configuration is *missing*. It may have another name now, without `was`,
 so nothing is known of a new source of its kind. It is *removed* as soon as each source of its kind
 has a memory: later ones are new. Its memory stays, for an endpoint of its name that comes back.
@@ -21,16 +24,31 @@ from __future__ import annotations
 import json
 import logging
 import threading
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from types import MappingProxyType
+from typing import Any, Final, Protocol
 from zlib import crc32
 
 from gateway.archive.durable import make_folders, read_regular, replace_text
-from gateway.endpoints.source_memory import DAMAGE, Facts
-from gateway.errors import GatewayError
+from gateway.endpoints.source_memory import BESIDE, DAMAGE, Facts
+from gateway.errors import GatewayError, nearest
 
 log = logging.getLogger(__name__)
+
+BEGINS: Final = (
+    "endpoint {} has no memory of its broker; those that left the configuration are {}: what may"
+    " come twice is marked as redelivered; if it was renamed, write `was: NAME` at the endpoint,"
+    " and what waits at the broker is read"
+)
+WAS_NOTHING: Final = (
+    "endpoint {}: `was: {}` names no endpoint that this gateway remembers; {} (it remembers"
+    " {}): the source begins without a memory, and what waits under another name is not read"
+)
+READ_BEFORE: Final = (
+    "endpoint {} goes on as {}, and was read under its own name before: messages that come until it"
+    " falls quiet are marked as redelivered; `gateway withdraw` lists what it made under that name"
+)
 
 
 class MemoryPlace(Protocol):
@@ -90,16 +108,23 @@ class SourceMemories:
         self._removed: set[str] = set()
         self._missing: list[str] = []
         self._sources: set[str] = set()
+        self._own: Mapping[str, str] = {}
         self._read(ran_before=ran_before)
 
-    def use_roles(self, roles: Collection[str], sources: Collection[str]) -> None:
+    def use_roles(
+        self,
+        roles: Collection[str],
+        sources: Collection[str],
+        own: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
         """Take these for those of the configuration, and for those of its sources.
 
-        At a start, and at each reload.
+        `own` has the role that an endpoint with `was` would have by its present name. At a start,
+        and at each reload.
         """
         with self._lock:
-            self._sources = {*sources}
-            left = self._memories.keys() - {*roles}
+            self._sources, self._own = {*sources}, own
+            left = self._memories.keys() - {*roles, *own.values()}
             self._missing = sorted(left - self._removed)
             before, self._removed = self._removed, self._removed & left
             self._note_removed()
@@ -111,24 +136,40 @@ class SourceMemories:
             found = self._memories.get(role)
             if found is not None or self._is_damaged:
                 return found
-            if others := self._of_its_kind(role):
-                if role not in self._told:
-                    self._told.add(role)
-                    log.warning(
-                        "endpoint %s has no memory of its broker; those that left the configuration"
-                        " are %s: what may come twice is marked as redelivered; if it was renamed,"
-                        " write `was: NAME` at the endpoint, and what waits at the broker is read",
-                        _name_of(role), ", ".join(map(_name_of, others)),
-                    )  # fmt: skip
-                return None
-            return {}
+            others = self._of_its_kind(role)
+            if role not in self._told and (warning := self._warning(role, others)):
+                self._told.add(role)
+                log.warning("%s", warning)
+            return None if others else {}
+
+    def _warning(self, role: str, others: Sequence[str]) -> str:
+        """Return the text for an endpoint that begins beside memories of other names, or ""."""
+        if role not in self._own:
+            return BEGINS.format(_name_of(role), _listed(others)) if others else ""
+        if not self._memories:
+            return ""
+        was, name = _name_of(role), _name_of(self._own[role])
+        names = sorted(_name_of(each) for each in self._memories if " " not in _name_of(each))
+        return WAS_NOTHING.format(name, was, nearest(was, names), ", ".join(names))
+
+    def beside(self, role: str) -> str:
+        with self._lock:
+            own = self._own.get(role, "")
+            if not (facts := self._memories.get(own)):
+                return ""
+            digest = f"{crc32(json.dumps(facts, sort_keys=True).encode()):08x}"
+            known = self._memories.get(role, {})
+            if known and known.get(BESIDE) != digest and own not in self._told:
+                self._told.add(own)
+                log.warning("%s", READ_BEFORE.format(_name_of(own), _name_of(role)))
+            return digest
 
     def earlier_names(self, role: str) -> str:
         """Return the endpoints that this one may have been, "" for none or where it is known."""
         with self._lock:
             if role in self._memories:
                 return ""
-            return ", ".join(map(_name_of, self._of_its_kind(role)))
+            return _listed(self._of_its_kind(role))
 
     def _of_its_kind(self, role: str) -> list[str]:
         return [each for each in self._missing if _kind_of(each) == _kind_of(role)]
@@ -206,6 +247,10 @@ def _name_of(role: str) -> str:
     return role.partition(" ")[2]
 
 
+def _listed(roles: Sequence[str]) -> str:
+    return ", ".join(map(_name_of, roles))
+
+
 def _packed(memories: Mapping[str, Facts], removed: Collection[str], gateway: str) -> str:
     content = {"gateway": gateway, "memories": memories, "removed": sorted(removed)}
     checksum = crc32(json.dumps(content, sort_keys=True).encode())
@@ -215,7 +260,7 @@ def _packed(memories: Mapping[str, Facts], removed: Collection[str], gateway: st
 def _unpacked(text: str, gateway: str) -> tuple[dict[str, Any], set[str]]:
     found = json.loads(text)
     if not isinstance(found["memories"], dict):
-        raise ValueError("it has no memories")  # noqa: TRY004  # damage, and no fault of ours
+        raise ValueError("it has no memories")  # noqa: TRY004  # damage, not a fault of the gateway
     memories = {str(role): dict(facts) for role, facts in found["memories"].items()}
     removed = {str(each) for each in found["removed"]}
     if found["gateway"] != gateway:

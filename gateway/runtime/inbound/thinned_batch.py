@@ -5,6 +5,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from gateway.archive.journal.records import Rows
 from gateway.model.cut_class import THINNED
@@ -14,15 +15,17 @@ from gateway.routing.router import Delivery
 from gateway.runtime.delivery.outbound_batch import OutboundBatch, PendingRow
 from gateway.runtime.delivery.received_batch import ReceivedBatch
 from gateway.runtime.delivery.rows import Cut, fingerprint
-from gateway.runtime.delivery.thinning import Candidate, Course, Interval, Key
+from gateway.runtime.delivery.thinning import Candidate, Course, Interval
 from gateway.runtime.inbound.in_flight import InFlightBatch
 from gateway.runtime.outbound.held_copies import HeldCopies
 from gateway.runtime.record.ledger import Counters
 
+KEPT: Final = 2  # copies of a name that are held: the newest, and its spare
+
 
 @dataclass(frozen=True, slots=True)
 class HeldBack:
-    """A copy to hold, as a batch of its own, with the row for the case that it is cut."""
+    """A copy to hold, or to send behind those, as a batch of its own, with the row of its cut."""
 
     copy: Candidate
     batch: OutboundBatch
@@ -44,8 +47,7 @@ def thin_out(
     """
     sent: list[int] = []
     followed: dict[tuple[int, str], Candidate] = {}
-    newest: dict[Key, tuple[int, Candidate]] = {}  # of the copies to hold
-    replaced: list[tuple[int, Key]] = []
+    waiting: dict[int, Candidate] = {}  # to hold, or to follow those; by place
     left_out: list[tuple[int, bytes]] = []
     for at, copy in enumerate(_candidates(made, in_flight, target)):
         if copy is None:
@@ -59,18 +61,27 @@ def thin_out(
             if copy.rule is not None:
                 followed[made.positions[at], made.deliveries[at].label] = copy
         else:
-            if copy.key in newest:
-                replaced.append((newest[copy.key][0], copy.key))
-            newest[copy.key] = at, copy
+            waiting[at] = copy
             if interval is not None:
                 _wait_for_first(in_flight, interval, unsettled)
-    left_out += [(at, newest[key][1].id) for at, key in replaced]
+    for at, stands in _replaced(waiting):
+        target.passed(waiting.pop(at).name)
+        left_out.append((at, stands))
     _leave_out(made, in_flight.received, left_out, counters)
-    held = [_held_back(made, in_flight.received, at, copy) for at, copy in newest.values()]
+    held = [_held_back(made, in_flight.received, at, copy) for at, copy in waiting.items()]
     whole = made if len(sent) == len(made.messages) else _part(made, sent)
     if followed:
         whole.origin = _Followed(in_flight, target, followed)
     return whole, held
+
+
+def _replaced(waiting: Mapping[int, Candidate]) -> list[tuple[int, bytes]]:
+    """Return the places of copies that are cut, each with the id of the copy that stands for it."""
+    places: dict[str, list[int]] = {}
+    for at, copy in waiting.items():
+        if copy.seconds:
+            places.setdefault(copy.name, []).append(at)
+    return [(at, waiting[each[-KEPT]].id) for each in places.values() for at in each[:-KEPT]]
 
 
 def _candidates(
@@ -82,12 +93,12 @@ def _candidates(
         position = made.positions[at]
         rule = _rule_of(delivery, received.messages[position])
         route = delivery.route.name if delivery.route else ""
-        key = route, delivery.address
-        if rule is None and not target.concerns(key):
+        if rule is None and not target.concerns(delivery.address):
             yield None
             continue
         yield Candidate(
-            key,
+            delivery.address,
+            route,
             rule,
             received.ids[position],
             earlier,

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from gateway.clock import Clock
 from gateway.config.process import TracingSettings
 from gateway.errors import DriverMissingError
-from gateway.extras import install_command
+from gateway.extras import not_installed
 from gateway.model.message import Message
 from gateway.runtime.delivery.outbound_batch import Origin, OutboundBatch, PendingRow
 from gateway.tracing.context import TRACEPARENT, TraceContext, context_of, with_context
@@ -42,8 +42,7 @@ def open_span_recorder(ref: TracingSettings, name: str) -> SpanRecorder:
         if error.name and error.name.startswith("gateway"):
             raise
         raise DriverMissingError(
-            f"tracing: the module {error.name!r} is not installed;"
-            f" run: {install_command('otel')}; or remove the section"
+            f"tracing: {not_installed(str(error.name), 'otel')}; or remove the section"
         ) from error
     return recorder
 

@@ -18,9 +18,9 @@ from gateway.runtime.outbound.spool_db import Change, Durable, SpoolDatabase
 
 log = logging.getLogger(__name__)
 
-COLUMNS: Final = (  # up to `attempts` the fields of a dead letter
+COLUMNS: Final = (  # up to `fields` the fields of a dead letter
     "number", "time", "id", "route", "source", "source_name", "target", "endpoint", "rule",
-    "reason", "attempts", "size", "body", "checksum",
+    "reason", "attempts", "fields", "size", "body", "checksum",
 )  # fmt: skip
 _INSERT: Final = (
     f"INSERT INTO letters ({', '.join(COLUMNS)}) VALUES ({', '.join('?' * len(COLUMNS))})"  # noqa: S608  # constants
@@ -46,6 +46,7 @@ def to_row(letter: DeadLetter, number: int) -> tuple[Any, ...]:
     columns = (
         number, letter.time, letter.id, letter.route, letter.source, _utf8(letter.source_name),
         letter.target, letter.endpoint, letter.rule, _utf8(letter.reason), letter.attempts,
+        letter.fields,
     )  # fmt: skip
     if letter.rule == SPOOL_DAMAGED:
         body = _UNREADABLE + payload_bytes(letter.message.payload)

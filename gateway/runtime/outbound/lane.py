@@ -57,7 +57,7 @@ class Lane:
         backlog = MemoryBacklog() if spool is None else spool.backlog
         self._sources_ready, self._hasten_sources = sources_ready, hasten_sources
         self._require_lease = require_lease
-        self.thinning = HeldCopies(state, spool, self.deliver)
+        self.thinning = HeldCopies(state, spool, self.deliver, lambda: self.direct)
         self._lane = LaneState(state.name, binding.limits, backlog, monotonic())
         dialect = DIALECTS.get(binding.system)
         self._poisoned = PoisonedNames("/" if dialect is None else dialect.separator)

@@ -39,7 +39,7 @@ def open_sink(
     """Open the sink of the endpoint `name`; return why it is not open, None if it is."""
     try:
         binding.sink.close()
-        require_lease()  # a connection of ours would close that of the new holder
+        require_lease()  # our connection would close that of the new holder
         binding.sink.open()
     except GatewayError as error:
         return error

@@ -43,7 +43,7 @@ _FAULTS: Final = (sqlite3.Error, UnicodeDecodeError)  # the text of an error can
 _VACUUM: Final = "PRAGMA incremental_vacuum(256)"  # free pages that the file system gets back
 _EMPTY_LOG: Final = "PRAGMA wal_checkpoint(TRUNCATE)"
 
-VERSION: Final = 1
+VERSION: Final = 2
 
 # `batch_routes` has the routes of the messages of the `batches`; `held` the numbers of those that
 # wait for the end of an interval, and whether they may have been sent; `marks` the last batch that
@@ -62,8 +62,8 @@ CREATE TABLE IF NOT EXISTS marks (endpoint TEXT PRIMARY KEY, number INTEGER NOT 
 CREATE TABLE IF NOT EXISTS letters (
     number INTEGER PRIMARY KEY, time INTEGER NOT NULL, id BLOB NOT NULL, route TEXT NOT NULL,
     source TEXT NOT NULL, source_name TEXT NOT NULL, target TEXT NOT NULL, endpoint TEXT NOT NULL,
-    rule TEXT NOT NULL, reason TEXT NOT NULL, attempts INTEGER NOT NULL, size INTEGER NOT NULL,
-    body BLOB NOT NULL, checksum BLOB NOT NULL);
+    rule TEXT NOT NULL, reason TEXT NOT NULL, attempts INTEGER NOT NULL, fields TEXT NOT NULL,
+    size INTEGER NOT NULL, body BLOB NOT NULL, checksum BLOB NOT NULL);
 CREATE INDEX IF NOT EXISTS sizes ON letters (size);
 """
 # A run begins with no interval: what was held waits like any other batch, in its place.

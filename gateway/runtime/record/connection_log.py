@@ -32,7 +32,7 @@ class ConnectionLog:
 
         `endpoints` has the earlier name of each, or "". A renamed one goes on with that state.
 
-        The run may be that of another instance, where its head is in reach.
+        The run may be that of another instance, where its head can be read.
 
         A tap that the configuration has again missed everything since it was removed.
 
@@ -42,6 +42,7 @@ class ConnectionLog:
         self._file = head
         self._lock = threading.Lock()
         self._saved = 0.0
+        self._live: set[str] = set()  # sources with a state of this run
         try:
             found = head.newest()
         except OSError as error:
@@ -60,11 +61,17 @@ class ConnectionLog:
             for name, was in endpoints.items():
                 if name not in self._states and was in self._states:
                     self._states[name] = self._states[was]
+                    self._live |= {name} if was in self._live else set()
 
     def get(self, endpoint: str) -> SourceConnection | None:
         """Return the state of a source; None before its first attempt to connect."""
         with self._lock:
             return self._states.get(endpoint)
+
+    def is_live(self, endpoint: str) -> bool:
+        """Return whether this run has a state of a source, also by its earlier name."""
+        with self._lock:
+            return endpoint in self._live
 
     def put(self, endpoint: str, state: SourceConnection, *, durable: bool) -> None:
         """Set a state; without `durable` it is written within some seconds.
@@ -73,6 +80,7 @@ class ConnectionLog:
         """
         with self._lock:
             self._states[endpoint] = state
+            self._live.add(endpoint)
             if durable or monotonic() - self._saved >= SAVE_INTERVAL:
                 self._write()
 

@@ -78,10 +78,12 @@ class GapRecorder:
         self._disputed = 0  # when the outage after the first of these connections began; 0: none
         self.attach(source, watched)
         state = None if connections is None else connections.get(self._key)
-        if state is not None:
+        if connections is not None and state is not None:
             self._known, self._keeps = state.known, state.keeps
-            pause = Outage(state.heard, GapRule.NOT_RUNNING.value, DID_NOT_RUN)
-            self._outage = state.outage or pause
+            rule, reason = GapRule.NOT_RUNNING, DID_NOT_RUN
+            if connections.is_live(self._key):
+                rule, reason = GapRule.DISCONNECTED, f"{self._endpoint}: a reload replaced it"
+            self._outage = state.outage or Outage(state.heard, rule.value, reason)
             self.all_until = self._outage.begin
         elif self._tap:
             reason = "the tap was not connected before"

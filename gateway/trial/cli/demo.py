@@ -177,7 +177,7 @@ def _path_table(archive: Path) -> Table:
     import pyarrow.compute as pc  # noqa: PLC0415  # slow, and not for the other commands
 
     from gateway.night.archive.lookup.message import message_rows  # noqa: PLC0415  # loads PyArrow
-    from gateway.night.archive.lookup.reader import (  # noqa: PLC0415  # loads PyArrow
+    from gateway.night.archive.lookup.row_files import (  # noqa: PLC0415  # loads PyArrow
         find_rows,
         row_days,
         row_files,

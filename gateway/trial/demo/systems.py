@@ -11,7 +11,7 @@ from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
 
-from gateway.extras import install_command
+from gateway.extras import not_installed
 from gateway.trial.brokers import activemq, nats, rabbitmq
 from gateway.trial.brokers.smf import SmfBroker
 from gateway.trial.brokers.yami4 import Yami4Broker, Yami4BrokerOptions
@@ -97,11 +97,11 @@ def _rabbitmq(stack: ExitStack, folder: Path) -> Environment:
 
 
 def _why_no_jms() -> str:
-    return activemq.missing() or ("" if find_spec("jpype") else install_command("jms"))
+    return activemq.missing() or ("" if find_spec("jpype") else not_installed("jpype", "jms"))
 
 
 def _why_no_smf() -> str:
-    return "" if find_spec("solace") else install_command("solace")
+    return "" if find_spec("solace") else not_installed("solace", "solace")
 
 
 SYSTEMS = (

@@ -14,7 +14,7 @@ from gateway.endpoints.settings.base import EndpointSettings
 from gateway.endpoints.settings.mqtt import MqttSettings
 from gateway.endpoints.settings.yami4 import Yami4Settings
 from gateway.errors import DriverMissingError
-from gateway.extras import install_command
+from gateway.extras import not_installed
 from gateway.model.message import DeliveryMode, Headers, Message
 
 if TYPE_CHECKING:
@@ -86,9 +86,7 @@ def _client(name: str, port: int) -> paho.Client:
         from paho.mqtt.client import Client  # noqa: PLC0415
         from paho.mqtt.enums import CallbackAPIVersion  # noqa: PLC0415
     except ImportError as error:
-        raise DriverMissingError(
-            f"demo: paho-mqtt is not installed; run `{install_command('demo')}`"
-        ) from error
+        raise DriverMissingError(f"demo: {not_installed('paho', 'demo')}") from error
     client = Client(CallbackAPIVersion.VERSION2, client_id=name)
     client.connect("127.0.0.1", port)
     return client

@@ -71,7 +71,7 @@ class Traffic:
         share = np.cumsum((0, *_HOUR_SHARES)) / sum(_HOUR_SHARES)
         batches = numbers // (BATCH * self.gateways) * (BATCH * self.gateways)
         hours = np.interp(batches / self.messages, share, np.arange(25))
-        # Scaled so that the day of the last clock ends at midnight, too.
+        # Scaled so that also the day of the last clock ends at midnight.
         day = 1 - self.clock_skew * (self.gateways - 1) / _DAY
         times: Numbers = self.midnight + (hours * HOUR * day).astype(np.int64)
         return times

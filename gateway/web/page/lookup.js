@@ -1,5 +1,15 @@
 // The name lookup.
 
+// Chooses the system of the first source, and that of the first target, unless somebody chose one.
+function suggestSystems(ends) {
+  for (const [id, side] of [["system", "source"], ["target", "sink"]]) {
+    const end = ends.find((each) => each.side === side);
+    if (!end || byId(id).dataset.chosen) continue;
+    byId(id).value = end.system;
+    byId(id).dataset.chosen = "yes";
+  }
+}
+
 function line(title, ...parts) {
   const row = make("li");
   row.append(make("strong", title), " ", ...parts);
@@ -77,6 +87,8 @@ async function lookUp() {
   if (!text) return byId("answer").replaceChildren();
   const kind = document.querySelector("input[name=kind]:checked").value;
   const query = new URLSearchParams({ system: byId("system").value, kind, text });
+  const [payload, properties] = [byId("payload").value, byId("properties").value.split(/\s*,\s*/).filter(Boolean).join("\n")];
+  if (kind === "name") for (const [name, value] of Object.entries({ payload, properties })) if (value) query.set(name, value);
   const wanted = byId("wanted").value;
   if (wanted) for (const [name, value] of [["wanted", wanted], ["target", byId("target").value]]) query.set(name, value);
   try {

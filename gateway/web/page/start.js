@@ -15,6 +15,7 @@ document.addEventListener("click", (event) => {
 });
 new ResizeObserver(() => { if (previous.status) showMap(previous.status); }).observe(byId("map-scroll"));
 byId("names").addEventListener("submit", (event) => { event.preventDefault(); lookUp(); });
+byId("names").addEventListener("change", (event) => { event.target.dataset.chosen = "yes"; });
 byId("names").addEventListener("input", () => { clearTimeout(typing); typing = setTimeout(lookUp, TYPING_PAUSE); });
 byId("login").addEventListener("submit", (event) => {
   event.preventDefault();

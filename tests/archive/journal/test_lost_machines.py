@@ -8,6 +8,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -18,17 +19,19 @@ from gateway.archive.journal.ends import Head
 from gateway.archive.journal.file import Journal
 from gateway.archive.journal.local_head import last_end, last_link, number_of
 from gateway.archive.journal.rolling import RollingJournal
-from gateway.archive.layout import HOUR, JournalName, journals
+from gateway.archive.layout import HOUR, JournalName, journals, parse_journal_name
 from gateway.archive.storage import RemoteStorage
+from gateway.night.archive.retired import retire
 from gateway.night.archive.segments.convert import main
-from gateway.night.archive.verification.verify import Verified, verify_archive
+from gateway.night.archive.verification.verify import Verified, verify_archive, verify_day
 from tests.archive.bucket import Bucket
 from tests.archive.journal.processes import Process, convert_all, no_converter, numbers, verified
-from tests.archive.samples import NOON, START
+from tests.archive.samples import DAY, NOON, START
 from tests.night.archive.verification.chained import AFTER, errors
 
 __all__ = ["no_converter"]  # a fixture
 
+ONE_DAY = timedelta(days=1)
 LOST = {"missing-seal", "missing-journal", "new-chain", "open-chain", "forked-chain"}
 
 
@@ -190,6 +193,49 @@ def test_the_head_of_a_process_that_was_killed_before_it_names_its_last_journal(
     assert head.last == str(JournalName("edge", START, 1))
 
 
+def test_the_head_in_a_bucket_states_how_a_killed_process_ended(world: World) -> None:
+    """The converter that uploads its last journal also uploads the head that names it."""
+    process = world.start(world.machine())
+    next_opened_and_head_not_written(world, process)
+    process.journal._lock.close()  # noqa: SLF001
+    world.convert(process.root, *journals(process.root))
+
+    assert errors(world.verify()) == ["open-chain"]  # and no `old-head`
+
+
+def test_what_a_lost_machine_had_open_is_missing_when_the_machine_after_it_ends_too(
+    world: World,
+) -> None:
+    """The head of the second machine names it, and no seal of the second is in the bucket."""
+    lost = world.start(stopped_before(world))
+    lost.write(3)
+    world.lose(lost)
+    second = world.start(world.machine())
+    second.kill()
+
+    found = world.verify().findings
+
+    assert [each.rule for each in found if "000001" in each.place] == ["missing-seal"]
+
+
+def test_a_machine_that_comes_back_with_a_journal_that_no_head_named_is_no_second_gateway(
+    world: World,
+) -> None:
+    """The machine after it took the head from before that journal: their numbers are equal."""
+    away = world.start(world.machine())
+    world.convert(away.root)
+    next_opened_and_head_not_written(world, away)
+    away.journal._lock.close()  # noqa: SLF001
+    other = world.start(world.machine())
+    other.write(5)
+    assert LOST & set(errors(world.verify()))
+
+    world.convert(away.root, *journals(away.root))
+    world.stop(other)
+
+    assert errors(world.verify()) == []
+
+
 @pytest.mark.parametrize(
     "back", [0, pytest.param(2 * HOUR, marks=pytest.mark.nightly)], ids=["", "clock-behind"]
 )
@@ -259,6 +305,50 @@ def test_a_disk_that_comes_back_heals_what_its_loss_broke(world: World) -> None:
     world.stop(other)
 
     assert errors(world.verify()) == []
+
+
+def test_a_machine_that_comes_back_after_the_next_one_was_lost_states_no_older_head(
+    world: World,
+) -> None:
+    """Its upload sets the head of the lost machine aside, which the third machine then takes."""
+    first = world.start(world.machine())
+    first.write(1)
+    first.kill()
+    second = world.start(world.machine())
+    second.write(2)
+    roll(second)
+    world.convert(second.root, *[each for each in journals(second.root) if each != second.path])
+    world.lose(second)
+
+    world.convert(first.root, *journals(first.root))
+
+    assert "old-head" not in errors(world.verify())
+    storage = RemoteStorage(world.url)
+    assert "missing-journal" in errors(verify_day(storage, AFTER, today=AFTER + ONE_DAY))
+    retire(storage, "edge", "it was sold", NOON, None)
+    assert "missing-journal" not in errors(verify_day(storage, AFTER, today=AFTER + ONE_DAY))
+    third = world.start(world.machine())
+    link = last_link(third.root, "edge")
+    world.lose(third)
+    assert link is not None
+    assert parse_journal_name(link.journal) == JournalName("edge", third.start, 3)
+
+
+def test_all_journals_before_the_one_that_a_head_says_was_taken_are_missing(world: World) -> None:
+    """Two machines in a row were lost; the third names the open journal of the second."""
+    root = stopped_before(world)
+    for number in (3, 4):
+        lost = world.start(root)
+        lost.write(number)
+        world.lose(lost)
+        root = world.machine()
+    last = world.start(root)
+    last.kill()
+    last.journal._lock.close()  # noqa: SLF001
+
+    days = {each.place.split("/")[1] for each in world.verify().findings if each.rule in LOST}
+
+    assert f"date={DAY}" in days
 
 
 def test_two_machines_of_one_name_hide_nothing_of_each_other(world: World) -> None:

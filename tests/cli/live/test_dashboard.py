@@ -147,3 +147,12 @@ def test_a_screen_is_not_exceeded(sample: Status, height: int) -> None:
 def test_the_part_in_a_pair_is_a_line(pair: PairStatus, line: str) -> None:
     assert line in shown(status(pair=pair), 80)
     assert not [each for each in shown(status(), 80) if "lease" in each]
+
+
+def test_messages_that_were_left_out_have_a_column() -> None:
+    """A column without any value is hidden."""
+    for sample, shows in ((route(), False), (route(thinned=1_234, unselected=5), True)):
+        lines = shown(status(routes=(sample,)), 160)
+        (title,) = (line for line in lines if line.startswith("route"))
+        assert ("thinned" in title, "not selected" in title) == (shows, shows)
+        assert any("1,234" in line for line in lines) == shows

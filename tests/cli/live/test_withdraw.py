@@ -44,6 +44,10 @@ routes:
 """
 ARCHIVE = "archive: {path: archive}"
 SPOOL = "spool: {path: spool}"
+LETTER = (
+    "INSERT INTO letters VALUES"
+    " (1, 1, '', 'a', 'plant', 'a', 'out', 'out', 'loop', '', 1, '', 1, '', '')"
+)
 
 
 @dataclass(frozen=True)
@@ -175,6 +179,42 @@ def test_yes_ends_what_is_empty_and_keeps_what_would_lose_messages(
     assert stream.state.messages == 3  # the stream is of others, too
 
 
+def test_a_session_that_a_late_name_left_is_told_from_the_one_in_use(
+    plant: Plant, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plant.ran()
+    first = Path("gateway.yaml").read_text()
+    renamed = first.replace("plant: {", "hall: {").replace("endpoint: plant", "endpoint: hall")
+    with running(renamed):
+        pass
+    Path("gateway.yaml").write_text(renamed.replace("hall: {", "hall: {was: plant, "))
+
+    hall, used = (each for each in withdraw(capsys) if each.startswith("hall: session"))
+    left = plant.session.replace("plant: session plant-1-plant", "hall: session plant-1-hall")
+    assert hall == f"{left}; nothing reads it any more"
+    assert used == plant.session.replace("plant: session", "hall: session")
+
+
+def test_one_name_ends_alone_and_the_spool_may_go_on(
+    plant: Plant, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plant.ran(f"{ARCHIVE}\n{SPOOL}")
+    with closing(connect(Path("spool"))) as database:
+        database.execute(LETTER)
+        database.commit()
+    only = ["--only", "plant-1-plant"]
+
+    assert withdraw(capsys, *only)[:-1] == [plant.session]
+    (refused,) = withdraw(capsys, "--yes", *only, status=2)
+    assert refused.endswith("to lose them, add --losing plant-1-plant")
+    (unknown,) = withdraw(capsys, "--only", "other", status=2)
+    assert unknown.endswith("made no such name; it has plant-1-bus-, plant-1-plant")
+    assert withdraw(capsys, "--yes", *only, "--losing", "plant-1-plant") == [
+        plant.session.replace("an unknown", "ended, with an unknown"),
+    ]
+    assert withdraw(capsys)[:-1] == [plant.consumer("0 messages")]
+
+
 def test_only_what_the_gateway_made_ends(plant: Plant, capsys: pytest.CaptureFixture[str]) -> None:
     """An administrator made the consumer, which the gateway reads."""
     from nats.js.api import AckPolicy, ConsumerConfig  # noqa: PLC0415  # the fixture skips without it
@@ -241,10 +281,9 @@ def test_a_spool_that_holds_messages_refuses(
         "gateway: the spool holds messages for targets (7): start the gateway"
     )
 
-    letter = "(1, 1, '', 'a', 'plant', 'a', 'out', 'out', 'loop', '', 1, 1, '', '')"
     with closing(connect(Path("spool"))) as database:
         database.execute("DELETE FROM batches")
-        database.execute(f"INSERT INTO letters VALUES {letter}")  # noqa: S608  # a constant
+        database.execute(LETTER)
     (refused,) = withdraw(capsys, "--yes", status=2)
     assert refused.startswith(
         "gateway: the spool holds dead letters (1): send them again, or delete"

@@ -35,6 +35,10 @@ def config(tmp_path: Path) -> str:
     return str(file)
 
 
+EXPLAIN = ["explain", "o/m1", "--config"]
+TRANSLATE = ["translate", "o/m1", "--route", "orders", "--config"]
+MISSING = "'{payload.site}': is missing in the message"
+ALONE = "'{payload.site}': is a field of a message, and there is only a name"
 GIVEN = [
     pytest.param([], "to/hall/none", id="payload"),
     pytest.param(["--property", "line=7"], "to/hall/7", id="property"),
@@ -54,29 +58,104 @@ def test_explain_makes_the_name_of_a_message(
     assert message["payload"] == '{"id": 1.50, "machine": "m1"}'
 
 
-def test_explain_says_which_field_is_missing(
-    config: str, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(("words", "name"), GIVEN)
+def test_translate_makes_the_name_of_a_message(
+    config: str, capsys: pytest.CaptureFixture[str], words: list[str], name: str
 ) -> None:
-    status = main(["explain", "o/m1", "--config", config, "--payload", "{}"])
+    status = main([*TRANSLATE, config, "--payload", PAYLOAD, *words])
+
+    assert (status, capsys.readouterr().out) == (0, f"site (mqtt): {name}\n")
+
+
+@pytest.mark.parametrize("words", [EXPLAIN, TRANSLATE], ids=["explain", "translate"])
+def test_a_missing_field_is_named(
+    config: str, capsys: pytest.CaptureFixture[str], words: list[str]
+) -> None:
+    status = main([*words, config, "--payload", "{}"])
 
     assert status == 1
-    assert "'{payload.site}': is missing in the message" in capsys.readouterr().out
+    assert MISSING in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(
-    "words",
-    [["explain", "o/m1", "--config"], ["translate", "o/m1", "--route", "orders", "--config"]],
-    ids=["explain", "translate"],
-)
+def test_fields_need_a_route(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["translate", "a", "--from", "mqtt", "--to", "ems", "--payload", "{}"]) == 2
+    assert "--property and --payload need --config and --route" in capsys.readouterr().err
+
+
+CAPTURED = f"""\
+{{"name": "o/m1", "payload": {PAYLOAD}}}
+{{"name": "o/m2", "payload": {{"site": "x/y"}}}}
+{{"name": "o/m3", "payload": "{{\\"site\\": 7}}", "properties": {{"line": 4}}}}
+{{"name": "o/m4", "payload": {{}}}}
+o/m5
+other/name
+{{"name": "o/m6", "topic": "x"}}
+{{not JSON
+"""
+
+
+@pytest.mark.parametrize("route", [[], ["--route", "orders"]], ids=["all", "one"])
+def test_preflight_makes_the_names_of_captured_messages(
+    config: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], route: list[str]
+) -> None:
+    file = tmp_path / "captured.txt"
+    file.write_text(CAPTURED)
+    status = main(["preflight", str(file), "--config", config, "--json", *route])
+
+    found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert status == 1
+    assert [(each["to"], each.get("name", each.get("rule"))) for each in found] == [
+        ("site", "to/hall/none"),
+        ("site", "field"),
+        ("site", "to/7/4"),
+        ("site", "field"),
+        ("site", "field"),
+        ("source", "not-taken"),
+        ("source", "message"),
+        ("source", "not-taken"),
+    ]
+    assert MISSING in found[3]["refused"]
+    assert ALONE in found[4]["refused"]
+
+
+def test_preflight_prints_the_place_of_each_refusal_and_counts(
+    config: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "captured.txt"
+    file.write_text(CAPTURED)
+    main(["preflight", str(file), "--config", config])
+
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith(f"{file}:2: ")
+    assert lines[-2:] == ["site: 2 fit; refused: 3 field",
+                          "source: 0 fit; refused: 1 message, 2 not-taken"]  # fmt: skip
+
+
+PREFLIGHT_ERRORS = [
+    pytest.param([], "preflight needs --from and --to, or --config", id="nothing"),
+    pytest.param(["--from", "mqtt"], "preflight needs --from and --to", id="half"),
+    pytest.param(["--config", "CONFIG", "--to", "ems"], "leave out the others", id="both"),
+    pytest.param(["--config", "CONFIG", "--route", "x"], "no route 'x'; there are orders", id="no"),
+]
+
+
+@pytest.mark.parametrize(("words", "text"), PREFLIGHT_ERRORS)
+def test_preflight_says_what_it_needs(
+    config: str, capsys: pytest.CaptureFixture[str], words: list[str], text: str
+) -> None:
+    words = [config if each == "CONFIG" else each for each in words]
+    assert main(["preflight", "names.txt", *words]) == 2
+    assert text in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words", [EXPLAIN, TRANSLATE], ids=["explain", "translate"])
 def test_a_name_alone_is_refused_with_the_field_that_it_needs(
     config: str, capsys: pytest.CaptureFixture[str], words: list[str]
 ) -> None:
     status = main([*words, config])
 
     assert status == 1
-    assert "'{payload.site}': is a field of a message, and there is only a name" in (
-        capsys.readouterr().out
-    )
+    assert ALONE in capsys.readouterr().out
 
 
 def test_the_page_shows_the_field_that_a_name_needs(config: str) -> None:

@@ -47,7 +47,12 @@ def test_a_pattern_keeps_its_captures(tmp_path: Path) -> None:
     assert main(["test", str(tmp_path / "gateway.yaml")]) == 0
 
 
-BELOW_AND_ITSELF = {"mqtt", "ibm", "rabbitmq"}  # their pattern for all below a level has it, too
+BELOW_AND_ITSELF = {
+    "mqtt",
+    "ibm",
+    "rabbitmq",
+    "amqp",
+}  # their pattern for all below a level has it, too
 
 
 @pytest.mark.parametrize(("source", "target"), PAIRS, ids=map("-".join, PAIRS))
@@ -223,7 +228,7 @@ def test_the_help_names_the_port_of_a_second_broker(
     assert init(tmp_path, "--from", "mqtt", "--to", "mqtt", "--names", "a") == 0
 
     assert "port: 1884" in (tmp_path / "gateway.yaml").read_text()
-    assert "or the next one where the source has the same system" in shown
+    assert "or the next one where the source has the same one" in shown
 
 
 def test_an_existing_file_is_not_overwritten(
@@ -235,6 +240,12 @@ def test_an_existing_file_is_not_overwritten(
 
     assert "exists; remove it, or write another file" in capsys.readouterr().err
     assert (tmp_path / "gateway.yaml").read_text() == "mine"
+
+
+def test_an_absent_folder_is_made(tmp_path: Path) -> None:
+    assert init(tmp_path / "new", "--from", "mqtt", "--to", "mqtt", "--names", "a") == 0
+
+    assert (tmp_path / "new" / SCHEMA_FILE).exists()
 
 
 def test_without_a_terminal_every_answer_is_an_option(tmp_path: Path) -> None:

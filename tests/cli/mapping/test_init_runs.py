@@ -35,6 +35,7 @@ PATTERNS = {  # of all names below "orders", at each system
     "yami4": "orders.*",
     "nats": "orders.>",
     "rabbitmq": "orders.#",
+    "amqp": "orders.#",
 }
 EACH_ONCE = dict(zip(PATTERNS, [*[*PATTERNS][1:], "mqtt"], strict=True))
 PAIRS = [
@@ -88,8 +89,11 @@ class Brokers:
         folder.mkdir()
         return str(server().url).removeprefix("nats://")
 
-    def _rabbitmq(self, side: str) -> str:
-        vhost: Vhost = self.request.getfixturevalue("rabbitmq")
+    def _amqp(self, side: str) -> str:
+        return self._rabbitmq(side, "rabbitmq_4")
+
+    def _rabbitmq(self, side: str, server: str = "rabbitmq") -> str:
+        vhost: Vhost = self.request.getfixturevalue(server)
         name = vhost.name
         if side == "target":  # a broker of its own: no vhost shares a name with another
             name = f"{name}-target"
@@ -117,7 +121,7 @@ def test_a_message_crosses(
         assert main(["init", str(file), "--from", source, "--to", target,
                      "--names", "orders", *ends]) == 0  # fmt: skip
         needs = "bind a queue to amq.topic with the key orders." in capsys.readouterr().out
-        assert needs is (target == "rabbitmq")
+        assert needs is (target in {"rabbitmq", "amqp"})
         text = file.read_text()
         for old, new in {"web: {}": "web: {port: 0}", **brokers.swaps}.items():
             text = text.replace(old, new)

@@ -19,7 +19,7 @@ from gateway.endpoints.mqtt.read_rate import (
     MEASURE_INTERVAL,
     ReadRate,
 )
-from gateway.endpoints.mqtt.sockets import NonBlockingSocket
+from gateway.endpoints.sockets import NonBlockingSocket
 from gateway.errors import GatewayError, NotConnectedError
 from gateway.wire.mqtt.packets import DecodedPackets
 from tests.endpoints.mqtt.peer import WELCOME, Peer, peer

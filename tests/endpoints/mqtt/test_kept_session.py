@@ -236,7 +236,7 @@ def test_a_packet_id_that_the_broker_uses_again_is_no_repeat(peer: Peer) -> None
 
 
 def test_a_repeated_message_with_an_abandoned_packet_id_is_new(peer: Peer) -> None:
-    """The broker restarted with an older copy, used the id again, and lost that connection, too."""
+    """The broker restarted with an older copy, used the id again, and also lost that connection."""
     source = lost_after_qos_2(peer)
     wait_for_loss(source)
 

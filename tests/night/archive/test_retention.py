@@ -11,8 +11,9 @@ from urllib.parse import quote
 
 import pytest
 
+from gateway.archive.heads import WriterHead
 from gateway.archive.judged_journals import Seen
-from gateway.archive.layout import HOUR, NIGHTS, JournalName, oldest_kept, seal_folder
+from gateway.archive.layout import HEADS, HOUR, NIGHTS, JournalName, oldest_kept, seal_folder
 from gateway.archive.signed_json import Previous
 from gateway.archive.storage import LocalStorage, RemoteStorage, Storage
 from gateway.cli import main
@@ -115,6 +116,31 @@ def test_days_that_another_process_removes_are_no_error(
     remove_days(LocalStorage(tmp_path), TODAY)
 
     assert days(tmp_path, "_seals") == [14]
+
+
+def test_a_head_that_was_set_aside_goes_with_the_seal_of_its_journal(tmp_path: Path) -> None:
+    """Else its journal would be missing for ever once its date is removed."""
+    storage, rows = (
+        LocalStorage(tmp_path),
+        to_table([delivered([1], time=noon(TODAY), gateway="edge")])[0],
+    )
+    for number, day in enumerate((TODAY - 4 * DAY, TODAY)):
+        name = str(JournalName("edge", noon(day), number))
+        closed = noon(day) + HOUR
+        write_sealed(storage, name, rows, gateway="edge", opened=noon(day), closed=closed)
+    heads = [
+        WriterHead("edge", "edge", noon(day), None, str(JournalName("edge", noon(day), number)))
+        for number, day in enumerate((TODAY - 4 * DAY, TODAY))
+    ]
+    for head in heads:
+        path = tmp_path / HEADS / f"edge-{head.at}.earlier"
+        path.write_bytes(head.signed(None).to_json())
+
+    remove_days(storage, TODAY - 2 * DAY)
+
+    assert [each.name for each in (tmp_path / HEADS).glob("*.earlier")] == [
+        f"edge-{noon(TODAY)}.earlier"
+    ]
 
 
 @pytest.mark.parametrize("storage", [local, remote])

@@ -25,7 +25,7 @@ from tests.waiting import PATIENCE, until
 
 BASE_PYTHON = Path(sys.base_prefix, "bin", "python3")  # without the packages of this environment
 QUICK_JAVA = (
-    "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # of executors, too: half the processor time
+    "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # also of executors: half the processor time
 )
 _CLASS = "org.apache.spark.deploy"
 

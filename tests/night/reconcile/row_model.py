@@ -84,7 +84,7 @@ def verdict(classes: Iterable[str], errors: int, gaps: int) -> int:
 
 
 def counts(classes: Mapping[Copy, str], names: Iterable[str]) -> dict[str, int]:
-    """Count the copies of some classes; "marked" ones are "duplicated", too."""
+    """Count the copies of some classes; "marked" ones are also "duplicated"."""
     found = Counter(classes.values())
     found["marked"] = found[MARKED]
     found["duplicated"] += found[MARKED]

@@ -15,10 +15,10 @@ from gateway.cli import main
 from gateway.model.cut_class import CutClass
 from gateway.night.reconcile.job import Job, reconcile
 from gateway.night.reconcile.nights.run import run_night
+from gateway.night.reconcile.report.headline import headline
 from gateway.night.reconcile.report.html import page
 from gateway.night.reconcile.report.report import Report
 from gateway.night.reconcile.report.summary import from_json
-from gateway.night.reconcile.report.verdict import headline
 from tests.archive.samples import DAY, NOON, START, archive, delivered, digest, identity, received
 
 pytestmark = [

@@ -12,9 +12,9 @@ from gateway.archive.routes import write_routes
 from gateway.cli import main
 from gateway.night.reconcile.job import Job
 from gateway.night.reconcile.nights.run import run_night
+from gateway.night.reconcile.report.headline import headline
 from gateway.night.reconcile.report.html import page
 from gateway.night.reconcile.report.summary import from_json
-from gateway.night.reconcile.report.verdict import headline
 from tests.archive.samples import DAY, NOON, digest, identity
 from tests.night.reconcile.hop_chain import CLOSED, HOUR, SECOND, Chain
 

@@ -124,7 +124,7 @@ def test_the_last_lines_of_the_terminal_end_with_the_gravest_class() -> None:
 
 
 def test_no_other_module_spells_the_classes() -> None:
-    """Words such as `delivered` have other meanings, too: a list with two of them is of classes."""
+    """Words such as `delivered` also have other meanings: a list with two of them is of classes."""
     modules = [path for path in SOURCES.rglob("*.py") if path != Path(str(copy_class.__file__))]
     own = {name for name in CLASSES if not name.isalpha()}
 

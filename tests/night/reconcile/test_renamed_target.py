@@ -65,7 +65,8 @@ def test_the_copies_arrived_and_none_is_in_flight(
     far = MemorySettings(name="out", dialect="mqtt", broker=f"far-{run}")
     into, out = make_sink(plant), make_source(far, [Subscription("#")])
     away = f"kind: mqtt, host: 127.0.0.1, port: {free_port()}"
-    here = f"kind: memory, dialect: mqtt, broker: far-{run}, was: old"
+    other = f"kind: memory, dialect: mqtt, broker: far-{run}"
+    here = f"{other}, was: old"
 
     def reconciled() -> list[str]:
         (day,) = {_day(row["time"]) for row in archived(tmp_path)}
@@ -78,11 +79,16 @@ def test_the_copies_arrived_and_none_is_in_flight(
             send(into, Message("orders/1", b"one"), Message("orders/2", b"two"))
             until(lambda: gateway.counters["orders"].spooled == 2)
         waiting = reconciled()
+        with started(tmp_path, run, "new", other):
+            pass
+        stranded = reconciled()
         with started(tmp_path, run, "new", here):
             assert [each.address for each in collect(out, 2)] == ["far/1", "far/2"]
         arrived = reconciled()
 
     assert "in flight 2" in waiting
+    text = "route orders, target old: 2 in flight for a target that is no longer configured"
+    assert [text in lines for lines in (waiting, stranded)] == [False, True]
     assert {"Clean: all 2 deliveries arrived", "verdict: clean"} <= set(arrived), arrived
     assert {"in flight 0", "unexpected 0"} <= set(arrived)
 

@@ -198,7 +198,7 @@ class ManyNights:
     nights: list[NightRows] = field(default_factory=list)
 
     def add(self, archive: Archive, by_sets: NightRows) -> None:
-        """Add a night by its sets, and without a fault of the files by all rows, too."""
+        """Add a night by its sets, and without a fault of the files also by all rows."""
         limits = replace(model_limits(archive), spooled_since=self.spooled_since)
         inputs = by_sets.inputs
         if not inputs.day:

@@ -21,7 +21,7 @@ from gateway.model.message import (
     Headers,
     Message,
 )
-from gateway.night.archive.lookup.reader import Row
+from gateway.night.archive.lookup.row_files import Row
 from gateway.runtime.gateway import Gateway
 from tests.archived import archived, convert_journals
 from tests.endpoints.exchange import collect, send

@@ -86,7 +86,7 @@ def test_a_replayed_copy_has_the_ids_of_the_first_one(tmp_path: Path) -> None:
 
 
 def test_a_name_from_a_field_is_made_again_of_the_archived_message(tmp_path: Path) -> None:
-    """Its row has the fields, too; a payload that was not kept makes no name."""
+    """Its row also has the fields; a payload that was not kept makes no name."""
     with replay_rig(tmp_path) as rig:
         text = rig.file.read_text().replace("dialect: ems", 'dialect: ems, allow: [">"]')
         text = text.replace(".{rest...}", ".{payload.site}.{property.word}")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from uuid import uuid4
 
@@ -11,9 +13,9 @@ import pytest
 from gateway.cli import main
 from gateway.config.load import load
 from gateway.endpoints.base import Source, Subscription
-from gateway.endpoints.registry import make_source
+from gateway.endpoints.registry import make_sink, make_source
 from gateway.endpoints.settings.memory import MemorySettings
-from gateway.model.message import Headers, Message
+from gateway.model.message import NO_HEADERS, Headers, Message
 from gateway.runtime.delivery.dead_letter import DeadLetter
 from gateway.runtime.delivery.rows import fingerprint
 from gateway.runtime.gateway import Gateway
@@ -21,7 +23,7 @@ from gateway.runtime.outbound.dead_letters import DeadLetters
 from gateway.runtime.outbound.spool_db import SpoolDatabase
 from gateway.runtime.status import take_status
 from tests.archived import archived
-from tests.endpoints.exchange import collect, opened
+from tests.endpoints.exchange import collect, opened, send
 from tests.waiting import PATIENCE, until
 
 CONFIG = """
@@ -206,3 +208,72 @@ def test_a_letter_that_expired_is_sent_without_its_expiry(
     got = collect(erp, 2)
     assert {each.payload for each in got} >= {b"as it was", b"by the routes"}
     assert [each.headers.expiry for each in got] == [None] * len(got)
+
+
+@pytest.mark.parametrize("spooled", [False, True], ids=["direct", "from-the-spool"])
+def test_a_letter_of_a_target_has_the_fields_in_its_name(
+    tmp_path: Path, config: Path, *, spooled: bool
+) -> None:
+    """Without them no night could make the name again."""
+    text = config.read_text().replace("ORDERS.{rest...}", "ORDERS.{payload.site}")
+    text = text.replace("broker: erp", 'allow: [">"], broker: erp')
+    if spooled:
+        text = text.replace('.site}"}', '.site}", thin: {seconds: 3600}}')
+    config.write_text(
+        text.replace('orders/{rest...}"}', 'orders/{rest...}"}\n    retained: ignore')
+    )
+    gateway = Gateway(load(config))
+    gateway.start()
+    broker = text.partition("broker: plant-")[2].partition("}")[0]
+    settings = MemorySettings(name="in", dialect="mqtt", broker=f"plant-{broker}")
+    counters = gateway.counters["orders"]
+    try:
+        until(lambda: all(lane.direct for lane in gateway.lanes.values()))
+        with opened(sink := make_sink(settings)):
+            expired = Message("orders/1", b'{"site": 7}', Headers(expiry=1))
+            send(sink, *[replace(expired, headers=NO_HEADERS)] * spooled, expired)
+            until(lambda: counters.dead + counters.spooled == 2)
+    finally:
+        gateway.stop(PATIENCE)
+    if spooled:
+        gateway = Gateway(load(config))
+        gateway.start()
+        until(lambda: gateway.counters["orders"].dead == 1)
+        gateway.stop(PATIENCE)
+
+    assert main(["dead-letters", "replay", str(config)]) == 0
+
+    rows = [row for row in archived(tmp_path) if row["replayed"] and row["target"] == "erp"]
+    assert [json.loads(row["fields"]) for row in rows] == [{"payload.site": "7"}]
+    assert {row["name"] for row in rows} == {"ORDERS.7"}
+
+
+def test_the_value_that_a_target_accepted_is_forgotten_after_a_replay(
+    tmp_path: Path, config: Path, erp: Source
+) -> None:
+    """The target has the replayed value now: an equal message of the source is a change."""
+    text = config.read_text().replace(
+        'rest...}"}\n      -', 'rest...}", thin: {on_change: true}}\n      -'
+    )
+    config.write_text(text)
+    keep(tmp_path, letter(1, "erp", "erp", Message("ORDERS.1", b"old")))
+    gateway = Gateway(load(config))
+    gateway.start()
+    broker = text.partition("broker: plant-")[2].partition("}")[0]
+    settings = MemorySettings(name="in", dialect="mqtt", broker=f"plant-{broker}")
+    counters = gateway.counters["orders"]
+    try:
+        until(lambda: all(lane.direct for lane in gateway.lanes.values()))
+        with opened(sink := make_sink(settings)):
+            for thinned in (0, 1):
+                send(sink, Message("orders/1", b"on"))
+                until(lambda: counters.thinned == thinned)  # noqa: B023  # called here
+                until(lambda: counters.delivered == 2 + thinned)  # noqa: B023  # likewise
+            assert main(["dead-letters", "replay", str(config)]) == 0
+            send(sink, Message("orders/1", b"on"), Message("orders/2", b"on"))
+            until(lambda: counters.delivered == 7)
+    finally:
+        gateway.stop(PATIENCE)
+    arrived = [each.payload for each in collect(erp, 8) if each.address == "ORDERS.1"]
+    assert arrived == [b"on", b"old", b"on"]
+    assert counters.thinned == 1

@@ -45,7 +45,7 @@ def _without_threads() -> Iterator[None]:
 def judged_world(seed: int, dates: int = 20) -> tuple[Judge, list[str]]:
     """Return the verdicts of the world of `seed`, and what happened in it."""
     with _without_threads(), TemporaryDirectory(dir=_place()) as folder:
-        world, judge = World(Path(folder), seed, dates), Judge()
+        world, judge = World(Path(folder), seed, dates, troubles=0.2), Judge()
         world.run(judge.night)
         world.heal()
         world.next_date()

@@ -54,8 +54,8 @@ class Disk:
 class WrittenJournal:
     """A journal as its process wrote it, whatever became of it.
 
-    `index` is its place among the journals of its writer; `rows` are the times of its rows, which
-    its sources were told are durable. `end` is `open`, `closed`, `stopped` or `killed`.
+    `index` is its place among the journals of its writer; `rows` are the times of its messages,
+    whose rows its sources were told are durable. `end` is `open`, `closed`, `stopped` or `killed`.
     """
 
     stem: str
@@ -64,6 +64,7 @@ class WrittenJournal:
     disk: Disk
     opened: int
     run: int
+    lease: int = 0
     rows: list[int] = field(default_factory=list)
     end: str = "open"
     closed: int = 0
@@ -130,7 +131,7 @@ class GatewayProcess:
     ) -> None:
         self.disk, self.writer = disk, writer_name(gateway, instance)
         self.fates = fates
-        self._gateway, self._books = gateway, books
+        self._gateway, self._books, self._lease = gateway, books, lease
         self.clock = RowClock(lambda: world_clock.now - behind, lambda: world_clock.now)
         self.clock.continue_from(last_end(disk.root, gateway))
         self.start = self.clock()
@@ -183,7 +184,7 @@ class GatewayProcess:
         self._counter += messages
         copies = [(self.start, number) for number in range(begin, self._counter)]
         self._append(
-            at,
+            since,
             self._rows(copies, received, since, received=since),
             self._rows(copies, delivered, at, received=since),
             self._seen(copies, at, since),
@@ -275,7 +276,7 @@ class GatewayProcess:
         if books and books[-1].run == self._run:
             books[-1].end, books[-1].closed = "closed", self.clock()
         made = WrittenJournal(
-            stem, self.writer, len(books), self.disk, opened.head.opened, self._run
+            stem, self.writer, len(books), self.disk, opened.head.opened, self._run, self._lease
         )
         books.append(made)
 

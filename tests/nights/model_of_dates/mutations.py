@@ -4,26 +4,64 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Final
+from dataclasses import replace
+from typing import Any, Final
 
 import pytest
 
 from gateway.archive import judged_journals
 from gateway.archive.journal import local_head
-from gateway.night.archive import acknowledged
+from gateway.archive.layout import day_of
+from gateway.archive.storage import Storage
+from gateway.night.archive import acknowledged, night_record, retention
+from gateway.night.archive.compaction.merge import MergeResult, MergeTask, merge
+from gateway.night.archive.night_record import Night
+from gateway.night.archive.seals.seal import Seal
 from gateway.night.archive.segments import convert
 from gateway.night.archive.verification import chains, writers
+from gateway.night.reconcile.nights import chain, plan
+from gateway.night.reconcile.nights import run as night_run
 from gateway.night.reconcile.nights import world as night_world
+from gateway.night.reconcile.nights.chain import Chain, read_chain
+from gateway.night.reconcile.nights.plan import with_verdict
+from gateway.night.reconcile.nights.world import NewJournal, World, world_of
+from tests.nights.model_of_dates import people
 from tests.nights.model_of_dates.campaign import judged_world
 
 _NOTHING: Final = lambda *_: iter(())  # noqa: E731  # no finding
+
+
+def _with_results(*arguments: Any) -> World:  # noqa: ANN401  # those of `world_of`
+    found = world_of(*arguments)
+    return replace(found, results=found.kept)
+
+
+def _settled(night: Night, day: str, status: int, _: int) -> Night:
+    return with_verdict(night, day, status, 0)
+
+
+def _of_one_date(seal: Seal, *_: object) -> NewJournal:
+    own = (str(day_of(seal.closed)),)
+    return NewJournal(seal.writer, seal.start, seal.sequence, seal.mac, own)
+
+
+def _without_digest(storage: Storage, key: bytes | None, _: object, *, stated: int) -> Chain:
+    return read_chain(storage, key, stated=stated)
+
+
+def _without_rows(task: MergeTask) -> MergeResult:
+    """The merged segment has the entry of its last input, and all are replaced."""
+    whole = merge(task)
+    one = merge(replace(task, inputs=task.inputs[-1:]))
+    return replace(one, replaces=whole.replaces)
+
 
 MUTATIONS: Final = {
     "the end of a chain is not looked at": (chains._Chain, "_end", _NOTHING),  # noqa: SLF001
     "a second chain is not compared": (chains._Chain, "_break", _NOTHING),  # noqa: SLF001
     "a head is not told how its journal ended": (convert, "note_end", lambda *_, **__: None),
     "a journal before the first judged one is old": (
-        judged_journals.Seen, "has", lambda self, _, number: number <= self.number,
+        judged_journals.Seen, "has", lambda self, number: number <= self.number,
     ),
     "a start says nothing about the date before": (
         night_world, "_proven_from", lambda seal, *_: seal.opened,
@@ -33,6 +71,18 @@ MUTATIONS: Final = {
     "a new machine does not take the head of the lost one": (
         local_head, "_copied_head", lambda *_: None,
     ),
+    "a date without results is not judged again": (night_run, "world_of", _with_results),
+    "copies in flight are settled": (night_run, "with_verdict", _settled),
+    "late rows are no evidence": (night_world, "_new_journal", _of_one_date),
+    "nobody compares the digest that was kept": (night_run, "read_chain", _without_digest),
+    "a removed record is not missed": (chain, "gaps", lambda *_: ()),
+    "a vanished seal is not missed": (plan, "missing_journals", _NOTHING),
+    "a silent writer is not named": (plan, "writer_errors", _NOTHING),
+    "a removal waits for no copy": (retention, "oldest_needed", lambda *_: None),
+    "a night that resumes repeats nothing": (
+        night_record.Night, "interrupted", property(lambda _: False),
+    ),
+    "a compaction leaves out the last row group": (people, "merge", _without_rows),
 }  # fmt: skip
 
 

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from gateway.archive.heads import from_json, head_path
-from gateway.archive.layout import SECOND, journal_of, parse_journal_name
+from gateway.archive.layout import SECOND, is_merged, journal_of, parse_journal_name
 from tests.nights.model_of_dates.machines import WrittenJournal, date_text
+from tests.nights.model_of_dates.people import put_back
 
 if TYPE_CHECKING:
     from tests.nights.model_of_dates.worlds import World, Writer
 
 END: Final = "9999-12-31"
 NIGHTS_REMOVED: Final = "records of nights are removed"
+PUT_BACK: Final = "an older copy of the archive is put back"
 REACH: Final = 120 * SECOND  # a journal concerns the dates of two minutes before and after it
 
 
@@ -54,7 +57,7 @@ def segment_changed(world: World) -> Tampering | None:
 
 def segment_copied(world: World) -> Tampering | None:
     path = _any_segment(world)
-    if path is None:
+    if path is None or is_merged(path):
         return None
     copy = path.with_name(f"{journal_of(path)}-77.parquet")
     if copy.exists():
@@ -118,25 +121,37 @@ def nights_removed(world: World) -> Tampering | None:
     contents = {path: path.read_bytes() for path in chosen}
     for path in chosen:
         path.unlink()
-    # Only a later record, or the results of a date that it judged, name a record.
-    left = {int(each.stem) for each in found} - {int(each.stem) for each in chosen}
-    stated = world.bucket.glob("_reconciled/date=*/night.json")
-    named = left | {json.loads(each.read_bytes())["night"] for each in stated}
-    world.nights_are_missing = max(named, default=0) >= int(chosen[0].stem)
 
     def undo() -> bool:
         for path, content in contents.items():
             if not path.exists():
                 path.write_bytes(content)
-        world.nights_are_missing = False
         return True
 
     return _tampering(NIGHTS_REMOVED, END, "", (), undo)
 
 
+def results_removed(world: World) -> Tampering | None:
+    """The results of some dates, or of all: the next night makes them again."""
+    found = sorted((world.bucket / "_reconciled").glob("date=*"))
+    if not found:
+        return None
+    for path in world.rng.choice([found, [world.rng.choice(found)]]):
+        shutil.rmtree(path)
+    return _tampering("results are removed", END, "", (), lambda: True)
+
+
+def archive_put_back(world: World) -> Tampering | None:
+    """All that came since is lost, and only the digest of a later night could tell."""
+    if world.backup is None:
+        return None
+    put_back(world, world.backup)
+    return _tampering(PUT_BACK, "", END, (), lambda: False)
+
+
 KINDS: Final = [
     segment_removed, segment_changed, segment_copied, seal_removed, seal_changed, head_removed,
-    older_head, nights_removed,
+    older_head, nights_removed, results_removed, archive_put_back,
 ]  # fmt: skip
 
 
@@ -169,7 +184,7 @@ def _made(kind: str, first: str, last: str, day: str, paths: Sequence[Path]) -> 
 def _of_seal(world: World, kind: str, change: Callable[[bytes], bytes | None]) -> Tampering | None:
     touched = {path for each in world.tampered for path in each.paths if not each.undone}
     paths = sorted(world.bucket.glob("_seals/date=*/*.json"))
-    found = [each for each in paths if each not in touched]
+    found = [each for each in paths if each not in touched and not is_merged(each)]
     if not found:
         return None
     path = world.rng.choice(found)

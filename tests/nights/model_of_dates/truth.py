@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
-from gateway.archive.layout import SECOND
+from gateway.archive.layout import SEALS, SECOND
 from tests.nights.model_of_dates.machines import Disk, WrittenJournal, date_text
 from tests.nights.model_of_dates.worlds import World, Writer
 
@@ -65,7 +65,7 @@ def _dates(journal: WrittenJournal) -> list[str]:
 
 
 def open_and_unreachable(world: World, writer: Writer) -> Iterator[WrittenJournal]:
-    """The open journal of a living process whose bucket does not answer is not in reach."""
+    """The open journal of a living process whose bucket does not answer cannot be read."""
     if world.url and writer.process is not None and writer.process.frozen_since is None:
         journal = writer.process.journal
         if witnessed(world, writer, journal) and date_text(journal.opened) < str(world.today):
@@ -75,16 +75,31 @@ def open_and_unreachable(world: World, writer: Writer) -> Iterator[WrittenJourna
 def witnessed(world: World, writer: Writer, journal: WrittenJournal) -> bool:
     """Whether the archive has a statement that names the journal, or one before it as open.
 
-    A local head names each journal. The head in a bucket is that of the last upload. Where a later
-    journal of the chain is in the archive, that names its predecessor.
+    A local head names each journal. The head in a bucket is that of the last upload: it says
+    nothing of a process after another instance took the lease. Where a later journal of the chain
+    is in the archive, that names its predecessor.
     """
     if not world.url:
         return True
     named = journal.disk.named.get(writer.name)
     if named is not None and named <= journal.index:
-        return True
+        since = writer.books[named]
+        if since.run == journal.run or not _taken_between(world, writer, since, journal):
+            return True
     later = (each for each in writer.books if each.index > journal.index)
     return any(each.archived and each.disk is journal.disk for each in later)
+
+
+def _taken_between(
+    world: World, writer: Writer, first: WrittenJournal, last: WrittenJournal
+) -> bool:
+    """Whether another instance had the lease between the processes of two journals."""
+    return any(
+        first.lease < each.lease < last.lease
+        for other in world.writers_by_gateway[writer.gateway]
+        for each in other.books
+        if other is not writer
+    )
 
 
 def named_open(writer: Writer, journal: WrittenJournal) -> WrittenJournal:
@@ -98,9 +113,28 @@ def doubts(world: World) -> Iterator[Doubt]:
         yield from _absent_journals(world, writer)
         yield from _silence(world, writer)
         yield from _broken_chains(writer)
+    if world.removed_up_to >= min(stored_dates(world), default=END):
+        yield Doubt("", _seen_after_removal(world), "rows came after their dates were removed")
     for each in world.tampered:
         if not each.undone:
             yield Doubt(each.first, each.last, each.kind)
+
+
+def _seen_after_removal(world: World) -> str:
+    """The date on which each writer was seen after the removed dates: chains lead from there."""
+    found = [world.removed_up_to]
+    for writer in world.writers:
+        own = (each for each in writer.books if each.archived)
+        later = (each for each in own if date_text(each.last) >= world.removed_up_to)
+        found += [date_text(each.opened) for each in list(later)[:1]]
+    return max(found)
+
+
+def stored_dates(world: World) -> Iterator[str]:
+    """The dates of which the archive has rows or seals."""
+    for folder in (world.bucket, world.bucket / SEALS):
+        for path in folder.glob("date=*"):
+            yield path.name.removeprefix("date=")
 
 
 def _absent_journals(world: World, writer: Writer) -> Iterator[Doubt]:
@@ -126,7 +160,7 @@ def _followed(world: World, writer: Writer, journal: WrittenJournal) -> str:
         each.opened
         for other in world.writers_by_gateway[writer.gateway]
         for each in other.books
-        if other is not writer and each.opened >= journal.opened
+        if other is not writer and each.lease > journal.lease
     ]
     return date_text(min(begins) + REACH) if begins else END
 
@@ -147,7 +181,7 @@ def _silence(world: World, writer: Writer) -> Iterator[Doubt]:
             each.opened
             for other in world.writers_by_gateway[writer.gateway]
             for each in other.books
-            if other is not writer and each.opened >= writer.books[-1].last_row
+            if other is not writer and each.lease > writer.books[-1].lease
         ]
         end = date_text(min(others)) if others else END
     else:

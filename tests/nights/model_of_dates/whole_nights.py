@@ -83,7 +83,7 @@ class WholeNights:
 def _breaks(each: Fated, world: World) -> bool:
     if each.fate is Fate.SPOOLED:
         arrived = each.delivered is not None and each.delivered.archived
-        age = world.today - timedelta(days=7)
+        age = world.today - timedelta(days=world.traits.spooled_days)
         return not arrived and date_text(each.at) < str(age)
     return each.fate in _BREAKING
 

@@ -14,6 +14,7 @@ from typing import Final
 from gateway.archive.findings import Finding
 from gateway.archive.heads import head_path
 from gateway.archive.layout import DAY, HOUR, SECOND, day_start, writer_name
+from gateway.archive.location import ArchiveLocation
 from gateway.archive.storage import LocalStorage, RemoteStorage, Storage
 from gateway.errors import ArchiveError
 from gateway.night.archive.acknowledged import acknowledge
@@ -31,6 +32,7 @@ from tests.nights.model_of_dates.machines import (
     fetch,
     waiting,
 )
+from tests.nights.model_of_dates.people import Backup, Removed, back_up, compact, forget
 from tests.nights.model_of_dates.tampering import KINDS, Tampering
 
 FIRST: Final = date(2026, 3, 1)
@@ -75,6 +77,12 @@ class Traits:
     retires: float
     absences: float  # share of ends that last for dates
     acknowledges: float  # share of nights after which somebody acknowledges their errors
+    expects: bool  # whether each night is given the digest that the last one printed
+    interrupts: float  # share of nights that are interrupted
+    compacts: float  # share of the dates on which somebody compacts one
+    keep_days: int  # older dates are removed; 0 keeps all
+    spooled_days: int  # after which a copy in the spool is missing
+    backups: float  # share of the dates on which somebody copies the bucket
     troubles: float = 0.0  # share of messages that do not arrive as they came
 
 
@@ -87,10 +95,16 @@ def traits_of(seed: int) -> Traits:
         setup=rng.choice(["alone", "two", "pair", "pair"]),
         faults=0.0 if calm else rng.choice([0.02, 0.06, 0.15]),
         tampers=0.0 if rng.random() < 0.6 else 0.05,
-        nights=rng.choice([1.0, 1.0, 0.7]),
+        nights=rng.choice([1.0, 1.0, 0.7, 0.3]),
         retires=rng.choice([0.0, 0.3]),
         absences=rng.choice([0.1, 0.4]),
         acknowledges=rng.choice([0.0, 0.3]),
+        expects=rng.random() < 0.5,
+        interrupts=rng.choice([0.0, 0.0, 0.2]),
+        compacts=rng.choice([0.0, 0.3]),
+        keep_days=rng.choice([0, 0, 2, 4, 9]),
+        spooled_days=rng.choice([1, 3, 7]),
+        backups=rng.choice([0.0, 0.1]),
     )
 
 
@@ -112,7 +126,9 @@ class World:
         self.fates: list[Fated] = []
         self.leases: dict[str, int] = {}
         self.old_heads: dict[str, list[bytes]] = {}
-        self.nights_are_missing = False
+        self.removals: list[Removed] = []  # that no whole night has seen
+        self.removed_up_to = ""  # the date after the last one that was removed
+        self.backup: Backup | None = None
         self.acknowledged: set[Finding] = set()
         self.removed: set[str] = set()  # journals that somebody removed before their conversion
         self._machines = 0
@@ -131,8 +147,17 @@ class World:
         return RemoteStorage(self.url) if self.url else LocalStorage(self.bucket)
 
     @property
+    def location(self) -> ArchiveLocation:
+        """The archive as a night finds it, for which the journals in a bucket are out of reach."""
+        return ArchiveLocation(self.folder / "no-machine" if self.url else self.bucket, self.url)
+
+    @property
     def today(self) -> date:
         return FIRST + timedelta(days=(self.clock.now - day_start(FIRST)) // DAY)
+
+    @property
+    def has_nights(self) -> bool:
+        return any((self.bucket / "_nights").glob("[1-9]*.json"))
 
     @property
     def journals(self) -> Iterator[WrittenJournal]:
@@ -154,6 +179,8 @@ class World:
             if number and self.rng.random() < self.traits.nights and not self.bucket_away:
                 night(self)
                 self._people()
+            if number and not self.bucket_away:
+                self._housekeeping()
             for hour in SLOTS:
                 self.clock.now = begin + hour * HOUR + self.rng.randrange(3000) * SECOND
                 self._tick()
@@ -313,7 +340,8 @@ class World:
             self.clock, writer.disk, self.url, writer.gateway, writer.instance, self.key,
             writer.books, self.fates, lease, behind,
         )  # fmt: skip
-        writer.retired = None
+        if not self.url:
+            writer.retired = None
         self.say(
             f"{writer.name} starts as {writer.process.journal.stem} on {writer.disk.root.name}"
             f"{' with a new disk' if is_new else ''}{', fetched' if fetched else ''}"
@@ -389,6 +417,8 @@ class World:
             last = next((each for each in reversed(writer.books) if each.disk is disk), None)
             stopped = last is None or last.end == "stopped"
             disk.named[writer.name] = None if stopped or last is None else last.index
+            if last is not None and last.opened > (writer.retired or 0):
+                writer.retired = None  # its head says that it came back
         self.note_archived()
 
     def note_archived(self) -> None:
@@ -432,6 +462,14 @@ class World:
                     )
                     self.acknowledged.update(found)
                     self.say(f"{each.rule} {each.place} is acknowledged")
+
+    def _housekeeping(self) -> None:
+        if self.rng.random() < self.traits.backups:
+            back_up(self)
+        if self.rng.random() < self.traits.compacts:
+            compact(self)
+        if self.traits.keep_days and self.rng.random() < 0.5:
+            forget(self)
 
     def _tamper(self) -> None:
         if self.bucket_away:

@@ -5,46 +5,52 @@ from __future__ import annotations
 import pytest
 
 from gateway.model.dead_letter_rule import REFUSED
+from gateway.model.memory_size import text_size
 from gateway.model.outcome import ACCEPTED, SPOOLED, Settlement, rejected
 from gateway.routing.route import Thin
 from gateway.runtime.delivery import thinning
-from gateway.runtime.delivery.thinning import Candidate, Course, HeldCopy, Key, Thinning
+from gateway.runtime.delivery.thinning import Candidate, Course, HeldCopy, Thinning
 from tests.model.test_memory_size import taken as taken_memory
 
 EACH = Thin(10.0)
 CHANGES = Thin()
-KEY = ("telemetry", "a/b")
-SEND, HOLD = Course.SEND, Course.HOLD
+NAME, ROUTE = "a/b", "telemetry"
+SEND, HOLD, FOLLOW = Course
 
 
 def copy(
     number: int,
     rule: Thin | None = EACH,
     content: bytes = b"",
-    key: Key = KEY,
+    name: str = NAME,
+    route: str = ROUTE,
     *,
     again: bool = False,
 ) -> Candidate:
-    return Candidate(key, rule, number.to_bytes(16), lambda: None, content, again)
+    return Candidate(name, route, rule, number.to_bytes(16), lambda: None, content, again)
 
 
-def held(number: int) -> HeldCopy:
-    return HeldCopy(number, number.to_bytes(16), 100, b"facts")
+def hold(found: Thinning, number: int) -> list[int]:
+    """Hold a copy on disk; return the one that is cut, and the one that stands for it."""
+    one = HeldCopy(number, number.to_bytes(16), 100, b"facts", ROUTE)
+    replaced = found.hold(NAME, one)
+    found.stored(NAME, one)
+    return [each.number for each in replaced or ()]
 
 
-def holding(now: float = 1.0) -> Thinning:
-    """An interval of ten seconds from 0 on, with a copy on disk."""
+def holding(*numbers: int) -> Thinning:
+    """An interval of ten seconds from 0 on, with copies on disk."""
     found = Thinning(holds=True)
     assert found.course(copy(1), 0.0) is SEND
-    assert found.course(copy(2), now) is HOLD
-    found.hold(KEY, EACH, one := held(2), now)
-    found.stored(KEY, one)
+    for number in numbers or (2,):
+        assert found.course(copy(number), 1.0) is HOLD
+        hold(found, number)
     return found
 
 
-def taken(found: Thinning, now: float) -> list[int]:
+def taken(found: Thinning, now: float, *, both: bool = False) -> list[int]:
     found.end_intervals(now)
-    return [each.number for _, each in found.take_ready(9, 1 << 20, now)]
+    return [each.number for _, each in found.take_ready(9, 1 << 20, now, both=both)]
 
 
 def test_an_interval_without_a_second_copy_is_forgotten() -> None:
@@ -53,47 +59,120 @@ def test_an_interval_without_a_second_copy_is_forgotten() -> None:
     assert found.course(copy(1), 0.0) is SEND
     assert found.course(copy(2), 10.0) is SEND
     assert found.course(copy(3), 10.1) is HOLD
-    found.drop_held(KEY)
+    found.passed(NAME)
     found.end_intervals(20.0)
     assert (found.intervals, found.size) == ({}, 0)
 
 
-def test_the_newest_copy_replaces_the_one_before_and_is_taken_at_the_end() -> None:
-    found = holding()
+def test_the_newest_copy_is_taken_at_the_end_and_the_one_before_is_its_spare() -> None:
+    found = holding(2)
 
     assert found.course(copy(3), 2.0) is HOLD
-    replaced = found.hold(KEY, EACH, newest := held(3), 2.0)
-    assert replaced is not None
-    assert replaced.number == 2
+    newest = HeldCopy(3, b"3", 100, b"facts", ROUTE)
+    assert found.hold(NAME, newest) is None
     assert taken(found, 10.0) == []  # it is not durable yet
-    found.stored(KEY, newest)
+    found.stored(NAME, newest)
     assert taken(found, 10.1) == [3]
+    spare = found.decided(NAME, 3, refused=False)
+    assert spare is not None
+    assert spare.number == 2
+    found.deleted(NAME, 3)
+    assert found.size == thinning.INTERVAL_SIZE + text_size(NAME)
+
+
+def test_of_three_copies_the_oldest_is_cut_for_the_next() -> None:
+    """The next one is sent if the newest is refused; then it was right to name it."""
+    found = holding(2, 3)
+    assert found.course(copy(4), 2.0) is HOLD
+
+    assert hold(found, 4) == [2, 3]
+
+
+def test_a_spare_goes_at_once_where_the_newer_copy_is_refused() -> None:
+    found = holding(2, 3)
+    assert taken(found, 10.0) == [3]
+
+    assert found.decided(NAME, 3, refused=True) is None
+    assert found.course(copy(4), 11.0) is HOLD
+    hold(found, 4)
+    assert taken(found, 11.0) == []  # the row of the refused copy is there
+    found.deleted(NAME, 3)
+    assert taken(found, 11.0) == [2]
+    assert found.decided(NAME, 2, refused=False) is None
+    found.deleted(NAME, 2)
+    assert taken(found, 19.9) == []
+    assert taken(found, 20.0) == [4]
+
+
+def test_where_both_are_refused_the_next_copy_begins_the_interval() -> None:
+    found = holding(2, 3)
+    for number in (3, 2):
+        assert taken(found, 10.0) == [number]
+        found.decided(NAME, number, refused=True)
+        found.deleted(NAME, number)
+
+    assert found.course(copy(4), 11.0) is SEND
+
+
+def test_both_are_taken_for_a_target_that_is_away() -> None:
+    found = holding(2, 3)
+
+    assert taken(found, 10.0, both=True) == [2, 3]
+    found.deleted(NAME, 2)
+    assert found.course(copy(4), 25.0) is HOLD
+    assert found.decided(NAME, 3, refused=False) is None
+    found.deleted(NAME, 3)
+    found.passed(NAME)
+    found.end_intervals(25.0)
+    assert (found.intervals, found.size) == ({}, 0)
 
 
 def test_a_new_interval_begins_with_the_copy_that_was_held() -> None:
     found = holding()
     assert taken(found, 10.0) == [2]
-    found.handed_over([KEY])
-    found.deleted([KEY])
+    found.deleted(NAME, 2)
 
     assert found.course(copy(3), 19.9) is HOLD
-    found.drop_held(KEY)
+    found.passed(NAME)
     found.end_intervals(20.0)
     assert not found.intervals
 
 
-@pytest.mark.parametrize("handed_over", [True, False])
-def test_nothing_passes_a_held_copy_that_is_on_its_way(*, handed_over: bool) -> None:
+def test_nothing_passes_a_held_copy_that_is_on_its_way() -> None:
     found = holding()
     assert taken(found, 10.0) == [2]
-    found.handed_over([KEY] * handed_over)
 
     assert found.course(copy(3), 25.0) is HOLD
-    found.hold(KEY, EACH, one := held(3), 25.0)
-    found.stored(KEY, one)
+    hold(found, 3)
     assert taken(found, 26.0) == []
-    found.deleted([KEY])
+    found.deleted(NAME, 2)
     assert taken(found, 26.0) == [3]
+
+
+def test_copies_of_two_routes_share_the_interval_of_their_name() -> None:
+    found = holding()
+
+    assert found.course(copy(3, Thin(60.0), route="other"), 2.0) is HOLD
+    hold(found, 3)
+    assert taken(found, 10.0) == [3]
+    assert found.next_end() == 70.0
+
+
+@pytest.mark.parametrize("rule", [None, CHANGES])
+def test_a_copy_that_no_interval_holds_goes_behind_the_older_ones(rule: Thin | None) -> None:
+    found = holding(2, 3)
+
+    assert found.course(copy(4, rule, route="other"), 2.0) is FOLLOW
+    assert found.course(copy(5, rule, route="other"), 2.0) is FOLLOW
+    assert found.hasten(NAME) == 3
+    assert taken(found, 2.0) == [3]
+    assert found.has_older(NAME, 3)
+    found.decided(NAME, 3, refused=False)
+    found.deleted(NAME, 3)
+    assert not found.has_older(NAME, 3)
+    found.passed(NAME)
+    found.passed(NAME)
+    assert found.course(copy(6, rule, route="other"), 3.0) is SEND
 
 
 def test_an_interval_waits_for_the_copy_that_is_about_to_be_held() -> None:
@@ -127,12 +206,11 @@ def test_a_rule_that_is_gone_ends_its_intervals_and_lets_nothing_pass() -> None:
     found = holding()
     found.keep((), 2.0)
 
-    assert found.course(copy(3, None), 2.0) is HOLD
-    found.hold(KEY, None, one := held(3), 2.0)
-    found.stored(KEY, one)
-    assert taken(found, 2.0) == [3]
-    found.deleted([KEY])
-    assert taken(found, 2.0) == []
+    assert found.course(copy(3, None), 2.0) is FOLLOW
+    assert taken(found, 2.0) == [2]
+    found.deleted(NAME, 2)
+    found.passed(NAME)
+    found.end_intervals(2.0)
     assert found.course(copy(4, None), 2.0) is SEND
     assert (found.intervals, found.size) == ({}, 0)
 
@@ -203,9 +281,9 @@ def test_a_target_that_began_empty_gets_the_next_message_of_each_name() -> None:
 @pytest.mark.parametrize("rule", [CHANGES, None, EACH], ids=["changes", "everything", "intervals"])
 def test_another_route_under_the_name_makes_each_value_a_change(rule: Thin | None) -> None:
     found = Thinning(holds=True)
-    for number, key, each in ((1, KEY, CHANGES), (2, ("other", "a/b"), rule), (3, KEY, CHANGES)):
+    for number, route, each in ((1, ROUTE, CHANGES), (2, "other", rule), (3, ROUTE, CHANGES)):
         content = b"B" if number == 2 else b"A"
-        sent = copy(number, each, content, key)
+        sent = copy(number, each, content, route=route)
         assert found.course(sent, 0.0) is SEND
         found.answered(sent, ACCEPTED, (number, 0))
 
@@ -228,9 +306,8 @@ def test_a_name_without_room_is_sent(rule: Thin, monkeypatch: pytest.MonkeyPatch
     found = Thinning(holds=True)
     courses: list[object] = []
     for number in range(20):
-        key = ("telemetry", f"a/{number}")
         for again in range(2):
-            one = copy(2 * number + again, rule, A, key)
+            one = copy(2 * number + again, rule, A, f"a/{number}")
             courses.append(found.course(one, 0.0))
             if courses[-1] is SEND:
                 found.answered(one, ACCEPTED, (number, again))
@@ -250,12 +327,13 @@ def test_the_counted_bytes_are_those_that_names_take(
 
     def fill() -> Thinning:
         for number in range(3_000):
-            one = copy(number, rule, number.to_bytes(17), ("telemetry", f"site/{number}"))
+            one = copy(number, rule, number.to_bytes(17), f"site/{number}")
             found.course(one, 0.0)
             found.answered(one, ACCEPTED, (number, 0))
-            if rule is EACH and found.course(one, 0.0) is HOLD:
-                facts = bytes(500)
-                found.hold(one.key, rule, HeldCopy(number, one.id, 100, facts), 0.0)
+            for at in range(2 if rule is EACH else 0):
+                if found.course(one, 0.0) is HOLD:
+                    held = HeldCopy(number, (at + number).to_bytes(16), 100, bytes(500), ROUTE)
+                    found.hold(one.name, held)
         return found
 
     assert taken_memory(fill) < thinning.MAX_SIZE * 1.7  # a table may just have grown

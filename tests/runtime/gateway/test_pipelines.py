@@ -48,7 +48,7 @@ def clients() -> Iterator[list[BrokerClient]]:
 
 
 def test_a_message_may_pass_one_route_from_two_brokers() -> None:
-    """The hub has the raw message, b the clean one, and the hub that one, too."""
+    """The hub has both messages, and b the clean one."""
     with clients() as (a, _, hub), running(PIPELINE):
         a.publish(Message("raw/1", b"m"))
         found = hub.receive(2)

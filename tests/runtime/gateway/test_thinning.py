@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 
 import pytest
 
-from gateway.model.message import Message
+from gateway.model.message import Headers, Message
 from gateway.runtime.record.counters import RouteCounters
 from tests.runtime.gateway.running import (
     BrokerClient,
@@ -61,12 +62,14 @@ def test_the_first_of_an_interval_is_sent_at_once_and_the_latest_at_its_end(
     assert payloads(ems) == [b"1", b"4"]
     rows = archive_rows()
     cuts = [row for row in rows if row["leg"] == "cut"]
-    last = ids_of(rows, "delivered")[-1]
-    assert [(row["rule"], row["reason"]) for row in cuts] == [("thinned", last)] * 2
-    assert {row["source_name"] for row in cuts} == {"a.b"}
+    received = ids_of(rows, "received")
+    assert [row["rule"] for row in cuts] == ["thinned", "thinned"]
+    stands = {bytes(row["id"]).hex(): row["reason"] for row in cuts}  # type: ignore[call-overload]
+    assert stands == {received[1]: received[2], received[2]: received[3]}
+    assert {row["target_name"] for row in cuts} == {"a.b"}
 
 
-def test_a_newer_message_replaces_the_held_one_and_a_restart_sends_it(
+def test_newer_messages_replace_the_held_ones_and_a_restart_sends_the_last_two(
     plant: BrokerClient, ems: BrokerClient
 ) -> None:
     with running(config(FOR_LONG)) as gateway:
@@ -75,18 +78,78 @@ def test_a_newer_message_replaces_the_held_one_and_a_restart_sends_it(
         until(lambda: counters.delivered == 1)
         plant.publish(Message("a/b", b"2"), Message("c", b"other"))
         until(lambda: counters.spooled == 1)
-        plant.publish(Message("a/b", b"3"))
+        for number, payload in enumerate((b"3", b"4"), start=2):
+            plant.publish(Message("a/b", payload))
+            until(lambda: counters.spooled == number)  # noqa: B023  # called here
         until(lambda: counters.thinned == 1)
     assert payloads(ems) == [b"1", b"other"]
 
     with running(config(FOR_LONG)) as gateway:
-        until(lambda: gateway.counters["telemetry"].delivered == 1)
-    assert payloads(ems) == [b"3"]
+        until(lambda: gateway.counters["telemetry"].delivered == 2)
+    assert payloads(ems) == [b"3", b"4"]
     rows = archive_rows()
     (cut,) = [row for row in rows if row["leg"] == "cut"]
-    assert cut["reason"] == ids_of(rows, "delivered")[-1]
+    assert cut["reason"] == ids_of(rows, "delivered")[-2]
     assert (cut["name"], cut["endpoint"], cut["system"]) == ("a/b", "plant", "mqtt")
-    assert [row["attempt"] for row in rows if row["leg"] == "delivered"] == [1, 1, 1]
+    assert [row["attempt"] for row in rows if row["leg"] == "delivered"] == [1, 1, 1, 1]
+
+
+EXPIRED = Headers(expiry=1)
+
+
+@pytest.mark.parametrize("batches", [1, 2], ids=["together", "apart"])
+def test_a_held_message_goes_where_the_newer_one_is_refused(
+    batches: int, plant: BrokerClient, ems: BrokerClient
+) -> None:
+    """It stood for a message that the target never got."""
+    messages = [Message("a", b"2"), Message("a", b"3", EXPIRED)]
+    with running(config(FOR_LONG)) as gateway:
+        counters = gateway.counters["telemetry"]
+        plant.publish(Message("a", b"1"))
+        until(lambda: counters.delivered == 1)
+        for at in range(batches):
+            plant.publish(*messages[at::batches])
+        until(lambda: counters.spooled + counters.thinned == 2)
+        gateway.reload(configured(config(FOR_LONG).replace("telemetry", "renamed")))
+        until(lambda: counters.dead == 1)
+        until(lambda: not gateway.lanes["ems"].thinning.intervals)
+
+    assert payloads(ems) == [b"1", b"2"]
+    rows = archive_rows()
+    assert [row["rule"] for row in rows if row["leg"] == "dead"] == ["expired"]
+    assert not [row for row in rows if row["leg"] == "cut"]
+    assert ids_of(rows, "delivered") == sorted(ids_of(rows, "received"))[:2]
+
+
+TWO_ROUTES = """\
+  other:
+    from: {endpoint: last, pattern: "{rest...}"}
+    to: {endpoint: ems{OTHER}}
+"""
+
+
+@pytest.mark.usefixtures("no_time_to_convert")
+@pytest.mark.parametrize("other", ["", ", thin: {on_change: true}", ", thin: {seconds: 7200}"])
+def test_no_held_message_comes_after_a_newer_one_of_another_route(
+    other: str, plant: BrokerClient, ems: BrokerClient, last: BrokerClient
+) -> None:
+    """A route that does not hold its message sends the older one before it."""
+    text = config(FOR_LONG) + TWO_ROUTES.replace("{OTHER}", other)
+    text = text.replace("archive:", "  last: {kind: memory, dialect: ems, broker: ems2}\narchive:")
+    with running(text) as gateway:
+        counters, others = gateway.counters["telemetry"], gateway.counters["other"]
+        plant.publish(Message("a", b"1"))
+        until(lambda: counters.delivered == 1)
+        plant.publish(Message("a", b"2"))
+        until(lambda: counters.spooled == 1)
+        last.publish(Message("a", b"newer"))
+        until(lambda: others.delivered + others.spooled == 1)
+        gateway.reload(configured(re.sub(", thin: {.*?}", "", text)))
+        until(lambda: not gateway.lanes["ems"].thinning.intervals)
+
+    held = "seconds" in other
+    assert payloads(ems) == ([b"1", b"newer"] if held else [b"1", b"2", b"newer"])
+    assert (counters.thinned, others.thinned) == (int(held), 0)
 
 
 def test_without_a_spool_only_the_first_is_sent(plant: BrokerClient, ems: BrokerClient) -> None:

@@ -103,6 +103,58 @@ def test_a_renamed_endpoint_without_its_earlier_name_knows_nothing_and_says_so(
     assert not caplog.text
 
 
+def renamed(file: Path, was: str = "mqtt old") -> SourceMemories:
+    """Return the memories of a start with an endpoint `new` whose `was` is that of the role."""
+    found = SourceMemories(MemoryFile(file))
+    found.use_roles([was], [was], {was: "mqtt new"})
+    return found
+
+
+def test_a_mistyped_earlier_name_is_told_with_the_names_that_there_are(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    file = tmp_path / "g.memory"
+    memory(file, "mqtt plant").put("number", 7)
+    memories(file).save("nats hub", {"number": 8})
+
+    renamed(file, "mqtt palnt").load("mqtt palnt")
+
+    (text,) = caplog.messages
+    assert text.startswith("endpoint new: `was: palnt` names no endpoint that this gateway rem")
+    assert "did you mean 'plant'? (it remembers hub, plant)" in text
+
+
+def test_a_first_start_has_no_earlier_name_to_compare(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert renamed(tmp_path / "g.memory").load("mqtt old") == {}
+    assert not caplog.messages
+
+
+def test_an_earlier_name_that_is_told_late_repeats_until_it_was_read_again(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    file = tmp_path / "g.memory"
+    memories(file, "mqtt old").save("mqtt old", {"number": 7})
+    memories(file, "mqtt new").save("mqtt new", {"number": 8})
+
+    def started(doubts: bool) -> SourceMemory:
+        caplog.clear()
+        found = SourceMemory()
+        found.keep_in(renamed(file), "mqtt old")
+        assert found.get("number", read_count, 0) == 7
+        assert found.may_repeat is doubts
+        return found
+
+    started(doubts=True)
+    assert "goes on as old, and was read under its own name" in caplog.text
+    started(doubts=True).note_repeated()
+    started(doubts=False)
+    assert not caplog.messages
+    memories(file, "mqtt new").save("mqtt new", {"number": 9})
+    started(doubts=True)
+
+
 def test_an_endpoint_that_a_reload_renamed_knows_nothing(tmp_path: Path) -> None:
     store = memories(tmp_path / "g.memory", "mqtt old")
     store.save("mqtt old", {"number": 7})

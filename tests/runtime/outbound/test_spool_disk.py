@@ -189,13 +189,13 @@ def test_a_spool_of_another_version_is_refused(tmp_path: Path) -> None:
         database.execute("CREATE TABLE parcels (number INTEGER PRIMARY KEY)")
     before = (tmp_path / FILE_NAME).read_bytes()
 
-    with pytest.raises(SpoolError, match="has version 0, and this gateway reads 1; send its"):
+    with pytest.raises(SpoolError, match="has version 0, and this gateway reads 2; send its"):
         SpoolDatabase(tmp_path)
     with spool_rig(tmp_path / "new"):
         pass
     with closing(sqlite3.connect(tmp_path / "new" / FILE_NAME, isolation_level=None)) as database:
         database.execute("PRAGMA user_version = 9")
-    with pytest.raises(SpoolError, match="has version 9, and this gateway reads 1"):
+    with pytest.raises(SpoolError, match="has version 9, and this gateway reads 2"):
         SpoolDatabase(tmp_path / "new")
 
     assert (tmp_path / FILE_NAME).stat().st_size == len(before)

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gateway.archive.storage import Storage
-from gateway.night.archive.lookup.reader import Row, find_rows, row_days, row_files
+from gateway.night.archive.lookup.row_files import Row, find_rows, row_days, row_files
 
 _ID: Final = re.compile(r"[0-9a-f]{32}")
 _DAY: Final = timedelta(days=1)

@@ -18,7 +18,7 @@ from gateway.archive.schema import Leg
 from gateway.archive.storage import Storage
 from gateway.clock import moment
 from gateway.errors import ArchiveError
-from gateway.night.archive.lookup.reader import Row, find_batches, find_rows, row_days, row_files
+from gateway.night.archive.lookup.row_files import Row, find_batches, find_rows, row_days, row_files
 
 _BATCH_ROWS: Final = 1_000  # in memory at once, with their payloads
 _EXCEPTIONS: Final = "exceptions"

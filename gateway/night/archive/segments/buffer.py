@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from gateway.archive.durable import make_folders, read_regular, replacing
-from gateway.archive.heads import head_path, parsed
+from gateway.archive.heads import head_path, newest_head, parsed, read_heads
 from gateway.archive.layout import HEADS, NAMES, OTHERS, gateway_of, listed
 from gateway.archive.storage import RemoteStorage, Storage
 
@@ -47,8 +47,8 @@ def _add_lines(storage: Storage, path: Path, content: bytes) -> None:
 def copy_others(storage: Storage, buffer: Path, writer: str, key: bytes | None) -> Iterator[str]:
     """Copy the heads and names of other instances of the gateway of `writer`; yield the faults.
 
-    Where the buffer has no head of `writer`, its own are among them: those of a machine before
-    this one. A head that has a fault is not copied.
+    Where the buffer has no head of `writer`, its own are among them: those of the last machine
+    before this one. A head that has a fault is not copied.
 
     Raises:
         OSError: the archive cannot be reached.
@@ -60,6 +60,10 @@ def copy_others(storage: Storage, buffer: Path, writer: str, key: bytes | None) 
         if _is_other(path.stem, writer) or (is_new and path.stem == writer):
             copy = buffer / path.parent / OTHERS / path.name
             yield from _copy(storage, path, size, copy, key)
+    newest = newest_head(read_heads(storage, key), writer) if is_new else None
+    if newest is not None and not newest.current:  # a machine before this one came back
+        copy = buffer / HEADS / OTHERS / head_path(writer).name
+        yield from _copy(storage, newest.path, 0, copy, key)
 
 
 def _copy(storage: Storage, path: Path, size: int, copy: Path, key: bytes | None) -> Iterator[str]:

@@ -126,7 +126,7 @@ def convert(
 
 
 def convert_abandoned(location: ArchiveLocation, storage: Storage, key: bytes | None) -> None:
-    """Convert the journals in reach that no process holds, as the next start of a gateway does.
+    """Convert the readable journals that no process holds, as the next start of a gateway does.
 
     A journal stays when it cannot be converted, or when its seal would need another key: then its
     gateway converts it, and a verification names it.
@@ -270,6 +270,7 @@ def _convert_all(
         for path in waiting:
             yield from _convert(location, path, storage, key)
         if isinstance(storage, RemoteStorage):
+            upload_heads(storage, location.local, changed=True)  # they state ends that were noted
             upload_names(storage, location.local)
         if keep_days is not None:
             for day in remove_days(storage, oldest_kept(keep_days, today()), key).days:
@@ -289,7 +290,7 @@ def _convert(
         if location.url:  # the storage is not reachable: the other journals would fail, too
             raise
         yield True, str(error)
-    except Exception as error:  # noqa: BLE001  # a fault of ours: it concerns no other journal
+    except Exception as error:  # noqa: BLE001  # our fault: it concerns no other journal
         yield True, f"{path}: is not converted: {first_line(error)}"
     else:
         for line in conversion.report_lines() if conversion else ():

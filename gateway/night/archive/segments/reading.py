@@ -97,7 +97,7 @@ class ParquetReader:
 def is_dense(table: pa.Table, size: int) -> bool:
     """Return whether the rows of a file of `size` bytes take half of what they may.
 
-    Such rows stay in files of their own, so that a merged file takes less than it may, too.
+    Such rows stay in files of their own, so that also a merged file takes less than it may.
     """
     return bool(table.nbytes > _IN_ALL // 2 * size)
 

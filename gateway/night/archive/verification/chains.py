@@ -95,8 +95,8 @@ class _Chain:
 
     def findings(self) -> Iterator[Finding]:
         yield from self._begin(self.lineages[0][0])
-        for before, after in pairwise(self.lineages):
-            yield from self._break(before, after)
+        for number in range(1, len(self.lineages)):
+            yield from self._break(self._before(number), self.lineages[number])
         for lineage in self.lineages:
             for earlier, later, fault in contradictions(lineage):
                 if self.period.has(earlier.opened, later.closed):
@@ -145,11 +145,26 @@ class _Chain:
         elif self.period.has(link.closed, self._end_of(link, first)):
             yield self._missing(link, first)
 
+    def _before(self, number: int) -> Sequence[Seal]:
+        """Return the lineage that one of this number goes on from: by its link, or by time."""
+        link, earlier = self.lineages[number][0].previous, self.lineages[:number]
+        name = parse_journal_name(link.journal) if link is not None else None
+        of_process = (
+            lineage
+            for lineage in reversed(earlier)
+            if name is not None and any(seal.start == name.start for seal in lineage)
+        )
+        return next(of_process, earlier[-1])
+
     def _break(self, earlier: Sequence[Seal], later: Sequence[Seal]) -> Iterator[Finding]:
         """Return the finding about the begin of a second lineage."""
-        last, first = max(earlier, key=lambda seal: seal.closed), later[0]
+        last, first = max(earlier, key=lambda seal: (seal.closed, seal.sequence)), later[0]
         known = {seal.journal for lineage in self.lineages for seal in lineage}
         link, begin, end = first.previous, last.closed, first.opened
+        is_back = link and link.taken and link.journal in {seal.journal for seal in earlier}
+        if is_back and last.closed <= first.opened:  # with what its machine wrote after that head
+            yield from self._after_taken(last, first)
+            return
         name = parse_journal_name(link.journal) if link is not None else None
         if link and name and is_stopped(last) and name.number == last.sequence + 1:
             begin = max(begin, self.facts.begin_of(link))  # nothing was written between
@@ -157,13 +172,15 @@ class _Chain:
             end = link.closed  # nor after it
         elif link and link.journal not in known:
             end = self._end_of(link, first)
+            if end < begin:  # it was over before that lineage, of another machine
+                begin = min(self.facts.begin_of(link), end)
         if not self.period.has(begin, end):
             return
         if first.opened < last.closed or (link is not None and link.journal in known):
             text = f"{first.journal} and {last.journal} were written beside each other"
             hint = f"two processes use the name {self.writer}; give each gateway its own name"
             yield error("forked-chain", _place(first), f"{text}: {hint}")
-        elif link is not None:
+        elif link is not None and not self.facts.reader.exists(link):
             yield self._missing(link, first)
         else:
             text = f"{first.journal} begins a new chain after {last.journal}"
@@ -176,23 +193,23 @@ class _Chain:
     def _taken(self, lineage: Sequence[Seal]) -> Iterator[Finding]:
         """Yield the errors about journals after which another machine may have lost others."""
         for earlier, later in pairwise(lineage):
-            taken = later.previous is not None and later.previous.taken
-            if (
-                taken
-                and earlier.end is End.CLOSED
-                and self.period.has(earlier.closed, later.opened)
-            ):
-                since = f"nothing proves the rows of {self.writer} after {_clock(earlier.closed)}"
-                text = f"{since}: another machine began with {later.journal}"
-                yield error("open-chain", _place(later), f"{text}, and that one did not stop")
+            if later.previous is not None and later.previous.taken:
+                yield from self._after_taken(earlier, later)
+
+    def _after_taken(self, last: Seal, first: Seal) -> Iterator[Finding]:
+        if last.end is End.CLOSED and self.period.has(last.closed, first.opened):
+            since = f"nothing proves the rows of {self.writer} after {_clock(last.closed)}"
+            text = f"{since}: another machine began with {first.journal}"
+            yield error("open-chain", _place(first), f"{text}, and that one did not stop")
 
     def _end(self, last: Seal) -> Iterator[Finding]:
         """Check that the chain reaches the end of the period."""
-        if is_stopped(last) or last.closed >= self.period.end:
+        begin = self._unproven_from(last)
+        if is_stopped(last) or begin >= self.period.end:
             return
-        since = f"nothing proves the rows of {self.writer} after {_clock(last.closed)}"
+        since = f"nothing proves the rows of {self.writer} after {_clock(begin)}"
         if self.writer in self.facts.writers.retired:
-            note = self.facts.writers.note(self.writer, last.closed, self.period)
+            note = self.facts.writers.note(self.writer, begin, self.period)
             if note is not None:
                 yield error("open-chain", _place(last), f"{since}{note}")
             return
@@ -200,8 +217,8 @@ class _Chain:
             return  # a command need not run again; its journal has what it acknowledged
         if (until := taken_over(last.lease, self.leases)) is not None:
             head = self.facts.writers.expected.get(self.writer)
-            is_back = head is not None and head.last == last.journal
-            if not is_back and self.period.has(last.closed, until):
+            known = begin > last.closed or (head is not None and head.last == last.journal)
+            if not known and self.period.has(last.closed, until):
                 yield error("open-chain", _place(last), away(self.writer, last.closed, until))
             return
         if self._continues(last):
@@ -211,6 +228,17 @@ class _Chain:
         else:
             hint = "no seal follows, and no stop; start the gateway, and wait for its seal"
             yield error("open-chain", _place(last), f"{since}: {hint}")
+
+    def _unproven_from(self, last: Seal) -> int:
+        """Return when the writer may have written after its last seal: a process ends with it.
+
+        The head tells when the next process began, where that follows this journal.
+        """
+        head = self.facts.writers.sound.get(self.writer)
+        opened = parse_journal_name((head and head.open) or "")
+        if head and head.closed and opened and head.closed.journal == last.journal:
+            return last.closed if opened.start == last.start else max(opened.start, last.closed)
+        return last.closed
 
     def _continues(self, last: Seal) -> bool:
         """Return whether a live journal continues the chain, or one that waits before it."""

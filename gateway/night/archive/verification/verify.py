@@ -62,7 +62,7 @@ class Verified:
 
     `segments` are all files with rows of the date, also those that no seal proves. `pauses` are
     the times in which a gateway did not run. `journals` are those without a seal, where the folder
-    of the journals is in reach. `seals` counts the seals of the date, and `unproven` the rows that
+    of the journals can be read. `seals` counts the seals of the date, and `unproven` the rows that
     they list in segments that are absent or not as they were sealed. `holders` are the instances
     that were active on the date, where a gateway has several. The `writers` were read before seals
     and journals.

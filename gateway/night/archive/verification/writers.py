@@ -5,20 +5,20 @@ Every file that names a writer is a witness for it: its head, its seals and its 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Final
 
 from gateway.archive.findings import Finding, error, warning
-from gateway.archive.heads import StoredHead, WriterHead, head_path, read_heads
+from gateway.archive.heads import StoredHead, WriterHead, head_path, newest_head, read_heads
 from gateway.archive.layout import JournalName, day_start, is_replay, parse_journal_name
 from gateway.archive.routes import routes_files
 from gateway.archive.signed_json import Previous, Term
 from gateway.archive.storage import LocalStorage, Storage
 from gateway.night.archive.retired import Retirement, retirements
-from gateway.night.archive.seals.seal import Seal
+from gateway.night.archive.seals.seal import End, Seal
 from gateway.night.archive.seals.store import link_path
 from gateway.night.archive.verification.holders import away, taken_over
 from gateway.night.archive.verification.seal_evidence import SLACK, EvidenceReader, Period
@@ -71,10 +71,9 @@ class Facts:
     """The facts that prove journals: the seals around a date, and what the archive has beside them.
 
     `seals` are those that were read, and `waiting` the journals without one, where their folder is
-    in reach. `moved` tells whether the
-    head of a writer is not that one any more: a gateway that runs goes on while its archive is
-    read, and what was missing then may be there. The writers of a `buffered` archive keep their
-    heads elsewhere: a new buffer begins a new chain.
+    readable. `moved` tells whether a writer has another head by now: a gateway that runs goes on
+    while its archive is read, and what was missing then may be there. The writers of a `buffered`
+    archive keep their heads elsewhere: a new buffer begins a new chain.
     """
 
     reader: EvidenceReader
@@ -107,14 +106,19 @@ class Facts:
     def next_start(self, name: JournalName) -> int:
         """Return when the next process of a writer began after that of a journal.
 
+        A seal names its predecessor, also one that was removed with its date.
         Units: microseconds.
         """
-        starts = self.reader.starts_of(name.writer)
+        links = [each.previous for each in self.seals if each.writer == name.writer]
+        named = (parse_journal_name(link.journal) for link in links if link is not None)
+        starts = self.reader.starts_of(name.writer) | {each.start for each in named if each}
         return min((each for each in starts if each > name.start), default=FOREVER)
 
     def leases(self, gateway: str) -> set[Term]:
         """Return the known leases of the instances of a gateway that nobody retired."""
-        heads = self.writers.expected.values()
+        return self._leases(gateway, self.writers.expected.values())
+
+    def _leases(self, gateway: str, heads: Collection[WriterHead]) -> set[Term]:
         found = {each.lease for each in self.seals if each.gateway == gateway}
         return found | {each.lease for each in heads if each.gateway == gateway}
 
@@ -127,7 +131,8 @@ class Facts:
         """
         if not lease.number or is_replay(name.writer):
             return FOREVER
-        later = (each.since for each in self.leases(gateway) if each.since > name.start + SLACK)
+        leases = self._leases(gateway, self.writers.sound.values())  # a retired one had it, too
+        later = (each.since for each in leases if each.since > name.start + SLACK)
         return min(later, default=FOREVER)
 
     def has_seal(self, stem: str) -> bool:
@@ -174,8 +179,9 @@ def writer_findings(period: Period, facts: Facts) -> Iterator[Finding]:
         if note is not None:
             absent = _absent_journals if writer in writers.in_reach else _absent_seals
             found += absent(writer, head, period, facts)
-        if period.has(head.at, FOREVER):  # a retirement says nothing about another head
-            found += _older_head(writer, head, facts)
+        newest = newest_head(writers.heads, writer)
+        if newest and newest.head and period.has(newest.head.at, FOREVER):  # also when retired
+            found += _older_head(writer, newest.head, facts)
         if found and not facts.moved(writer, head):
             yield from (replace(each, text=f"{each.text}{note or ''}") for each in found)
     for stored in writers.heads:
@@ -193,9 +199,10 @@ def _lost_machine(path: Path, head: WriterHead, period: Period, facts: Facts) ->
         return
     begin = name.start if link is None else facts.begin_of(link)
     end = min(facts.next_start(name), facts.followed(name, head.gateway, head.lease))
-    if period.has(begin, end) and not facts.has_seal(str(name)):
+    note = facts.writers.note(head.writer, head.at, period)
+    if note is not None and period.has(begin, end) and not facts.has_seal(str(name)):
         text = f"{head.writer} opened {name}, and went on from another machine without its seal"
-        yield error("missing-journal", path.as_posix(), f"{text}; its rows are missing")
+        yield error("missing-journal", path.as_posix(), f"{text}; its rows are missing{note}")
 
 
 def missing_head(writer: str) -> Finding:
@@ -225,15 +232,9 @@ def _absent_journals(
     writer: str, head: WriterHead, period: Period, facts: Facts
 ) -> Iterator[Finding]:
     """Yield a finding for each journal that the head names and that is nowhere."""
-    known, link = facts.known, head.closed
-    stem = head.open or ""
+    link, stem = head.closed, head.open or ""
     opened = parse_journal_name(stem)
-    if link is not None and link.journal not in known and not facts.reader.exists(link):
-        end, name = link.closed, parse_journal_name(link.journal)
-        if link.digest is None and name and opened and opened != name:  # nobody knows its end
-            end = min(opened.start, facts.followed(name, head.gateway, head.lease))
-        if period.has(facts.begin_of(link), end):
-            yield missing_seal(writer, link)
+    yield from _absent_closed(writer, head, period, facts)
     if opened is None or (link is not None and link.journal == stem):
         return
     begin = opened.start if link is None else max(opened.start, link.closed)
@@ -243,18 +244,36 @@ def _absent_journals(
         yield error("missing-journal", f".journal/{stem}.open", text)
 
 
+def _absent_closed(
+    writer: str, head: WriterHead, period: Period, facts: Facts
+) -> Iterator[Finding]:
+    """Yield a finding about the journal that the head names as closed, and that is nowhere."""
+    link, opened = head.closed, parse_journal_name(head.open or "")
+    if link is None or link.journal in facts.known or facts.reader.exists(link):
+        return
+    end, name = link.closed, parse_journal_name(link.journal)
+    unknown = link.digest is None or link.taken
+    if unknown and name and opened and opened != name:  # nobody knows its end
+        end = min(opened.start, facts.followed(name, head.gateway, head.lease))
+    begin, own = facts.begin_of(link), [each for each in facts.seals if each.writer == writer]
+    last = max(own, key=lambda seal: seal.closed, default=None)
+    stopped = last is not None and last.end is End.STOPPED  # else its chain tells what follows
+    if last and name and stopped and last.sequence < name.number - 1:
+        begin = min(begin, last.closed)
+    if period.has(begin, end):
+        yield missing_seal(writer, link)
+
+
 def _absent_seals(writer: str, head: WriterHead, period: Period, facts: Facts) -> Iterator[Finding]:
     """Yield a finding about a process of which, by the head, a journal should have a seal.
 
     Its journals are out of reach, and the chain before it may end with a stop.
     """
     name, link = parse_journal_name(head.open or ""), head.closed
-    if link is not None and link.journal == head.last:
-        due = link.closed >= facts.oldest and period.has(facts.begin_of(link), link.closed)
-        if due and not facts.reader.exists(link):
-            yield missing_seal(writer, link)
-        return
-    if name is None or is_replay(writer):
+    before = parse_journal_name(link.journal) if link and link.closed >= facts.oldest else None
+    if before and (name is None or name == before or name.start != before.start):
+        yield from _absent_closed(writer, head, period, facts)  # no chain needs to lead there
+    if name is None or name == before or is_replay(writer):
         return
     until = taken_over(head.lease, facts.leases(head.gateway))
     begin, end = name.start, FOREVER if until is None else until

@@ -2,7 +2,7 @@
 
 A row is a receipt of a message, or its delivery. A message that came back to the place of its
 source repeats a row there. One that has been at the place of its target repeats a row there, under
-the name that the target would have got: its cut row has it as `source_name`.
+the name that the target would have got: its cut row has it as `target_name`.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _SCHEMA: Final = schema_of(EVENTS)
 _EVIDENCE: Final = (Leg.RECEIVED.value, Leg.DELIVERED.value)
 _READ: Final = (
     *CUT_KEYS, "leg", "name", "id", "trace", "hash", "size", "outcome", "attempt", "received",
-    "time", "source_time", "source_name", "redelivered", "reason",
+    "time", "source_time", "target_name", "redelivered", "reason",
 )  # fmt: skip
 
 
@@ -92,11 +92,11 @@ def _cuts(rows: pa.Table, scope: CutScope) -> Iterator[pa.Table]:
     own = own.filter(pc.equal(classes_of(own), ""))
     if own.num_rows:
         retained = pc.fill_null(pc.equal(own["reason"], RETAINED), False)
-        at_target = pc.is_valid(own["source_name"])
+        at_target = pc.is_valid(own["target_name"])
         end = pc.if_else(at_target, endpoints_of(own["target"]), own["endpoint"])
         facts = {
             "place": _places(own, end, scope),
-            "repeated": pc.coalesce(own["source_name"], own["name"]),
+            "repeated": pc.coalesce(own["target_name"], own["name"]),
             "name": own["name"],
             "room": 0,
             "again": pc.or_(retained, pc.fill_null(own["redelivered"], False)),

@@ -143,7 +143,7 @@ def _unmatched(reader: Reader, first: Numbers, last: Numbers, scope: HopScope) -
 
 
 def _receipts(rows: pa.Table, scope: HopScope) -> Iterator[pa.Table]:
-    """Yield an event for each receipt by a reader; a message that it cut was received, too.
+    """Yield an event for each receipt by a reader; it also received a message that it cut.
 
     One that `thin` cut has a received row.
     """

@@ -41,7 +41,7 @@ _COPY: Final = ("gateway", *_NAMES)
 # A copy that was not checked has no `now`; the archive does not have what is in `lack`.
 RESULT: Final = {**dict.fromkeys((*_COPY, "now", "lack"), "string"), "copies": "int64"}
 _ROUTES: Final = "the routes of {}"
-_FIELDS: Final = "the fields in the names of {} (`archive_redact`, or dead letters sent again)"
+_FIELDS: Final = "the fields in the names of {} (`archive_redact`)"
 _DISTINCT: Final = [*_COPY, "first_id", "last", "copies"]
 _TIMED: Final = (*_COPY, "leg", "time", "received", "replayed")
 _RUN_BYTES: Final = 8  # of a message id: the start of the process that received it

@@ -75,7 +75,7 @@ class BlockIds:
         return cls(len(members), *map(np.concatenate, zip(*parts, strict=True)))
 
     def shared_blocks(self) -> Flags:
-        """Return which blocks have a settled id that is in another interval, too."""
+        """Return which blocks have a settled id that is also in another interval."""
         order = np.argsort(self.first, kind="stable")
         first, last = self.first[order], self.last[order]
         with_earlier = first[1:] <= np.maximum.accumulate(last)[:-1]

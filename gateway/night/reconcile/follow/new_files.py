@@ -18,7 +18,7 @@ _DAY: Final = timedelta(days=1)
 
 
 def touched(landed: Iterable[Path]) -> set[date]:
-    """Return the dates whose verdict new files may change: their own, and neighbours in reach."""
+    """Return the dates whose verdict new files may change: their own, and those of neighbours."""
     found: set[date] = set()
     for path in landed:
         day, hour = parse_day(path.parts[0]), path.parts[1].removeprefix("hour=")

@@ -128,7 +128,7 @@ def find_inputs(
         OSError: the archive cannot be read.
     """
     storage = open_storage(location)
-    journals = location.local if location.local.is_dir() else None  # where they are in reach
+    journals = location.local if location.local.is_dir() else None  # where this machine has them
     verify = partial(
         verify_day, storage, key=key, journals=journals, hash_files=hash_files, read=read
     )

@@ -84,6 +84,21 @@ class RouteHistory:
             for route in to_routes(json.loads(rules)):
                 yield gateway, route
 
+    def newest_targets(self) -> frozenset[tuple[str, str]] | None:
+        """Return route and label of each target that a gateway has by its newest rules.
+
+        None when some are not known: a file is damaged, or absent.
+        """
+        own = (each for each in self.periods if not is_replay(each.writer))
+        newest = {
+            gateway_of(each.writer): each.rules for each in sorted(own, key=lambda each: each.since)
+        }
+        rules = [self.mapping] if self.mapping else [*newest.values()]
+        if not rules or not all(rules):
+            return None
+        routes = (route for each in rules for route in to_routes(json.loads(each)))
+        return frozenset((route.name, to.label) for route in routes for to in route.targets)
+
     def during(
         self, gateway: str, first: int, last: int, *, replays: bool = False
     ) -> list[RulePeriod]:

@@ -2,26 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import dropwhile
 from typing import Final
 
 from gateway.archive.findings import Finding, error
-from gateway.archive.judged_journals import Seen, gaps, joined
+from gateway.archive.judged_journals import (
+    Seen,
+    Span,
+    as_one,
+    gaps,
+    has_judged,
+    joined,
+    newest_chain,
+)
 from gateway.archive.layout import JournalName, day_of, day_start, parse_journal_name
 from gateway.archive.signed_json import Previous
 from gateway.night.archive.night_record import HeadSeen, Night
 from gateway.night.archive.verification.holders import away, taken_over
 from gateway.night.archive.verification.writers import missing_head, missing_seal
+from gateway.night.reconcile.by_key import by_key
 from gateway.night.reconcile.nights.world import World
 
 TOLD_ONCE: Final = ("forgotten-unresolved", "forgotten-unjudged", "late-for-forgotten")
 
 
-def writer_errors(previous: Night, seen: Mapping[str, Seen], world: World) -> Iterator[Finding]:
+def writer_errors(previous: Night, seen: Collection[str], world: World) -> Iterator[Finding]:
     """Yield the errors about writers that fell silent, and heads that are absent or went back."""
     before = {each.writer: each for each in previous.heads}
     now = {each.writer: each for each in world.heads}
-    for writer in sorted((before.keys() | now.keys() | seen.keys() | world.named) - world.retired):
+    for writer in sorted((before.keys() | now.keys() | {*seen} | world.named) - world.retired):
         place = f"_heads/{writer}.json"
         old, head = before.get(writer), now.get(writer)
         if head is None:
@@ -69,27 +79,47 @@ def _last(head: HeadSeen) -> tuple[int, int]:
     return (name.start, name.number) if name else (0, -1)
 
 
-def missing_journals(seen: Mapping[str, Seen], world: World) -> Iterator[Finding]:
+def missing_journals(seen: Mapping[str, Sequence[Seen]], world: World) -> Iterator[Finding]:
     """Yield an error for the journals of each writer that others follow, or that its head names.
 
     They reached no night, or their seals are gone although no date was removed with them.
     """
     closed = {each.writer: each.closed for each in world.heads}
+    sealed = {writer for writer, _ in world.numbers}
     for writer in sorted(closed.keys() | seen.keys()):
-        known, link = seen.get(writer, Seen(writer, 0, -1)), closed.get(writer)
-        numbers = world.numbers.get(writer, ())
-        first = world.before.get(writer) if numbers else link
+        own, link = seen.get(writer, ()), closed.get(writer)
+        first = world.before.get(writer) if writer in sealed else link
         if world.there and (name := _name_if_due(first, world)):
             yield _without_seal(name, f"up to {name.number:06}, have no seal")
-        last, name = known.number, _name_if_due(link, world)
-        if link and name and not known.has(name.start, name.number):
+        gone, name = _gone(own, world), _name_if_due(link, world)
+        if link and name and not has_judged(own, name):
             yield missing_seal(writer, link)
-            last = max(last, name.number - 1)
-        gone = gaps(min(numbers), last, numbers) if numbers else ()
-        for span in joined([*known.missing, *gone]):
+            numbers = {n for (w, _), found in world.numbers.items() for n in found if w == writer}
+            known = as_one(newest_chain(own)).number if own else min(numbers, default=name.number)
+            gone += [(name.start, each) for each in gaps(known + 1, name.number - 1, numbers)]
+        for start, span in gone:
             rest = f" to {span.last:06}" if span.last > span.first else ""
-            name = JournalName(writer, known.start, span.first)
-            yield _without_seal(name, f"{span.first:06}{rest}, have no seal")
+            journal = JournalName(writer, start, span.first)
+            yield _without_seal(journal, f"{span.first:06}{rest}, have no seal")
+
+
+def _gone(own: Sequence[Seen], world: World) -> list[tuple[int, Span]]:
+    """Return the numbers that have no seal, each with the start of a process.
+
+    They are missing in the newest chain, or the seal of a judged journal has vanished. Seals are
+    removed with their dates, the oldest first: what is before the first one was.
+    """
+    if not own:
+        return []
+    chain = as_one(newest_chain(own))
+    spans = by_key([(chain.start, each) for each in chain.missing])
+    kept = dropwhile(lambda each: (each.writer, each.start) not in world.numbers, own)
+    for number, each in enumerate(kept):
+        sealed = world.numbers.get((each.writer, each.start), ())
+        first = each.first if number else min(sealed)
+        vanished = [*each.missing, *gaps(first, each.number, sealed)]
+        spans.setdefault(each.start, []).extend(vanished)
+    return [(start, each) for start in sorted(spans) for each in joined(spans[start])]
 
 
 def _without_seal(name: JournalName, which: str) -> Finding:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 from gateway.archive.judged_journals import Seen, with_judged
-from gateway.archive.layout import day_of
+from gateway.archive.layout import JournalName, day_of
 from gateway.night.archive.night_record import NOT_JUDGED, DateRecord, HeadSeen, Night, extended
+from gateway.night.archive.verification.seal_evidence import reach
 from gateway.night.reconcile.by_key import by_key
 from gateway.night.reconcile.nights.findings import (
     TOLD_ONCE,
@@ -42,8 +44,7 @@ def plan_night(previous: Night, world: World, *, at: int, spooled_days: int) -> 
         day: each for day, each in before.items() if day >= today or (repeated and each.settled)
     }
     dates |= {day: _pending(day, before.get(day), macs.get(day, ())) for day in wanted}
-    chains = _seen(previous, world)
-    seen = {writer: own[-1] for writer, own in chains.items()}
+    seen = _seen(previous, world)
     findings = [
         *writer_errors(previous, seen, world),
         *missing_journals(seen, world),
@@ -61,7 +62,7 @@ def plan_night(previous: Night, world: World, *, at: int, spooled_days: int) -> 
         until=max(today, previous.until),
         spooled_days=spooled_days,
         heads=_heads(previous, world),
-        seen=tuple(each for writer in sorted(chains) for each in chains[writer]),
+        seen=tuple(each for writer in sorted(seen) for each in seen[writer]),
         dates=tuple(dates[day] for day in sorted(dates)),
         findings=tuple(findings),
     )
@@ -82,7 +83,8 @@ def _excused(previous: Night, world: World) -> set[str]:
     """
     retired = world.retired.intersection(each.writer for each in previous.heads)
     heads = (each for each in (*previous.heads, *world.heads) if each.writer in retired)
-    since = min((str(day_of(each.at)) for each in heads), default=str(world.today))
+    signs = [reach(each.at, each.at)[0] for each in heads]
+    since = str(day_of(min(signs))) if signs else str(world.today)
     return {day for day in world.kept if day >= since}
 
 
@@ -102,9 +104,20 @@ def _heads(previous: Night, world: World) -> tuple[HeadSeen, ...]:
 
 
 def _seen(previous: Night, world: World) -> dict[str, list[Seen]]:
-    """Return the chains of each writer, the one that goes on last."""
+    """Return the processes of each writer, but those whose journals were removed with their dates.
+
+    Such a process ended before the oldest date: a later one began before it.
+    """
     found = by_key((each.writer, each) for each in previous.seen)
-    new = by_key((each.writer, (each.start, each.number)) for each in world.journals)
+    new = by_key((each.writer, each) for each in world.journals)
     for writer, journals in new.items():
-        found[writer] = with_judged(found.get(writer, ()), journals, writer)
+        names = (JournalName(each.writer, each.start, each.number) for each in journals)
+        found[writer] = with_judged(found.get(writer, ()), names)
+    for own in found.values():
+        own[:-1] = [
+            each
+            for each, after in pairwise(own)
+            if str(day_of(after.start)) >= world.oldest
+            or (each.writer, each.start) in world.numbers
+        ]
     return found

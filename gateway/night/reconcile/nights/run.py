@@ -146,7 +146,7 @@ def run_dates(
 
 
 def convert_left(job: Job) -> None:
-    """Convert the journals in reach that a gateway left at its end."""
+    """Convert the readable journals that a gateway left at its end."""
     if job.location.local.is_dir():
         convert_abandoned(job.location, open_storage(job.location), job.key)
 

@@ -45,9 +45,9 @@ class World:
     `kept` are the dates with rows, `results` those with published results, and `live` the writers
     whose process is known to run. `heads` are those that their writers signed. `forgotten` are
     dates that were removed since the last night with rows that no night judged. `named` are the
-    writers whose routes are archived. `sealed` are the dates with seals. By writer, `numbers` are
-    those of the sealed journals of its newest chain, and `before` is the predecessor of the first
-    sealed journal.
+    writers whose routes are archived. `sealed` are the dates with seals. By writer and start of a
+    process, `numbers` are those of its sealed journals. By writer, `before` is the predecessor of
+    its first sealed journal.
     """
 
     today: date
@@ -60,7 +60,7 @@ class World:
     forgotten: frozenset[str] = frozenset()
     named: frozenset[str] = frozenset()
     sealed: frozenset[str] = frozenset()
-    numbers: Mapping[str, Collection[int]] = field(default_factory=dict)
+    numbers: Mapping[tuple[str, int], Collection[int]] = field(default_factory=dict)
     before: Mapping[str, Previous] = field(default_factory=dict)
 
     @property
@@ -97,8 +97,6 @@ def world_of(
     waiting = [] if job.location.url else waiting_journals(job.location.local)
     kept = frozenset(map(str, days_in(storage.names(Path()))))
     writers = known_writers(storage, None, job.key)
-    ends = by_key((each.writer, each.start) for each in previous.seen)
-    earlier = {writer: starts[-2] for writer, starts in ends.items() if len(starts) > 1}
     return World(
         today=day_of(at),
         heads=[
@@ -112,11 +110,7 @@ def world_of(
             for seal in unjudged  # one that is unreadable or forged stays new, until it is mended
             if (seal.keyed and job.key is None) or seal.has_valid_mac(job.key)
         ],
-        numbers=by_key(
-            (name.writer, name.number)
-            for _, name in journals
-            if name.start > earlier.get(name.writer, -1)
-        ),
+        numbers=by_key(((name.writer, name.start), name.number) for _, name in journals),
         before={seal.writer: seal.previous for seal in firsts if seal.previous is not None},
         kept=kept,
         results=frozenset(map(str, results)),
@@ -130,7 +124,10 @@ def world_of(
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """The dates around a journal of a writer, from its neighbours; `filled` after a judged one."""
+    """The dates around a journal of a writer, from its neighbours.
+
+    `after` is `date.max` for its last journal. A place is `filled` before a judged journal.
+    """
 
     before: date
     after: date
@@ -146,7 +143,7 @@ def _places(listed: Iterable[tuple[date, JournalName]], previous: Night) -> dict
         for number, (_, name) in enumerate(own):
             # Most journals are closed just after midnight: what follows them reaches back.
             before = own[number - 1][0] - timedelta(days=1) if number else own[0][0]
-            after, _ = own[min(number + 1, len(own) - 1)]
+            after = own[number + 1][0] if number + 1 < len(own) else date.max
             found[str(name)] = _Place(before, after, filled=number < last)
     return found
 
@@ -177,16 +174,20 @@ def _new_journal(
     """Return a journal with the dates of its rows, and those that it proves from `begin` on.
 
     One that begins a chain, or that leaves or fills a gap, proves all between its neighbours: the
-    finding about the journals that are missing there belongs to these dates. Its first rows may be
+    finding about the journals that are missing there belongs to these dates. A stop proves the
+    silence until the next journal: it may arrive late. The first rows of a journal may be
     sightings of copies that were in flight before, for `in_flight` microseconds.
     """
     before = seal.previous
+    place = places[seal.journal]
     begin, end = reach(min(begin, seal.opened), seal.closed)
     begin = min([begin, *(entry.first - in_flight for entry in seal.segments)])
     first, last = day_of(begin), day_of(end)
-    place = places.get(seal.journal)
-    if place and (place.filled or before is None or before.journal not in places):
-        first, last = min(first, place.before), max(last, place.after)
+    goes_on = place.after if place.after < date.max else last
+    if place.filled or before is None or before.journal not in places:
+        first, last = min(first, place.before), max(last, goes_on)
+    if seal.end is End.STOPPED:
+        last = max(last, place.after)
     proven = {day for day in kept if str(first) <= day <= str(last)}
     concerns = proven.union(*(entry.concerns for entry in seal.segments))
     return NewJournal(seal.writer, seal.start, seal.sequence, seal.mac, tuple(sorted(concerns)))

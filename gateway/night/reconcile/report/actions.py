@@ -62,6 +62,7 @@ def actions(report: Report) -> Iterator[Action]:
         allowed = report.total(facts.allowed) if facts.allowed and not report.strict else 0
         if facts.advice and report.total(name) > allowed:
             yield from _for_class(report, name)
+    yield from _unconfigured(report)
     if any(map(report.between, _HOP_FAULTS)):
         faults = (row for row in report.hop_samples if word(row, "class") in _HOP_FAULTS)
         yield Action(
@@ -133,6 +134,21 @@ def _for_class(report: Report, name: str) -> Iterator[Action]:
             f"{name.capitalize()}{where} ({amount(lost)}): {_NO_PAYLOADS}",
             [_show(report, (row for row in of_class if word(row, "route") in routes))],
         )
+
+
+def _unconfigured(report: Report) -> Iterator[Action]:
+    """Yield the step for copies in the spool that no target of the configuration takes."""
+    waiting = [row for row in report.routes if row.get("unconfigured")]
+    number = sum(count(row, CopyClass.IN_FLIGHT.value) for row in waiting)
+    targets = [f"{word(row, 'target')} of route {word(row, 'route')}" for row in waiting]
+    them = ", ".join(map(shortened, targets[:_MAX_ROUTES]))
+    text = (
+        f"In flight ({amount(number)}) for a target that is no longer configured: {them}. Write"
+        " was: OLD at the endpoint that has another name now, or configure the target again. Else"
+        " the copies stay in the spool, and are missing at the end of --spooled-days."
+    )
+    if waiting:
+        yield Action(text, [_command(report, "reconcile")], "Routes")
 
 
 def _gaps(report: Report) -> Action:

@@ -79,7 +79,14 @@ def write_copies(  # noqa: PLR0913  # the files, the results, and what the repor
     worst = worst_first(tables["routes"].to_pylist(), strict=strict)[: result_tables.MAX_ROWS]
     return CopyResults(
         totals={name: total(tables["routes"], name) for name in TALLIES},
-        routes=route_notes(spark, files.scope.location, files.inputs.day, worst, found.tapped),
+        routes=route_notes(
+            spark,
+            files.scope.location,
+            files.inputs.day,
+            worst,
+            found.tapped,
+            configured=files.history.newest_targets(),
+        ),
         gateways=first_rows(tables["gateways"]),
         hours=hours_of_worst(tables["hours"], worst),
         whole_day=first_rows(result_tables.per_hour(minutes, latencies)),

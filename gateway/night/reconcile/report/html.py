@@ -27,10 +27,10 @@ from gateway.night.reconcile.report import (
     advice,
     charts,
     gaps,
+    headline,
     outage_bars,
     rows,
     timelines,
-    verdict,
 )
 from gateway.night.reconcile.report.report import REPORT_PAGE, Report
 from gateway.night.reconcile.report.summary import from_json
@@ -49,7 +49,7 @@ _MODULES: Final = (
     outage_bars,
     rows,
     timelines,
-    verdict,
+    headline,
 )
 _MAX_ATTRIBUTE: Final = 2_000  # characters of an attribute
 
@@ -64,7 +64,7 @@ def page(report: Report) -> str:
         raise ReconcileError("report: no date was reconciled, so there is no page")
     folder = files(_PACKAGE) / "page"
     style, script = ((folder / name).read_text("utf-8") for name in ("report.css", "report.js"))
-    state, sign = verdict.state(report)
+    state, sign = headline.state(report)
     return environment().get_template("report.html.j2").render(
         report=report,
         sections=list(_titles(report)),

@@ -31,7 +31,8 @@ class Report:
     day: date | None  # None when no date was judged
     findings: Sequence[Finding] = ()
     # At most 10,000, the worst first; the table has all. Beside the counts, a route may have
-    # `taps_needed`: why `altered` needs a tap there, or "", and `payloads_archived`: a boolean.
+    # `taps_needed`: why `altered` needs a tap there, or "", `payloads_archived`: a boolean, and
+    # `unconfigured`: its copies in flight wait for a target that no gateway has any more.
     routes: Rows = ()
     dead_letters: Rows = ()
     samples: Rows = ()

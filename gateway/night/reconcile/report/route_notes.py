@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 from gateway.archive.location import ArchiveLocation
 from gateway.archive.schema import Leg
 from gateway.archive.storage import open_storage
-from gateway.model.copy_class import CLASSES
+from gateway.model.copy_class import CLASSES, CopyClass
 from gateway.night.archive.segments.reading import open_parquet
 from gateway.night.reconcile.grouping import grouped
 from gateway.night.reconcile.input.executors import collect
@@ -34,14 +34,32 @@ _HEADER_NAMES: Final = "headers.key_value.key"  # archived with the payload, and
 _REPLAYABLE: Final = tuple(name for name, each in CLASSES.items() if each.replayable)
 
 
-def route_notes(
-    spark: SparkSession, location: ArchiveLocation, day: Segments, routes: Rows, tapped: Targets
+def route_notes(  # noqa: PLR0913  # the rows, and what notes are made of
+    spark: SparkSession,
+    location: ArchiveLocation,
+    day: Segments,
+    routes: Rows,
+    tapped: Targets,
+    *,
+    configured: Targets | None,
 ) -> list[Row]:
-    """Return `routes` with notes from a sample of the segments, each read by a task of its own."""
+    """Return `routes` with notes from a sample of the segments, each read by a task of its own.
+
+    The `configured` targets are those of the newest routes; None: they are not known.
+    """
     step = -(-len(day) // _MAX_SEGMENTS) or 1
     read = partial(run_notes, location, lossy_routes(routes))
     notes = collect(spark, NOTES, [[each.path] for each in day[::step]], read)
-    return with_notes(routes, notes, tapped)
+    found = with_notes(routes, notes, tapped)
+    return found if configured is None else list(with_unconfigured(found, configured))
+
+
+def with_unconfigured(routes: Rows, configured: Targets) -> Iterator[Row]:
+    """Yield `routes`, those with copies in flight to no `configured` target as `unconfigured`."""
+    for row in routes:
+        waits = count(row, CopyClass.IN_FLIGHT.value) > 0
+        known = (row["route"], row["target"]) in configured
+        yield {**row, "unconfigured": True} if waits and not known else row
 
 
 def lossy_routes(routes: Rows) -> frozenset[str]:

@@ -14,12 +14,14 @@ from typing import Final
 
 from gateway.archive.findings import Finding, Weight
 from gateway.night.reconcile.formatting import counted_as
+from gateway.night.reconcile.report.headline import headline
 from gateway.night.reconcile.report.report import BREACH, CLEAN, GAPS, NO_ANSWER, Report
 from gateway.night.reconcile.report.rows import Row, Rows, word
 from gateway.night.reconcile.report.summary import content_of, members
-from gateway.night.reconcile.report.verdict import headline
 
-NOTHING: Final = "Nothing to judge: no date that ended is new or changed"
+NOTHING: Final = (
+    "Nothing to judge: no date that ended is new or changed; --date D judges one again, also today"
+)
 _WORST_FIRST: Final = (BREACH, NO_ANSWER, GAPS, CLEAN)
 _WORDS: Final[Mapping[object, str]] = {
     BREACH: "not clean",

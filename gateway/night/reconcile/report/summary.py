@@ -10,8 +10,8 @@ from typing import Any, Final, get_type_hints
 
 from gateway.archive.signed_json import document_of, parse
 from gateway.errors import ReconcileError
+from gateway.night.reconcile.report.headline import headline
 from gateway.night.reconcile.report.report import NO_ANSWER, Report
-from gateway.night.reconcile.report.verdict import headline
 
 SUMMARY: Final = "summary.json"
 VERSION: Final = 1

@@ -85,6 +85,10 @@ def _details(run: Run) -> Iterator[str]:
     gaps = ((each.rule, each.counted, _gap_line(each, day)) for each in outages(report.gaps))
     findings = ((each.rule, True, str(each)) for each in (*report.findings, *run.findings))
     yield from _first_lines(chain(turns, gaps, findings))
+    for row in (row for row in report.routes if row.get("unconfigured")):
+        where = f"route {word(row, 'route')}, target {word(row, 'target')}"
+        number = count(row, CopyClass.IN_FLIGHT.value)
+        yield f"{where}: {number} in flight for a target that is no longer configured"
     if report.names_unchecked:
         yield f"names were not checked: {report.names_unchecked}"
     if report.hops_unchecked:

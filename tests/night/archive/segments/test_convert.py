@@ -267,13 +267,13 @@ def test_a_fault_of_the_converter_leaves_its_journal_and_converts_the_others(
 
     def fail_once(*_: object, **_options: object) -> object:
         monkeypatch.undo()
-        raise pa.ArrowInvalid("a fault of ours")
+        raise pa.ArrowInvalid("a broken converter")
 
     monkeypatch.setattr(pq, "write_table", fail_once)
 
     assert main([str(tmp_path), str(first), str(second)]) == 1
 
-    assert f"{first}: is not converted: a fault of ours" in capsys.readouterr().err
+    assert f"{first}: is not converted: a broken converter" in capsys.readouterr().err
     assert (first.exists(), second.exists()) == (True, False)
     found = verify_day(LocalStorage(tmp_path), DAY, None, journals=tmp_path)
     assert "unconverted-journal" in {each.rule for each in found.findings}

@@ -116,7 +116,7 @@ for read in (
             read(file)
     except pa.ArrowException as error:
         found.append(str(error))
-# `ru_maxrss` counts the parent before the exec, too.
+# `ru_maxrss` also counts the parent before the exec.
 peak = re.search(r"VmHWM:\\s*(\\d+) kB", Path("/proc/self/status").read_text())
 print(json.dumps([found, int(peak[1]) << 10]))
 """

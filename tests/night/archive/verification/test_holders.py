@@ -200,6 +200,47 @@ def test_a_lost_journal_is_an_error_until_another_instance_took_the_lease(
     assert found[1:] == [[], []]
 
 
+def test_a_lost_journal_is_over_with_the_lease_of_an_instance_that_was_retired(
+    tmp_path: Path,
+) -> None:
+    """Instance b lost a journal; a took the lease, and was sold. Then b comes back, after days."""
+    made = taken_over(LocalStorage(tmp_path), End.CLOSED)
+    retire(made.storage, "plant@a", "it was sold", END, None)
+    for path in [*tmp_path.rglob("plant@a-*.json"), *tmp_path.rglob("plant@a-*.parquet")]:
+        path.unlink()
+    begin = MIDNIGHT + 100 * HOUR
+    lost = Previous(str(JournalName("plant@b", FIRST.since, 2)), None, NOON)
+    made.add(
+        "plant", begin, begin + HOUR, end=End.STOPPED, start=begin, instance="b",
+        lease=Term(5, begin, 10), previous=lost,
+    )  # fmt: skip
+
+    dates = [
+        day
+        for day in (DAY, *AFTER[:2])
+        if any("plant@b" in each.place for each in made.verify(day).findings)
+    ]
+    assert dates == [DAY]
+
+
+def test_an_instance_that_starts_again_leaves_its_killed_journal_as_it_was(
+    tmp_path: Path,
+) -> None:
+    """The head names the next journal, of another process; the dates before it are proven."""
+    made = taken_over(LocalStorage(tmp_path), End.KILLED)
+    begin = MIDNIGHT + 100 * HOUR
+    stem = str(JournalName("plant@b", begin, 2))
+    write_head(
+        tmp_path,
+        WriterHead(
+            "plant@b", "plant", begin, made.links["plant@b"], stem, instance="b",
+            lease=Term(5, begin, 10),
+        ),
+    )  # fmt: skip
+
+    assert errors(made.verify()) == []
+
+
 def test_a_journal_that_comes_back_ends_the_finding(tmp_path: Path) -> None:
     made = taken_over(LocalStorage(tmp_path), End.CLOSED)
 
@@ -226,6 +267,21 @@ def test_lease_numbers_that_do_not_rise_are_an_error(tmp_path: Path) -> None:
     assert texts(made, "lease-order") == [
         "plant@b wrote under lease 3 after lease 4: lease numbers must rise"
     ]
+
+
+def test_the_leases_of_two_chains_are_not_compared_by_the_numbers_of_their_journals(
+    tmp_path: Path,
+) -> None:
+    """A machine that could not read the head before it numbers its journals from 0 again."""
+    made = Chained(LocalStorage(tmp_path))
+    for begin in (MIDNIGHT, MIDNIGHT + HOUR):
+        made.add("plant", begin, begin + HOUR, instance="a", lease=FIRST)
+    made.add("plant", MIDNIGHT + 2 * HOUR, NOON, instance="a", lease=FIRST, end=End.STOPPED)
+    made.links.clear()
+    later = Term(4, NOON + SECOND, 10)
+    made.add("plant", NOON + SECOND, END, instance="a", lease=later, start=NOON, end=End.STOPPED)
+
+    assert texts(made, "lease-order") == []
 
 
 def overlapping(root: Path, seconds: int, *, lease: bool = True) -> Chained:

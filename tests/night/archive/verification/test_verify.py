@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from gateway.archive.layout import HOUR
-from gateway.archive.signed_json import StoredDigest
+from gateway.archive.layout import HOUR, JournalName
+from gateway.archive.signed_json import TAKEN, Previous, StoredDigest, Term
 from gateway.archive.storage import LocalStorage, RemoteStorage
 from gateway.night.archive.parquet import PAIRS_KEY, SETS_KEY
 from gateway.night.archive.seals.seal import End, SealedDamage
@@ -145,6 +145,26 @@ def test_everything_after_noon_gone_is_found(tmp_path: Path, key: bytes | None) 
 
     assert errors(verified) == ["open-chain"]
     assert "nothing proves the rows of east after 2026-03-14 12:00:00 UTC" in str(verified.findings)
+
+
+def test_a_lost_journal_is_no_error_of_a_later_machine_that_did_not_know_it(
+    tmp_path: Path,
+) -> None:
+    """The machine between began a chain of its own, and the third one follows the first."""
+    made = chained(tmp_path)
+    days = [MIDNIGHT + number * 24 * HOUR for number in range(4)]
+    term = [Term(number, each, 10) for number, each in enumerate(days, start=1)]
+    made.add("edge", days[0], days[0] + HOUR, instance="b", start=days[0], lease=term[0])
+    lost = Previous(str(JournalName("edge@b", days[0], 1)), TAKEN, days[0] + HOUR)
+    made.add("edge", days[1], days[1] + HOUR, instance="a", start=days[1], lease=term[1],
+             end=End.STOPPED)  # fmt: skip
+    made.links.clear()
+    made.add("edge", days[2], days[2] + HOUR, instance="b", start=days[2], lease=term[2],
+             end=End.STOPPED)  # fmt: skip
+    made.add("edge", days[3], days[3] + HOUR, instance="b", start=days[3], previous=lost,
+             lease=term[3], end=End.STOPPED)  # fmt: skip
+
+    assert [errors(made.verify(DAY + timedelta(days=number))) for number in (2, 3)] == [[], []]
 
 
 def test_a_whole_gateway_gone_since_the_day_before_is_found(tmp_path: Path) -> None:

@@ -82,6 +82,40 @@ def test_a_writer_that_comes_back_is_an_error_until_its_journals_are_there(tmp_p
     assert "missing-seal" in errors(made.verify(DATES[2]))
 
 
+def test_a_head_that_comes_back_after_its_dates_were_removed_concerns_no_kept_date(
+    tmp_path: Path,
+) -> None:
+    """A later process had begun before these dates: the first kept seal names its journal."""
+    made = Chained(LocalStorage(tmp_path))
+    old, later = MIDNIGHT - 90 * HOUR, MIDNIGHT - 60 * HOUR
+    before = Previous(str(JournalName("east", later, 6)), "d" * 64, MIDNIGHT - 30 * HOUR)
+    made.add("east", MIDNIGHT, NOON, start=MIDNIGHT, previous=before, end=End.STOPPED)
+    head = WriterHead("east", "east", old, None, str(JournalName("east", old, 0)))
+    path = tmp_path / head_path("east").with_name(f"east-{old}.earlier")
+    path.write_bytes(head.signed(None).to_json())
+
+    assert errors(made.verify()) == []
+
+
+def test_a_writer_that_starts_after_days_leaves_the_dates_between_as_they_are(
+    tmp_path: Path,
+) -> None:
+    """The head names the killed journal as the one before; only what follows is not proven."""
+    made = Chained(LocalStorage(tmp_path))
+    last = made.add("east", MIDNIGHT, NOON, end=End.KILLED)
+    begin = MIDNIGHT + 60 * HOUR
+    stem = str(JournalName("east", begin, number_of(last.link) + 1))
+    write_head(tmp_path, WriterHead("east", "east", begin, closed=last.link, open=stem))
+    for number in range(1, 5):
+        made.add("west", MIDNIGHT + number * 24 * HOUR, MIDNIGHT + number * 24 * HOUR + HOUR)
+
+    found = [errors(made.verify(day)) for day in DATES[:4]]
+
+    assert ["open-chain" in each for each in found] == [False, False, True, True]
+    retire(made.storage, "east", "its host is gone", begin + HOUR, None)
+    assert ["open-chain" in errors(made.verify(day)) for day in DATES[:2]] == [False, False]
+
+
 def remove_all_but_routes(root: Path) -> None:
     for path in [*root.rglob("east-*.parquet"), *root.glob("_seals/*/east-*")]:
         path.unlink()

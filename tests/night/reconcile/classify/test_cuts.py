@@ -148,7 +148,7 @@ def test_a_cut_at_its_target_is_an_outcome_where_the_target_has_what_it_repeats(
     tmp_path: Path, rows: Sequence[Rows], expected: str, label: str
 ) -> None:
     """The path of the message has the target's broker, and the name that it would get there."""
-    found = judged(tmp_path / "archive", [*rows, cut(9, label, source_name="a.b1")])
+    found = judged(tmp_path / "archive", [*rows, cut(9, label, target_name="a.b1")])
 
     assert found == Counter({(label, "loop", expected): 1})
 
@@ -160,12 +160,12 @@ def test_a_cut_at_its_target_may_repeat_a_row_of_another_gateway_there(tmp_path:
     own = _period(tmp_path, "edge", "plant", "x", "y")
     near, far = (RouteHistory([own, _period(tmp_path, "west", "bus", each)]) for each in "yx")
 
-    assert judged(root, [cut(9, "end", source_name="a.b1")], near)["end", "loop", PROVEN] == 1
+    assert judged(root, [cut(9, "end", target_name="a.b1")], near)["end", "loop", PROVEN] == 1
     assert judged(root, [], far)["end", "loop", ON_WORD] == 1
 
 
 def test_a_cut_at_its_target_is_listed_with_endpoint_and_name_of_the_source(tmp_path: Path) -> None:
-    archive(tmp_path, cut(9, source_name="a.b1"))
+    archive(tmp_path, cut(9, target_name="a.b1"))
     segments = find_inputs(ArchiveLocation(tmp_path), DAY).all
     scope = CutScope(ArchiveLocation(tmp_path), day_range(DAY), 0)
 

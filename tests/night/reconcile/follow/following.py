@@ -25,7 +25,7 @@ COUNTED = ("received", "delivered", "missing", "altered", "duplicated", "lost in
 SECOND = 1_000_000
 
 
-class Crash(Exception):  # noqa: N818  # it is the event, not an error of ours
+class Crash(Exception):  # noqa: N818  # it is the event, not an error of the program
     """Stands for the end of the process: no code catches it."""
 
 

@@ -18,6 +18,7 @@ from gateway.night.reconcile.report.route_notes import (
     lossy_routes,
     run_notes,
     with_notes,
+    with_unconfigured,
 )
 from gateway.night.reconcile.report.rows import Row
 from tests.archive.samples import DAY, archive, delivered, received
@@ -63,6 +64,15 @@ def test_a_route_has_its_notes(stored: tuple[ArchiveLocation, list[Path]]) -> No
         {**routes[0], "taps_needed": EMS, "payloads_archived": True},
         {**routes[1], "payloads_archived": False},
     ]
+
+
+def test_copies_in_flight_wait_for_a_target_that_is_configured_or_not() -> None:
+    waiting = [{**route("orders", target), "in flight": 2} for target in ("erp", "old")]
+    routes: list[Row] = [*waiting, route("bare", "old")]
+
+    found = list(with_unconfigured(routes, {("orders", "erp")}))
+
+    assert found == [routes[0], {**routes[1], "unconfigured": True}, routes[2]]
 
 
 def test_payloads_are_not_read_without_a_loss(stored: tuple[ArchiveLocation, list[Path]]) -> None:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from datetime import date, timedelta
 
 import pytest
 
-from gateway.archive.judged_journals import Seen, Span
+from gateway.archive.judged_journals import Seen, Span, as_one, newest_chain
 from gateway.archive.layout import JournalName, day_start, parse_journal_name
 from gateway.archive.signed_json import Previous, Term
 from gateway.night.archive.night_record import NO_NIGHT, HeadSeen, Night
+from gateway.night.reconcile.by_key import by_key
 from gateway.night.reconcile.nights.plan import plan_night, with_verdict
 from gateway.night.reconcile.nights.world import NewJournal, World
 
@@ -54,11 +56,17 @@ def world(today: int, *journals: NewJournal, heads: tuple[HeadSeen, ...] = ()) -
         for number in range(1, name.number + 1)
     ]
     found = [*sealed, *journals]
-    numbers = {
-        own.writer: {each.number for each in found if each.writer == own.writer} for own in found
-    }
     rows = dates | {day(today)}
-    return World(now, heads, found, rows, dates - {day(today - 1)}, numbers=numbers)
+    return World(now, heads, found, rows, dates - {day(today - 1)}, numbers=numbers_of(found))
+
+
+def numbers_of(journals: Iterable[NewJournal]) -> dict[tuple[str, int], list[int]]:
+    return by_key(((each.writer, each.start), each.number) for each in journals)
+
+
+def also(seen: World, *earlier: NewJournal) -> World:
+    """The archive with the seals of journals that earlier nights judged."""
+    return replace(seen, numbers=numbers_of([*earlier, *seen.journals]))
 
 
 def link(
@@ -231,12 +239,24 @@ def test_the_dates_since_the_last_sign_of_a_writer_are_judged_once_after_it_is_r
     assert dates == (day(6),)
 
 
+def test_a_writer_that_is_retired_was_seen_until_shortly_before_its_last_sign() -> None:
+    """Its open journal may have messages that came before midnight: they are not proven."""
+    heads = (head("a", 1, noon(4) - 12 * HOUR + 1), head("b", 1, noon(1)))
+    _, night = link(NO_NIGHT, world(5, heads=heads), (1, 0))
+
+    dates, _ = link(night, replace(world(6, heads=heads), retired=frozenset({"a"})))
+
+    assert dates == (day(3), day(4), day(5))
+
+
 def test_a_head_that_vanished_or_went_back_is_named_every_night() -> None:
     _, night = link(NO_NIGHT, world(3, heads=(head("a", 5, noon(3)), head("b", 5, noon(3)))))
 
     for today in (4, 5, 6):
         seen = world(today, heads=(head("a", 4, noon(today)),))
-        _, night = link(night, replace(seen, numbers=dict.fromkeys("ab", range(1, 6))))
+        _, night = link(
+            night, replace(seen, numbers={("a", 1): range(1, 6), ("b", 1): range(1, 6)})
+        )
         assert rules(night) == ["old-head", "missing-head"]
 
 
@@ -271,7 +291,7 @@ def test_a_closed_journal_that_only_a_head_names_is_named_by_a_night_without_dat
     _, night = link(NO_NIGHT, world(3, journal(1, 1), journal(2, 2)))
     again = world(3)
     heads = (head("a", 4, noon(2), stopped=True),)
-    later = replace(again, heads=heads, results=again.kept, numbers={"a": {1, 2, 3}})
+    later = replace(again, heads=heads, results=again.kept, numbers={("a", 1): {1, 2, 3}})
 
     dates, night = link(night, later)
 
@@ -293,10 +313,10 @@ def test_a_date_whose_rows_are_lost_and_whose_seals_are_there_is_judged() -> Non
 def test_seals_that_vanish_after_they_were_judged_are_named_by_every_night() -> None:
     judged = world(3, *(journal(number, 1) for number in range(1, 7)))
     _, night = link(NO_NIGHT, judged)
-    left = replace(world(4), numbers={"a": {3, 4, 6}})  # the date of 1 and 2 was removed
+    left = replace(world(4), numbers={("a", 1): {3, 4, 6}})  # the date of 1 and 2 was removed
 
     _, night = link(night, left)
-    _, again = link(night, replace(world(5), numbers={"a": {3, 4, 6}}))
+    _, again = link(night, replace(world(5), numbers={("a", 1): {3, 4, 6}}))
 
     (gone,) = (each for each in night.findings if each.rule == "missing-journal")
     assert gone.text == "journals of a, 000005, have no seal: rows are missing"
@@ -310,7 +330,7 @@ def test_seals_that_vanish_with_all_before_them_are_named_by_every_night() -> No
         NO_NIGHT, world(3, *(journal(number, 1) for number in range(1, 7)), heads=heads)
     )
     before = Previous(str(JournalName("a", 1, 4)), "d", noon(1))
-    left = replace(world(4, heads=heads), numbers={"a": {5, 6}})
+    left = replace(world(4, heads=heads), numbers={("a", 1): {5, 6}})
 
     for seen in (replace(left, before={"a": before}), replace(left, numbers={})):
         named = {each.rule: each.text for each in link(night, seen)[1].findings}
@@ -325,13 +345,13 @@ def test_seals_that_were_removed_with_their_date_are_not_named() -> None:
     later = world(4)
     left = replace(later, kept=later.kept - {day(1)}, before={"a": before})
 
-    assert "missing-journal" not in rules(link(night, replace(left, numbers={"a": {5, 6}}))[1])
+    assert "missing-journal" not in rules(link(night, replace(left, numbers={("a", 1): {5, 6}}))[1])
 
 
 def test_the_journals_between_the_last_seal_and_the_head_are_named() -> None:
     _, night = link(NO_NIGHT, world(3, journal(1, 1), journal(2, 2)))
     heads = (head("a", 4, noon(3), stopped=True),)
-    later = replace(world(4), heads=heads, numbers={"a": {1, 2}}, retired=frozenset({"a"}))
+    later = replace(world(4), heads=heads, numbers={("a", 1): {1, 2}}, retired=frozenset({"a"}))
 
     closed, before = link(night, later)[1].findings
 
@@ -370,8 +390,8 @@ def test_a_new_chain_is_judged_apart_from_the_one_before() -> None:
     anew = [replace(journal(number, 3), start=2) for number in range(1, 4)]
 
     _, first = link(NO_NIGHT, world(3, *earlier))
-    _, second = link(first, world(4, anew[0]))
-    _, third = link(second, world(5, journal(5, 1), anew[1]))
+    _, second = link(first, also(world(4, anew[0]), *earlier))
+    _, third = link(second, also(world(5, journal(5, 1), anew[1]), *earlier, anew[0]))
 
     def known(night: Night) -> list[int]:
         names = [JournalName(each.writer, each.start, each.number) for each in earlier + anew]
@@ -383,12 +403,54 @@ def test_a_new_chain_is_judged_apart_from_the_one_before() -> None:
     assert link(NO_NIGHT, world(4, *earlier, anew[0]))[1].seen == second.seen
 
 
+def test_a_machine_that_comes_back_has_journals_of_its_own() -> None:
+    """The machine after it gave their numbers again: it had read an older head, or none."""
+    anew = [replace(journal(number, 3), start=5) for number in (3, 4)]
+    _, night = link(NO_NIGHT, world(4, journal(1, 1), journal(2, 1), *anew))
+    assert not night.has_judged(JournalName("a", 1, 3))
+
+    dates, night = link(night, also(world(5, journal(3, 2)), *anew))
+
+    assert dates == (day(2), day(4))
+    assert [(each.start, each.number) for each in night.seen] == [(1, 3), (5, 4)]
+
+
+def test_a_seal_of_an_earlier_machine_that_vanishes_is_named_by_every_night() -> None:
+    """Its successor began a chain of its own."""
+    earlier = [journal(number, 1) for number in range(1, 4)]
+    anew = [replace(journal(number, 3), start=5) for number in (0, 1, 2)]
+    _, night = link(NO_NIGHT, world(4, *earlier, *anew, heads=(head("a", 0, noon(3)),)))
+
+    for today in (5, 6):
+        _, night = link(night, also(world(today), earlier[0], earlier[2], *anew))
+        assert [each.place for each in night.findings if each.rule == "missing-journal"] == [
+            "_seals/a-1-000002.json"
+        ]
+
+
+def test_processes_leave_the_record_with_their_dates() -> None:
+    """A record does not grow with the restarts of years."""
+    begins = [noon(number) for number in (1, 2, 3)]
+    made = [
+        replace(journal(number, 3), start=start) for number, start in enumerate(begins, start=1)
+    ]
+    _, night = link(NO_NIGHT, world(5, *made))
+    assert [each.start for each in night.seen] == begins
+
+    later = replace(world(6), kept=frozenset({day(3), day(4), day(5)}), sealed=frozenset())
+    _, night = link(night, later)
+
+    assert [each.start for each in night.seen] == begins[1:]
+
+
 def test_a_clock_that_was_set_back_begins_no_chain() -> None:
     first = [journal(number, 1) for number in range(1, 6)]
     later = [replace(journal(6, 2), start=9), replace(journal(7, 2), start=5)]
     last = replace(journal(8, 3), start=9)
-    steps = link(link(NO_NIGHT, world(2, *first))[1], world(3, *later))[1]
+    _, steps = link(link(NO_NIGHT, world(2, *first))[1], also(world(3, *later), *first))
 
-    whole, steps = link(NO_NIGHT, world(4, *first, *later, last))[1], link(steps, world(4, last))[1]
+    _, whole = link(NO_NIGHT, world(4, *first, *later, last))
+    _, steps = link(steps, also(world(4, last), *first, *later))
 
-    assert whole.seen == steps.seen == (Seen("a", 9, 8, first=1),)
+    assert whole.seen == steps.seen
+    assert as_one(newest_chain(whole.seen)) == Seen("a", 9, 8, first=1)

@@ -200,6 +200,21 @@ def test_a_start_is_evidence_of_the_date_on_which_the_process_before_it_ended(
     assert (str(DAY) in found) == (end is not End.STOPPED)
 
 
+def test_a_stop_that_arrives_late_is_evidence_of_the_silence_after_it(tmp_path: Path) -> None:
+    """Its bucket was away: the dates since then had a writer whose end nobody knew."""
+    made = Chained(LocalStorage(tmp_path))
+    for day in DATES:
+        day_folder(tmp_path, day).mkdir()
+    made.add("edge", day_start(DATES[0]), day_start(DATES[0]) + HOUR)
+    _, night = judged(tmp_path, NO_NIGHT)
+    late = day_start(DATES[0]) + HOUR
+    made.add("edge", late, late + HOUR, end=End.STOPPED)
+
+    found, _ = judged(tmp_path, night)
+
+    assert str(DATES[1]) in found
+
+
 @pytest.mark.parametrize("linked", [True, False])
 def test_a_night_judges_each_date_again_that_a_new_machine_may_concern(
     tmp_path: Path, *, linked: bool

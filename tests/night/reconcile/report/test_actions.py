@@ -44,6 +44,18 @@ def test_a_command_has_ten_routes_at_most() -> None:
     assert "repeat them for 2 more" in text
 
 
+def test_copies_of_a_target_that_is_no_longer_configured_have_a_step_of_their_own() -> None:
+    row = {"route": "orders", "target": "old", **counted(100, **{"in flight": 2})}
+    report = Report(archive="/archive", day=DAY.date(), routes=[{**row, "unconfigured": True}])
+
+    *_, action = actions(report)
+
+    assert action.text.startswith(
+        "In flight (2) for a target that is no longer configured: old of route orders. Write was:"
+    )
+    assert action.commands == [f"gateway reconcile /archive --date {DAY.date()}"]
+
+
 def test_refused_names_are_explained_by_one_that_stands_whole() -> None:
     routes = [{"route": "orders", "target": "erp", **counted(100, refused=2)}]
     samples = [{"class": "refused", "name": name} for name in ("x" * 9_000, "a b/$7")]

@@ -7,10 +7,10 @@ import pytest
 
 from gateway.archive.findings import Finding, error, warning
 from gateway.model.copy_class import TALLIES
+from gateway.night.reconcile.report.headline import all_arrived, headline
 from gateway.night.reconcile.report.report import Report
 from gateway.night.reconcile.report.run import Run
 from gateway.night.reconcile.report.summary import from_json, to_json
-from gateway.night.reconcile.report.verdict import all_arrived, headline
 from tests.night.reconcile.summaries import DAY, clean, eventful, gappy, hidden
 
 ROUTE = {**dict.fromkeys(TALLIES, 0), "route": "orders", "target": "e"}

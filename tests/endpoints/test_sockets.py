@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from gateway.endpoints.mqtt.sockets import NonBlockingSocket
+from gateway.endpoints.sockets import NonBlockingSocket
 from tests.waiting import PATIENCE
 
 

@@ -11,7 +11,7 @@ import pytest
 from gateway.archive.storage import LocalStorage, Storage
 from gateway.errors import ArchiveError
 from gateway.night.archive.lookup.message import message_rows
-from gateway.night.archive.lookup.reader import Row
+from gateway.night.archive.lookup.row_files import Row
 from gateway.night.archive.lookup.search import ReplayRange, received_rows, replayed_copies
 from tests.archive.samples import NOON, archive, identity, received
 

@@ -1,0 +1,61 @@
+"""The names of a message at the targets of a route."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from gateway.check.described_message import DescribedMessage
+from gateway.cli.mapping.name_requests import Answer
+from gateway.config.load import Configuration
+from gateway.dialects.base import parse_subject
+from gateway.errors import GatewayError, TranslationError
+from gateway.model.subject import Subject
+from gateway.routing.message_fields import FieldValues, read_fields
+from gateway.routing.route import Route, Target
+
+NOT_TAKEN = "not-taken"
+
+
+def find_route(configuration: Configuration, name: str, file: Path) -> Route:
+    """Return the route of this name; `file` is that of the configuration.
+
+    Raises:
+        GatewayError: there is none.
+    """
+    routes = {route.name: route for route in configuration.routes}
+    if name not in routes:
+        known = ", ".join(routes) or "none"
+        raise GatewayError(f"{file}: no route {name!r}; there are {known}")
+    return routes[name]
+
+
+def route_answers(
+    route: Route, given: DescribedMessage, configuration: Configuration
+) -> list[Answer]:
+    """Return what a message becomes at each target of a route, or why the route does not take it.
+
+    A message that is only a name has no fields.
+
+    Raises:
+        GatewayError: the name is illegal at the source, or a JMS header of the message.
+    """
+    subject = parse_subject(given.name, route.dialect)
+    if not route.takes(subject.levels):
+        reason = f"route {route.name} does not take {given.name!r}"
+        return [{"refused": reason, "rule": NOT_TAKEN}]
+    values: FieldValues = {}
+    if given:
+        message = given.at(configuration.endpoints[route.endpoint].settings)
+        values = read_fields(route.fields, message)
+    captures = route.source.capture(subject.levels)
+    return [_at_target(target, subject, captures, values) for target in route.targets]
+
+
+def _at_target(
+    target: Target, subject: Subject, captures: dict[str, tuple[str, ...]], values: FieldValues
+) -> Answer:
+    place: Answer = {"target": target.label, "system": target.system}
+    try:
+        return place | {"name": target.name_for(subject, captures | target.field_captures(values))}
+    except TranslationError as error:
+        return place | {"refused": str(error), "rule": error.rule}

@@ -1,0 +1,405 @@
+"""A connection of AMQP 1.0: its log-in, its session, and the thread that reads and writes it."""
+
+from __future__ import annotations
+
+import heapq
+import logging
+import os
+import select
+import socket
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future
+from contextlib import suppress
+from itertools import count
+from threading import Lock, Thread, current_thread
+from time import monotonic
+from typing import Any, Final
+from urllib.parse import unquote
+
+from gateway.endpoints.settings.amqp import PORTS, AmqpSettings, split_url
+from gateway.endpoints.settings.base import Server, TlsSettings, server_of
+from gateway.endpoints.sockets import NonBlockingSocket
+from gateway.endpoints.source_shell import not_open
+from gateway.endpoints.tls import client_context, connect_error, joined
+from gateway.errors import EndpointError, NotConnectedError, WireError, first_line
+from gateway.setting import current
+from gateway.wire.amqp import frames
+from gateway.wire.amqp.frames import AmqpDecoder, Frame, encode_frame, error_text
+from gateway.wire.amqp.session import FRAME, Session
+from gateway.wire.amqp.values import binary, map_of, string, symbol, uint, ushort
+
+log = logging.getLogger(__name__)
+
+CLOSE_TIMEOUT: Final = 2.0  # seconds for the answers, without which the last outcomes are lost
+LOG_IN_FRAME: Final = 8_192  # bytes of a frame before and in the `open`
+MECHANISMS: Final = {"password": "PLAIN", "certificate": "EXTERNAL", "anonymous": "ANONYMOUS"}
+REFUSALS: Final = frozenset(
+    {"amqp:unauthorized-access", "amqp:not-allowed", "amqp:not-implemented"}
+)
+_TEMPORARY: Final = 4  # outcome of a log-in: the server cannot say it now
+_LEAST_VERSION: Final = 4  # of RabbitMQ
+
+
+class AmqpConnection:
+    """One log-in with one session; `on_end` is called once, in any thread, when it ends by itself.
+
+    The session is used in the connection's thread alone: `ask` and `spawn` go there. Mutable.
+    """
+
+    def __init__(self, settings: AmqpSettings, on_end: Callable[[NotConnectedError], None]) -> None:
+        self.settings, self._on_end = settings, on_end
+        self.is_over, self._reason = False, ""
+        self.address = ""  # HOST:PORT of the server
+        self._work: deque[Callable[[], object]] = deque()
+        self._later: list[tuple[float, int, Callable[[], object]]] = []
+        self._order = count()
+        self._out: list[bytes] = []
+        self._asked: Future[Any] | None = None
+        self._raw: socket.socket | None = None  # while it connects
+        self._socket: NonBlockingSocket
+        self._leave_by = 0.0  # monotonic seconds; 0 while it does not leave
+        self._finished = False  # the answer to the end has come
+        self._wake_lock = Lock()
+        self._wake_read = self._wake_write = -1
+        self._thread = Thread(target=self._run, name=f"{settings.name}-amqp", daemon=True)
+
+    def open(self) -> None:
+        """Connect, and begin a session.
+
+        Raises:
+            NotConnectedError: no server answers.
+            EndpointError: the log-in is refused, or a file cannot be used.
+        """
+        failures: list[EndpointError] = []
+        for url in self.settings.urls:
+            try:
+                found = self._try(url)
+            except EndpointError as error:
+                failures.append(error)
+                continue
+            self._start(found)
+            return
+        raise joined(failures)
+
+    def check(self) -> None:
+        """Raise NotConnectedError when the connection is over."""
+        if self.is_over:
+            raise NotConnectedError(f"{self.settings.name}: not connected{self._reason}")
+
+    def spawn(self, work: Callable[[], object]) -> None:
+        """Run `work` in the connection's thread, behind earlier ones; nothing after the end."""
+        self._work.append(work)
+        if self._thread is not current_thread():
+            self._wake()
+
+    def call_later(self, seconds: float, work: Callable[[], object]) -> None:
+        """Run `work` after some seconds; in the connection's thread."""
+        heapq.heappush(self._later, (monotonic() + seconds, next(self._order), work))
+
+    def ask(self, request: Callable[[Future[Any]], object]) -> Any:  # noqa: ANN401  # any answer
+        """Call `request` in the connection's thread, and return what its future gets.
+
+        One thread asks at a time.
+
+        Raises:
+            NotConnectedError: no answer in time, or the connection is lost.
+            EndpointError: as the future gets it.
+        """
+        future: Future[Any] = Future()
+        self._asked = future
+        self.check()  # an end from now on fails the future
+        self.spawn(lambda: request(future))
+        try:
+            return future.result(self.settings.answer_timeout)
+        except TimeoutError as error:
+            raise NotConnectedError(f"{self.settings.name}: no answer in time") from error
+
+    def end(self, reason: str) -> None:
+        """End the connection for `reason`; the first reason counts."""
+        error = NotConnectedError(f"{self.settings.name}: {reason}")
+        if not self.is_over:
+            self.is_over, self._reason = True, f": {reason}"
+            self._on_end(error)
+        if self._asked is not None:
+            fail(self._asked, error)
+
+    def close(self) -> None:
+        """Release everything, after what is already written; never raises."""
+        self.is_over = True
+        if (raw := self._raw) is not None:
+            with suppress(OSError):
+                raw.shutdown(socket.SHUT_RDWR)
+        if self._thread.is_alive():
+            self.spawn(self._leave)
+            if self._thread is not current_thread():
+                self._thread.join(2 * CLOSE_TIMEOUT)
+
+    def _start(self, found: list[Frame]) -> None:
+        self._wake_read, self._wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        self._last_read = self._last_write = monotonic()
+        self.spawn(lambda: self._handle(found))
+        self._thread.start()
+
+    def _try(self, url: str) -> list[Frame]:
+        """Log in at one address; return the frames behind the answer to `open`."""
+        settings = self.settings
+        is_encrypted = settings.tls is not None or url.startswith("amqps:")
+        server = server_of(url, PORTS["amqps" if is_encrypted else "amqp"],
+                           is_encrypted=is_encrypted)  # fmt: skip
+        self._label = f"{settings.name}: {server.host}:{server.port}"
+        self._heard, until = False, monotonic() + settings.connect_timeout
+        try:
+            raw = self._raw = self._connect(server)
+            found = self._log_in(raw, url, until)
+            raw.setblocking(False)
+            self._socket = NonBlockingSocket(raw)
+        except (OSError, WireError) as error:
+            self._drop()
+            if self._heard and not isinstance(error, WireError):
+                raise NotConnectedError(f"{self._label}: {first_line(error)}") from error
+            raise connect_error(settings, server, error, settings.tls) from error
+        except BaseException:
+            self._drop()
+            raise
+        self.address, self._raw = f"{server.host}:{server.port}", None
+        return found
+
+    def _drop(self) -> None:
+        raw, self._raw = self._raw, None
+        if raw is not None:
+            raw.close()
+
+    def _connect(self, server: Server) -> socket.socket:
+        settings = self.settings
+        tls = settings.tls or TlsSettings()
+        context = client_context(settings.name, tls) if server.is_encrypted else None
+        address = (server.host, server.port or 0)
+        raw = socket.create_connection(address, settings.connect_timeout)
+        raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if context is None:
+            return raw
+        try:
+            return context.wrap_socket(raw, server_hostname=tls.server_hostname or server.host)
+        except BaseException:
+            raw.close()
+            raise
+
+    def _log_in(self, raw: socket.socket, url: str, until: float) -> list[Frame]:
+        decoder = self._decoder = AmqpDecoder(FRAME, frames.SASL)
+        pending: deque[Frame] = deque()
+
+        def read() -> Frame:
+            while not pending:
+                left = until - monotonic()
+                if left <= 0:
+                    raise TimeoutError("no answer to the log-in in time")
+                raw.settimeout(left)
+                data = raw.recv(LOG_IN_FRAME)
+                if not data:
+                    raise ConnectionError("the server ended the connection")
+                pending.extend(decoder.feed(data))
+                self._heard = self._heard or bool(pending)
+            return pending.popleft()
+
+        if self.is_over:
+            raise not_open(self.settings.name)
+        raw.sendall(frames.SASL_HEADER)
+        offered = read().performative
+        raw.sendall(self._answer_mechanisms(offered, url))
+        outcome = read().performative
+        if not isinstance(outcome, frames.LogInOutcome) or outcome.code:
+            raise self._refused_log_in(outcome)
+        pending.extend(decoder.begin())
+        raw.sendall(frames.HEADER + self._open_frame(url))
+        self._take_open(read().performative)
+        self.session = Session(self._out.append, self._max_frame, self._session_ended)
+        self.session.begin()
+        return [*pending]
+
+    def _answer_mechanisms(self, offered: frames.Performative, url: str) -> bytes:
+        settings, mechanism = self.settings, MECHANISMS[self.settings.login]
+        found = offered.mechanisms if isinstance(offered, frames.Mechanisms) else None
+        names = found if isinstance(found, list) else [found]
+        if mechanism not in names:
+            shown = ", ".join(map(str, names))
+            reason = f"the server offers {shown:.200}, and not {mechanism}; change `login`"
+            raise EndpointError(f"{self._label}: {reason}")
+        answer = settings.container_id.encode()
+        if mechanism == "PLAIN":
+            own = url.partition("://")[2].partition("/")[0].rpartition("@")[0]
+            user, _, password = map(unquote, own.partition(":"))
+            user = settings.username or user
+            answer = f"\0{user}\0{current(settings.password) or password}".encode()
+        elif mechanism == "EXTERNAL":
+            answer = b""
+        fields = [symbol(mechanism), binary(answer)]
+        return encode_frame(frames.INIT, fields, kind=frames.SASL)
+
+    def _refused_log_in(self, outcome: frames.Performative) -> EndpointError:
+        if not isinstance(outcome, frames.LogInOutcome):
+            return EndpointError(
+                f"{self._label}: the server asks for more than {self.settings.login!r}"
+            )
+        text = f"{self._label}: the server refuses the log-in (SASL, code {outcome.code})"
+        return NotConnectedError(text) if outcome.code == _TEMPORARY else EndpointError(text)
+
+    def _open_frame(self, url: str) -> bytes:
+        settings = self.settings
+        vhost = split_url(url)[2] or "/"
+        host = f"vhost:{vhost}"
+        if not settings.product.has_exchanges:
+            host = server_of(url, 0, is_encrypted=False).host
+        known = map_of({symbol("product"): string("gateway")})
+        container = settings.container_id or f"gateway-{settings.name}"
+        return encode_frame(frames.OPEN, [
+            string(container), string(host), uint(FRAME), ushort(0),
+            uint(settings.heartbeat * 500), None, None, None, None, known,
+        ])  # fmt: skip
+
+    def _take_open(self, opened: frames.Performative) -> None:
+        if isinstance(opened, frames.Close):
+            raise refusal(self._label, *error_text(opened.error))
+        if not isinstance(opened, frames.Open):
+            raise WireError("amqp: the server answered no `open`")
+        self._max_frame = max(opened.max_frame_size or FRAME, frames.MIN_FRAME)
+        self._beat = (opened.idle_time_out or 0) / 2_000 or self.settings.heartbeat
+        told = opened.properties or {}
+        version = str(told.get("version", "")).partition(".")[0]
+        is_old = told.get("product") == "RabbitMQ" and version.isdecimal()
+        if is_old and int(version) < _LEAST_VERSION:
+            reason = "the plug-in of RabbitMQ 3 accepts messages that no queue takes"
+            raise EndpointError(f"{self._label}: {reason}; use the kind `rabbitmq`")
+
+    def _run(self) -> None:
+        reason = "is closed"
+        try:
+            poll = select.poll()
+            while not self._finished and not (0 < self._leave_by < monotonic()):
+                self._serve(poll)
+        except (OSError, WireError) as error:
+            reason = first_line(error)
+        except Exception as error:  # ours: the connection is made again
+            log.warning("%s: the connection failed", self.settings.name, exc_info=True)
+            reason = f"{type(error).__name__}: {first_line(error)}"
+        finally:
+            self.end(reason)
+            self._socket.close()
+            with self._wake_lock:
+                os.close(self._wake_read)
+                os.close(self._wake_write)
+                self._wake_write = -1
+
+    def _serve(self, poll: select.poll) -> None:
+        """Do what is due, write, and wait for the socket or for more work."""
+        while self._work:
+            self._work.popleft()()
+        due = self._check_clock(monotonic())
+        if self.is_over and not self._leave_by:
+            self._leave()
+        self._write()
+        wait = 0.0 if self._work or self._socket.more else max(0.0, due - monotonic())
+        writing = select.POLLOUT if self._socket.backlog else 0
+        poll.register(self._socket.fileno, select.POLLIN | writing)
+        poll.register(self._wake_read, select.POLLIN)
+        events = dict(poll.poll(wait * 1_000))
+        if self._wake_read in events:
+            os.read(self._wake_read, 4_096)
+        if events.get(self._socket.fileno, 0) & select.POLLOUT:
+            self._socket.flush()
+        if self._socket.fileno in events or self._socket.more:
+            self._read()
+
+    def _check_clock(self, now: float) -> float:
+        """Do what is due at this time; return the time of what is due next.
+
+        Raises:
+            OSError: the server gives no sign.
+        """
+        while self._later and self._later[0][0] <= now:
+            heapq.heappop(self._later)[2]()
+        if now - self._last_write >= self._beat:
+            self._out.append(frames.EMPTY)
+        silent, beat = self._last_read + self.settings.heartbeat, self._last_write + self._beat
+        if now > silent:
+            raise ConnectionError(f"no sign of the server for {self.settings.heartbeat} s")
+        if self._out:
+            beat = now + self._beat
+        times = [silent + 0.01, beat, *(each[0] for each in self._later[:1])]
+        return min([*times, self._leave_by] if self._leave_by else times)
+
+    def _write(self) -> None:
+        if self._out:
+            pieces = b"".join(self._out)
+            self._out.clear()
+            self._last_write = monotonic()
+            self._socket.write([pieces])
+
+    def _read(self) -> None:
+        data = self._socket.read()
+        if data is None:
+            return
+        if not data:
+            if self._leave_by:
+                self._finished = True
+                return
+            raise ConnectionError("the server ended the connection")
+        self._last_read = monotonic()
+        self._handle(self._decoder.feed(data))
+
+    def _handle(self, found: list[Frame]) -> None:
+        for frame in found:
+            performative = frame.performative
+            if isinstance(performative, frames.Close):
+                self._closed(performative)
+                return
+            if isinstance(performative, frames.Open) or frame.channel:
+                raise WireError(f"amqp: the server sent {type(performative).__name__} on channel"
+                                f" {frame.channel}")  # fmt: skip
+            self.session.receive(frame)
+
+    def _closed(self, close: frames.Close) -> None:
+        self._finished = True
+        if not self._leave_by:
+            self._out.append(encode_frame(frames.CLOSE, []))
+            self._write()
+            self.end(shown(*error_text(close.error)) or "the server closed the connection")
+
+    def _session_ended(self, condition: str, text: str) -> None:
+        """Close the connection: the session is over, of both sides."""
+        if not self._leave_by:
+            self.end(shown(condition, text) or "the server ended the session")
+            self._leave_by = monotonic() + CLOSE_TIMEOUT
+        self._out.append(encode_frame(frames.CLOSE, []))
+
+    def _leave(self) -> None:
+        """End the session, and the connection once that is answered: all outcomes have arrived."""
+        if not self._leave_by:
+            self._leave_by = monotonic() + CLOSE_TIMEOUT
+            self.session.end()
+
+    def _wake(self) -> None:
+        with self._wake_lock, suppress(BlockingIOError):
+            if self._wake_write >= 0:
+                os.write(self._wake_write, b"\0")
+
+
+def shown(condition: str, text: str) -> str:
+    """Return the error of a peer as a text."""
+    return f"{condition}: {text}" if condition and text else condition or text
+
+
+def refusal(label: str, condition: str, text: str) -> EndpointError:
+    """Return the error of a request that the server refuses: now, or for good."""
+    kind = EndpointError if condition in REFUSALS else NotConnectedError
+    return kind(f"{label}: {shown(condition, text) or 'the server refuses'}")
+
+
+def answer(future: Future[Any], found: Any) -> None:  # noqa: ANN401  # any answer
+    if not future.done():
+        future.set_result(found)
+
+
+def fail(future: Future[Any], error: BaseException) -> None:
+    if not future.done():
+        future.set_exception(error)

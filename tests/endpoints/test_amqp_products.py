@@ -1,0 +1,141 @@
+"""AMQP 1.0 without a RabbitMQ: the addresses of each product, and outcomes of a scripted server."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from gateway.endpoints.amqp.addresses import address_of, name_of
+from gateway.endpoints.amqp.wanted import wanted_addresses
+from gateway.endpoints.registry import make_sink
+from gateway.endpoints.settings.amqp import KNOWN, AmqpSettings
+from gateway.model.dead_letter_rule import DESTINATION, NOT_AUTHORISED, REFUSED, DeadLetterRule
+from gateway.model.message import DeliveryMode, Headers, Message
+from gateway.model.outcome import ACCEPTED, Outcome
+from gateway.wire.amqp import frames, values
+from gateway.wire.amqp.values import NULL, TRUE, composite, uint
+from tests.brokers.hostile_servers import serving
+from tests.endpoints.exchange import opened, send
+from tests.hostile.amqp_servers import Fields, amqp, attached, error, outcome
+
+ADDRESSES = [
+    ("rabbitmq-4", "a.b/c d", "/exchanges/amq.topic/a.b%2Fc%20d"),
+    ("rabbitmq-4", "queue:a/b", "/queues/a%2Fb"),
+    ("artemis", "a.b", "a.b"),
+    ("artemis", "queue:a::b", "a::b"),
+    ("servicebus", "orders", "orders"),
+    ("servicebus", "queue:t/Subscriptions/s", "t/Subscriptions/s"),
+    ("ibmmq", "a/b", "a/b"),
+    ("solace", "a/b", "topic://a/b"),
+    ("solace", "queue:q", "queue://q"),
+]
+
+
+@pytest.mark.parametrize(("known", "name", "address"), ADDRESSES)
+def test_the_address_of_a_name(known: str, name: str, address: str) -> None:
+    settings = AmqpSettings(known=known)
+
+    assert address_of(name, settings) == address
+    if known in {"rabbitmq-4", "solace"} or not name.startswith("queue:"):
+        assert name_of({}, address, settings) == name
+
+
+def test_each_product_has_an_address() -> None:
+    assert {known for known, _, _ in ADDRESSES} == {*KNOWN}
+
+
+def test_a_source_of_rabbitmq_has_one_queue_and_others_a_link_for_each_pattern() -> None:
+    patterns = ["a.#", "b.*", "a.#", "queue:q"]
+    rabbitmq, artemis = AmqpSettings(queue="g"), AmqpSettings(known="artemis")
+
+    assert wanted_addresses(rabbitmq, patterns, "r").addresses == [
+        ("/queues/g-r", ""), ("/queues/q", "queue:q"),
+    ]  # fmt: skip
+    assert wanted_addresses(artemis, patterns, "r").addresses == [
+        ("a.#", "a.#"), ("b.*", "b.*"), ("q", "queue:q"),
+    ]  # fmt: skip
+
+
+def _rejected(condition: str) -> bytes:
+    return composite(frames.REJECTED, [error(condition, "no")])
+
+
+RELEASED = composite(frames.RELEASED, [])
+MODIFIED = composite(frames.MODIFIED, [TRUE])
+UNDELIVERABLE = composite(frames.MODIFIED, [NULL, TRUE])
+OUTCOMES: list[tuple[bytes, Outcome, str]] = [
+    (composite(frames.ACCEPTED, []), Outcome.ACCEPTED, ""),
+    (RELEASED, Outcome.RETRY, "no-room"),
+    (MODIFIED, Outcome.RETRY, ""),
+    (UNDELIVERABLE, Outcome.REJECTED, REFUSED),
+    (composite(frames.REJECTED, []), Outcome.RETRY, "no-room"),
+    (_rejected("amqp:resource-limit-exceeded"), Outcome.RETRY, "no-room"),
+    (_rejected("amqp:not-found"), Outcome.REJECTED, DESTINATION),
+    (_rejected("amqp:unauthorized-access"), Outcome.REJECTED, NOT_AUTHORISED),
+    (_rejected("vendor:any"), Outcome.REJECTED, REFUSED),
+]
+
+
+@pytest.mark.parametrize(("state", "wanted", "rule"), OUTCOMES)
+@pytest.mark.parametrize("settled", [True, False])
+def test_an_outcome_settles_a_range(
+    state: bytes, wanted: Outcome, rule: str, settled: bool
+) -> None:
+    """A receiver that does not settle first is answered."""
+
+    def answer(asked: Fields) -> list[bytes]:
+        return [outcome(0, 2, state, settled=settled)] if asked[1] == 2 else []
+
+    with serving(amqp(frames.TRANSFER, answer)) as port, opened(sink := make_sink(_settings(port))):
+        answers = send(sink, *map(_message, ("a", "a", "a")))
+
+    assert [each.outcome for each in answers] == [wanted] * 3
+    assert [each.rule for each in answers] == [rule] * 3
+
+
+@pytest.mark.parametrize(
+    ("condition", "rule"),
+    [("amqp:not-found", DESTINATION), ("amqp:unauthorized-access", NOT_AUTHORISED)],
+)
+def test_a_refused_link_concerns_its_name_only(condition: str, rule: DeadLetterRule) -> None:
+    def answer(asked: Fields) -> list[bytes]:
+        if not asked[0].endswith("-bad"):
+            fields = [uint(0), uint(9), uint(0), uint(9), uint(asked[1]), uint(0), uint(9)]
+            return [attached(asked), frames.encode_frame(frames.FLOW, fields)]
+        fields = [uint(asked[1]), TRUE, error(condition)]
+        return [attached(asked, refused=True), frames.encode_frame(frames.DETACH, fields)]
+
+    with serving(amqp(frames.ATTACH, answer)) as port, opened(sink := make_sink(_settings(port))):
+        good, bad, again = send(sink, *map(_message, ("good", "bad", "good")))
+
+    assert (good, again) == (ACCEPTED, ACCEPTED)
+    assert (bad.outcome, bad.rule) == (Outcome.REJECTED, rule)
+
+
+def test_without_credit_there_is_no_room() -> None:
+    with (
+        serving(amqp(frames.ATTACH, lambda asked: [attached(asked)])) as port,
+        opened(sink := make_sink(_settings(port))),
+    ):
+        (answer,) = send(sink, _message("a"))
+
+    assert answer.rule == "no-room"
+
+
+def test_a_symbolic_mechanism_alone_is_an_offer() -> None:
+    """A server may offer one mechanism as a symbol, and not as an array of one."""
+    one = frames.SASL_HEADER + frames.encode_frame(
+        frames.MECHANISMS, [values.symbol("PLAIN")], kind=frames.SASL
+    )
+    with serving(amqp("sasl", lambda _: [one])) as port, opened(make_sink(_settings(port))):
+        pass
+
+
+def _message(name: str) -> Message:
+    return Message(name, b"1", Headers(mode=DeliveryMode.AT_LEAST_ONCE))
+
+
+def _settings(port: int) -> AmqpSettings:
+    url = f"amqp://guest:guest@127.0.0.1:{port}/"
+    return replace(AmqpSettings(known="artemis"), url=url, answer_timeout=10.0)
