@@ -9,24 +9,35 @@ from __future__ import annotations
 
 import logging
 import struct
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from io import BytesIO
 from typing import Any, Final
 
 import pika
-from pika.exceptions import AMQPError, ConnectionClosedByClient
-from pika.frame import Body, Header, Heartbeat
+from pika.exceptions import AMQPError, ChannelWrongStateError, ConnectionClosedByClient
+from pika.frame import Body, Header, Heartbeat, decode_frame
 from pika.heartbeat import HeartbeatChecker
 
+from gateway.endpoints.rabbitmq.blocks import (
+    BLOCK,
+    BODY,
+    END,
+    FRAME,
+    HEADER,
+    HEADER_START,
+    METHOD,
+    Confirm,
+    read_confirms,
+    read_delivery,
+    write_messages,
+)
 from gateway.endpoints.settings.rabbitmq import MAX_BODY
 from gateway.errors import first_line
 
 log = logging.getLogger(__name__)
 
-HEADER_START: Final = 12  # bytes of a header frame before the properties
 MIN_FRAME: Final = 4_096  # bytes: AMQP 0-9-1, 4.2.3
-FRAME: Final = struct.Struct(">BHI")  # type, channel, size; one byte is behind the content
-_METHOD, _HEADER, _BODY, _END = 1, 2, 3, 0xCE
 _CONTENT: Final = struct.Struct(">HHQ")  # class, weight, size of the body
 # The library's errors at what no server sends.
 _MALFORMED: Final = (
@@ -35,18 +46,15 @@ _MALFORMED: Final = (
 )  # fmt: skip
 
 
-class Properties(pika.BasicProperties):  # type: ignore[misc]  # pika has no types
-    """Encoded properties: pika sends them as they are, and leaves received ones alone.
+@dataclass(frozen=True, slots=True)
+class Properties:
+    """Received properties, as they were encoded.
 
     `dropped` is the size of a body that was too long; 0 for a message with its body.
     """
 
-    def __init__(self, encoded: bytes, dropped: int = 0) -> None:
-        super().__init__()
-        self.encoded, self.dropped = encoded, dropped
-
-    def encode(self) -> list[bytes]:
-        return [self.encoded]
+    encoded: bytes
+    dropped: int = 0
 
 
 class ServerFaultError(Exception):
@@ -83,12 +91,42 @@ class AmqpClient(pika.SelectConnection):  # type: ignore[misc]  # pika has no ty
         self.paused = False  # nothing is read
         self.skipping = False  # no body is kept
         self._arriving: dict[int, _Arriving] = {}  # by channel
+        self._confirmed: dict[int, Callable[[list[Confirm]], object]] = {}  # by channel
+        self._rest = b""  # of a frame that has begun
         super().__init__(parameters, **options)
+
+    def confirm(
+        self,
+        channel: Any,  # noqa: ANN401  # the driver's
+        taken: Callable[[list[Confirm]], object],
+        callback: Callable[[Any], object],
+    ) -> None:
+        """Ask for confirms on a channel, for `taken`; `callback` gets the server's answer."""
+        self._confirmed[channel.channel_number] = taken
+        channel.confirm_delivery(lambda _frame: None, callback)
+
+    def publish(self, channel: Any, messages: Iterable[tuple[bytes, bytes, bytes]]) -> None:  # noqa: ANN401  # the driver's
+        """Send messages: method, properties and body of each.
+
+        Raises:
+            AMQPError: the channel is not open.
+        """
+        if not channel.is_open:
+            raise ChannelWrongStateError("Channel is closed.")
+        number, longest = channel.channel_number, self._body_max_length
+        self._output_marshaled_frames(write_messages(number, messages, longest))
+
+    def _proto_connection_made(self, transport: Any) -> None:  # noqa: ANN401  # the driver's
+        transport._MAX_RECV_BYTES = BLOCK  # noqa: SLF001  # else 4 KiB
+        super()._proto_connection_made(transport)
 
     def _on_data_available(self, data_in: bytes) -> None:
         """Read; whatever an error is, the library then ends the connection."""
+        self.bytes_received += len(data_in)
+        data, at = self._rest + data_in, 0
         try:
-            super()._on_data_available(data_in)
+            while (after := self._read_next(data, at)) > at:
+                at = after
         except ServerFaultError as error:
             self.fault = error
             raise
@@ -98,28 +136,74 @@ class AmqpClient(pika.SelectConnection):  # type: ignore[misc]  # pika has no ty
                 f"the server gave a malformed answer ({first_line(error)})"
             )
             raise self.fault from error
+        self._rest = data[at:]
 
-    def _read_frame(self) -> Any:  # noqa: ANN401  # the driver's
-        data = self._frame_buffer
-        if len(data) < FRAME.size or data.startswith(b"AMQP"):
-            return super()._read_frame()
-        kind, channel, size = FRAME.unpack_from(data)
-        end, most = FRAME.size + size, self.params.frame_max
-        if end >= most:
+    def _read_next(self, data: bytes, at: int) -> int:
+        """Read what begins at `at`; return where it ends, which is `at` if it is not whole."""
+        return (
+            self._read_delivery(data, at)
+            or self._read_confirms(data, at)
+            or self._read_frame_at(data, at)
+        )
+
+    def _read_delivery(self, data: bytes, at: int) -> int:
+        """Hand over a message as the library does; return its end, 0 for all else."""
+        most = self.params.frame_max
+        found = read_delivery(data, at, most, 0 if self.skipping else min(most, self.max_body))
+        if found is None:
+            return 0
+        delivery, end = found
+        channel = self._channels.get(delivery.channel)
+        if channel is None or self._awaits_content(delivery.channel):
+            return 0
+        consume = channel._consumers.get(delivery.consumer)  # noqa: SLF001  # the driver's
+        if consume is None or delivery.consumer in channel._cancelled:  # noqa: SLF001
+            return 0
+        consume(channel, delivery, delivery, delivery.body)
+        return end
+
+    def _read_confirms(self, data: bytes, at: int) -> int:
+        """Hand over confirms; return the end of the last one, 0 for all else."""
+        found, end = read_confirms(data, at)
+        taken = self._confirmed.get(found[0].channel) if found else None
+        if taken is None or self._awaits_content(found[0].channel):
+            return 0
+        taken(found)
+        return end
+
+    def _read_frame_at(self, data: bytes, at: int) -> int:
+        """Have the library process a frame; return its end, or `at` if it is not whole."""
+        size, frame = self._decode(data, at)
+        if size:
+            self._process_frame(frame)
+        return at + size
+
+    def _decode(self, data: bytes, at: int) -> tuple[int, Any]:
+        """Return the size of a frame and its content, or 0 if it is not whole."""
+        found: tuple[int, Any]
+        if len(data) - at < FRAME.size or data.startswith(b"AMQP", at):
+            found = decode_frame(data[at:])
+            return found
+        kind, channel, size = FRAME.unpack_from(data, at)
+        start, most = at + FRAME.size, self.params.frame_max
+        end = start + size
+        if FRAME.size + size >= most:
             raise _fault(f"a frame of {size} bytes, limit {most - FRAME.size - 1}")
         if len(data) <= end:
             return 0, None
-        if data[end] != _END:
+        if data[end] != END:
             raise _fault("a frame without an end")
         if channel and channel not in self._channels:
             raise _fault(f"a frame on channel {channel}, which is not open")
-        if kind == _HEADER:
-            return end + 1, self._begin(channel, data[FRAME.size : end])
-        if kind == _BODY:
-            return end + 1, self._continue(channel, data[FRAME.size : end])
-        if kind == _METHOD and self._awaits_content(channel):
+        whole = FRAME.size + size + 1
+        if kind == HEADER:
+            return whole, self._begin(channel, data[start:end])
+        if kind == BODY:
+            return whole, self._continue(channel, memoryview(data)[start:end])
+        if kind == METHOD and self._awaits_content(channel):
             raise _fault("a method within a message")
-        return super()._read_frame()
+        found = decode_frame(data[at : end + 1])
+        return found
 
     def _awaits_content(self, channel: int) -> bool:
         """Return whether a message of the channel has begun; its frames follow one another."""
@@ -144,7 +228,7 @@ class AmqpClient(pika.SelectConnection):  # type: ignore[misc]  # pika has no ty
             self._arriving[channel] = _Arriving(size, BytesIO())
         return Header(channel, size, Properties(encoded))
 
-    def _continue(self, channel: int, fragment: bytes) -> Any:  # noqa: ANN401  # the driver's
+    def _continue(self, channel: int, fragment: memoryview) -> Any:  # noqa: ANN401  # the driver's
         """Return the whole body with its last frame; before that a frame without effect."""
         body = self._arriving.get(channel)
         if body is None or not 0 < len(fragment) <= body.left:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial
@@ -16,7 +16,8 @@ import pika
 from pika.adapters.select_connection import IOLoop
 from pika.exceptions import ChannelClosedByBroker
 
-from gateway.endpoints.rabbitmq.client import FRAME, AmqpClient
+from gateway.endpoints.rabbitmq.blocks import FRAME, Confirm
+from gateway.endpoints.rabbitmq.client import AmqpClient
 from gateway.endpoints.settings.base import TlsSettings, server_of
 from gateway.endpoints.settings.rabbitmq import RabbitmqSettings
 from gateway.endpoints.tls import client_context, connect_error, joined
@@ -131,6 +132,18 @@ class RabbitmqConnection:
                 refused(error)
 
         self._amqp.channel(on_open_callback=opened).add_on_close_callback(closed)
+
+    def confirm(self, taken: Callable[[list[Confirm]], object]) -> None:
+        """Ask for confirms, which `taken` gets in the connection's thread. Raises as `ask` does."""
+        self.ask(partial(self._amqp.confirm, self.channel, taken))
+
+    def publish(self, messages: Iterable[tuple[bytes, bytes, bytes]]) -> None:
+        """Send messages, in the connection's thread: method, properties and body of each.
+
+        Raises:
+            AMQPError: the channel is not open.
+        """
+        self._amqp.publish(self.channel, messages)
 
     def ask(
         self,

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
+from itertools import groupby
+from operator import attrgetter
 from time import monotonic
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from pika.exceptions import AMQPError, ChannelClosedByBroker
-from pika.spec import Basic
 
 from gateway.clock import now
 from gateway.endpoints.base import NamesAnswer, Settle
-from gateway.endpoints.rabbitmq.client import HEADER_START, Properties
+from gateway.endpoints.rabbitmq.blocks import HEADER_START, Confirm, publish_method
 from gateway.endpoints.rabbitmq.connection import ACCESS_REFUSED, RabbitmqConnection
 from gateway.endpoints.rabbitmq.headers import PropertyWriter
 from gateway.endpoints.rabbitmq.topology import find_exchange
@@ -43,17 +44,24 @@ MAX_REFUSED: Final = 10_000  # such keys; with one more all are tried again
 _MAX_CACHED: Final = 16 << 20  # bytes of addresses
 
 
-class _Outgoing(NamedTuple):
-    """A message as it is sent, and as it may be returned."""
+class _Place(NamedTuple):
+    """Where a message is published, and the method that does it."""
 
     exchange: str
     key: str
+    method: bytes
+
+
+class _Outgoing(NamedTuple):
+    """A message as it is sent, and as it may be returned."""
+
+    place: _Place
     properties: bytes
     payload: bytes
 
     def is_like(self, other: _Outgoing) -> bool:
         """Return whether they differ in nothing but properties, which a server may change."""
-        return (self.exchange, self.key, self.payload) == (other.exchange, other.key, other.payload)
+        return (self.place, self.payload) == (other.place, other.payload)
 
 
 _Written: TypeAlias = Sequence[tuple[int, _Outgoing]]  # with the positions in the batch
@@ -69,8 +77,8 @@ class RabbitmqSink:
         del instance  # its connection has no name
         self._settings = settings
         self._properties = PropertyWriter(settings)
-        self._places: LimitedCache[str, tuple[str, str]] = LimitedCache(_MAX_CACHED)
-        self._refused: dict[tuple[str, str], tuple[float, str]] = {}  # until when, and why
+        self._places: LimitedCache[str, _Place] = LimitedCache(_MAX_CACHED)
+        self._refused: dict[_Place, tuple[float, str]] = {}  # until when, and why
         self._connection: RabbitmqConnection | None = None
         self._window: SendWindow[_Outgoing] = SendWindow(settings.send_window)
         self._returned = 0  # the tag of the last returned message
@@ -87,11 +95,11 @@ class RabbitmqSink:
         window = self._window = SendWindow(self._settings.send_window)
         lost = partial(self._lost, window)
         connection = RabbitmqConnection(self._settings, lost, self._settings.max_message)
-        take = partial(self._take_answer, connection, window)
+        take = partial(self._take_confirms, connection, window)
         returned = partial(self._take_return, connection, window)
         try:
             find_exchange(connection)
-            connection.ask(partial(connection.channel.confirm_delivery, take))
+            connection.confirm(take)
             connection.channel.add_on_return_callback(returned)
         except BaseException:
             connection.close()
@@ -143,7 +151,7 @@ class RabbitmqSink:
         place = self._places.get(address)
         if place is None:
             place = _place_of(address, self._settings.exchange)
-            self._places.add(address, place, 2 * text_size(address))
+            self._places.add(address, place, 3 * text_size(address))
         if self._refused and (reason := self._refusal_of(place)):
             raise TranslationError("rabbitmq", address, NOT_AUTHORISED, reason)
         if isinstance(payload, str):
@@ -159,9 +167,9 @@ class RabbitmqSink:
         if size > limit:
             reason = f"the headers are {size} bytes, and a frame has {limit}"
             raise TranslationError("rabbitmq", address, HEADER_BYTES, reason)
-        return _Outgoing(*place, properties, payload)
+        return _Outgoing(place, properties, payload)
 
-    def _refusal_of(self, place: tuple[str, str]) -> str:
+    def _refusal_of(self, place: _Place) -> str:
         """Return why the user may not write a key; empty if that is not known now.
 
         The server would close the channel again, and what it has not confirmed would be sent twice.
@@ -169,27 +177,27 @@ class RabbitmqSink:
         until, reason = self._refused.get(place, (0.0, ""))
         return reason if monotonic() < until else ""
 
-    def _publish(self, connection: RabbitmqConnection, written: _Written) -> None:
-        publish = connection.channel.basic_publish
+    @staticmethod
+    def _publish(connection: RabbitmqConnection, written: _Written) -> None:
+        messages = (
+            (place.method, properties, payload) for _, (place, properties, payload) in written
+        )
         try:
-            for _, (exchange, key, properties, payload) in written:
-                publish(exchange, key, payload, Properties(properties), mandatory=True)
+            connection.publish(messages)
         except (AMQPError, OSError) as error:
             connection.end(first_line(error))
 
     @staticmethod
-    def _take_answer(
-        connection: RabbitmqConnection,
-        window: SendWindow[_Outgoing],
-        frame: Any,  # noqa: ANN401  # the driver's
+    def _take_confirms(
+        connection: RabbitmqConnection, window: SendWindow[_Outgoing], confirms: list[Confirm]
     ) -> None:
         """Settle what the server confirms, or what it has no room for or no success with."""
-        tag, is_taken = frame.method.delivery_tag, isinstance(frame.method, Basic.Ack)
-        if not 0 < tag <= window.last:
+        last = window.last
+        if not all(0 < each.tag <= last for each in confirms):
             connection.end("the server confirmed a message that was not sent")
             return
-        tags = window.up_to(tag) if frame.method.multiple else [tag]
-        window.settle(tags, None if is_taken else NO_ROOM)
+        for is_taken, run in groupby(confirms, attrgetter("is_taken")):
+            window.settle(_tags(window, run), None if is_taken else NO_ROOM)
 
     def _take_return(  # the driver's
         self,
@@ -204,7 +212,8 @@ class RabbitmqSink:
 
         A return has no tag. Returns come in the order of publication.
         """
-        message = _Outgoing(method.exchange, method.routing_key, properties.encoded, payload)
+        place = _place(method.exchange, method.routing_key)
+        message = _Outgoing(place, properties.encoded, payload)
         settlement, tag = self._unroutable(message), self._returned
         if self._returns_equal:
             tag = window.note(message.__eq__, self._returned, settlement)
@@ -220,9 +229,10 @@ class RabbitmqSink:
     def _unroutable(self, message: _Outgoing) -> Settlement:
         if self._settings.on_unroutable == "drop":
             return ACCEPTED
-        reason = f"no queue is bound to {message.exchange!r} for {message.key!r}"
-        if not message.exchange:
-            reason = f"there is no queue {message.key!r}"
+        exchange, key, _ = message.place
+        reason = f"no queue is bound to {exchange!r} for {key!r}"
+        if not exchange:
+            reason = f"there is no queue {key!r}"
         return rejected(UNROUTABLE, f"{self._settings.name}: {reason}")
 
     def _lost(self, window: SendWindow[_Outgoing], failure: NotConnectedError) -> None:
@@ -236,7 +246,7 @@ class RabbitmqSink:
             refused = [(n, each) for n, each in sent if _is_refused(each, error.reply_text)]
             reason = f"{self._settings.name}: {error.reply_text}"
             window.settle([number for number, _ in refused], rejected(NOT_AUTHORISED, reason))
-            for place in {(each.exchange, each.key) for _, each in refused}:
+            for place in {each.place for _, each in refused}:
                 if len(self._refused) >= MAX_REFUSED:
                     self._refused.clear()
                 self._refused[place] = monotonic() + REFUSED_FOR, error.reply_text
@@ -255,12 +265,25 @@ class RabbitmqSink:
 
 def _is_refused(message: _Outgoing, text: str) -> bool:
     """Return whether the server says that the user may not write the key of this message."""
-    topic = f"access to topic '{message.key}' in exchange '{message.exchange}' in vhost "
+    exchange, key, _ = message.place
     said = text.removeprefix("ACCESS_REFUSED - ").removeprefix("write ")  # 4.0 has the verb
-    return said.startswith(topic)
+    return said.startswith(f"access to topic '{key}' in exchange '{exchange}' in vhost ")
 
 
-def _place_of(address: str, exchange: str) -> tuple[str, str]:
+def _tags(window: SendWindow[_Outgoing], confirms: Iterable[Confirm]) -> Iterator[int]:
+    """Yield the numbers that confirms stand for; one may come twice."""
+    for each in confirms:
+        if each.multiple:
+            yield from window.up_to(each.tag)
+        else:
+            yield each.tag
+
+
+def _place(exchange: str, key: str) -> _Place:
+    return _Place(exchange, key, publish_method(exchange, key))
+
+
+def _place_of(address: str, exchange: str) -> _Place:
     """Return the exchange and the routing key of a message.
 
     Raises:
@@ -276,7 +299,7 @@ def _place_of(address: str, exchange: str) -> tuple[str, str]:
     if size > MAX_SHORT:
         raise TranslationError("rabbitmq", address, TOO_LONG, f"is {size} bytes, limit 255")
     if name is not address:
-        return "", name
+        return _place("", name)
     if not {"*", "#"}.isdisjoint(name.split(".")):
         raise TranslationError("rabbitmq", address, WILDCARD_IN_NAME, "a word is a wildcard")
-    return exchange, name
+    return _place(exchange, name)
