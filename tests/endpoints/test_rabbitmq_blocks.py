@@ -10,7 +10,7 @@ from pika.frame import Body, Header, Method, decode_frame
 
 from gateway.endpoints.rabbitmq.blocks import (
     Confirm,
-    Delivery,
+    WholeMessage,
     publish_method,
     read_confirms,
     read_delivery,
@@ -35,7 +35,7 @@ def test_delivery(key: str, body: bytes) -> None:
 
     found = read_delivery(b"before" + data + b"behind", 6, MOST, MOST)
 
-    expected = Delivery(1, "tag", 7, True, "amq.topic", key, PROPERTIES, body)
+    expected = WholeMessage(1, "tag", 7, True, "amq.topic", key, PROPERTIES, body)
     assert found == (expected, 6 + len(data))
 
 

@@ -28,8 +28,8 @@ _BASIC: Final = 60 << 16  # class and weight
 _LAST: Final = bytes((END,))
 
 
-class Delivery(NamedTuple):
-    """A message of a consumer, with the names of the library. A name that is no UTF-8 is bytes."""
+class WholeMessage(NamedTuple):
+    """A delivered message, with the names of the library. A name that is no UTF-8 is bytes."""
 
     channel: int
     consumer: str
@@ -51,7 +51,7 @@ class Confirm(NamedTuple):
     is_taken: bool
 
 
-def read_delivery(data: bytes, at: int, most: int, longest: int) -> tuple[Delivery, int] | None:
+def read_delivery(data: bytes, at: int, most: int, longest: int) -> tuple[WholeMessage, int] | None:
     """Return the message that begins at `at`, and where it ends.
 
     None for all else: frames above `most` bytes, a body above `longest` bytes or in several frames,
@@ -93,7 +93,7 @@ def read_delivery(data: bytes, at: int, most: int, longest: int) -> tuple[Delive
     if max(behind - head, end - behind) > most:
         return None
     key = data[start:place]
-    found = Delivery(
+    found = WholeMessage(
         channel,
         consumer.decode("utf-8", "replace"),
         tag,
