@@ -54,6 +54,8 @@ def run(args: argparse.Namespace) -> int:
     target = args.target or _ask("To which system?", "mqtt", "--to")
     if args.list is not None and args.names:
         raise GatewayError("init: give either --names or --list")
+    if args.names and Path(args.names).is_file():
+        raise GatewayError(f"init: {args.names} is a file; did you mean --list {args.names}?")
     if args.list is not None:
         names = names_of_list(args.list, source, target)
     else:

@@ -18,11 +18,13 @@ from gateway.dialects.registry import find_dialect
 from gateway.endpoints.registry import starters
 from gateway.errors import GatewayError
 from gateway.routing.source_pattern import parse_source
+from gateway.translate.names import Renderer, Translator
 from gateway.translate.subscriptions import translate_pattern
 
 SCHEMA_FILE: Final = "gateway.schema.json"
 MAX_ROUTE_NAME: Final = 40  # characters
 _CAPTURE: Final = re.compile(r"\{(\w+)(\.\.\.)?\}")
+_STAND_IN: Final = "\ue000"  # for a capture, in a name: no system has a rule about it
 MAX_PORT: Final = 65_535
 _ADDRESS: Final = re.compile(
     r"(?:(?P<host>[\w.-]+)|\[(?P<ip6>[0-9A-Fa-f:.]+)\]):(?P<port>[0-9]{1,5})"
@@ -138,14 +140,23 @@ def names_of(names: str, *systems: str) -> Names:
     """Return the pattern, and the template with the same levels in the target's spelling.
 
     `names` are one level, or a pattern of the source's system.
+
+    Raises:
+        GatewayError: the names are none of the source, or none that the target can have.
     """
     known = starters()
-    source, target = (find_dialect(known[each][1].dialect).separator for each in systems)
-    names = names.removesuffix(source)
+    source, target = (find_dialect(known[each][1].dialect) for each in systems)
+    names = names.removesuffix(source.separator)
     if not _CAPTURE.search(names):
-        names += f"{source}{{rest...}}"
-    outside_braces = rf"{re.escape(source)}(?![^{{]*\}})"
-    return Names(names, target.join(re.split(outside_braces, names)))
+        names += f"{source.separator}{{rest...}}"
+    captures = [each[0] for each in _CAPTURE.finditer(names)]
+    try:
+        parse_source(names, source)
+        made = Translator(source, Renderer(target)).name(_CAPTURE.sub(_STAND_IN, names))
+    except GatewayError as error:
+        raise GatewayError(f"init: {error}; write other names") from error
+    first, *parts = made.split(_STAND_IN)
+    return Names(names, first + "".join(map(str.__add__, captures, parts)))
 
 
 def _settings(system: str, fields: Mapping[str, str], *, is_target: bool = False) -> str:

@@ -197,6 +197,29 @@ def test_the_last_line_names_the_variables_to_set(
     assert capsys.readouterr().out == f"{file}: written; next: {before}gateway check {file}\n"
 
 
+@pytest.mark.parametrize(
+    ("system", "template"),
+    [
+        ("nats", "v1%2E2.{rest...}"), ("ems", "v1%2E2.{rest...}"), ("rabbitmq", "v1%2E2.{rest...}"),
+        ("amqp", "v1%2E2.{rest...}"), ("yami4", "v1%2E2.{rest...}"), ("solace", "v1.2/{rest...}"),
+    ],
+)  # fmt: skip
+def test_a_level_stays_one_level_at_the_target(tmp_path: Path, system: str, template: str) -> None:
+    assert init(tmp_path, "--from", "mqtt", "--to", system, "--names", "v1.2") == 0
+
+    (route,) = yaml.safe_load((tmp_path / "gateway.yaml").read_text())["routes"].values()
+    assert route["to"]["template"] == template
+
+
+def test_a_file_of_names_is_no_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    names = tmp_path / "names.txt"
+    names.write_text("a/b\n")
+
+    assert init(tmp_path, "--from", "mqtt", "--to", "nats", "--names", str(names)) == 2
+
+    assert f"{names} is a file; did you mean --list {names}?" in capsys.readouterr().err
+
+
 WRONG = [
     pytest.param(("--names", "a/#/b"), "init: mqtt: 'a/#/b/{rest...}' at", id="names"),
     pytest.param(("--names", "a", "--to-address", "host"), "'host' is no address", id="address"),
