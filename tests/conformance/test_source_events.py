@@ -255,7 +255,7 @@ def name_told_late(trial: Trial) -> None:
     trial.publish()
     trial.start()
     if trial.keeps:
-        assert f"goes on as {was}, and was read under its own name before" in trial.logged()
+        assert f"goes on as {was}, and was read under another name before" in trial.logged()
 
 
 def damaged_memory(trial: Trial) -> None:

@@ -26,7 +26,7 @@ from itertools import count
 from typing import Final, TypeAlias
 
 from gateway.model.memory_size import text_size
-from gateway.model.outcome import Outcome, Settlement
+from gateway.model.outcome import REPEAT, Outcome, Settlement
 from gateway.routing.route import Thin
 
 MAX_SIZE: Final = 16 << 20  # bytes of each of the two tables of a target
@@ -229,8 +229,9 @@ class Thinning:
         if settlement.outcome is Outcome.REJECTED or at < change.at:
             return
         change.at = at
-        accepted = settlement.outcome is Outcome.ACCEPTED
-        change.accepted = (copy.content, copy.id) if accepted else None  # it may yet be refused
+        # A spooled one may yet be refused; a repeat came before what others sent meanwhile.
+        is_last = settlement.outcome is Outcome.ACCEPTED and settlement.rule != REPEAT
+        change.accepted = (copy.content, copy.id) if is_last else None
 
     # Copies that are held
 

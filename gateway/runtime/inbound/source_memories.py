@@ -8,8 +8,8 @@ neither a new name nor another spelling of an address loses the memory. Written:
 whenever a fact changes. Read: when the gateway starts, in a pair by its new holder. After damage
 nothing is known of any role until that is written again.
 
-An endpoint whose `was` was written late has two memories: it goes on with that of the earlier name,
-and what was read under its own name may come again (`endpoints.second_reading`).
+An endpoint whose `was` was written late, or was mistyped before, has two memories: it goes on with
+that of the earlier name, and what it read meanwhile may come again (`endpoints.second_reading`).
 
 An endpoint that leaves the configuration is *missing*. It may have another name now, without `was`,
 so nothing is known of a new source of its kind. It is *removed* as soon as each source of its kind
@@ -36,6 +36,7 @@ from gateway.errors import GatewayError, nearest
 
 log = logging.getLogger(__name__)
 
+READ_AS: Final = "read as"  # a fact: the role by the present name of an endpoint with `was`
 BEGINS: Final = (
     "endpoint {} has no memory of its broker; those that left the configuration are {}: what may"
     " come twice is marked as redelivered; if it was renamed, write `was: NAME` at the endpoint,"
@@ -46,7 +47,7 @@ WAS_NOTHING: Final = (
     " {}): the source begins without a memory, and what waits under another name is not read"
 )
 READ_BEFORE: Final = (
-    "endpoint {} goes on as {}, and was read under its own name before: messages that come until it"
+    "endpoint {} goes on as {}, and was read under another name before: messages that come until it"
     " falls quiet are marked as redelivered; `gateway withdraw` lists what it made under that name"
 )
 
@@ -155,9 +156,14 @@ class SourceMemories:
     def beside(self, role: str) -> str:
         with self._lock:
             own = self._own.get(role, "")
-            if not (facts := self._memories.get(own)):
+            others = {
+                each: facts
+                for each, facts in self._memories.items()
+                if own and each != role and facts and own in {each, facts.get(READ_AS)}
+            }
+            if not others:
                 return ""
-            digest = f"{crc32(json.dumps(facts, sort_keys=True).encode()):08x}"
+            digest = f"{crc32(json.dumps(others, sort_keys=True).encode()):08x}"
             known = self._memories.get(role, {})
             if known and known.get(BESIDE) != digest and own not in self._told:
                 self._told.add(own)
@@ -182,6 +188,8 @@ class SourceMemories:
 
     def save(self, role: str, facts: Facts) -> None:
         with self._lock:
+            if own := self._own.get(role):
+                facts = {**facts, READ_AS: own}
             if self._is_written and self._memories.get(role) == facts:
                 return
             self._memories[role] = dict(facts)

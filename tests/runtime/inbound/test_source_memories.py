@@ -147,12 +147,28 @@ def test_an_earlier_name_that_is_told_late_repeats_until_it_was_read_again(
         return found
 
     started(doubts=True)
-    assert "goes on as old, and was read under its own name" in caplog.text
+    assert "goes on as old, and was read under another name" in caplog.text
     started(doubts=True).note_repeated()
     started(doubts=False)
     assert not caplog.messages
     memories(file, "mqtt new").save("mqtt new", {"number": 9})
     started(doubts=True)
+
+
+def test_an_earlier_name_that_was_mistyped_first_repeats_what_was_read_meanwhile(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "g.memory"
+    memories(file, "mqtt old").save("mqtt old", {"number": 7})
+    renamed(file, "mqtt odl").save("mqtt odl", {"number": 8})
+
+    found = SourceMemory()
+    found.keep_in(renamed(file), "mqtt old")
+
+    assert found.get("number", read_count, 0) == 7
+    assert found.may_repeat
+    found.note_repeated()
+    assert not found.may_repeat
 
 
 def test_an_endpoint_that_a_reload_renamed_knows_nothing(tmp_path: Path) -> None:
