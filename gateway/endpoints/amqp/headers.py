@@ -227,8 +227,8 @@ def _place_properties(
             reason = f"the property name {name!r} is the gateway's"
             raise TranslationError("amqp", "", PROPERTY_NAME, reason)
         field = name.removeprefix(PREFIX) if name.startswith(PREFIX) else ""
-        if field.startswith(ANNOTATION) and field.isascii():
-            annotations[field] = value
+        if field.startswith(ANNOTATION) and field.isascii() and value is not None:
+            annotations[field] = value  # a reader of RabbitMQ 4.0 loses its session at a null one
         elif field in _EXTRA and _fits(field, value):
             fields[field] = value
         elif isinstance(value, Mapping | list | tuple):

@@ -358,6 +358,13 @@ class Thinning:
         interval.spare_goes, interval.refused = spare is not None, spare is None
         return None
 
+    def spare_of(self, name: str, number: int) -> HeldCopy | None:
+        """Return the spare of a copy that was taken, if it has one."""
+        interval = self.intervals.get(name)
+        if interval is None or not interval.out or number != max(interval.out):
+            return None
+        return None if interval.spare is None or interval.spare.number == number else interval.spare
+
     def deleted(self, name: str, number: int) -> None:
         """The row of a copy is deleted: newer ones need not wait for it."""
         if (interval := self.intervals.get(name)) is not None:

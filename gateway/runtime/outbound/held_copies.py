@@ -7,7 +7,7 @@ there, or when the target accepted the newer copy. Sent: at the end of the inter
 disk, by way of the lane, like a message that comes from a source then; a spare, when the target
 refused the newer copy. Deleted: when its outcome is recorded, or when the spool of the lane has it;
 a spare that is cut, together with the newer row. After a crash, a stop, or without its target: an
-ordinary row of the spool, in its place.
+ordinary row of the spool, in its place. A spare whose newer copy may have been sent is cut then.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from gateway.runtime.delivery.thinning import (
     Thinning,
 )
 from gateway.runtime.outbound.replay_mark import ReplayMark
-from gateway.runtime.outbound.spool import Spool
+from gateway.runtime.outbound.spool import Spare, Spool
 from gateway.runtime.outbound.spool_codec import pack_batch, unpack_batch
 from gateway.runtime.record.counters import EndpointState
 
@@ -74,6 +74,11 @@ class HeldCopies:
         self._changed = threading.Condition()
         self._stopped = False
         self._thread: threading.Thread | None = None
+        if spool is not None:
+            for each in spool.left_spares():
+                rows = _cut_row(each.facts, each.stands, spool.ledger.clock())
+                done = partial(spool.delete_held, [each.number], lambda: None)
+                spool.ledger.write(rows, [], done)
 
     def concerns(self, name: str) -> bool:
         """Return whether a copy of a route that does not thin concerns a held one, or a change."""
@@ -210,10 +215,7 @@ class HeldCopies:
         """Count a copy that is cut; return its row, if there is an archive."""
         if replaced.route in spool.ledger.counters:
             spool.ledger.counters[replaced.route].count_left_out(THINNED)
-        if not replaced.facts:
-            return []
-        (pending,) = unpack_batch(replaced.facts)[1]
-        return [pending.completed((0,), time=spool.ledger.clock(), reason=stands.hex())]
+        return _cut_row(replaced.facts, stands, spool.ledger.clock())
 
     def _delete(
         self, spool: Spool, taken: Sequence[Taken], others: Sequence[HeldCopy] = ()
@@ -265,7 +267,14 @@ class HeldCopies:
     def _send(self, spool: Spool, taken: Sequence[Taken]) -> None:
         """Send copies as one batch."""
         copies = {held.number: (name, held) for name, held in taken}
-        if (rows := self._read(spool, [*copies])) is None or not spool.try_held([*copies]):
+        with self._changed:
+            spares = [
+                Spare(spare.number, held.number, held.id, spare.facts)
+                for name, held in taken
+                if (spare := self.state.spare_of(name, held.number)) is not None
+            ]
+        rows = self._read(spool, [*copies])
+        if rows is None or not spool.try_held([*copies], spares):
             return  # it stops
         for row in rows:
             if row.letter is not None:
@@ -313,6 +322,14 @@ class HeldCopies:
             with self._changed:
                 if self._stopped or self._changed.wait_for(lambda: self._stopped, READ_PAUSE):
                     return None
+
+
+def _cut_row(facts: bytes, stands: bytes, time: int) -> list[Rows]:
+    """Return the row of a copy for which that with the id `stands` stands; none without facts."""
+    if not facts:
+        return []
+    (pending,) = unpack_batch(facts)[1]
+    return [pending.completed((0,), time=time, reason=stands.hex())]
 
 
 class _Released:

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Container, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from gateway.clock import now
 from gateway.errors import SpoolError
@@ -59,8 +59,11 @@ _OLDEST_OF_ROUTE: Final = (
     " ORDER BY number LIMIT 1"
 )
 _TOTALS: Final = (
-    "SELECT COALESCE(MAX(number), 0), COALESCE(SUM(CAST(messages AS INTEGER)), 0),"
-    " COALESCE(SUM(CAST(size AS INTEGER)), 0) FROM batches WHERE endpoint IN (?, ?)"
+    "SELECT COALESCE(MAX(number), 0),"
+    " COALESCE(SUM(CAST(messages AS INTEGER)) FILTER (WHERE ready), 0),"
+    " COALESCE(SUM(CAST(size AS INTEGER)) FILTER (WHERE ready), 0) FROM"
+    " (SELECT *, number NOT IN (SELECT number FROM held) AS ready FROM batches"
+    " WHERE endpoint IN (?, ?))"
 )
 _ROWS: Final = (
     "SELECT endpoint, number, COALESCE(CAST(time AS INTEGER), 0),"
@@ -72,9 +75,16 @@ _NEXT_OF_NAME: Final = (
 )
 _HOLD: Final = "INSERT INTO held (number) VALUES (?)"
 _TRY_HELD: Final = "UPDATE held SET tried = 1 WHERE number = ?"
+_MAY_CUT: Final = "UPDATE held SET newer = ?, stands = ?, facts = ? WHERE number = ?"
+_KEEP_SPARE: Final = "UPDATE held SET newer = NULL WHERE newer = ?"
+_LEFT_SPARES: Final = (
+    "SELECT number, stands, facts FROM held WHERE newer IS NOT NULL AND number IN"
+    " (SELECT number FROM batches WHERE endpoint IN (?, ?))"
+)
 _END_HOLD: Final = "DELETE FROM held WHERE number = ?"
 _END_HOLDS: Final = (
-    "DELETE FROM held WHERE number IN (SELECT number FROM batches WHERE endpoint = ?)"
+    "DELETE FROM held WHERE newer IS NULL"
+    " AND number IN (SELECT number FROM batches WHERE endpoint = ?)"
 )
 # The indexes of two names are merged: the rows are not sorted, and only those of the answer read.
 _NEXT: Final = f"{_NEXT_OF_NAME.format(1)} UNION ALL {_NEXT_OF_NAME.format(2)} ORDER BY number"
@@ -86,6 +96,18 @@ _WAITING: Final = (
     " GROUP BY endpoint ORDER BY endpoint"
 )
 _ROUTES: Final = "SELECT route FROM batch_routes WHERE number = ?"
+
+
+class Spare(NamedTuple):
+    """A held copy in the place of a `newer` one that is sent, by their numbers.
+
+    `stands` is the id of that one, `facts` are for the row that says so.
+    """
+
+    number: int
+    newer: int
+    stands: bytes
+    facts: bytes
 
 
 class Spool:
@@ -219,21 +241,33 @@ class Spool:
         found = self._database.rows(query, [self._key, *numbers])
         return [self._unpack(*row) for row in found]
 
-    def try_held(self, numbers: Sequence[int]) -> bool:
+    def try_held(self, numbers: Sequence[int], spares: Sequence[Spare]) -> bool:
         """Note on disk that held rows are about to be sent; return whether it is there.
 
-        Without the note a later run could not tell that their copies are repeated ones.
+        Without the note a later run could not tell that their copies are repeated ones, and that
+        the target may have them before the `spares`.
         """
         tried = self._tried = threading.Event()
         if self._stopping_held:
             return False
         with suppress(SpoolError):  # closed: the run ends
-            self._database.put([(_TRY_HELD, (each,)) for each in numbers], tried.set)
+            changes: list[Change] = [(_TRY_HELD, (each,)) for each in numbers]
+            changes += [(_MAY_CUT, (each.newer, each.stands, each.facts, each.number))
+                for each in spares]  # fmt: skip
+            self._database.put(changes, tried.set)
         return self._wait_for(tried) and not self._stopping_held
 
     def delete_held(self, numbers: Sequence[int], then: Durable) -> None:
-        """Delete held rows, which have their outcome; `then` is called when they are gone."""
-        self._delete(numbers, then, (_END_HOLD, _DELETE, _DELETE_ROUTES))
+        """Delete held rows, which have their outcome; `then` is called when they are gone.
+
+        A spare that is left is no spare any more.
+        """
+        self._delete(numbers, then, (_KEEP_SPARE, _END_HOLD, _DELETE, _DELETE_ROUTES))
+
+    def left_spares(self) -> list[Spare]:
+        """The spares of an earlier run whose newer copies it may have sent."""
+        found = self._database.rows(_LEFT_SPARES, [self._key, self._second])
+        return [Spare(number, 0, bytes(stands), bytes(facts)) for number, stands, facts in found]
 
     def end_holds(self) -> None:
         """Let all held rows wait like others: this run sends none of them any more."""

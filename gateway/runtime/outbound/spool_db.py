@@ -46,8 +46,9 @@ _EMPTY_LOG: Final = "PRAGMA wal_checkpoint(TRUNCATE)"
 VERSION: Final = 2
 
 # `batch_routes` has the routes of the messages of the `batches`; `held` the numbers of those that
-# wait for the end of an interval, and whether they may have been sent; `marks` the last batch that
-# was read for sending, by endpoint; `letters` are dead letters.
+# wait for the end of an interval, and whether they may have been sent; of a spare also the number
+# of the newer copy that may have been sent, its id, and the facts of the row that says so; `marks`
+# the last batch that was read for sending, by endpoint; `letters` are dead letters.
 _SCHEMA: Final = """
 CREATE TABLE IF NOT EXISTS batches (
     number INTEGER PRIMARY KEY, endpoint TEXT NOT NULL, messages INTEGER NOT NULL,
@@ -57,7 +58,9 @@ CREATE TABLE IF NOT EXISTS batch_routes (
     number INTEGER, route TEXT, endpoint TEXT NOT NULL, time INTEGER NOT NULL,
     PRIMARY KEY (number, route)) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS oldest_of ON batch_routes (endpoint, route, number, time);
-CREATE TABLE IF NOT EXISTS held (number INTEGER PRIMARY KEY, tried INTEGER NOT NULL DEFAULT 0);
+CREATE TABLE IF NOT EXISTS held (
+    number INTEGER PRIMARY KEY, tried INTEGER NOT NULL DEFAULT 0,
+    newer INTEGER, stands BLOB, facts BLOB);
 CREATE TABLE IF NOT EXISTS marks (endpoint TEXT PRIMARY KEY, number INTEGER NOT NULL);
 CREATE TABLE IF NOT EXISTS letters (
     number INTEGER PRIMARY KEY, time INTEGER NOT NULL, id BLOB NOT NULL, route TEXT NOT NULL,
@@ -66,12 +69,15 @@ CREATE TABLE IF NOT EXISTS letters (
     size INTEGER NOT NULL, body BLOB NOT NULL, checksum BLOB NOT NULL);
 CREATE INDEX IF NOT EXISTS sizes ON letters (size);
 """
-# A run begins with no interval: what was held waits like any other batch, in its place.
+# A run begins with no interval: what was held waits like any other batch, in its place. A spare is
+# cut: the target may have the newer copy already, and would have the older one last.
 MARK_TRIED: Final = """
 INSERT INTO marks (endpoint, number) SELECT endpoint, MAX(number) FROM batches
     WHERE number IN (SELECT number FROM held WHERE tried) GROUP BY endpoint
     ON CONFLICT (endpoint) DO UPDATE SET number = MAX(number, excluded.number)"""
-_END_INTERVALS: Final = f"BEGIN IMMEDIATE; {MARK_TRIED}; DELETE FROM held; COMMIT;"  # noqa: S608  # constants
+_END_INTERVALS: Final = (
+    f"BEGIN IMMEDIATE; {MARK_TRIED}; DELETE FROM held WHERE newer IS NULL; COMMIT;"  # noqa: S608  # constants
+)
 
 
 def connect(folder: Path, *, create: bool = False) -> sqlite3.Connection:

@@ -173,6 +173,8 @@ class Session:
         self._write(encode_frame(frames.FLOW, [*session, *fields]))
 
     def _attached(self, attach: frames.Attach) -> None:
+        if not self.is_begun:
+            raise WireError("amqp: the server attached a link before it began the session")
         of_sender = not attach.role  # the peer has the other side
         found = (
             link

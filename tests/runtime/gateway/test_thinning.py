@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Sequence
 
 import pytest
 
+from gateway.endpoints.base import Settle
+from gateway.endpoints.memory import MemorySink
 from gateway.model.message import Headers, Message
 from gateway.runtime.record.counters import RouteCounters
 from tests.runtime.gateway.running import (
@@ -92,6 +95,42 @@ def test_newer_messages_replace_the_held_ones_and_a_restart_sends_the_last_two(
     assert cut["reason"] == ids_of(rows, "delivered")[-2]
     assert (cut["name"], cut["endpoint"], cut["system"]) == ("a/b", "plant", "mqtt")
     assert [row["attempt"] for row in rows if row["leg"] == "delivered"] == [1, 1, 1, 1]
+
+
+def test_no_older_message_follows_one_that_may_have_been_sent_before_a_kill(
+    plant: BrokerClient, ems: BrokerClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The target has `3` when the gateway ends without its answer; a stream knows it by its id."""
+    send = MemorySink.send
+
+    def answer_no_three(sink: MemorySink, messages: Sequence[Message], settled: Settle) -> None:
+        is_held = "a" in {each.address for each in messages if each.payload == b"3"}
+        is_lost = is_held and sink._settings.dialect == "ems"  # noqa: SLF001
+        send(sink, messages, (lambda _: None) if is_lost else settled)
+
+    with monkeypatch.context() as patch, running(config("seconds: 0.5")) as gateway:
+        patch.setattr(MemorySink, "send", answer_no_three)
+        counters = gateway.counters["telemetry"]
+        plant.publish(Message("a", b"1"))
+        until(lambda: counters.delivered == 1)
+        plant.publish(Message("a", b"2"), Message("a", b"3"))
+        found: list[object] = []
+
+        def is_there() -> bool:
+            found.extend(payloads(ems))
+            return found == [b"1", b"3"]
+
+        until(is_there)
+        gateway.lanes["ems"].stop()
+        gateway.lanes["ems"]._lane._unanswered.clear()  # noqa: SLF001  # as if it were killed
+    with running(config(FOR_LONG)) as gateway:
+        until(lambda: gateway.counters["telemetry"].delivered == 1)
+
+    assert payloads(ems) == [b"3"]
+    rows = archive_rows()
+    (cut,) = [row for row in rows if row["leg"] == "cut"]
+    received = sorted(ids_of(rows, "received"))
+    assert (bytes(cut["id"]).hex(), cut["reason"]) == (received[1], received[2])  # type: ignore[call-overload]
 
 
 EXPIRED = Headers(expiry=1)
