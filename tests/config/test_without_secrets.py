@@ -196,7 +196,7 @@ def test_a_selector_with_a_reference_is_no_error(tmp_path: Path, selector: str) 
     assert found == [("unknown-value", "note")]
 
 
-@pytest.mark.parametrize("command", ["run", "explain", "replay", "dead-letters"])
+@pytest.mark.parametrize("command", ["run", "replay", "dead-letters"])
 def test_no_command_that_runs_a_configuration_has_the_option(command: str) -> None:
     with pytest.raises(SystemExit) as caught:
         main([command, "gateway.yaml", "--without-secrets"])
