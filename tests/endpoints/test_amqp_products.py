@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from gateway.endpoints.amqp.addresses import address_of, name_of
+from gateway.endpoints.amqp.connection import shown
 from gateway.endpoints.amqp.wanted import wanted_addresses
 from gateway.endpoints.registry import make_sink
 from gateway.endpoints.settings.amqp import KNOWN, AmqpSettings
@@ -139,3 +140,7 @@ def _message(name: str) -> Message:
 def _settings(port: int) -> AmqpSettings:
     url = f"amqp://guest:guest@127.0.0.1:{port}/"
     return replace(AmqpSettings(known="artemis"), url=url, answer_timeout=10.0)
+
+
+def test_a_text_of_a_server_is_shown_up_to_a_limit() -> None:
+    assert len(shown("amqp:internal-error", "x" * 60_000)) < 1_100

@@ -17,8 +17,8 @@ from time import monotonic
 from typing import Any, Final
 from urllib.parse import unquote
 
-from gateway.endpoints.settings.amqp import PORTS, AmqpSettings, split_url
-from gateway.endpoints.settings.base import Server, TlsSettings, server_of
+from gateway.endpoints.settings.amqp import PORTS, AmqpSettings
+from gateway.endpoints.settings.base import Server, TlsSettings, server_of, split_url
 from gateway.endpoints.sockets import NonBlockingSocket
 from gateway.endpoints.source_shell import not_open
 from gateway.endpoints.tls import client_context, connect_error, joined
@@ -37,6 +37,7 @@ MECHANISMS: Final = {"password": "PLAIN", "certificate": "EXTERNAL", "anonymous"
 REFUSALS: Final = frozenset(
     {"amqp:unauthorized-access", "amqp:not-allowed", "amqp:not-implemented"}
 )
+MAX_SHOWN: Final = 1_000  # characters of a server's text; RabbitMQ names a user and a topic in it
 _TEMPORARY: Final = 4  # outcome of a log-in: the server cannot say it now
 _LEAST_VERSION: Final = 4  # of RabbitMQ
 
@@ -386,7 +387,8 @@ class AmqpConnection:
 
 
 def shown(condition: str, text: str) -> str:
-    """Return the error of a peer as a text."""
+    """Return the error of a peer as a text, without what a hostile one adds."""
+    condition, text = condition[:MAX_SHOWN], text[:MAX_SHOWN]
     return f"{condition}: {text}" if condition and text else condition or text
 
 

@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar, Final, Literal
-from urllib.parse import unquote
 
 from gateway.endpoints.settings.base import (
     ALL_FIELDS,
@@ -16,6 +15,7 @@ from gateway.endpoints.settings.base import (
     TlsSettings,
     address_faults,
     server_key,
+    split_url,
 )
 from gateway.model.message import DeliveryMode
 from gateway.setting import choice, optional, seconds, secret, setting, size, timeout, window_bytes
@@ -228,10 +228,3 @@ class AmqpSettings(EndpointSettings):
     def broker_key(self) -> str:
         """Address of the server and its vhost; equal for two endpoints of the same broker."""
         return f"amqp://{server_key(self.urls, PORTS)}/{split_url(self.urls[0])[2] or '/'}"
-
-
-def split_url(url: str) -> tuple[str, str, str]:
-    """Return scheme, host with port, and vhost of any text; `faults` tells whether it is a URL."""
-    scheme, _, rest = url.partition("://")
-    server, _, path = rest.partition("/")
-    return scheme, server.rpartition("@")[2], unquote(path.partition("?")[0])

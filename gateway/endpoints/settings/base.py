@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
+from urllib.parse import unquote
 
 from gateway.model.message import DeliveryMode
 from gateway.setting import file_path, optional, seconds, secret, setting
@@ -219,6 +220,13 @@ def server_key(addresses: Iterable[str], ports: Mapping[str, int]) -> str:
     return ",".join(
         sorted({f"{m['host'].lower()}:{m['port'] or ports.get(m['scheme'], 0)}" for m in found})
     )
+
+
+def split_url(url: str) -> tuple[str, str, str]:
+    """Return scheme, host with port, and vhost of any text of AMQP, which may be no URL."""
+    scheme, _, rest = url.partition("://")
+    server, _, path = rest.partition("/")
+    return scheme, server.rpartition("@")[2], unquote(path.partition("?")[0])
 
 
 def address_faults(

@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
-from urllib.parse import unquote
 
 from gateway.endpoints.settings.base import (
     ALL_FIELDS,
@@ -16,6 +15,7 @@ from gateway.endpoints.settings.base import (
     TlsSettings,
     address_faults,
     server_key,
+    split_url,
 )
 from gateway.model.message import DeliveryMode
 from gateway.setting import choice, optional, seconds, secret, setting, size, timeout, window_bytes
@@ -160,7 +160,7 @@ class RabbitmqSettings(EndpointSettings):
     def addresses(self) -> tuple[str, ...]:
         """URLs of the servers; their schemes tell whether the connection is encrypted."""
         scheme = "amqps" if self.tls else ""
-        return tuple(f"{scheme or own}://{host}" for own, host, _ in map(_split, self.urls))
+        return tuple(f"{scheme or own}://{host}" for own, host, _ in map(split_url, self.urls))
 
     @property
     def name_space(self) -> str:
@@ -170,11 +170,4 @@ class RabbitmqSettings(EndpointSettings):
     @property
     def broker_key(self) -> str:
         """Address of the server and its vhost; equal for two endpoints of the same broker."""
-        return f"amqp://{server_key(self.urls, _PORTS)}/{_split(self.urls[0])[2] or '/'}"
-
-
-def _split(url: str) -> tuple[str, str, str]:
-    """Return scheme, host with port, and vhost of any text; `faults` tells whether it is a URL."""
-    scheme, _, rest = url.partition("://")
-    server, _, path = rest.partition("/")
-    return scheme, server.rpartition("@")[2], unquote(path.partition("?")[0])
+        return f"amqp://{server_key(self.urls, _PORTS)}/{split_url(self.urls[0])[2] or '/'}"

@@ -361,9 +361,8 @@ class Thinning:
     def spare_of(self, name: str, number: int) -> HeldCopy | None:
         """Return the spare of a copy that was taken, if it has one."""
         interval = self.intervals.get(name)
-        if interval is None or not interval.out or number != max(interval.out):
-            return None
-        return None if interval.spare is None or interval.spare.number == number else interval.spare
+        is_newest = interval is not None and number == max(interval.out, default=0)
+        return interval.spare if interval is not None and is_newest else None
 
     def deleted(self, name: str, number: int) -> None:
         """The row of a copy is deleted: newer ones need not wait for it."""
