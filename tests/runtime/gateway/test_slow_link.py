@@ -1,4 +1,4 @@
-"""A target behind a slow link answers late, and is not taken for one that is stuck."""
+"""A target behind a slow link answers late, and does not count as stuck."""
 
 from __future__ import annotations
 
