@@ -16,13 +16,14 @@ import argparse
 import json
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from benchmarks.columns import table
+from benchmarks.processor import written
 from benchmarks.relay import running
 from benchmarks.through import drive, opened
 from gateway.endpoints.base import Subscription
@@ -70,22 +71,44 @@ def main() -> None:
 
 def measure(system: str, relay: str, number: int) -> dict[str, Any]:
     """Return the rate of one relay, in messages a second, and its losses."""
-    run = _nats if system == "nats" else _rabbitmq
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        near, far, arrived, pids = stack.enter_context(run(relay, folder))
-        source = stack.enter_context(opened(make_source(far, [arrived], instance="bench")))
-        sink = stack.enter_context(opened(make_sink(near, instance="bench")))
+        ends = stack.enter_context(RUN[system](folder))
+        pids, arrived = list(ends.pids), ends.arrived
+        if relay == "shovel":
+            ends.start_shovel()
+            arrived = Subscription("src.#")  # a shovel leaves the names as they are
+        else:
+            command = gateway(folder, ends) if relay == "gateway" else nats_py(ends)
+            process = stack.enter_context(running(command))
+            pids += [process.pid] if relay == "gateway" else []
+        source = stack.enter_context(opened(make_source(ends.far, [arrived], instance="bench")))
+        sink = stack.enter_context(opened(make_sink(ends.near, instance="bench")))
         rate, lost, used = drive(sink, source, "src.", number, pids)
-    return {"path": system, "relay": relay, "messages_per_s": round(rate), "lost": lost, "us": used}
+    return {
+        "path": system,
+        "relay": relay,
+        "messages_per_s": round(rate),
+        "lost": lost,
+        "us": written(used),
+    }
 
 
-Ends = tuple[EndpointSettings, EndpointSettings, Subscription, list[int]]
+@dataclass(frozen=True, slots=True)
+class Ends:
+    """Two brokers, or two parts of one, with what arrives; `yaml` are the gateway's endpoints."""
+
+    near: EndpointSettings
+    far: EndpointSettings
+    arrived: Subscription
+    yaml: tuple[str, str]
+    pids: tuple[int, ...] = ()  # of brokers whose processor time is measured
+    start_shovel: Callable[[], None] = lambda: None
 
 
 @contextmanager
-def _nats(relay: str, folder: Path) -> Iterator[Ends]:
-    """Run two servers and the relay between them; yield both ends, and what arrives."""
+def nats_ends(folder: Path) -> Iterator[Ends]:
+    """Run two servers with a stream each."""
     with ExitStack() as stack:
         ends: list[NatsSettings] = []
         for name, subject in (("NEAR", "src.>"), ("FAR", "dst.>")):
@@ -95,23 +118,18 @@ def _nats(relay: str, folder: Path) -> Iterator[Ends]:
             with opened(make_sink(ends[-1])):  # makes the stream
                 pass
         near, far = ends
-        command = [sys.executable, str(HERE / "nats_relay.py"), near.url, far.url]
-        if relay == "gateway":
-            yaml = [f"{{kind: nats, url: '{each.url}', stream: {each.stream}}}" for each in ends]
-            command = _command(folder, *yaml)
-        process = stack.enter_context(running(command))
-        yield near, far, Subscription("dst.>"), [process.pid] if relay == "gateway" else []
+        yaml = [f"{{kind: nats, url: '{each.url}', stream: {each.stream}}}" for each in ends]
+        yield Ends(near, far, Subscription("dst.>"), (yaml[0], yaml[1]))
 
 
 @contextmanager
-def _rabbitmq(relay: str, folder: Path) -> Iterator[Ends]:
-    """Run a node and the relay between two of its vhosts; yield both ends, and what arrives."""
+def rabbitmq_ends(folder: Path) -> Iterator[Ends]:
+    """Run a node with two vhosts."""
     node = RabbitmqNode(folder, plugins=("rabbitmq_shovel",), erlang="")
     with ExitStack() as stack:
         stack.callback(node.kill)
         node.start()
         assert node.process is not None
-        pids = [node.process.pid]
         for vhost in ("near", "far"):
             _ctl(node, "add_vhost", vhost)
             _ctl(node, "set_permissions", "--vhost", vhost, "guest", ".*", ".*", ".*")
@@ -119,31 +137,38 @@ def _rabbitmq(relay: str, folder: Path) -> Iterator[Ends]:
         far = replace(near, url=f"{node.url}far", queue="bench")
         with opened(make_source(near, [Subscription("src.#")])):  # makes the queue
             pass
-        if relay == "gateway":
-            yaml = [
-                f"{{kind: rabbitmq, url: '{each.url}', queue: {QUEUE}}}" for each in (near, far)
-            ]
-            pids.append(stack.enter_context(running(_command(folder, *yaml))).pid)
-            yield near, far, Subscription("dst.#"), pids
-            return
         shovel = {
             "src-protocol": "amqp091", "src-uri": near.url, "src-queue": QUEUE,
             "dest-protocol": "amqp091", "dest-uri": far.url, "dest-exchange": far.exchange,
             "ack-mode": "on-confirm",
         }  # fmt: skip
-        _ctl(node, "set_parameter", "--vhost", "near", "shovel", "relay", json.dumps(shovel))
-        yield near, far, Subscription("src.#"), pids  # a shovel leaves the names as they are
+        set_shovel = ("set_parameter", "--vhost", "near", "shovel", "relay", json.dumps(shovel))
+        yaml = [f"{{kind: rabbitmq, url: '{each.url}', queue: {QUEUE}}}" for each in (near, far)]
+        yield Ends(
+            near, far, Subscription("dst.#"), (yaml[0], yaml[1]), (node.process.pid,),
+            lambda: _ctl(node, *set_shovel),
+        )  # fmt: skip
+
+
+RUN: Final = {"nats": nats_ends, "rabbitmq": rabbitmq_ends}
+
+
+def gateway(folder: Path, ends: Ends) -> list[str]:
+    """Return the command of the gateway between two ends; names are `src` and `dst` there."""
+    config, (near, far) = folder / "bench.yaml", ends.yaml
+    config.write_text(CONFIG.format(near=near, far=far, archive=folder / "archive"))
+    return [sys.executable, "-m", "gateway", "run", str(config)]
+
+
+def nats_py(ends: Ends) -> list[str]:
+    """Return the command of nats-py in ten lines."""
+    urls = [each.url for each in (ends.near, ends.far) if isinstance(each, NatsSettings)]
+    return [sys.executable, str(HERE / "nats_relay.py"), *urls]
 
 
 def _ctl(node: RabbitmqNode, *arguments: str) -> None:
     done = node.run("rabbitmqctl", "--node", node.name, *arguments)
     assert not done.returncode, done.stdout
-
-
-def _command(folder: Path, near: str, far: str) -> list[str]:
-    config = folder / "bench.yaml"
-    config.write_text(CONFIG.format(near=near, far=far, archive=folder / "archive"))
-    return [sys.executable, "-m", "gateway", "run", str(config)]
 
 
 if __name__ == "__main__":
