@@ -66,7 +66,7 @@ def system_fault(levels: Sequence[str], dialect: Dialect) -> tuple[DeadLetterRul
 
 
 def names_system(pattern: Pattern, dialect: Dialect) -> bool:
-    """Return whether a canonical pattern names the system's own names, not by a wildcard alone."""
+    """Return whether a canonical pattern names the system's own names, not only by a wildcard."""
     first = next(iter(pattern.levels), None)
     start = first.text if isinstance(first, Literal) else getattr(first, "parts", ("",))[0]
     return start.startswith(dialect.system_starts) or any(

@@ -156,7 +156,7 @@ class Pair:
         )
 
     def _supervise(self, name: str) -> None:
-        """Start an instance again that has ended: on a busy machine it loses its lease alone."""
+        """Start an instance again that has ended: a busy machine costs it its lease."""
         if self.processes[name].process.poll() is not None:
             self.start_again(name)
 

@@ -196,7 +196,7 @@ def test_an_unroutable_message_is_dropped_on_request(rabbitmq: Vhost) -> None:
     with opened(sink):
         assert send(sink, say(1), say(1)) == [ACCEPTED] * 2
 
-    assert getattr(sink, "counts") == {"unroutable": 2}  # noqa: B009  # of this sink alone
+    assert getattr(sink, "counts") == {"unroutable": 2}  # noqa: B009  # only of this sink
 
 
 @pytest.mark.parametrize(

@@ -312,7 +312,7 @@ class AmqpSink:
         condition: str,
         text: str,
     ) -> None:
-        """Settle what waits for a link that the server ended; that of all names ends it all.
+        """Settle what waits for a link that the server ended; the link of all names ends it all.
 
         Messages that were sent may have arrived, and are sent again.
         """
