@@ -40,11 +40,12 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 ROOT = Path(__file__).parents[1]
-SHARED = {  # a server that starts slowly, and the text of the files whose tests share it
-    "spark": "mark.spark",
-    "activemq": ": ActiveMq",
-    "rabbitmq": ": Vhost",
-}
+SHARED = {  # servers that start slowly, and texts of the files whose tests share them
+    "spark": ("mark.spark",),
+    "rabbitmq": (": Vhost", "tests.endpoints.systems import", "tests.hostile.wires import",
+                 "tests.conformance.bridged import", "rabbitmq_4"),
+    "activemq": (": ActiveMq", 'getfixturevalue("activemq")'),
+}  # fmt: skip
 SLOWEST = (  # files that begin first, so that no worker ends long after the others
     "tests/night/reconcile/", "tests/chaos/", "tests/brokers/test_solace",
     "tests/brokers/test_delivery", "tests/test_docs_commands", "tests/conformance/",
@@ -60,7 +61,7 @@ SHARES = {  # of the rows of a table, one in so many runs with every change; at 
 
 
 class ByFile(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no types
-    """Gives each worker whole files, and one of them all that share a slow server."""
+    """Gives each worker whole files, and one of them all that share slow servers."""
 
     def _split_scope(self, nodeid: str) -> str:
         file = nodeid.partition("::")[0]
@@ -144,9 +145,9 @@ def rank(file: str) -> int:
 
 @cache
 def shared_server(file: str) -> str:
-    """Return the name of the server that the tests of a file share with others."""
+    """Return the name of the servers that the tests of a file share with others."""
     text = (ROOT / file).read_text("utf-8")
-    return next((name for name, mark in SHARED.items() if mark in text), "")
+    return next((name for name, marks in SHARED.items() if any(m in text for m in marks)), "")
 
 
 @pytest.fixture(autouse=True, scope="module")

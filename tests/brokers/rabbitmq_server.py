@@ -137,7 +137,7 @@ def session_rabbitmq_4(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rab
         server.start()
         yield server
     finally:
-        server.stop()
+        server.kill()
 
 
 def skip_without_rabbitmq() -> None:
@@ -153,7 +153,7 @@ def _running(folder: Path, *, mqtt: bool = False) -> Iterator[RabbitmqServer]:
         server.start()
         yield server
     finally:
-        server.stop()
+        server.kill()
 
 
 @pytest.fixture
