@@ -20,7 +20,9 @@ from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadScopeScheduling
 from xdist.workermanage import WorkerController
 
+from gateway.archive.journal import rolling
 from gateway.endpoints.memory import drop_brokers
+from tests.archive.no_converter import NoConverter
 
 pytest_plugins = [
     "tests.brokers.activemq",
@@ -192,6 +194,12 @@ def untouched_log() -> Iterator[None]:
     root.handlers[:], root.propagate = handlers, propagate
     root.setLevel(level)  # an assignment leaves what the loggers below remember of the level
     logging.lastResort = resort
+
+
+@pytest.fixture
+def journals_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Start no converter; `archived` converts what is left."""
+    monkeypatch.setattr(rolling, "Converter", NoConverter)
 
 
 @pytest.fixture(autouse=True)

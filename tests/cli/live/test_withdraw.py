@@ -25,7 +25,7 @@ from tests.endpoints.nats.stream import ask, say
 from tests.runtime.gateway.running import archive_rows, running, wait_until_connected
 from tests.waiting import PATIENCE, until
 
-pytestmark = pytest.mark.broker
+pytestmark = [pytest.mark.broker, pytest.mark.usefixtures("journals_stay")]
 
 CONFIG = """\
 gateway: {{name: plant-1}}
