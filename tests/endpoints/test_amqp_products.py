@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import replace
 
 import pytest
@@ -11,14 +12,15 @@ from gateway.endpoints.amqp.connection import shown
 from gateway.endpoints.amqp.wanted import wanted_addresses
 from gateway.endpoints.registry import make_sink
 from gateway.endpoints.settings.amqp import KNOWN, AmqpSettings
+from gateway.errors import EndpointError
 from gateway.model.dead_letter_rule import DESTINATION, NOT_AUTHORISED, REFUSED, DeadLetterRule
 from gateway.model.message import DeliveryMode, Headers, Message
 from gateway.model.outcome import ACCEPTED, Outcome
 from gateway.wire.amqp import frames, values
-from gateway.wire.amqp.values import NULL, TRUE, composite, uint
+from gateway.wire.amqp.values import NULL, TRUE, composite, map_of, string, symbol, uint
 from tests.brokers.hostile_servers import serving
 from tests.endpoints.exchange import opened, send
-from tests.hostile.amqp_servers import Fields, amqp, attached, error, outcome
+from tests.hostile.amqp_servers import FRAME, Fields, amqp, attached, error, frame, outcome, say
 
 ADDRESSES = [
     ("rabbitmq-4", "a.b/c d", "/exchanges/amq.topic/a.b%2Fc%20d"),
@@ -76,6 +78,23 @@ OUTCOMES: list[tuple[bytes, Outcome, str]] = [
     (_rejected("amqp:unauthorized-access"), Outcome.REJECTED, NOT_AUTHORISED),
     (_rejected("vendor:any"), Outcome.REJECTED, REFUSED),
 ]
+
+
+@pytest.mark.parametrize(("version", "refused"), [("3.10.8", True), ("4.0.5", False)])
+def test_the_plug_in_of_rabbitmq_3_is_refused(version: str, refused: bool) -> None:
+    """It accepts messages that no queue takes."""
+    told = map_of({symbol("product"): string("RabbitMQ"), symbol("version"): string(version)})
+    answer = say(frame(frames.OPEN, [string("server"), None, uint(FRAME), *[None] * 6, told]))
+    with serving(amqp(frames.OPEN, answer)) as port:
+        sink = make_sink(_settings(port))
+        found = (
+            pytest.raises(EndpointError, match=r"no queue takes; use the kind `rabbitmq`$")
+            if refused
+            else nullcontext()
+        )
+        with found:
+            sink.open()
+        sink.close()
 
 
 @pytest.mark.parametrize(("state", "wanted", "rule"), OUTCOMES)

@@ -529,14 +529,6 @@ def test_an_ended_server_loses_nothing_and_keeps_the_order(
     assert got[0].headers.redelivered
 
 
-def test_a_frozen_server_is_noticed(rabbitmq: Vhost) -> None:
-    source = source_of(replace(rabbitmq.settings, heartbeat=1))
-    with opened(source):
-        rabbitmq.server.freeze()
-        wait_for_loss(source)
-        rabbitmq.server.thaw()
-
-
 def test_a_stream_is_read_on_from_its_position_with_offsets_as_identities(
     rabbitmq: Vhost,
 ) -> None:
