@@ -44,7 +44,8 @@ def open_source(settings: EndpointSettings, pattern: str, _address: str) -> None
 
 def _impatient(settings: EndpointSettings) -> EndpointSettings:
     """Return the settings of an endpoint that gives a silent server up soon."""
-    return replace(settings, connect_timeout=0.5)  # type: ignore[call-arg]  # every kind has it
+    waits = [each for each in ("connect_timeout", "answer_timeout") if hasattr(settings, each)]
+    return replace(settings, **dict.fromkeys(waits, 0.5))
 
 
 def read(settings: EndpointSettings, pattern: str, _address: str) -> None:
