@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from gateway.endpoints.amqp.addresses import address_of, name_of
-from gateway.endpoints.amqp.connection import shown
+from gateway.endpoints.amqp.log_in import shown
 from gateway.endpoints.amqp.wanted import wanted_addresses
 from gateway.endpoints.registry import make_sink
 from gateway.endpoints.settings.amqp import KNOWN, AmqpSettings

@@ -15,8 +15,9 @@ from typing import Any, Final, TypeAlias
 from gateway.endpoints.amqp import topology
 from gateway.endpoints.amqp.addresses import capabilities
 from gateway.endpoints.amqp.bodies import read_body
-from gateway.endpoints.amqp.connection import AmqpConnection, answer, fail, refusal, shown
+from gateway.endpoints.amqp.connection import AmqpConnection, answer, fail
 from gateway.endpoints.amqp.headers import MALFORMED, HeadReader
+from gateway.endpoints.amqp.log_in import refusal, shown
 from gateway.endpoints.amqp.management import BAD, Answer, Management
 from gateway.endpoints.amqp.wanted import WantedAddresses
 from gateway.endpoints.base import Batch

@@ -19,8 +19,9 @@ from gateway.endpoints.amqp.addresses import (
     refuse_name,
 )
 from gateway.endpoints.amqp.bodies import write_body
-from gateway.endpoints.amqp.connection import AmqpConnection, answer, fail, refusal, shown
+from gateway.endpoints.amqp.connection import AmqpConnection, answer, fail
 from gateway.endpoints.amqp.headers import HeadWriter
+from gateway.endpoints.amqp.log_in import refusal, shown
 from gateway.endpoints.amqp.management import Management
 from gateway.endpoints.amqp.topology import make_exchange
 from gateway.endpoints.base import NamesAnswer, Settle
