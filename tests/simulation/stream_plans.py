@@ -1,7 +1,8 @@
-"""Random worlds of NATS and RabbitMQ: answers lost, streams full, consumers and queues deleted."""
+"""Random worlds of NATS and RabbitMQ: answers lost, full streams, deleted consumers and queues."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 from typing import Final
 
@@ -9,7 +10,7 @@ from tests.simulation.plan import SHAPES, Fault, Plan, Publication
 from tests.simulation.scheduler import Policy
 
 LENGTH: Final = 5.0  # seconds with messages and faults
-STREAMS: Final = ("nats", "rabbitmq")
+STREAMS: Final = ("nats", "rabbitmq", "amqp")
 OTHERS: Final = ("mqtt5", "jms")
 FAULTS: Final = {  # kind -> weight
     "cut": 4, "silent-down": 3, "retry": 3, "away": 1, "repeat": 1, "slow": 1, "block": 2,
@@ -17,6 +18,7 @@ FAULTS: Final = {  # kind -> weight
 OWN_FAULTS: Final = {  # of each system alone
     "nats": {"lose-acks": 3, "delete-consumer": 3, "purge": 3},
     "rabbitmq": {"unbind": 3, "lose-sessions": 2, "block": 2},
+    "amqp": {"unbind": 3, "lose-sessions": 2, "block": 2, "deny": 3},
 }  # fmt: skip
 GATEWAY_FAULTS: Final = {"kill": 4, "power": 1, "stop": 2, "reload-sink": 1, "reload-source": 1}
 
@@ -35,6 +37,12 @@ def stream_plan(seed: int) -> Plan:
         for at in range(count)
     )
     faults = [_fault(random, shape, brokers, pace) for _ in range(random.choice((0, 1, 2, 4)))]
+    faults = [
+        replace(each, at=0.9, steps=0, payload=random.choice(publications).payload)
+        if each.kind == "deny"
+        else each
+        for each in faults
+    ]
     return Plan(
         seed, shape, brokers, publications, tuple(sorted(faults, key=lambda each: each.at)),
         Policy(switch=random.choice((0.02, 0.1, 0.4)), pause=random.choice((0.0, 0.1))),
