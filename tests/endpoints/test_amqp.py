@@ -124,6 +124,15 @@ def test_outcomes_of_names(rabbitmq_4: Vhost) -> None:
     assert refused.rule == NOT_AUTHORISED
 
 
+def test_a_user_who_may_not_write_is_told_so(rabbitmq_4: Vhost) -> None:
+    rights = {"configure": ".*", "write": "^$", "read": ".*"}
+    rabbitmq_4.server.api("PUT", f"permissions/{rabbitmq_4.name}/guest", rights)
+    sink = make_sink(endpoint(rabbitmq_4))
+    with pytest.raises(EndpointError, match="may not write to the exchange"):
+        sink.open()
+    sink.close()
+
+
 def test_a_full_queue_has_no_room(rabbitmq_4: Vhost) -> None:
     arguments = {"x-max-length": 1, "x-overflow": "reject-publish"}
     rabbitmq_4.api("PUT", "queues", "/full", {"durable": True, "arguments": arguments})
