@@ -3,8 +3,9 @@
 `ratios.json` has two tables. `rates` are ratios to mosquitto's bridge, to the paho relay and to the
 bare sides of a path in the same run: higher is better. `cpu` is the gateway's processor time for a
 message, divided by the mean of both brokers' in the same run: lower is better. Absolute rates
-depend on the machine. The ratios of rates depend on it much less, and `cpu` least. Each figure is measured several times and the best one counts, because other load
-only makes it worse. The check takes about twenty minutes.
+depend on the machine. The ratios of rates depend on it much less, and `cpu` least. Each figure is
+measured several times and the best one counts, because other load only makes it
+worse. The check takes about twenty minutes.
 """
 
 from __future__ import annotations
