@@ -273,7 +273,7 @@ class GapRecorder:
         level = logging.INFO if self._tap or rule is GapRule.AWAY else logging.WARNING
         begin, until, seconds = _text(outage.begin), _text(end), (end - outage.begin) / 1e6
         if rule is not GapRule.AWAY:
-            self.last_gap = f"gap of {seconds:.1f} s until {until}, {rule.value}"
+            self.last_gap = f"last gap: {seconds:.1f} s until {until}, {rule.value}"
         log.log(
             level, "%s gap of %.1f s, %s: from %s to %s: %s", "tap" if self._tap else "source",
             seconds, rule.value, begin, until, outage.reason, extra={"endpoint": self._endpoint},
