@@ -22,6 +22,7 @@ from gateway.config.load import Configuration, load
 from gateway.errors import ConfigError, ConfigErrors
 from gateway.routing.route import Route
 from gateway.terminal.text import print_line, print_words
+from gateway.terminal.units import counted
 
 _GITHUB = {"error": "error", "warning": "warning", "note": "notice"}
 
@@ -133,8 +134,7 @@ def _route_lines(route: Route, configuration: Configuration) -> Iterator[str]:
 
 def _summary(findings: Sequence[ConfigError]) -> str:
     counts = Counter(finding.severity for finding in findings)
-    found = [(counts[each], each) for each in ("error", "warning", "note") if counts[each]]
-    words = [f"{count} {word}{'s' if count > 1 else ''}" for count, word in found]
+    words = [counted(counts[each], each) for each in ("error", "warning", "note") if counts[each]]
     return ", ".join(words) or "no findings"
 
 

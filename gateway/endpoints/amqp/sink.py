@@ -38,6 +38,7 @@ from gateway.model.limited_cache import LimitedCache
 from gateway.model.memory_size import text_size
 from gateway.model.message import Message
 from gateway.model.outcome import ACCEPTED, NO_ROOM, RETRY, Settlement, rejected
+from gateway.terminal.units import counted
 from gateway.wire.amqp import frames
 from gateway.wire.amqp.frames import error_text
 from gateway.wire.amqp.session import Sender, terminus
@@ -204,7 +205,7 @@ class AmqpSink:
                 if len(self._refused) >= MAX_REFUSED:
                     self._refused.clear()
                 self._refused[name] = monotonic() + REFUSED_FOR, text
-            log.warning("%s (%d names)", text, len(names))
+            log.warning("%s (%s)", text, counted(len(names), "name"))
         window.fail(failure)
 
     def _is_refused(self, name: str, text: str) -> bool:
