@@ -39,6 +39,7 @@ from gateway.model.limited_cache import LimitedCache
 from gateway.model.memory_size import text_size
 from gateway.model.message import Message
 from gateway.model.outcome import ACCEPTED, NO_ROOM, RETRY, Settlement, rejected
+from gateway.terminal.units import counted
 from gateway.wire.amqp import frames
 from gateway.wire.amqp.frames import error_text
 from gateway.wire.amqp.session import Sender, terminus
@@ -210,7 +211,7 @@ class AmqpSink:
                     self._refused.clear()
                 self._refused[name] = monotonic() + REFUSED_FOR, text
             if names:
-                log.warning("%s (%d names)", text, len(names))
+                log.warning("%s (%s)", text, counted(len(names), "name"))
         window.fail(failure)
 
     def _is_refused(self, name: str, text: str) -> bool:
