@@ -1,4 +1,4 @@
-"""A yardstick: mq-bridge moves messages by its route alone; its output has one fixed name."""
+"""A yardstick: mq-bridge moves messages by a route; its output has one fixed name."""
 
 import json
 import sys

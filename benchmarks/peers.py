@@ -35,16 +35,7 @@ from benchmarks import node_red
 from benchmarks.columns import table
 from benchmarks.processor import seconds
 from benchmarks.relay import BRIDGE, Shape, broker, relay_command, resident
-from benchmarks.streams import (
-    HERE,
-    MISSING,
-    QUEUE,
-    Ends,
-    gateway,
-    nats_ends,
-    nats_py,
-    rabbitmq_ends,
-)
+from benchmarks.streams import HERE, MISSING, QUEUE, RUN, Ends, client, gateway
 from benchmarks.through import CONFIRMED, TOPICS, opened
 from gateway.endpoints.base import Sink, Source, Subscription
 from gateway.endpoints.registry import make_sink, make_source
@@ -75,7 +66,7 @@ WITHIN_BROKER: Final = {"mosquitto's bridge", "shovel"}
 
 @dataclass(slots=True)
 class Arrivals:
-    """What has arrived of one run, counted by number. Mutable: one thread adds, others read."""
+    """The messages of one run that have arrived, by number. Mutable: one thread adds."""
 
     seen: dict[int, int] = field(default_factory=dict)
     latencies: list[float] = field(default_factory=list)
@@ -296,11 +287,8 @@ class Load:
 
 @contextmanager
 def _ends(system: str, folder: Path, relay: str) -> Iterator[Ends]:
-    if system == "mqtt":
-        with _mqtt_ends(folder, relay) as ends:
-            yield ends
-        return
-    with (nats_ends if system == "nats" else rabbitmq_ends)(folder) as ends:
+    run = _mqtt_ends(folder, relay) if system == "mqtt" else RUN[system](folder)
+    with run as ends:
         yield ends
 
 
@@ -314,7 +302,7 @@ def _mqtt_ends(folder: Path, relay: str) -> Iterator[Ends]:
             MqttSettings(name=name, host="127.0.0.1", port=port, version="3.1.1")
             for name, port in zip(("near", "far"), ports, strict=True)
         )
-        yield Ends(near, far, Subscription("dst/#"), ("", ""))
+        yield Ends(near, far, Subscription("dst/#"), ("", ""), (near.address, far.address))
 
 
 def _command(system: str, relay: str, folder: Path, ends: Ends) -> list[str]:
@@ -327,7 +315,7 @@ def _command(system: str, relay: str, folder: Path, ends: Ends) -> list[str]:
         assert isinstance(ends.near, MqttSettings)
         assert isinstance(ends.far, MqttSettings)
         return relay_command(relay.lower(), folder, ends.near.port, ends.far.port, Shape(1))
-    return gateway(folder, ends) if relay == "gateway" else nats_py(ends)
+    return gateway(folder, ends) if relay == "gateway" else client(relay, ends)
 
 
 def _make_plain_queue(near: RabbitmqSettings) -> None:

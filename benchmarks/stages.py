@@ -34,7 +34,7 @@ from gateway.endpoints.mqtt.connection import MqttConnection
 from gateway.endpoints.mqtt.publish_encoder import PublishEncoder
 from gateway.endpoints.mqtt.publish_state import PublishState
 from gateway.endpoints.mqtt.receive_state import ReceiveState
-from gateway.endpoints.redelivery_queue import RedeliveryQueue
+from gateway.endpoints.received_queue import ReceivedQueue
 from gateway.endpoints.sockets import NonBlockingSocket
 from gateway.runtime import relay as runtime_relay
 from gateway.runtime.delivery.admission import Admission
@@ -52,7 +52,7 @@ STEPS: Final[dict[Any, tuple[str, ...]]] = {
     MqttConnection: ("serve",),
     PacketDecoder: ("feed",),
     ReceiveState: ("packets_received", "_confirm"),
-    RedeliveryQueue: ("put", "take", "_settle"),
+    ReceivedQueue: ("put", "take", "_settle"),
     Pump: ("_receive_once",),
     runtime_relay.Relay: ("relay",),
     Admission: ("recognise", "match"),

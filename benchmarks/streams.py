@@ -1,13 +1,16 @@
 """Measures NATS -> X -> NATS and RabbitMQ -> X -> RabbitMQ beside what a user would pick.
 
+RabbitMQ is measured twice: by AMQP 0-9-1, and a RabbitMQ 4 by AMQP 1.0.
+
     python -m benchmarks.streams [--messages N] [--systems NAME ...]
 
 X is the gateway with translation and archive, and the system's yardstick: RabbitMQ's own shovel,
-from a durable queue of one vhost to the exchange of another, with confirms; or nats-py in ten
-lines, from a stream of one server into a stream of another. Messages are persistent and have 100
-bytes. This process is the load, with the gateway's endpoints. Every message must arrive. Compare
-only ratios within one run. `us` is the processor time per message of the gateway, where it runs,
-and of RabbitMQ's node, which a shovel is a part of.
+from a durable queue of one vhost to the exchange of another, with confirms; a loop of
+python-qpid-proton, which does the same by AMQP 1.0; or nats-py in ten lines, from a stream of one
+server into a stream of another. Messages are persistent and have 100 bytes. This process is the
+load, with the gateway's endpoints. Every message must arrive. Compare only ratios within one run.
+`us` is the processor time per message of RabbitMQ's node, which a shovel is a part of, and of the
+relay, where it is a process.
 """
 
 from __future__ import annotations
@@ -17,8 +20,10 @@ import json
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
@@ -28,11 +33,13 @@ from benchmarks.relay import running
 from benchmarks.through import drive, opened
 from gateway.endpoints.base import Subscription
 from gateway.endpoints.registry import make_sink, make_source
+from gateway.endpoints.settings.amqp import AmqpSettings
 from gateway.endpoints.settings.base import EndpointSettings
 from gateway.endpoints.settings.nats import NatsSettings
 from gateway.endpoints.settings.rabbitmq import RabbitmqSettings
 from gateway.trial.brokers import nats, rabbitmq
-from gateway.trial.brokers.rabbitmq import RabbitmqNode
+from gateway.trial.brokers.rabbitmq import PROGRAM, RabbitmqNode
+from tests.brokers import servers
 
 HERE = Path(__file__).parent
 QUEUE = "relay"
@@ -47,8 +54,17 @@ routes:
     to: {{endpoint: far, template: "dst.{{rest...}}"}}
 archive: {{path: {archive}}}
 """
-MISSING = {"nats": nats.missing, "rabbitmq": rabbitmq.missing}
-YARDSTICKS = {"nats": "nats-py", "rabbitmq": "shovel"}
+
+
+def _missing_amqp() -> str:
+    proton = "" if find_spec("proton") else "no proton: pip install python-qpid-proton"
+    return proton or servers.missing(PROGRAM, servers.current())
+
+
+MISSING = {"nats": nats.missing, "rabbitmq": rabbitmq.missing, "amqp": _missing_amqp}
+YARDSTICKS = {"nats": "nats-py", "rabbitmq": "shovel", "amqp": "proton"}
+KINDS: dict[str, type[RabbitmqSettings | AmqpSettings]]
+KINDS = {"rabbitmq": RabbitmqSettings, "amqp": AmqpSettings}
 
 
 def main() -> None:
@@ -79,9 +95,8 @@ def measure(system: str, relay: str, number: int) -> dict[str, Any]:
             ends.start_shovel()
             arrived = Subscription("src.#")  # a shovel leaves the names as they are
         else:
-            command = gateway(folder, ends) if relay == "gateway" else nats_py(ends)
-            process = stack.enter_context(running(command))
-            pids += [process.pid] if relay == "gateway" else []
+            command = gateway(folder, ends) if relay == "gateway" else client(relay, ends)
+            pids.append(stack.enter_context(running(command)).pid)
         source = stack.enter_context(opened(make_source(ends.far, [arrived], instance="bench")))
         sink = stack.enter_context(opened(make_sink(ends.near, instance="bench")))
         rate, lost, used = drive(sink, source, "src.", number, pids)
@@ -102,6 +117,7 @@ class Ends:
     far: EndpointSettings
     arrived: Subscription
     yaml: tuple[str, str]
+    urls: tuple[str, str]
     pids: tuple[int, ...] = ()  # of brokers whose processor time is measured
     start_shovel: Callable[[], None] = lambda: None
 
@@ -119,13 +135,21 @@ def nats_ends(folder: Path) -> Iterator[Ends]:
                 pass
         near, far = ends
         yaml = [f"{{kind: nats, url: '{each.url}', stream: {each.stream}}}" for each in ends]
-        yield Ends(near, far, Subscription("dst.>"), (yaml[0], yaml[1]))
+        yield Ends(near, far, Subscription("dst.>"), (yaml[0], yaml[1]), (near.url, far.url))
+
+
+class _Node(RabbitmqNode):
+    """A RabbitMQ 4. Mutable as its base is."""
+
+    def command(self, tool: str) -> list[str]:
+        return servers.command(tool, servers.current())
 
 
 @contextmanager
-def rabbitmq_ends(folder: Path) -> Iterator[Ends]:
-    """Run a node with two vhosts."""
-    node = RabbitmqNode(folder, plugins=("rabbitmq_shovel",), erlang="")
+def rabbitmq_ends(kind: str, folder: Path) -> Iterator[Ends]:
+    """Run a node with two vhosts, for endpoints of a kind."""
+    make = _Node if kind == "amqp" else RabbitmqNode
+    node = make(folder, plugins=("rabbitmq_shovel",), erlang="")
     with ExitStack() as stack:
         stack.callback(node.kill)
         node.start()
@@ -133,24 +157,36 @@ def rabbitmq_ends(folder: Path) -> Iterator[Ends]:
         for vhost in ("near", "far"):
             _ctl(node, "add_vhost", vhost)
             _ctl(node, "set_permissions", "--vhost", vhost, "guest", ".*", ".*", ".*")
-        near = RabbitmqSettings(url=f"{node.url}near", queue=QUEUE)
+        near = KINDS[kind](url=f"{node.url}near", queue=QUEUE)
         far = replace(near, url=f"{node.url}far", queue="bench")
         with opened(make_source(near, [Subscription("src.#")])):  # makes the queue
             pass
-        shovel = {
-            "src-protocol": "amqp091", "src-uri": near.url, "src-queue": QUEUE,
-            "dest-protocol": "amqp091", "dest-uri": far.url, "dest-exchange": far.exchange,
-            "ack-mode": "on-confirm",
-        }  # fmt: skip
-        set_shovel = ("set_parameter", "--vhost", "near", "shovel", "relay", json.dumps(shovel))
-        yaml = [f"{{kind: rabbitmq, url: '{each.url}', queue: {QUEUE}}}" for each in (near, far)]
+        yaml = [f"{{kind: {kind}, url: '{each.url}', queue: {QUEUE}}}" for each in (near, far)]
         yield Ends(
-            near, far, Subscription("dst.#"), (yaml[0], yaml[1]), (node.process.pid,),
-            lambda: _ctl(node, *set_shovel),
+            near, far, Subscription("dst.#"), (yaml[0], yaml[1]), (near.url, far.url),
+            (node.process.pid,), partial(_start_shovel, node, near.url, far.url),
         )  # fmt: skip
 
 
-RUN: Final = {"nats": nats_ends, "rabbitmq": rabbitmq_ends}
+def _start_shovel(node: RabbitmqNode, near: str, far: str) -> None:
+    shovel = {
+        "src-protocol": "amqp091", "src-uri": near, "src-queue": QUEUE,
+        "dest-protocol": "amqp091", "dest-uri": far, "dest-exchange": "amq.topic",
+        "ack-mode": "on-confirm",
+    }  # fmt: skip
+    _ctl(node, "set_parameter", "--vhost", "near", "shovel", "relay", json.dumps(shovel))
+
+
+RUN: Final[dict[str, Callable[[Path], AbstractContextManager[Ends]]]] = {
+    "nats": nats_ends,
+    "rabbitmq": partial(rabbitmq_ends, "rabbitmq"),
+    "amqp": partial(rabbitmq_ends, "amqp"),
+}
+
+
+def _ctl(node: RabbitmqNode, *arguments: str) -> None:
+    done = node.run("rabbitmqctl", "--node", node.name, *arguments)
+    assert not done.returncode, done.stdout
 
 
 def gateway(folder: Path, ends: Ends) -> list[str]:
@@ -160,15 +196,12 @@ def gateway(folder: Path, ends: Ends) -> list[str]:
     return [sys.executable, "-m", "gateway", "run", str(config)]
 
 
-def nats_py(ends: Ends) -> list[str]:
-    """Return the command of nats-py in ten lines."""
-    urls = [each.url for each in (ends.near, ends.far) if isinstance(each, NatsSettings)]
-    return [sys.executable, str(HERE / "nats_relay.py"), *urls]
-
-
-def _ctl(node: RabbitmqNode, *arguments: str) -> None:
-    done = node.run("rabbitmqctl", "--node", node.name, *arguments)
-    assert not done.returncode, done.stdout
+def client(relay: str, ends: Ends) -> list[str]:
+    """Return the command of a loop of a client library: nats-py or proton."""
+    program, *options = {
+        "nats-py": ["nats_relay.py"], "proton": ["proton_relay.py", QUEUE],
+    }[relay]  # fmt: skip
+    return [sys.executable, str(HERE / program), *ends.urls, *options]
 
 
 if __name__ == "__main__":

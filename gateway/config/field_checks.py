@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final, TypeAlias
 
+from gateway.config.name_parts import written_templates
 from gateway.config.place import Place
 from gateway.config.schema import TargetSettings
 from gateway.dialects.base import Dialect
@@ -25,21 +26,17 @@ _ALLOW_HINT: Final = "write `allow` at the endpoint: the patterns of the names t
 def field_faults(
     templates: Sequence[Template],
     rules: HeaderRules,
-    picked: Sequence[FieldPlaceholder],
     dialect: Dialect,
     allow: Sequence[SourcePattern],
 ) -> Iterator[Fault]:
-    """Yield the faults of the fields of one target.
-
-    They are in its templates, in its header rules and, `picked`, in what it sets in payloads.
-    """
+    """Yield the faults of the fields in the templates and the header rules of one target."""
     yield from _open_templates(templates, dialect, allow)
     for name, value in rules.sets:
         if name == REPLY_TO and isinstance(value, TextTemplate):
             for each in value.fields[:1]:
                 reason = f"{_shown(each)} would pick where replies go"
                 yield _OPEN, "headers", reason, "leave `reply_to` out of `set`"
-    places = ("template", _fields(templates)), ("headers", rules.fields), ("payload", picked)
+    places = ("template", _fields(templates)), ("headers", rules.fields)
     for key, fields in places:
         for each in fields:
             if each.default and (fault := level_fault(each.default, dialect)):
@@ -63,7 +60,7 @@ def _open_templates(
 def check_retained_fields(targets: Sequence[TargetSettings], place: Place) -> None:
     """Report the fields that the ends of retained messages lack; also beside other faults."""
     for index, target in enumerate(targets):
-        names = [name for text in target.template or () for name in fields_in(text)]
+        names = [name for text in written_templates(target) for name in fields_in(text)]
         sets = map(str, (*target.headers.set.values(), *target.payload.set.values()))
         names += [name for text in sets for name, default in fields_in(text).items() if not default]
         if cleared := next(filter(is_payload_field, names), ""):

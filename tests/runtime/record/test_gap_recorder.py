@@ -408,3 +408,21 @@ def test_a_lost_session_of_a_tap_had_the_messages_since_the_last_one(recording: 
     recording.connect(Retention.NEW, after=5)
 
     assert ("session-lost", 65) in recording.rules
+
+
+def test_the_log_says_that_a_gap_without_a_run_begins_before_it(
+    recording: Recording, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The time in which no process ran, which the night tells, is shorter."""
+    caplog.set_level("INFO")
+    recording.connect(Retention.KEPT)
+    recording.start(Retention.KEPT)  # after a kill
+    recording.connect(Retention.KEPT, after=30)
+    recording.lose(LOST, after=10)
+    recording.connect(Retention.KEPT, after=10)
+
+    found = [each.getMessage() for each in caplog.records if "source gap of" in each.getMessage()]
+    assert [each.partition(", away")[0] for each in found] == [
+        "source gap of at most 30.0 s",
+        "source gap of 10.0 s",
+    ]
