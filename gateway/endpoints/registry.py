@@ -16,6 +16,7 @@ from gateway.endpoints.made import Held, Made
 from gateway.endpoints.settings.amqp import AmqpSettings
 from gateway.endpoints.settings.base import EndpointSettings
 from gateway.endpoints.settings.jms import JmsSettings
+from gateway.endpoints.settings.kafka import KafkaSettings
 from gateway.endpoints.settings.memory import MemorySettings
 from gateway.endpoints.settings.mqtt import MqttSettings
 from gateway.endpoints.settings.nats import NatsSettings
@@ -172,6 +173,25 @@ _ROWS: Final = (
                 target="# Bind a queue to this exchange with the key {keys}: without a queue a\n"
                 "# message becomes a dead letter `unroutable`.\n",
                 needs="bind a queue to amq.topic with the key {keys} at {address}",
+            ),
+        },
+    ),
+    EndpointKind(
+        "kafka",
+        KafkaSettings,
+        "gateway.endpoints.kafka",
+        extra="kafka",
+        gives_identity=True,
+        makes="group",
+        starters={
+            "kafka": Starter(
+                "kafka",
+                9092,
+                'servers: ["{address}"]\n# create_topics: true\n# tls: {{ca_file: ca.pem}}\n'
+                + _LOG_IN,
+                target="# Make the topics first, or set `create_topics`: without its topic a\n"
+                "# message becomes a dead letter `destination`.\n",
+                needs="make the topics of the names {keys} at {address}",
             ),
         },
     ),
