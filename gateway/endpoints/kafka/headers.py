@@ -47,7 +47,7 @@ class ReadHeaders(NamedTuple):
     name: str
 
 
-class HeaderWriter:
+class RecordHeaderWriter:
     """Writes headers of Kafka, and keeps those that messages share. Mutable: used by one sender."""
 
     def __init__(self) -> None:
@@ -100,7 +100,7 @@ def timestamp(headers: Headers) -> int:
     return 0 if headers.time is None else max(0, headers.time // _PER_MS)
 
 
-class HeaderReader:
+class RecordHeaderReader:
     """Reads headers of Kafka, and keeps the fields that many messages share.
 
     Mutable: owned by one thread.
