@@ -47,7 +47,7 @@ _REFUSALS: Final = frozenset(
 
 
 class ClientFaults:
-    """What a client says of its servers: the errors since it was made, each logged once.
+    """The errors of a client since it was made, each logged once.
 
     `on_lost` is called once, in a thread of the library or of `poll`, when no server can be reached
     or the client is at its end. Thread-safe: guarded by self._lock.
@@ -98,6 +98,7 @@ def client_options(settings: KafkaSettings, instance: str, faults: ClientFaults)
         "socket.timeout.ms": max(10, int(settings.answer_timeout * _MS)),
         "socket.keepalive.enable": True,
         "allow.auto.create.topics": False,
+        "topic.metadata.propagation.max.ms": 0,  # the sink itself waits for a topic that it makes
         "receive.message.max.bytes": METADATA,
         "log.connection.close": False,
         "error_cb": faults.note,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import groupby
@@ -16,7 +16,14 @@ from gateway.endpoints.base import NamesAnswer, Settle
 from gateway.endpoints.kafka.client import BATCH
 from gateway.endpoints.kafka.headers import TOMBSTONE, RecordHeaderWriter, timestamp
 from gateway.endpoints.kafka.producer import KafkaProducer, Record, Report
-from gateway.endpoints.kafka.topics import ABSENT, UNAUTHORISED, Refusal, TopicBook, refusal_of
+from gateway.endpoints.kafka.topics import (
+    ABSENT,
+    UNAUTHORISED,
+    Refusal,
+    TopicAnswer,
+    TopicBook,
+    refusal_of,
+)
 from gateway.endpoints.sent_messages import SendWindow, SentBatch, write_each
 from gateway.endpoints.settings.kafka import KafkaSettings
 from gateway.errors import GatewayError, NotConnectedError, TranslationError
@@ -89,10 +96,9 @@ class KafkaSink:
 
     def _answer_about(self, topic: str, topics: TopicBook) -> NamesAnswer:
         try:
-            topics.look([topic], make=False)
+            found = topics.look([topic], make=False)[topic]
         except GatewayError as error:
             return NamesAnswer(f"it is not known whether the topic {topic!r} exists: {error}")
-        found = topics.get(topic)
         if not isinstance(found, Refusal):
             return NamesAnswer(f"the topic {topic!r} exists")
         if found.rule == DESTINATION and self._settings.create_topics:
@@ -104,8 +110,7 @@ class KafkaSink:
         if producer is None:
             raise NotConnectedError(f"{self._settings.name}: not connected")
         producer.check()
-        self._look_for(producer.topics, messages)
-        write = partial(self._write, producer.topics)
+        write = partial(self._write, self._look_for(producer.topics, messages))
         written, refused = write_each(self._settings.name, messages, write)
         records = [record for _, record in written]
         producer.wait_for_room(sum(each.size for each in records))
@@ -122,21 +127,25 @@ class KafkaSink:
             producer.close()
             self._window.fail()
 
-    def _look_for(self, topics: TopicBook, messages: Sequence[Message]) -> None:
-        """Ask about the topics of messages that are new over this connection.
+    def _look_for(
+        self, topics: TopicBook, messages: Sequence[Message]
+    ) -> Mapping[str, TopicAnswer]:
+        """Return what is known of the topics of messages.
 
         Raises:
             NotConnectedError: no server answers, or batches are too long for a topic.
         """
         places = (self._places.get(each.address) or _legal(each.address) for each in messages)
-        found = {each[0] for each in places if each is not None}
-        lowest = topics.look(found, make=self._settings.create_topics)
+        names = {each[0] for each in places if each is not None}
+        found = topics.look(names, make=self._settings.create_topics)
+        lowest = min((each for each in found.values() if isinstance(each, int) and each), default=0)
         if 0 < lowest < self._batch:
             self._batch = lowest
             reason = f"a topic takes batches of {lowest} bytes; the next connection sends such ones"
             raise NotConnectedError(f"{self._settings.name}: {reason}")
+        return found
 
-    def _write(self, topics: TopicBook, message: Message) -> Record:
+    def _write(self, topics: Mapping[str, TopicAnswer], message: Message) -> Record:
         """Return a message as it is sent.
 
         Raises:
@@ -148,7 +157,7 @@ class KafkaSink:
             place = place_of(address)
             self._places.add(address, place, 3 * text_size(address))
         topic, key = place
-        limit = topics.get(topic)
+        limit = topics[topic]
         if isinstance(limit, Refusal):
             raise TranslationError("kafka", address, limit.rule, limit.reason)
         if isinstance(payload, str):
@@ -188,7 +197,7 @@ class KafkaSink:
             return replace(NO_ROOM, reason=f"topic {record.topic!r}: {text}")
         if code in UNAUTHORISED or code == KafkaError.TOPIC_EXCEPTION:
             why = refusal_of(record.topic, code, text)
-            producer.topics.refuse(record.topic, why)
+            producer.topics.note(record.topic, why)
             return rejected(why.rule, f"{name}: {why.reason}")
         if code in _OF_MESSAGE:
             return rejected(REFUSED, f"{name}: topic {record.topic!r}: {text}")

@@ -7,7 +7,8 @@ the connection; a refusal after REFUSED_FOR, and a topic whose message is answer
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import math
+from collections.abc import Callable, Collection, Iterable
 from threading import Lock
 from time import monotonic, sleep
 from typing import Any, Final, NamedTuple, TypeAlias
@@ -68,7 +69,7 @@ def refusal_of(topic: str, code: int, text: str) -> Refusal:
 
 
 class TopicBook:
-    """The topics of one connection. Thread-safe: its two tables are guarded by self._lock."""
+    """The topics of one connection. Thread-safe: guarded by self._lock."""
 
     def __init__(
         self,
@@ -79,52 +80,43 @@ class TopicBook:
         """`list_topics` is that of a client with a connection."""
         self._settings, self._instance, self._list = settings, instance, list_topics
         self._lock = Lock()
-        self._known: LimitedCache[str, int] = LimitedCache(MAX_CACHED)
-        self._refused: LimitedCache[str, tuple[float, Refusal]] = LimitedCache(MAX_CACHED)
+        # until when an answer counts, and the answer
+        self._known: LimitedCache[str, tuple[float, TopicAnswer]] = LimitedCache(MAX_CACHED)
         self._admin: Any = None
-
-    def get(self, topic: str) -> TopicAnswer | None:
-        """Return what is known of a topic."""
-        with self._lock:
-            known = self._known.get(topic)
-            if known is not None or not self._refused:
-                return known
-            until, refused = self._refused.get(topic, (0.0, None))
-        return refused if monotonic() < until else None
 
     def forget(self, topic: str) -> None:
         """Ask about a topic again at its next message."""
         with self._lock:
             self._known.pop(topic, None)
 
-    def refuse(self, topic: str, why: Refusal) -> None:
-        """Note that a topic takes no message for some time."""
-        self.forget(topic)
+    def note(self, topic: str, answer: TopicAnswer) -> TopicAnswer:
+        """Keep the answer for a topic, and return it."""
+        seconds = REFUSED_FOR if isinstance(answer, Refusal) else math.inf
         with self._lock:
-            self._refused.add(topic, (monotonic() + REFUSED_FOR, why), 3 * text_size(topic))
+            self._known.add(topic, (monotonic() + seconds, answer), 3 * text_size(topic))
+        return answer
 
-    def look(self, topics: Iterable[str], *, make: bool) -> int:
-        """Ask the servers about topics, and `make` those that are absent.
-
-        Return the lowest number of bytes that one of them takes; 0 where nothing new is known.
+    def look(self, topics: Collection[str], *, make: bool) -> dict[str, TopicAnswer]:
+        """Return the answers for topics; ask the servers about new ones, and `make` absent ones.
 
         Raises:
             NotConnectedError: no server answers.
         """
-        asked = {each for each in topics if self.get(each) is None}
-        if not asked:
-            return 0
+        now = monotonic()
+        with self._lock:
+            known = [(each, self._known.get(each, (0.0, 0))) for each in topics]
+        found = {each: answer for each, (until, answer) in known if now < until}
+        if len(found) == len(topics):
+            return found
+        asked = {*topics} - found.keys()
         present = asked & self._ask().topics.keys()
         for topic in asked - present:
             if (why := self._look_for(topic, make=make)) is None:
                 present.add(topic)
             else:
-                self.refuse(topic, why)
+                found[topic] = self.note(topic, why)
         limits = self._limits(present)
-        with self._lock:
-            for topic in present:
-                self._known.add(topic, limits.get(topic, 0), text_size(topic))
-        return min(limits.values(), default=0)
+        return found | {each: self.note(each, limits.get(each, 0)) for each in present}
 
     def _ask(self, topic: str = "") -> Any:  # noqa: ANN401  # the driver's
         asked = {"topic": topic} if topic else {}
