@@ -26,7 +26,14 @@ class KafkaServer(ServerProcess):
     def __init__(self, folder: Path) -> None:
         port = free_port()
         program = Path(str(files("noida_db"))) / "noida-db"
-        options: list[str | Path] = ["--only", "kafka", "--kafka-port", str(port), "--data-dir", folder / "data"]
+        options: list[str | Path] = [
+            "--only",
+            "kafka",
+            "--kafka-port",
+            str(port),
+            "--data-dir",
+            folder / "data",
+        ]
         super().__init__(folder, port, [program, "start", *options])
         self.url = f"127.0.0.1:{port}"
 
