@@ -22,6 +22,7 @@ from gateway.endpoints.memory import drop_brokers
 pytest_plugins = [
     "tests.brokers.activemq",
     "tests.brokers.mosquitto",
+    "tests.brokers.kafka_server",
     "tests.brokers.nats_server",
     "tests.brokers.rabbitmq_server",
     "tests.archive.bucket",

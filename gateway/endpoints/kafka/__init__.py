@@ -1,3 +1,8 @@
 """Kafka, with the library confluent-kafka; `instance` names client and consumer group."""
 
 from __future__ import annotations
+
+from gateway.endpoints.kafka.made import count_held, end_made
+from gateway.endpoints.kafka.source import open_source
+
+__all__ = ["count_held", "end_made", "open_source"]
