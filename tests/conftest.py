@@ -21,8 +21,8 @@ from gateway.endpoints.memory import drop_brokers
 
 pytest_plugins = [
     "tests.brokers.activemq",
-    "tests.brokers.mosquitto",
     "tests.brokers.kafka_server",
+    "tests.brokers.mosquitto",
     "tests.brokers.nats_server",
     "tests.brokers.rabbitmq_server",
     "tests.archive.bucket",

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from gateway.endpoints.kafka.made import count_held, end_made
+from gateway.endpoints.kafka.sink import KafkaSink
 from gateway.endpoints.kafka.source import open_source
 
-__all__ = ["count_held", "end_made", "open_source"]
+__all__ = ["KafkaSink", "count_held", "end_made", "open_sink", "open_source"]
+
+open_sink = KafkaSink

@@ -47,7 +47,7 @@ _REFUSALS: Final = frozenset(
 
 
 class ClientFaults:
-    """What a client says of its servers: the errors since it was made, each logged once.
+    """The errors of a client since it was made, each logged once.
 
     `on_lost` is called once, in a thread of the library or of `poll`, when no server can be reached
     or the client is at its end. Thread-safe: guarded by self._lock.
@@ -98,6 +98,7 @@ def client_options(settings: KafkaSettings, instance: str, faults: ClientFaults)
         "socket.timeout.ms": max(10, int(settings.answer_timeout * _MS)),
         "socket.keepalive.enable": True,
         "allow.auto.create.topics": False,
+        "topic.metadata.propagation.max.ms": 0,  # the sink itself waits for a topic that it makes
         "receive.message.max.bytes": METADATA,
         "log.connection.close": False,
         "error_cb": faults.note,
@@ -207,16 +208,21 @@ def connect(client: Any, settings: KafkaSettings, faults: ClientFaults) -> Any: 
 
 def refusal(settings: KafkaSettings, error: KafkaError) -> EndpointError:
     """Return the error of a failed connection or request, with the address and advice."""
-    code, text = error.code(), _STATE.sub("", error.str())
-    parts = _ADDRESS.fullmatch(text)
-    address, reason = (parts["server"], parts["text"]) if parts else (_shown(settings), text)
+    code, (address, reason) = error.code(), split_error(settings, error)
     if code in _REFUSALS:
         hint = f"; {_LOG_IN}" if code not in _AUTHORISATION else ""
         return EndpointError(f"{settings.name}: {address}: {reason}{hint}")
-    if parts and code in _CONNECTION:
+    if code in _CONNECTION and "," not in address:
         server = server_of(f"kafka://{address}", PORT, is_encrypted=settings.tls is not None)
         return connect_error(settings, server, OSError(reason), settings.tls)
     return NotConnectedError(f"{settings.name}: {address}: {reason}")
+
+
+def split_error(settings: KafkaSettings, error: KafkaError) -> tuple[str, str]:
+    """Return HOST:PORT and the reason of an error; all servers where it names none."""
+    text = _STATE.sub("", error.str())
+    parts = _ADDRESS.fullmatch(text)
+    return (parts["server"], parts["text"]) if parts else (_shown(settings), text)
 
 
 _AUTHORISATION: Final = frozenset(

@@ -30,12 +30,14 @@ PROOF: Final = "gateway_proof"
 NAME: Final = "gateway_name"
 TIME: Final = "gateway_time"
 CONTENT_TYPE: Final = "content-type"  # CloudEvents, "Kafka Protocol Binding", 3.2.1
+TOMBSTONE: Final = "kafka_tombstone"  # property of a message with a null payload
 MAX_CACHED: Final = 16 << 20  # bytes of a reader or a writer
 MAX_DIGITS: Final = 18  # of a time
 _OWN: Final = frozenset({FIELDS, PROOF, NAME, TIME, CONTENT_TYPE})
 _PLAIN: Final = ("priority", "expiry", "reply_to", "source_id")
 _OF_ONE_MESSAGE: Final = ("expiry", "source_id", "correlation_id", "properties")
 FIELD_NAMES: Final = (*_PLAIN, "correlation_id", "origin", "properties", "retained")
+_LENGTHS: Final = 10  # bytes of two lengths: of a name, and of a value
 _PER_MS: Final = 1_000  # microseconds
 
 
@@ -52,16 +54,27 @@ class RecordHeaderWriter:
 
     def __init__(self) -> None:
         # by id(); a value keeps its headers, so that no others get their id()
-        self._shared: LimitedCache[int, tuple[Headers, KafkaHeaders]] = LimitedCache(MAX_CACHED)
+        self._shared: LimitedCache[int, tuple[Headers, KafkaHeaders, int]]
+        self._shared = LimitedCache(MAX_CACHED)
 
-    def write(self, headers: Headers, proof: str = "") -> KafkaHeaders:
-        """Return the headers of Kafka. Raises as `write_headers` does."""
+    def write(self, headers: Headers, proof: str = "") -> tuple[KafkaHeaders, int]:
+        """Return the headers of Kafka, and their bytes at most. Raises as `write_headers` does."""
         known = self._shared.get(id(headers))
         if known is None:
-            known = headers, write_headers(headers)
+            found = write_headers(headers)
+            known = headers, found, sum(map(_size, found))
             if headers.is_shared:
                 self._shared.add(id(headers), known, 2 * headers_size(headers))
-        return [*known[1], (PROOF, proof.encode())] if proof else known[1]
+        _, found, size = known
+        if proof:
+            last = (PROOF, proof.encode())
+            return [*found, last], size + _size(last)
+        return found, size
+
+
+def _size(header: tuple[str, bytes | None]) -> int:
+    name, value = header
+    return len(name.encode()) + len(value or b"") + _LENGTHS
 
 
 def write_headers(headers: Headers) -> KafkaHeaders:
@@ -73,6 +86,8 @@ def write_headers(headers: Headers) -> KafkaHeaders:
     found: KafkaHeaders = []
     rest: dict[str, Any] = {}
     for name, value in headers.properties.items():
+        if name == TOMBSTONE and value is True:
+            continue
         if name in _OWN or (plain := _plain(value)) is None:
             rest[_checked(name)] = _encode(value)
         else:
@@ -172,19 +187,14 @@ def _text(value: bytes | None) -> str | bytes | None:
 
 def _plain(value: Value) -> list[bytes | None] | None:
     """Return the headers that give `value` back when they are read; None where there are none."""
-    match value:
-        case None:
-            return [None]
-        case str():
-            encoded = value.encode("utf-8", "surrogatepass")
-            return [encoded] if _text(encoded) == value else None
-        case bytes():
-            return [value] if isinstance(_text(value), bytes) else None
-        case list() | tuple() if len(value) > 1:
-            each = [_plain(one) for one in value if not isinstance(one, list | tuple)]
-            parts = [one[0] for one in each if one is not None]
-            return parts if len(parts) == len(value) else None
-    return None
+    values = value if isinstance(value, list | tuple) and len(value) > 1 else [value]
+    found: list[bytes | None] = []
+    for each in values:
+        encoded = each.encode("utf-8", "surrogatepass") if isinstance(each, str) else each
+        if not isinstance(encoded, bytes | None) or _text(encoded) != each:
+            return None
+        found.append(encoded)
+    return found
 
 
 def _checked(name: str) -> str:

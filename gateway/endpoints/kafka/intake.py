@@ -45,7 +45,7 @@ from gateway.endpoints.kafka.client import (
     refusal,
 )
 from gateway.endpoints.kafka.commits import Commits
-from gateway.endpoints.kafka.headers import RecordHeaderReader
+from gateway.endpoints.kafka.headers import TOMBSTONE, RecordHeaderReader
 from gateway.endpoints.kafka.names import name_of
 from gateway.endpoints.kafka.partitions import ask_ids, ask_states, id_of
 from gateway.endpoints.kafka.positions import Place, find_places
@@ -239,7 +239,9 @@ class KafkaIntake:
             source_id=identity,
         )
         name = claimed if claimed and self._has_header_names else name_of(place.topic, record.key())
-        message = Message(name, record.value() or b"", headers, proof)
+        if (payload := record.value()) is None:
+            headers = headers.with_properties({**headers.properties, TOMBSTONE: True})
+        message = Message(name, payload or b"", headers, proof)
         return ReceivedMessage(message, place, offset, identity)
 
     def _refused(self, error: KafkaError, topic: str | None) -> None:

@@ -6,8 +6,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaException
-from confluent_kafka.admin import AdminClient
-from confluent_kafka.admin._listoffsets import OffsetSpec
+from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]  # it states no exports
 
 from gateway.endpoints.kafka.client import ClientFaults, client_options, connect, refusal
 from gateway.endpoints.made import ABSENT, Held, Made
