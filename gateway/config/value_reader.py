@@ -44,7 +44,7 @@ from gateway.setting import (
     PathKind,
     default_path,
     fields_by_key,
-    is_required,
+    is_needed,
     type_hints,
 )
 
@@ -199,7 +199,7 @@ class ConfigReader:
     ) -> Any:
         failed = any(value is _INVALID for value in values.values())
         for word, field in known.items():
-            if field.name not in values and is_required(field):
+            if not values.keys() & {field.name, field.metadata.get("instead")} and is_needed(field):
                 self.report(at, "missing-field", f"missing field {word!r}", field.metadata["doc"])
                 failed = True
             elif field.name not in values and (path := default_path(field)) is not None:
