@@ -46,7 +46,7 @@ from gateway.endpoints.kafka.client import (
 )
 from gateway.endpoints.kafka.commits import Commits
 from gateway.endpoints.kafka.headers import TOMBSTONE, RecordHeaderReader
-from gateway.endpoints.kafka.names import name_of
+from gateway.endpoints.kafka.names import INTERNAL, name_of
 from gateway.endpoints.kafka.partitions import ask_ids, ask_states, id_of
 from gateway.endpoints.kafka.positions import Place, find_places
 from gateway.endpoints.kafka.wanted import WantedTopics
@@ -119,6 +119,7 @@ class KafkaIntake:
             or wanted.group,
             "heartbeat.interval.ms": int(min(HEARTBEAT, settings.session_timeout / 3) * 1_000),
             "topic.metadata.refresh.interval.ms": int(REFRESH * 1_000),
+            "topic.blacklist": INTERNAL,
             "on_commit": lambda error, _partitions: self._commits.answered(error),
         }
         try:

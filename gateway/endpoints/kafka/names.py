@@ -1,6 +1,11 @@
-"""Names of Kafka, `TOPIC:KEY`, in the library's terms."""
+"""Names and patterns of Kafka, `TOPIC:KEY`, in the library's terms."""
 
 from __future__ import annotations
+
+from typing import Final
+
+INTERNAL: Final = "^__(consumer_offsets|transaction_state)$"  # topics that no wildcard selects
+_WILDCARDS: Final = {"*": "[^.]*", ">": ".*"}
 
 
 def name_of(topic: str, key: bytes | None) -> str:
@@ -11,11 +16,10 @@ def name_of(topic: str, key: bytes | None) -> str:
     return topic if key is None else f"{topic}:{key.decode('utf-8', 'surrogateescape')}"
 
 
-def topics_of(pattern: str) -> list[str]:
-    """Return the topics of a pattern: names, and regular expressions that begin with `^`."""
+def topics_of(pattern: str) -> str:
+    """Return the topics of a pattern, of any key: a name, or a regular expression with `^`."""
     topic = pattern.partition(":")[0]
     levels = topic.split(".")
-    if not {"*", ">"} & {*levels}:
-        return [topic]
-    parts = [{"*": "[^.]+", ">": ".+"}.get(each, each) for each in levels]
-    return ["^" + "\\.".join(parts) + "$"]
+    if _WILDCARDS.keys().isdisjoint(levels):
+        return topic
+    return "^" + r"\.".join(_WILDCARDS.get(each, each) for each in levels) + "$"

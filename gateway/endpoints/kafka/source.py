@@ -16,7 +16,7 @@ def open_source(
     settings: KafkaSettings, subscriptions: Sequence[Subscription], instance: str = ""
 ) -> SourceShell:
     """Return a closed source; the name of its group has `instance` in it."""
-    topics = sorted({each for one in subscriptions for each in topics_of(one.pattern)})
+    topics = sorted({topics_of(each.pattern) for each in subscriptions})
     wanted = WantedTopics(settings, instance, topics)
     opening = Opening(lambda: KafkaIntake(wanted))
     return SourceShell(
