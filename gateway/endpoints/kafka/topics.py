@@ -8,7 +8,7 @@ the connection; a refusal after REFUSED_FOR, and a topic whose message is answer
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection
 from threading import Lock
 from time import monotonic, sleep
 from typing import Any, Final, NamedTuple, TypeAlias
@@ -36,10 +36,14 @@ from gateway.model.memory_size import text_size
 REFUSED_FOR: Final = 10.0  # seconds until a topic that takes no message is asked about again
 MAX_CACHED: Final = 16 << 20  # bytes of topics
 MAX_BYTES: Final = "max.message.bytes"  # Kafka documentation, topic configuration
+LIMIT_TIMEOUT: Final = 2.0  # seconds for the limits of topics, which are asked for until one fails
 _STEP: Final = 0.2  # seconds between questions for a topic that was made
 _DEFAULT: Final = -1  # of the servers
 ABSENT: Final = frozenset(
     {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION}  # noqa: SLF001  # names of the library's own errors
+)
+_NO_ANSWER: Final = frozenset(
+    {KafkaError._TIMED_OUT, KafkaError._TRANSPORT, KafkaError.REQUEST_TIMED_OUT}  # noqa: SLF001  # as above
 )
 UNAUTHORISED: Final = frozenset(
     {KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED}
@@ -83,6 +87,7 @@ class TopicBook:
         # until when an answer counts, and the answer
         self._known: LimitedCache[str, tuple[float, TopicAnswer]] = LimitedCache(MAX_CACHED)
         self._admin: Any = None
+        self._tells_limits = True
 
     def forget(self, topic: str) -> None:
         """Ask about a topic again at its next message."""
@@ -109,7 +114,7 @@ class TopicBook:
         if len(found) == len(topics):
             return found
         asked = {*topics} - found.keys()
-        present = asked & self._ask().topics.keys()
+        present = asked & {name for name, each in self._ask().topics.items() if each.error is None}
         for topic in asked - present:
             if (why := self._look_for(topic, make=make)) is None:
                 present.add(topic)
@@ -140,30 +145,31 @@ class TopicBook:
         settings, until = self._settings, monotonic() + self._settings.answer_timeout
         new = NewTopic(topic, settings.partitions or _DEFAULT, settings.replicas or _DEFAULT)
         try:
-            self._administer().create_topics([new])[topic].result(settings.answer_timeout)
+            self._administer().create_topics([new])[topic].result()  # as long as a request
         except KafkaException as error:
             failure: KafkaError = error.args[0]
+            if failure.code() in _NO_ANSWER:
+                raise refusal(settings, failure) from error
             if failure.code() != KafkaError.TOPIC_ALREADY_EXISTS:
                 return refusal_of(topic, failure.code(), f"it cannot be made: {failure.str()}")
-        except TimeoutError as error:
-            raise NotConnectedError(f"{settings.name}: no answer about {topic!r}") from error
         while self._error_of(topic) is not None:  # other servers learn of it later
             if monotonic() > until:
                 raise NotConnectedError(f"{settings.name}: no server has the topic {topic!r} yet")
             sleep(_STEP)
         return None
 
-    def _limits(self, topics: Iterable[str]) -> dict[str, int]:
+    def _limits(self, topics: Collection[str]) -> dict[str, int]:
         """Return the bytes of the longest batch of topics, where the servers tell."""
-        resources = [ConfigResource(ResourceType.TOPIC, each) for each in topics]
         found: dict[str, int] = {}
-        if not resources:
+        if not topics or not self._tells_limits:
             return found
-        answers = self._administer().describe_configs(resources)
-        for resource, answer in answers.items():
+        resources = [ConfigResource(ResourceType.TOPIC, each) for each in topics]
+        asked = self._administer().describe_configs(resources, request_timeout=LIMIT_TIMEOUT)
+        for resource, answer in asked.items():
             try:
-                entry = answer.result(self._settings.answer_timeout).get(MAX_BYTES)
-            except (KafkaException, TimeoutError):  # the user may not read it
+                entry = answer.result().get(MAX_BYTES)
+            except KafkaException as error:  # of one topic: the user may not read it
+                self._tells_limits &= error.args[0].code() in UNAUTHORISED
                 continue
             if entry is not None and str(entry.value).isdecimal():
                 found[resource.name] = int(entry.value)
