@@ -488,7 +488,7 @@ def _rabbitmq_stream(request: pytest.FixtureRequest) -> System:
     return replace(system, settings=stream, removals=removals, set_aside=None, queues_readers=False)
 
 
-def _kafka(request: pytest.FixtureRequest) -> System:
+def _kafka(request: pytest.FixtureRequest, partitions: int = 1) -> System:
     server = request.getfixturevalue("kafka_server")
     from gateway.endpoints.kafka import intake  # noqa: PLC0415  # the fixture skips without it
     from gateway.endpoints.kafka.commits import Commits  # noqa: PLC0415  # as above
@@ -496,11 +496,11 @@ def _kafka(request: pytest.FixtureRequest) -> System:
     patch = request.getfixturevalue("monkeypatch")
     patch.setattr(intake, "REFRESH", 0.2)
     patch.setattr(intake, "HEARTBEAT", 0.2)  # noida-db waits half a second for it
-    server.make_topic("t", 3)
+    server.make_topic("t", partitions, max_message_bytes=2 << 20)
 
     def remove_topic() -> None:
         server.delete_topic("t")
-        server.make_topic("t", 3)
+        server.make_topic("t", partitions, max_message_bytes=2 << 20)
 
     @contextmanager
     def dying() -> Iterator[None]:
@@ -510,7 +510,7 @@ def _kafka(request: pytest.FixtureRequest) -> System:
             yield
 
     return System(
-        replace(server.settings, create_topics=True, backoff_min=0.05, connect_timeout=2),
+        replace(server.settings, max_message=2 << 20, backoff_min=0.05, connect_timeout=2),
         removals={"topic": remove_topic},
         spell=lambda levels: f"{levels[0]}:{'.'.join(levels[1:])}",
         rest=lambda levels: levels[0],
@@ -519,6 +519,10 @@ def _kafka(request: pytest.FixtureRequest) -> System:
         start=server.start,
         dying=dying,
     )
+
+
+def _kafka_partitions(request: pytest.FixtureRequest) -> System:
+    return _kafka(request, 3)
 
 
 def _mqtt_of_rabbitmq(request: pytest.FixtureRequest) -> System:
@@ -577,6 +581,7 @@ PLACES: dict[str, Callable[[pytest.FixtureRequest], System]] = {
     "nats-core": _nats_core,
     "rabbitmq-stream": _rabbitmq_stream,
     "amqp-quorum": _amqp_quorum,
+    "kafka-partitions": _kafka_partitions,
 }
 # Their mechanisms have rows of other systems, or tests with brokers, in each run.
 NIGHTLY = frozenset({"mqtt-rabbitmq", "mqtt-web-rabbitmq", "mqtt-websocket", "mqtt-5-retained"})

@@ -5,12 +5,13 @@
                 answers to its group
     settled     the end of the settled messages of each partition, which is committed while it
                 reads, and at its end before it leaves
-    revoked     the group divides its partitions again: it waits for its unsettled messages, commits
-                and leaves them. It ends when some stay unsettled
-    ended       at every doubt; the next connection finds out where it begins
+    revoked     the group divides its partitions again: it waits for its unsettled messages, and
+                commits. It ends when some stay unsettled
+    ended       at every doubt; the next connection finds out where it begins. It commits, and then
+                leaves the group
 
-A member keeps its name (`group.instance.id`): after a kill the next process has its partitions at
-once, and the servers end an earlier member of that name.
+A member has the same name each time (`group.instance.id`): after a kill the next process has its
+partitions at once, and the servers end an earlier member of that name.
 """
 
 from __future__ import annotations
@@ -132,7 +133,6 @@ class KafkaIntake:
         metadata = connect(consumer, settings, self._faults)
         self.address = address_of(metadata)
         self._cluster = str(metadata.cluster_id or "")
-        wanted.memory.note_made(Made("group", wanted.group, settings.broker_key))
         consumer.subscribe(
             [*wanted.topics],
             on_assign=self._assigned,
@@ -187,6 +187,8 @@ class KafkaIntake:
             self._end(NotConnectedError(f"{self._settings.name}: {first_line(error)}"))
         if self._faults.lost is None:
             self._commits.finish(consumer)
+            consumer.unsubscribe()  # a member with a name of its own leaves in no other way
+            consumer.poll(POLL)
         consumer.close()
 
     def _read(self, consumer: Any) -> None:  # noqa: ANN401  # the driver's
@@ -283,6 +285,8 @@ class KafkaIntake:
         began = memory.get(BEGAN, read_texts, NO_TEXTS)
         is_new = began is not None and [*began] != sorted(self._wanted.topics)
         states = ask_states(consumer, partitions, self._ids, settings, is_new=is_new)
+        if all(each.committed < 0 for each in states):
+            memory.note_made(Made("group", self._wanted.group, settings.broker_key))
         return find_places(states, self._cluster, memory, self._wanted.continuity)
 
     def _revoked(self, consumer: Any, _partitions: Sequence[Any]) -> None:  # noqa: ANN401  # the driver's
