@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from gateway.endpoints.kafka.made import count_held, end_made
 from gateway.endpoints.kafka.sink import KafkaSink
+from gateway.endpoints.kafka.source import open_source
 
-__all__ = ["KafkaSink", "open_sink"]
+__all__ = ["KafkaSink", "count_held", "end_made", "open_sink", "open_source"]
 
 open_sink = KafkaSink
