@@ -80,11 +80,16 @@ class StartKafka(Protocol):
         """Start a server."""
 
 
-@pytest.fixture
-def start_kafka(tmp_path: Path) -> Iterator[StartKafka]:
+def required() -> None:
+    """Skip the test without the server, or without the library."""
     for module, extra in (("confluent_kafka", "kafka"), ("noida_db", "dev")):
         if find_spec(module) is None:
             pytest.skip(f"{module} is not installed: gateway[{extra}]")
+
+
+@pytest.fixture
+def start_kafka(tmp_path: Path) -> Iterator[StartKafka]:
+    required()
     started: list[KafkaServer] = []
 
     def start() -> KafkaServer:

@@ -195,15 +195,31 @@ def connect(client: Any, settings: KafkaSettings, faults: ClientFaults) -> Any: 
             return client.list_topics(timeout=_STEP)
         except KafkaException as error:
             failure: KafkaError = error.args[0]
-        client.poll(0)
-        found = faults.last or failure
-        if faults.lost is not None or found.code() in _REFUSALS:
+        fatal = serve(client, 0)
+        found = fatal or faults.last or failure
+        if fatal or faults.lost is not None or found.code() in _REFUSALS:
             raise refusal(settings, found)
         if monotonic() > until:
             if faults.last is not None:
                 raise refusal(settings, found)
             silence = f"no answer within {settings.connect_timeout:g} s; is it a server of Kafka?"
             raise NotConnectedError(f"{settings.name}: {_shown(settings)}: {silence}")
+
+
+def serve(client: Any, seconds: float) -> KafkaError | None:  # noqa: ANN401  # the driver's
+    """Wait for callbacks and make them; return the fatal error that ends the client.
+
+    The library raises such an error here, also around another callback.
+    """
+    try:
+        client.poll(seconds)
+    except (KafkaException, SystemError) as error:
+        failure = error if isinstance(error, KafkaException) else error.__cause__
+        if not isinstance(failure, KafkaException):
+            raise
+        found: KafkaError = failure.args[0]
+        return found
+    return None
 
 
 def refusal(settings: KafkaSettings, error: KafkaError) -> EndpointError:
