@@ -39,6 +39,7 @@ _PLAIN: Final = ("priority", "expiry", "reply_to", "source_id")
 _OF_ONE_MESSAGE: Final = ("expiry", "source_id", "correlation_id", "properties")
 FIELD_NAMES: Final = (*_PLAIN, "correlation_id", "origin", "properties", "retained")
 _LENGTHS: Final = 10  # bytes of two lengths: of a name, and of a value
+_OF_PROOF: Final = len(PROOF) + _LENGTHS
 _PER_MS: Final = 1_000  # microseconds
 
 
@@ -68,8 +69,7 @@ class RecordHeaderWriter:
                 self._shared.add(id(headers), known, 2 * headers_size(headers))
         _, found, size = known
         if proof:
-            last = (PROOF, proof.encode())
-            return [*found, last], size + _size(last)
+            return [*found, (PROOF, proof.encode())], size + _OF_PROOF + len(proof)
         return found, size
 
 

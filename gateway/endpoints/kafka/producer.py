@@ -160,6 +160,15 @@ class KafkaProducer:
             self._thread.join(CLOSE_TIMEOUT)
 
     def _run(self) -> None:
+        try:
+            self._serve()
+        finally:
+            self.end("its thread has ended")  # for a fault of the gateway or the library
+            with suppress(KafkaException):
+                self.client.purge(blocking=False)
+            self.client = None
+
+    def _serve(self) -> None:
         next_look = monotonic() + CHECK_INTERVAL
         while not self.is_over:
             if (fatal := serve(self.client, POLL)) is not None:
@@ -169,9 +178,6 @@ class KafkaProducer:
             if monotonic() >= next_look:
                 next_look = monotonic() + CHECK_INTERVAL
                 self.on_look()
-        with suppress(KafkaException):
-            self.client.purge(blocking=False)
-        self.client = None
 
     def _hand_over(self) -> None:
         reports = self._reports[:]

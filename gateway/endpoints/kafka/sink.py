@@ -130,7 +130,7 @@ class KafkaSink:
     def _look_for(
         self, topics: TopicBook, messages: Sequence[Message]
     ) -> Mapping[str, TopicAnswer]:
-        """Return what is known of the topics of messages.
+        """Return the bytes of the longest message for each topic, or why it takes none.
 
         Raises:
             NotConnectedError: no server answers, or batches are too long for a topic.
@@ -143,7 +143,14 @@ class KafkaSink:
             self._batch = lowest
             reason = f"a topic takes batches of {lowest} bytes; the next connection sends such ones"
             raise NotConnectedError(f"{self._settings.name}: {reason}")
-        return found
+        return {name: self._longest(each) for name, each in found.items()}
+
+    def _longest(self, answer: TopicAnswer) -> TopicAnswer:
+        """Return the bytes of the longest message, by what a topic says of its batches."""
+        if isinstance(answer, Refusal):
+            return answer
+        most = self._settings.max_message
+        return min(most, answer) if answer and self._settings.compression == "none" else most
 
     def _write(self, topics: Mapping[str, TopicAnswer], message: Message) -> Record:
         """Return a message as it is sent.
@@ -166,11 +173,8 @@ class KafkaSink:
             raise TranslationError("kafka", address, PAYLOAD_KIND, "Kafka carries bytes or text")
         found, size = self._headers.write(headers, message.proof)
         size += len(payload) + len(key or b"") + _OVERHEAD
-        most = self._settings.max_message
-        if limit and self._settings.compression == "none":
-            most = min(most, limit)
-        if size > most:
-            reason = f"key, payload and headers are {size} bytes, limit {most}"
+        if size > limit:
+            reason = f"key, payload and headers are {size} bytes, limit {limit}"
             raise TranslationError("kafka", address, MESSAGE_BYTES, reason)
         is_null = not payload and headers.properties.get(TOMBSTONE) is True
         return Record(topic, key, None if is_null else payload, found, timestamp(headers), size)
