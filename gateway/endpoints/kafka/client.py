@@ -27,6 +27,7 @@ log = logging.getLogger(__name__)
 CONTROL: Final = 65_536  # bytes of an answer beside its messages
 METADATA: Final = 8_388_608  # bytes of the longest answer about a cluster
 BATCH: Final = 131_072  # bytes of a batch; no topic in use has a lower limit
+QUEUE: Final = 134_217_728  # bytes: a batch that is longer than its window has room
 TOKEN_LIFE: Final = 300.0  # seconds until a token is read again
 _STEP: Final = 0.2  # seconds of a question for the cluster
 _MS: Final = 1_000
@@ -152,8 +153,8 @@ def producer_options(
         "batch.size": min(BATCH, settings.max_message),
         "message.timeout.ms": 0,
         "linger.ms": 1,
-        "queue.buffering.max.messages": settings.send_window,
-        "queue.buffering.max.kbytes": settings.send_window_bytes // 1_024,
+        "queue.buffering.max.messages": 0,  # the window of the sink counts them
+        "queue.buffering.max.kbytes": max(QUEUE, 2 * settings.send_window_bytes) // 1_024,
         "partitioner": "murmur2_random",  # of Java's client: one key, one partition
     }
 

@@ -258,6 +258,28 @@ def test_a_silent_server_ends_the_connection(
             kafka_server.thaw()
 
 
+@pytest.mark.parametrize(
+    "window",
+    [
+        pytest.param({"send_window": 1}, id="messages"),
+        pytest.param({"send_window_bytes": 65_536}, id="bytes"),
+    ],
+)
+def test_a_batch_longer_than_the_window_goes_alone_and_in_its_order(
+    kafka_server: KafkaServer, settings: KafkaSettings, window: dict[str, int]
+) -> None:
+    sink = make_sink(replace(settings, **window), instance="r")
+    batches = [[Message("t:k", b"%03d" % (10 * i + n) * 5_000) for n in range(10)] for i in range(3)]
+    with opened(sink):
+        answers = [Answer() for _ in batches]
+        for batch, answer in zip(batches, answers, strict=True):
+            sink.send(batch, answer)
+        assert [each.wait() for each in answers] == [[ACCEPTED] * 10] * 3
+
+    found = [int(each.value()[:3]) for each in kafka_server.records("t", 30)]
+    assert found == [*range(30)]
+
+
 class Room(threading.Condition):
     """Tells that somebody waits."""
 
