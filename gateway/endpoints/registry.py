@@ -183,17 +183,6 @@ _ROWS: Final = (
         extra="kafka",
         gives_identity=True,
         makes="group",
-        starters={
-            "kafka": Starter(
-                "kafka",
-                9092,
-                'servers: ["{address}"]\n# create_topics: true\n# tls: {{ca_file: ca.pem}}\n'
-                + _LOG_IN,
-                target="# Make the topics first, or set `create_topics`: without its topic a\n"
-                "# message becomes a dead letter `destination`.\n",
-                needs="make the topics of the names {keys} at {address}",
-            ),
-        },
     ),
     EndpointKind(
         "memory",

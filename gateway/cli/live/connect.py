@@ -1,8 +1,8 @@
 """`gateway connect CONFIG`: open every endpoint once and print what its broker answers.
 
-It sends and subscribes nothing. It asks NATS which streams have the subjects of the targets, and
-RabbitMQ whether the exchange is there. Exit status: 0 every broker accepts the connection and has
-these streams, 1 not all do.
+It sends and subscribes nothing. It asks NATS which streams have the subjects of the targets, Kafka
+whether their topics exist, and RabbitMQ whether the exchange is there. Exit status: 0 every broker
+accepts the connection and has these streams and topics, 1 not all do.
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ headers of their own.
 from __future__ import annotations
 
 import json
+import re
 from base64 import b64decode, b64encode
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
@@ -21,7 +22,7 @@ from gateway.model.dead_letter_rule import PROPERTY, PROPERTY_NAME
 from gateway.model.limited_cache import LimitedCache
 from gateway.model.memory_size import headers_size
 from gateway.model.message import DeliveryMode, Headers, Value
-from gateway.model.proof_text import MAX_PROOF, proof_of
+from gateway.model.proof_text import proof_of
 
 KafkaHeaders: TypeAlias = list[tuple[str, bytes | None]]
 
@@ -32,7 +33,7 @@ TIME: Final = "gateway_time"
 CONTENT_TYPE: Final = "content-type"  # CloudEvents, "Kafka Protocol Binding", 3.2.1
 TOMBSTONE: Final = "kafka_tombstone"  # property of a message with a null payload
 MAX_CACHED: Final = 16 << 20  # bytes of a reader or a writer
-MAX_DIGITS: Final = 18  # of a time
+_TIME: Final = re.compile(rb"-?[0-9]{1,18}")
 _OWN: Final = frozenset({FIELDS, PROOF, NAME, TIME, CONTENT_TYPE})
 _PLAIN: Final = ("priority", "expiry", "reply_to", "source_id")
 _OF_ONE_MESSAGE: Final = ("expiry", "source_id", "correlation_id", "properties")
@@ -106,7 +107,7 @@ def write_headers(headers: Headers) -> KafkaHeaders:
     if headers.time is not None:
         found.append((TIME, b"%d" % headers.time))
     if headers.content_type is not None:
-        found.append((CONTENT_TYPE, headers.content_type.encode("utf-8", "replace")))
+        found.append((CONTENT_TYPE, headers.content_type.encode(errors="replace")))
     return found
 
 
@@ -123,7 +124,6 @@ class RecordHeaderReader:
 
     def __init__(self) -> None:
         self._shared: LimitedCache[bytes, dict[str, Any]] = LimitedCache(MAX_CACHED)
-        self._plain = Headers(mode=DeliveryMode.AT_LEAST_ONCE)
 
     def read(
         self,
@@ -136,23 +136,22 @@ class RecordHeaderReader:
         `sent` is the time in milliseconds at which its producer sent it; None where only the server
         has noted one. A malformed `gateway_fields` is a property.
         """
-        time = None if sent is None else sent * _PER_MS
         values: dict[str, list[bytes | None]] = {}
         for name, value in found or ():
             values.setdefault(name, []).append(value)
-        proof = proof_of(_single(values.pop(PROOF, None))[: MAX_PROOF + 1])
-        name = _single(values.pop(NAME, None)).decode(errors="replace")
-        digits = _single(values.get(TIME))
-        if digits.isdigit() and len(digits) <= MAX_DIGITS:
+        proof = proof_of(_single(values.pop(PROOF, None)) or b"")
+        name = (_single(values.pop(NAME, None)) or b"").decode(errors="replace")
+        time = None if sent is None else sent * _PER_MS
+        if (digits := _single(values.get(TIME))) is not None and _TIME.fullmatch(digits):
             time = int(digits)
             del values[TIME]
-        fields = self._read(_single(values.get(FIELDS)))
+        fields = self._read(_single(values.get(FIELDS)) or b"")
         if fields:
             del values[FIELDS]
         content_type = _text(_single(values.get(CONTENT_TYPE)))
-        if isinstance(content_type, str) and content_type:
-            del values[CONTENT_TYPE]
+        if isinstance(content_type, str):
             own["content_type"] = content_type
+            del values[CONTENT_TYPE]
         properties: dict[str, Value] = {
             name: _text(each[0]) if len(each) == 1 else [_text(one) for one in each]
             for name, each in values.items()
@@ -172,9 +171,9 @@ class RecordHeaderReader:
         return fields
 
 
-def _single(values: list[bytes | None] | None) -> bytes:
-    """Return the value of a header that came once; empty for all else."""
-    return (values[0] or b"") if values is not None and len(values) == 1 else b""
+def _single(values: list[bytes | None] | None) -> bytes | None:
+    """Return the value of a header that came once; None for all else."""
+    return values[0] if values is not None and len(values) == 1 else None
 
 
 def _text(value: bytes | None) -> str | bytes | None:

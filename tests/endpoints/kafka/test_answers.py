@@ -150,8 +150,11 @@ def test_an_error_of_the_producer_ends_it_and_the_next_one_sends_in_order(
 def test_a_cluster_that_lets_nobody_write_idempotently_ends_the_producer_with_its_reason(
     mock: KafkaMock,
 ) -> None:
+    def send_until_it_ends(sink: Sink) -> None:
+        while True:
+            assert send(sink, say(1)) == [RETRY]
+
     mock.answer(INIT_PRODUCER_ID, *[KafkaError.CLUSTER_AUTHORIZATION_FAILED] * 3)
     sink = make_sink(mock.settings, instance="r")
     with opened(sink), pytest.raises(NotConnectedError, match="Cluster authorization failed"):
-        while True:
-            assert send(sink, say(1)) == [RETRY]
+        send_until_it_ends(sink)
