@@ -1,4 +1,4 @@
-"""Where a source begins in each partition that its group gives it.
+"""The begin of a source in each partition that its group gives it.
 
     claim       a random text of the source, in its memory and in each of its commits. A source
                 commits its begin before it reads: a commit with another text says that somebody

@@ -18,7 +18,7 @@ from tests.waiting import PATIENCE, until
 
 @dataclass
 class Records:
-    """What an administrator and other clients do at a server; `server` is HOST:PORT."""
+    """Records that an administrator and other clients make at a server; `server` is HOST:PORT."""
 
     server: str
 

@@ -1,4 +1,4 @@
-"""Where a source begins in a partition: each state of the servers beside each memory."""
+"""The begin of a source in a partition: each state of the servers beside each memory."""
 
 from __future__ import annotations
 
