@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import groupby
-from operator import attrgetter
 from typing import Final, TypeAlias
 
 from confluent_kafka import KafkaError
@@ -183,13 +182,12 @@ class KafkaSink:
         self, producer: KafkaProducer, window: SendWindow[Record], reports: list[Report]
     ) -> None:
         """Settle messages by their reports; a report that concerns no message ends the producer."""
-        for error, run in groupby(reports, attrgetter("error")):
-            numbers = [each.number for each in run]
-            if error is None:
-                window.settle(numbers, ACCEPTED)
+        for is_taken, run in groupby(reports, _is_taken):
+            if is_taken:
+                window.settle([each.number for each in run], ACCEPTED)
                 continue
-            for number in numbers:
-                if (record := window.content(number)) is not None:
+            for number, _, error in run:
+                if error is not None and (record := window.content(number)) is not None:
                     window.settle((number,), self._settlement(producer, record, error))
 
     def _settlement(self, producer: KafkaProducer, record: Record, error: KafkaError) -> Settlement:
@@ -227,6 +225,10 @@ class KafkaSink:
         """End the producer when the oldest message has had no answer for too long."""
         if window.is_overdue(self._settings.answer_timeout):
             producer.end(f"no answer for {self._settings.answer_timeout:g} s")
+
+
+def _is_taken(report: Report) -> bool:
+    return report.error is None  # the library's errors compare with numbers only
 
 
 def _legal(address: str) -> _Place | None:
