@@ -14,6 +14,7 @@ from confluent_kafka import KafkaError
 from gateway.endpoints.base import NamesAnswer, Settle
 from gateway.endpoints.kafka.client import BATCH
 from gateway.endpoints.kafka.headers import TOMBSTONE, RecordHeaderWriter, timestamp
+from gateway.endpoints.kafka.names import INTERNAL, topics_of
 from gateway.endpoints.kafka.producer import KafkaProducer, Record, Report
 from gateway.endpoints.kafka.topics import (
     ABSENT,
@@ -44,6 +45,7 @@ from gateway.model.outcome import ACCEPTED, NO_ROOM, RETRY, Settlement, rejected
 
 MAX_TOPIC: Final = 249  # characters: Kafka, Topic.java
 _TOPIC: Final = re.compile(r"[A-Za-z0-9._-]+")
+_ABSENT: Final = "a message to an absent one becomes a dead letter `destination`"
 _MAX_CACHED: Final = 16 << 20  # bytes of addresses
 _OVERHEAD: Final = 120  # bytes of a batch with one message, beside key, payload and headers
 # Answers that concern a message, which would get them again.
@@ -87,21 +89,29 @@ class KafkaSink:
         self._producer = producer
 
     def ask_about(self, patterns: Sequence[str]) -> Iterator[NamesAnswer]:
-        """Say whether the topics of names exist, where a pattern names one."""
+        """Say which topics of the names that each pattern selects exist; make none."""
+        if self._producer is None:
+            return
         for each in patterns:
-            topic = each.partition(":")[0]
-            if self._producer is not None and _TOPIC.fullmatch(topic):
-                yield self._answer_about(topic, self._producer.topics)
+            try:
+                yield self._answer_about(topics_of(each), self._producer.topics)
+            except GatewayError as error:
+                yield NamesAnswer(f"it is not known which topics {each!r} has: {error}")
 
     def _answer_about(self, topic: str, topics: TopicBook) -> NamesAnswer:
-        try:
-            found = topics.look([topic], make=False)[topic]
-        except GatewayError as error:
-            return NamesAnswer(f"it is not known whether the topic {topic!r} exists: {error}")
+        """Return the answer about a topic, or about a regular expression of topics."""
+        made = "absent ones are made at their first message"
+        if topic.startswith("^"):
+            names = (each for each in topics.names() if not re.match(INTERNAL, each))
+            count = sum(re.match(topic, each) is not None for each in names)
+            todo = made if self._settings.create_topics else f"{_ABSENT}; make them"
+            is_missing = not count and not self._settings.create_topics
+            return NamesAnswer(f"{count} topics match {topic!r}; {todo}", is_missing)
+        found = topics.look([topic], make=False)[topic]
         if not isinstance(found, Refusal):
             return NamesAnswer(f"the topic {topic!r} exists")
         if found.rule == DESTINATION and self._settings.create_topics:
-            return NamesAnswer(f"the topic {topic!r} is made at its first message")
+            return NamesAnswer(f"the topic {topic!r} is absent; {made}")
         return NamesAnswer(found.reason, missing=True)
 
     def send(self, messages: Sequence[Message], settled: Settle) -> None:

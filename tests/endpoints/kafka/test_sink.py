@@ -209,18 +209,19 @@ def test_a_topic_whose_limit_is_not_told_gets_shorter_batches_after_a_refused_on
 def test_connect_tells_which_topics_exist_and_makes_none(
     kafka_server: KafkaServer, settings: KafkaSettings
 ) -> None:
+    asked = ["t:*", "absent", "p.*:>", "*:k"]
     answers = {}
     for create in (False, True):
         sink = make_sink(replace(settings, create_topics=create), instance="connect")
         with opened(sink):
             assert isinstance(sink, AnswersForNames)
-            answers[create] = [*sink.ask_about(["t:*", "absent", "p.*"])]
+            answers[create] = [*sink.ask_about(asked)]
 
-    assert [(each.missing, "exists" in each.text) for each in answers[False]] == [
-        (False, True),
-        (True, False),
-    ]
-    assert [each.missing for each in answers[True]] == [False, False]
+    assert [each.missing for each in answers[False]] == [False, True, True, False]
+    assert "'t' exists" in answers[False][0].text
+    assert "'absent'" in answers[False][1].text
+    assert [each.text[:8] for each in answers[False][2:]] == ["0 topics", "1 topics"]
+    assert [each.missing for each in answers[True]] == [False] * 4
     assert "absent" not in kafka_server.admin().list_topics(timeout=5).topics
 
 
