@@ -262,14 +262,14 @@ def test_a_silent_server_ends_the_connection(
 @pytest.mark.parametrize(
     "window",
     [
-        pytest.param({"send_window": 1}, id="messages"),
-        pytest.param({"send_window_bytes": 65_536}, id="bytes"),
+        pytest.param(KafkaSettings(send_window=1), id="messages"),
+        pytest.param(KafkaSettings(send_window_bytes=65_536), id="bytes"),
     ],
 )
 def test_a_batch_longer_than_the_window_goes_alone_and_in_its_order(
-    kafka_server: KafkaServer, settings: KafkaSettings, window: dict[str, int]
+    kafka_server: KafkaServer, settings: KafkaSettings, window: KafkaSettings
 ) -> None:
-    sink = make_sink(replace(settings, **window), instance="r")
+    sink = make_sink(replace(window, bootstrap_servers=settings.bootstrap_servers), instance="r")
     batches = [
         [Message("t:k", b"%03d" % (10 * i + n) * 5_000) for n in range(10)] for i in range(3)
     ]
