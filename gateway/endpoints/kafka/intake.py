@@ -52,7 +52,7 @@ from gateway.endpoints.kafka.partitions import ask_ids, ask_states, id_of
 from gateway.endpoints.kafka.positions import Place, find_places
 from gateway.endpoints.kafka.wanted import WantedTopics
 from gateway.endpoints.made import Made
-from gateway.endpoints.receipts import ReceivedMessage, ReceivedMessages
+from gateway.endpoints.receipts import ReceiptQueue, ReceivedMessage
 from gateway.endpoints.source_memory import NO_TEXTS, read_texts
 from gateway.endpoints.source_shell import not_open
 from gateway.errors import (
@@ -95,7 +95,7 @@ class KafkaIntake:
 
     def __init__(self, wanted: WantedTopics) -> None:
         self._wanted, self._settings = wanted, wanted.settings
-        self.queue: ReceivedMessages[Place] = ReceivedMessages(
+        self.queue: ReceiptQueue[Place] = ReceiptQueue(
             self._settings.receive_window_bytes, self._confirm
         )
         self.address = ""
