@@ -13,7 +13,7 @@ from typing import TypeAlias
 from gateway.dialects.dialect import Dialect
 from gateway.dialects.parts import BOUNDARY
 from gateway.errors import TranslationError
-from gateway.model.dead_letter_rule import FORBIDDEN_NAME
+from gateway.model.dead_letter_rule import MISPLACED_BOUNDARY
 from gateway.model.matching import admits
 from gateway.model.pattern import AnyMany, Level, Literal, Pattern
 
@@ -33,7 +33,7 @@ def divisions(pattern: Pattern, target: Dialect) -> Iterator[tuple[Levels, Level
         (at, *more) = fixed
         if more or not at:
             reason = f"a level {BOUNDARY!r} stands between topic and key, and nowhere else"
-            raise TranslationError(target.name, BOUNDARY, FORBIDDEN_NAME, reason)
+            raise TranslationError(target.name, BOUNDARY, MISPLACED_BOUNDARY, reason)
         yield levels[:at], levels[at + 1 :]
         return
     yield levels, None
