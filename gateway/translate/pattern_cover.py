@@ -185,6 +185,11 @@ def _literal(text: str, canonical: str, target: Dialect, *, last: bool) -> tuple
             return _prefix(text.partition(target.any_one)[0]), reason
         if last and text == target.any_many:
             return AnyOne(), reason
+    if target.wildcard_placement is WildcardPlacement.PLAIN and text in {
+        target.any_one,
+        target.any_many,
+    }:
+        return AnyOne(), reason  # ordinary in a key of Kafka
     return Literal(text), ""
 
 
