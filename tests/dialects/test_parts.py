@@ -13,15 +13,17 @@ from gateway.dialects.base import matches_text, parse_pattern, parse_subject, re
 from gateway.dialects.dialect import Dialect, Prohibition, WildcardPlacement
 from gateway.dialects.escape import LevelCodec
 from gateway.dialects.parts import BOUNDARY_EXCLUDED
-from gateway.dialects.registry import check
+from gateway.dialects.registry import DIALECTS, check
 from gateway.dialects.systems.kafka import KAFKA
 from gateway.dialects.systems.mqtt import MQTT
 from gateway.errors import TranslationError
 from gateway.model.dead_letter_rule import FORBIDDEN_CHARACTER
+from gateway.model.matching import matches
 from gateway.model.pattern import AnyMany, AnyOne, Literal, Pattern
 from gateway.routing.name_rules import to_routes, to_rules
 from gateway.routing.router import Router
 from gateway.translate.names import OnUnmappable, Renderer, Translator
+from gateway.translate.subscriptions import translate_pattern
 from tests.proofs.routes import route
 from tests.strategies import PIECES
 
@@ -93,6 +95,24 @@ def test_a_key_level_that_reads_otherwise_alone_has_two_patterns() -> None:
     alone, more = parse_pattern("a:%-.>", KAFKA)
 
     assert [alone.levels[2], *more.levels[2:]] == [Literal(""), Literal("%-"), AnyMany(1)]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "texts"),
+    [("a/:/", ("a:%-",)), ("a/:/%-", ("a:%25-",)), ("a/:/b", ("a:b",)), ("a/:/*", ("a:*",))],
+)
+def test_a_key_of_one_level_is_covered_in_its_own_spelling(
+    pattern: str, texts: tuple[str, ...]
+) -> None:
+    assert translate_pattern(pattern, DIALECTS["ibm"], KAFKA).patterns == texts
+
+
+@pytest.mark.parametrize(("name", "taken"), [("a:%-", False), ("a:.", True), ("a:.b", True)])
+def test_an_empty_level_before_a_rest_is_no_key_of_one_level(name: str, taken: bool) -> None:
+    (pattern,) = parse_pattern("a:.>", KAFKA)
+
+    assert matches_text("a:.>", name, KAFKA) is taken
+    assert matches(pattern, parse_subject(name, KAFKA).levels) is taken
 
 
 def test_no_subscription_is_without_keys_only() -> None:
