@@ -26,6 +26,7 @@ from tests.archive.no_converter import NoConverter
 
 pytest_plugins = [
     "tests.brokers.activemq",
+    "tests.brokers.kafka_server",
     "tests.brokers.mosquitto",
     "tests.brokers.nats_server",
     "tests.brokers.rabbitmq_server",

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from gateway.cli import main
 from gateway.endpoints.registry import ENDPOINT_KINDS
 from gateway.extras import install_command, not_installed
 from tests.waiting import PATIENCE
@@ -26,6 +27,7 @@ SETTINGS = {
     "solace": "url: 'tcp://127.0.0.1:1', vpn: v",
     "nats": "url: 'nats://127.0.0.1:1'",
     "rabbitmq": "url: 'amqp://127.0.0.1:1'",
+    "kafka": "servers: '127.0.0.1:1'",
 }
 
 
@@ -63,7 +65,13 @@ def test_the_command_installs_into_this_environment(
     assert install_command("rabbitmq").startswith(begin.format(prefix=prefix))
 
 
-DRIVERS = {"jms": "jpype", "solace": "solace", "nats": "nats", "rabbitmq": "pika"}
+DRIVERS = {
+    "jms": "jpype",
+    "solace": "solace",
+    "nats": "nats",
+    "rabbitmq": "pika",
+    "kafka": "confluent_kafka",
+}
 
 
 def test_every_kind_with_an_extra_has_a_driver_here() -> None:
@@ -84,3 +92,29 @@ def test_each_kind_names_its_driver_and_the_command_in_the_same_words(
     )  # fmt: skip
 
     assert f"plant: {not_installed(driver, name)}" in done.stdout + done.stderr
+
+
+def test_check_notes_the_packages_that_this_environment_lacks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It goes on: the gateway may run elsewhere."""
+    from importlib import metadata  # noqa: PLC0415  # for this test
+
+    def version(name: str) -> str:
+        if name in {"nats-py", "pynacl"}:
+            raise metadata.PackageNotFoundError(name)
+        return "1"
+
+    config = tmp_path / "gateway.yaml"
+    config.write_text(CONFIG.format(kind="nats", settings=SETTINGS["nats"]))
+    monkeypatch.setattr(metadata, "version", version)
+
+    assert main(["check", str(config)]) == 0
+
+    lines = [line for line in capsys.readouterr().out.splitlines() if "not installed here" in line]
+    command = install_command("nats")
+    (line,) = lines
+    assert line.partition("note: ")[2] == (
+        "not installed here: nats-py, pynacl; `gateway run` needs this for `kind: nats`; where it"
+        f" runs: {command}"
+    )

@@ -18,7 +18,7 @@ from gateway.errors import GatewayError
 from gateway.routing.destination_kind import kind_chosen_by_mapping
 from gateway.routing.header_rules import NO_RULES, parse_header_rules
 from gateway.routing.payload_conversion import parse_conversion
-from gateway.routing.payload_pick import PayloadPick, parse_pick
+from gateway.routing.payload_pick import parse_pick
 from gateway.routing.route import Conversion, Target, Thin, WhenFull, for_templates
 from gateway.routing.source_pattern import SourcePattern
 from gateway.routing.tags import TagMode, TagRule
@@ -134,10 +134,7 @@ def _target(  # noqa: PLR0913, PLR0917  # where it stands and what it may use
     conversion: Conversion | None = None
     with reported("payload" if settings.payload.picks else "encoding"):
         conversion = _conversion(settings, source, place["payload"])
-    picked = conversion.fields if isinstance(conversion, PayloadPick) else ()
-    for rule, key, reason, hint in field_faults(
-        templates, rules, picked, endpoint.dialect, endpoint.allow
-    ):
+    for rule, key, reason, hint in field_faults(templates, rules, endpoint.dialect, endpoint.allow):
         place[key].report(rule, reason, hint)
     if faults:
         return None

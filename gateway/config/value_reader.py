@@ -240,8 +240,8 @@ class ConfigReader:
         if at in self.placeholders:
             text = placeholder_setting(text, node.value, meta)
             self.hidden.add(node.value, text, at, declared=declared)
-        text = text if text is _INVALID else self._encodable(text, at)
-        if text is _INVALID or not (declared or meta.get("reread")):
+        text = self._encodable(text, at) if isinstance(text, str) else text
+        if not isinstance(text, str) or not (declared or meta.get("reread")):
             return text
         return self._reread(text, node.value, at, declared=declared)
 
@@ -274,7 +274,10 @@ class ConfigReader:
         return text
 
     def _resolve(self, text: str, at: KeyPath, *, declared: bool = False) -> Any:
-        """Replace the references in `text` by the variables and file contents they name."""
+        """Replace the references in `text` by the variables and file contents they name.
+
+        None for a secret that may lack.
+        """
         missing: list[re.Match[str]] = []
 
         def value(found: re.Match[str]) -> str:
@@ -286,6 +289,8 @@ class ConfigReader:
 
         resolved = REFERENCE.sub(value, text)
         if missing:
+            if declared and self._values.may_lack:
+                return None
             reason, hint = f"nothing found for {missing[0][0]}", self._values.hint(missing[0])
             return self._fail(at, "missing-secret", reason, hint)
         if resolved != text:

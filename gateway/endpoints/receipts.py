@@ -67,6 +67,19 @@ class ReceiptQueue(ReceivedQueue[ReceivedMessage[T]]):
         messages = [each.message for each in received]
         return Batch(messages, settle, identities if any(identities) else ())
 
+    def wait_for_answers(self, most: int, timeout: float) -> bool:
+        """Wait until at most `most` messages are unanswered, and there is room.
+
+        Return whether that came within `timeout` seconds; `fail` ends the wait.
+        """
+
+        def answered() -> bool:
+            return len(self.unanswered) <= most and not self.full
+
+        with self._room:
+            self._room.wait_for(lambda: answered() or self.failure is not None, timeout)
+            return answered() and self.failure is None
+
     def _pass_on(self, count: int) -> None:
         if self._answer is not None:
             self._answer([self.unanswered.popleft() for _ in range(count)])

@@ -23,7 +23,18 @@ from gateway.wire.amqp import frames, values
 from gateway.wire.amqp.values import NULL, TRUE, composite, map_of, string, symbol, uint
 from tests.brokers.hostile_servers import serving
 from tests.endpoints.exchange import opened, send
-from tests.hostile.amqp_servers import FRAME, Fields, amqp, attached, error, frame, outcome, say
+from tests.hostile.amqp_servers import (
+    FRAME,
+    Fields,
+    amqp,
+    attached,
+    credit,
+    error,
+    frame,
+    outcome,
+    say,
+    scripted,
+)
 
 ADDRESSES = [
     ("rabbitmq-4", "a.b/c d", "/exchanges/amq.topic/a.b%2Fc%20d"),
@@ -153,6 +164,24 @@ def test_a_symbolic_mechanism_alone_is_an_offer() -> None:
     )
     with serving(amqp("sasl", lambda _: [one])) as port, opened(make_sink(_settings(port))):
         pass
+
+
+@pytest.mark.parametrize("state", [RELEASED, MODIFIED, composite(frames.REJECTED, [])])
+def test_nothing_passes_a_message_that_is_sent_again(state: bytes) -> None:
+    """The server takes one message at a time, refuses the first, and has room for the second."""
+    script = {
+        frames.ATTACH: lambda asked: [attached(asked), credit(asked[1], 1)],
+        frames.TRANSFER: lambda asked: (
+            [outcome(0, 0, state), credit(asked[0])]
+            if not asked[1]
+            else [outcome(asked[1], asked[1], composite(frames.ACCEPTED, []))]
+        ),
+    }
+    with serving(scripted(script)) as port, opened(sink := make_sink(_settings(port))):
+        answers = send(sink, _message("a"), _message("a"))
+        (later,) = send(sink, _message("a"))
+
+    assert [each.outcome for each in (*answers, later)] == [Outcome.RETRY] * 3
 
 
 SELECTOR = "region = 'emea' AND JMSPriority > 4"

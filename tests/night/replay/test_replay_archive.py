@@ -331,7 +331,7 @@ def test_ids_that_are_not_found_are_named(
     output = capsys.readouterr()
     assert "1 arrived, 0 did not" in output.out
     assert f"{'ab' * 16}: no received row" in output.err
-    assert "1 of 2 messages were not found" in output.err
+    assert "not found: 1 of 2 messages;" in output.err
     assert "no message of route 'orders' was received then" in output.err
 
 

@@ -83,7 +83,7 @@ def test_messages_of_a_target_that_left_are_a_warning(
 
         gateway.reload(configured(renamed))
         (said,) = warnings(take_status(gateway))
-        assert said.startswith("the spool holds 1 messages for 'away', to which no route sends;")
+        assert said.startswith("the spool holds 1 message for 'away', to which no route sends;")
         assert said in caplog.messages
 
         gateway.reload(configured(yaml))

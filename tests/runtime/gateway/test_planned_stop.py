@@ -87,4 +87,4 @@ def test_the_status_names_the_gap_with_its_seconds(busy_gateway: Gateway, reader
     finally:
         after.stop(0)
 
-    assert re.fullmatch(r"gap of \d+\.\d s until \S+Z, not-running", source.gap)
+    assert re.fullmatch(r"last gap: (?:at most )?\d+\.\d s until \S+Z, not-running", source.gap)
