@@ -27,7 +27,7 @@ PARTS = {  # the first key of a part of a section, and the section around it
     "url": "endpoints:\n  part:\n    kind: solace\n",
     "work": "endpoints:\n",
 }
-# Rules about another part of the same file: an endpoint, a route, a folder, an included file.
+# Parts of the file that the excerpt leaves out: an endpoint, a route, a folder, an included file.
 OF_OTHER_PARTS = {"unknown-endpoint", "no-routes", "no-spool", "unreadable"}
 
 
